@@ -1,0 +1,56 @@
+"""Differentially private classifiers for scikit-learn, with a proof for the code as it runs.
+
+Names are loaded when they are first used: ``import dp_halfspace`` alone costs
+nothing and imports neither numpy nor scikit-learn.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dp_halfspace import datasets, inspection, optim, privacy
+    from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
+    from dp_halfspace.estimators.output_perturbation import OutputPerturbationClassifier
+    from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AdaptiveMarginClassifier",
+    "BudgetError",
+    "CertificateError",
+    "OutputPerturbationClassifier",
+    "PrivacyWarning",
+    "datasets",
+    "inspection",
+    "optim",
+    "privacy",
+]
+
+_HOME = {
+    "AdaptiveMarginClassifier": "dp_halfspace.estimators.adaptive_margin",
+    "BudgetError": "dp_halfspace.exceptions",
+    "CertificateError": "dp_halfspace.exceptions",
+    "OutputPerturbationClassifier": "dp_halfspace.estimators.output_perturbation",
+    "PrivacyWarning": "dp_halfspace.exceptions",
+}
+_SUBPACKAGES = frozenset({"datasets", "inspection", "optim", "privacy"})
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use."""
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _SUBPACKAGES:
+        value = import_module(f"dp_halfspace.{name}")
+    else:
+        raise AttributeError(f"module 'dp_halfspace' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names without loading them."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,35 @@
+"""The one door to names that scikit-learn does not promise to keep.
+
+Everything that scikit-learn marks private, and ``threadpoolctl``, which it installs
+and needs itself, is imported here and nowhere else. A new release of scikit-learn
+that moves one of these names is repaired in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+from sklearn.base import _fit_context as fit_context
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["HasMethods", "Interval", "StrOptions", "fit_context", "single_blas_thread"]
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Find the native thread pools once: the search costs more than a small fit."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
+    """Hold the BLAS libraries at one thread inside the block.
+
+    numpy and scipy each bring a pool of their own. On a busy machine many small
+    products then spend their time waiting for each other, by factors of ten.
+    """
+    with _controller().limit(limits=1, user_api="blas"):
+        yield

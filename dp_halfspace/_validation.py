@@ -1,0 +1,238 @@
+"""Checks of what users hand in, written so that no error text contains a data value.
+
+An exception is an output that a user can see. The schema of a table is public
+(column names, types, shape, label set), its values are not, so messages name the
+parameter, the column or the rule that is broken and never the value that breaks it.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, validate_data
+
+__all__ = ["TrainingData", "check_features", "check_training_data", "label_weights"]
+
+_ROWS_PER_BLOCK = 4096
+# Texts of scikit-learn and numpy that quote the array or the entry they refuse.
+_QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A validated training set.
+
+    Attributes
+    ----------
+    X : ndarray or csr_array of shape (n, d)
+        Finite features, float64 or float32.
+    codes : ndarray of shape (n,), intp
+        Position of each label in `classes`.
+    classes : ndarray of shape (K,)
+        The public label set, sorted.
+    feature_names : ndarray of shape (d,) or None
+        Column names, when the input had them.
+    """
+
+    X: Any
+    codes: NDArray[np.intp]
+    classes: NDArray[Any]
+    feature_names: NDArray[Any] | None
+
+
+def check_training_data(
+    estimator: BaseEstimator, X: Any, y: ArrayLike, *, classes: ArrayLike | None
+) -> TrainingData:
+    """Validate features and labels without touching the estimator.
+
+    Raises
+    ------
+    ValueError
+        If a schema rule is broken: shape, type, NaN or infinity in a named column,
+        a label outside `classes`.
+    """
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    # A shallow copy takes the attributes that validation sets: if anything below is
+    # refused, the estimator is left exactly as it was.
+    probe = copy.copy(estimator)
+    if hasattr(probe, "feature_names_in_"):
+        del probe.feature_names_in_
+    X = check_features(probe, X, reset=True)
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN or infinity: every record needs a label")
+    check_consistent_length(X, labels)
+    check_classification_targets(labels)
+    codes, label_set = _encode(labels, classes)
+    return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
+
+
+def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """Return `X` as a finite float matrix, dense or CSR.
+
+    Raises
+    ------
+    ValueError
+        Naming the columns that are not numeric or hold NaN or infinity.
+    """
+    _check_two_dimensional(X)
+    try:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
+    except ValueError as error:
+        if _QUOTES_DATA.search(str(error)):
+            raise ValueError(_not_numeric(X)) from None
+        raise
+    _check_finite(checked, getattr(estimator, "feature_names_in_", None))
+    return checked
+
+
+def _check_two_dimensional(X: Any) -> None:
+    """Refuse anything but a table, before a library quotes it in its own message."""
+    try:
+        n_dimensions = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
+    except ValueError:
+        raise ValueError("X must be two-dimensional: its rows differ in length") from None
+    if n_dimensions != 2:
+        raise ValueError(
+            f"X must be two-dimensional, of shape (n_samples, n_features), but has {n_dimensions} "
+            "dimension(s). Reshape your data: X.reshape(-1, 1) if it has a single feature, "
+            "X.reshape(1, -1) if it is a single sample."
+        )
+
+
+def _column_label(names: Any, j: int) -> str:
+    """Name a column as its owner knows it."""
+    return repr(str(names[j])) if names is not None else str(j)
+
+
+def _listed(labels: list[str]) -> str:
+    """Join up to five column labels."""
+    more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
+    return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
+
+
+def _not_numeric(X: Any) -> str:
+    """Say which columns cannot be read as real numbers."""
+    dtype = getattr(X, "dtype", None)
+    if dtype is not None and np.dtype(dtype).kind == "c":
+        return "Complex data not supported: X must hold real numbers"
+    names = getattr(X, "columns", None)
+    table = np.asarray(X, dtype=object)
+    bad = [_column_label(names, j) for j in range(table.shape[1]) if not _is_real(table[:, j])]
+    where = _listed(bad) if bad else "some column"
+    return (
+        f"X is not numeric in {where}: encode text and categories as numbers first, with a "
+        "rule that does not depend on the private data"
+    )
+
+
+def _is_real(column: NDArray[Any]) -> bool:
+    """Tell whether a column converts to float."""
+    try:
+        column.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return not any(isinstance(v, complex) for v in column)
+
+
+def _check_finite(X: Any, names: Any) -> None:
+    """Refuse NaN and infinity, naming the columns."""
+    values = X.data[:, None] if sparse.issparse(X) else X
+    n = values.shape[0]
+    blocks = (slice(i, i + _ROWS_PER_BLOCK) for i in range(0, n, _ROWS_PER_BLOCK))
+    if all(np.isfinite(values[rows]).all() for rows in blocks):
+        return
+    if sparse.issparse(X):
+        bad = np.unique(X.indices[~np.isfinite(X.data)])
+    else:
+        bad = np.flatnonzero(~np.isfinite(X).all(axis=0))
+    where = _listed([_column_label(names, int(j)) for j in bad])
+    raise ValueError(
+        f"Input X contains NaN or infinity in {where}: replace missing and infinite values "
+        "before fitting, with a rule that does not depend on the private data"
+    )
+
+
+def _encode(y: NDArray[Any], classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Translate labels into positions in the public label set."""
+    try:
+        seen, inverse = np.unique(y, return_inverse=True)
+    except TypeError:
+        raise ValueError("y mixes types: use labels of one type") from None
+    if classes is None:
+        if len(seen) < 2:
+            raise ValueError(
+                "y holds one class only, and classification needs at least 2 classes. Pass the "
+                "public label set as classes=[...]: a class may then be absent from the data"
+            )
+        return inverse.astype(np.intp), seen
+    label_set = _check_classes(classes)
+    position = {label: code for code, label in enumerate(label_set.tolist())}
+    if any(label not in position for label in seen.tolist()):
+        raise ValueError("y contains a label that is not among the public labels in classes")
+    table = np.array([position[label] for label in seen.tolist()], dtype=np.intp)
+    return table[inverse], label_set
+
+
+def _check_classes(classes: ArrayLike) -> NDArray[Any]:
+    """Sort the public label set, and refuse what is not one."""
+    given = np.asarray(classes)
+    rule = "classes must be None or a one-dimensional list of at least two distinct labels"
+    if given.ndim != 1 or (given.dtype.kind == "f" and np.isnan(given).any()):
+        raise ValueError(rule)
+    try:
+        label_set = np.unique(given)
+    except TypeError:
+        raise ValueError(rule + " of one type") from None
+    if len(label_set) < 2 or len(label_set) != len(given):
+        raise ValueError(rule)
+    return label_set
+
+
+def label_weights(
+    class_weight: Mapping[Any, float] | str | None, classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the public weight of each class, in the order of `classes`.
+
+    Raises
+    ------
+    ValueError
+        If the weights are not a mapping from known labels to positive numbers.
+    """
+    weights = np.ones(len(classes))
+    if class_weight is None:
+        return weights
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            "class_weight must be None or a dict of public weights. 'balanced' is refused: it "
+            "reads the class counts of the private data, and the model would reveal them"
+        )
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    for label, weight in class_weight.items():
+        if label not in position:
+            raise ValueError(f"class_weight names the label {label!r}, which is not a class")
+        if not isinstance(weight, Real) or not 0 < weight < np.inf:
+            raise ValueError(f"class_weight[{label!r}] must be a positive finite number")
+        weights[position[label]] = float(weight)
+    return weights

@@ -1,0 +1,58 @@
+"""Privacy: what was released (events), what it costs (accounting), how noise is drawn."""
+
+from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
+from dp_halfspace.privacy.discrete import discrete_laplace
+from dp_halfspace.privacy.events import (
+    Event,
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    Pure,
+    Repeated,
+    event_from_dict,
+)
+from dp_halfspace.privacy.gaussian import rounded_gaussian
+from dp_halfspace.privacy.laplace import l2_laplace
+from dp_halfspace.privacy.mechanisms import (
+    GaussianNoise,
+    L2LaplaceNoise,
+    Ledger,
+    NoNoise,
+    additive_noise,
+    authorise,
+)
+from dp_halfspace.privacy.profiles import gdp_delta, gdp_epsilon, gdp_mu
+from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
+from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.selection import exponential_mechanism, permute_and_flip
+
+__all__ = [
+    "ByteSource",
+    "Event",
+    "Exponential",
+    "Gaussian",
+    "GaussianNoise",
+    "L2LaplaceNoise",
+    "Ledger",
+    "NoNoise",
+    "ObjectivePerturbation",
+    "PrivacyRecord",
+    "Pure",
+    "Repeated",
+    "additive_noise",
+    "authorise",
+    "calibrate",
+    "delta",
+    "discrete_laplace",
+    "epsilon",
+    "event_from_dict",
+    "exponential_mechanism",
+    "gdp_delta",
+    "gdp_epsilon",
+    "gdp_mu",
+    "l2_laplace",
+    "noise_source",
+    "permute_and_flip",
+    "public_generator",
+    "rounded_gaussian",
+]

@@ -1,0 +1,235 @@
+"""Composition of privacy events into one sum of Gaussian losses at shifted epsilons.
+
+Gaussian events add in quadrature, Jacobian ratios add, lists of vertices multiply, and
+the bounded losses of pure mechanisms, exponential mechanisms and rank factors are
+convolved on a lattice that dominates them (``docs/proofs/accounting.md``, sections 5-7).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.privacy._log_profiles import (
+    EPSILON_SLACK,
+    LOG_SLACK,
+    FloatArray,
+    log_gdp_delta,
+    log_gdp_excess,
+)
+from dp_halfspace.privacy._loss_lattice import (
+    LossLattice,
+    bounded_range,
+    coarsen,
+    randomised_response,
+    repeat,
+    total,
+)
+from dp_halfspace.privacy.events import (
+    Event,
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    Pure,
+    Repeated,
+    Selection,
+    check_event,
+)
+
+__all__ = ["Composition", "compose", "rounded_up"]
+
+_Bounded: TypeAlias = Pure | Exponential | Selection
+
+_MAX_VERTICES = 256
+_MAX_TERMS = 2**15
+_MIN_ATOMS = 512
+_TINY = 1e-150  # its square is a normal number; smaller parameters are raised to it
+_HUGE = 1e100  # larger parameters and counts are treated as no guarantee
+_HUGE_COUNT = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class _Vertices:
+    """Sum over Gaussian losses: squared mu ascending, and log multiplicities."""
+
+    mu2: FloatArray
+    log_count: FloatArray
+    error: float = 0.0
+
+    def times(self, other: _Vertices) -> _Vertices:
+        """Compose: squares add, multiplicities multiply; like terms are merged upward."""
+        mu2 = np.add.outer(self.mu2, other.mu2).ravel() * (1.0 + 2.0**-51)
+        order = np.argsort(mu2, kind="stable")
+        mu2 = mu2[order]
+        log_count = np.add.outer(self.log_count, other.log_count).ravel()[order]
+        last = _last_of_each(mu2)
+        if np.count_nonzero(last) > _MAX_VERTICES:
+            last = _last_of_each(np.ceil(mu2 / mu2[-1] * (_MAX_VERTICES - 1)))
+        first = np.flatnonzero(np.append(True, last[:-1]))
+        merged = np.logaddexp.reduceat(log_count, first)
+        sums = np.diff(np.append(first, len(mu2))).max() + 2
+        error = self.error + other.error + sums * 2.0**-52 * (1.0 + merged.max())
+        return _Vertices(mu2[last], merged, float(error))
+
+    def power(self, count: int) -> _Vertices:
+        """Compose `count` copies."""
+        result, square = _Vertices(np.zeros(1), np.zeros(1)), self
+        while True:
+            if count % 2:
+                result = result.times(square)
+            count //= 2
+            if not count:
+                return result
+            square = square.times(square)
+
+
+def _last_of_each(ascending: FloatArray) -> NDArray[np.bool_]:
+    """Mark the last of each run of values that are equal up to rounding."""
+    return np.append(np.diff(ascending) > 1e-13 * ascending[1:], True)
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What a list of events with finite parameters releases.
+
+    The total loss is at most ``log_ratio`` + a bounded loss + one of the Gaussian
+    losses, summed over the latter with their multiplicities.
+    """
+
+    mu: FloatArray
+    log_count: FloatArray
+    losses: FloatArray
+    log_mass: FloatArray
+    log_ratio: float
+    pairwise: bool
+    pure: Fraction | None  # exact sum of all losses, if no Gaussian loss takes part
+    log_slack: float
+    loss_slack: float
+
+    def log_delta(self, epsilon: float) -> float:
+        """Logarithm of an upper bound of the smallest delta."""
+        if epsilon == math.inf or (self.pure is not None and epsilon >= self.pure):
+            return -math.inf
+        threshold = epsilon - abs(epsilon) * EPSILON_SLACK - self.loss_slack - self.log_ratio
+        kernel = log_gdp_excess if self.pairwise else log_gdp_delta
+        remaining = threshold - self.losses
+        # One vertex after the other: all terms together would not fit into the cache.
+        terms = [_log_sum(self.log_mass + kernel(float(mu), remaining)) for mu in self.mu]
+        return min(0.0, _log_sum(self.log_count + np.array(terms)) + self.log_slack)
+
+
+def _log_sum(logs: FloatArray) -> float:
+    """Logarithm of a sum of exponentials."""
+    top = float(logs.max())
+    return top if top == -math.inf else top + math.log(float(np.exp(logs - top).sum()))
+
+
+def _counted(events: Iterable[Event]) -> Counter[Event]:
+    """Count single runs; nothing else unfolds `Repeated`."""
+    counts: Counter[Event] = Counter()
+    for event in events:
+        check_event(event)
+        single, count = event, 1
+        while isinstance(single, Repeated):
+            count *= single.count
+            single = single.event
+        counts[single] += count
+    return counts
+
+
+@lru_cache(maxsize=64)
+def _bounded_loss(pieces: tuple[tuple[_Bounded, int], ...]) -> LossLattice:
+    """Total loss of bounded pieces (event, count), the Gaussian part of selections left out."""
+    return total([repeat(_lattice(event), count) for event, count in pieces])
+
+
+def _lattice(event: _Bounded) -> LossLattice:
+    """Loss of a bounded piece; of a selection, the shares at their log-ratios."""
+    if isinstance(event, Pure):
+        return randomised_response(_raised(event.epsilon))
+    if isinstance(event, Exponential):
+        return bounded_range(_raised(event.epsilon))
+    reach = max(event.log_ratio, _TINY)
+    step = reach / len(event.shares)
+    return LossLattice(step, step, np.array(event.shares), reach)
+
+
+def _bound(event: _Bounded) -> float:
+    """Largest possible loss of a bounded piece."""
+    return event.log_ratio if isinstance(event, Selection) else event.epsilon
+
+
+def _vertices(event: ObjectivePerturbation) -> _Vertices:
+    """Vertices of one objective perturbation."""
+    pairs = sorted((_raised(mu) ** 2, math.log(count)) for count, mu in event.vertices)
+    mu2, log_count = np.array(pairs).T
+    return _Vertices(mu2, log_count)
+
+
+def _raised(value: float) -> float:
+    """Raise a positive parameter to where its square does not underflow."""
+    return max(value, _TINY) if value else 0.0
+
+
+def compose(events: Iterable[Event]) -> Composition | None:
+    """Compose events; None if one of them has no guarantee at all."""
+    # Sorted, so that the result does not depend on the order of the events.
+    counts = sorted(_counted(events).items(), key=repr)
+    gaussian = math.hypot(
+        *(
+            _raised(e.mu) * math.sqrt(count)
+            for e, count in counts
+            if isinstance(e, Gaussian | Selection)
+        )
+    )
+    bounded = [(e, count) for e, count in counts if isinstance(e, _Bounded)]
+    objectives = [(e, count) for e, count in counts if isinstance(e, ObjectivePerturbation)]
+    selections = [(e, count) for e, count in counts if isinstance(e, Selection)]
+    parameters = [gaussian, *(_bound(e) for e, _ in bounded)]
+    for e, _ in objectives:
+        parameters += [e.log_ratio, *(mu for _, mu in e.vertices)]
+    for s, _ in selections:
+        parameters += [s.mean_runs, *s.shares]
+    if max(parameters) > _HUGE or any(count > _HUGE_COUNT for _, count in counts):
+        return None
+
+    vertices = _Vertices(np.zeros(1), np.zeros(1))
+    for e, count in objectives:
+        vertices = vertices.times(_vertices(e).power(count))
+    log_runs = math.fsum(count * math.log(s.mean_runs) for s, count in selections)
+    mu = np.sqrt(vertices.mu2 + gaussian**2) * (1.0 + 2.0**-50)
+    lattice = _bounded_loss(
+        tuple((e, n) for e, n in bounded if isinstance(e, Selection) or e.epsilon > 0.0)
+    )
+    while len(mu) * len(lattice.mass) > _MAX_TERMS and len(lattice.mass) > _MIN_ATOMS:
+        lattice = coarsen(lattice)
+    log_ratio = sum((Fraction(e.log_ratio) * count for e, count in objectives), Fraction(0))
+    pure = sum((Fraction(_bound(e)) * count for e, count in bounded), log_ratio)
+    jacobian = rounded_up(log_ratio)
+    with np.errstate(divide="ignore"):
+        log_mass = np.log(np.append(lattice.mass, lattice.cut))
+    return Composition(
+        mu=mu,
+        log_count=vertices.log_count + log_runs,
+        losses=np.append(lattice.losses, lattice.reach),
+        log_mass=log_mass,
+        log_ratio=jacobian,
+        pairwise=any(e.pairwise for e, _ in objectives),
+        pure=None if mu[-1] > 0.0 else pure,
+        log_slack=LOG_SLACK + lattice.error + vertices.error + 2.0**-50 * log_runs,
+        loss_slack=EPSILON_SLACK * jacobian + (EPSILON_SLACK + lattice.error) * lattice.reach,
+    )
+
+
+def rounded_up(value: Fraction) -> float:
+    """Smallest float that is not below `value`."""
+    nearest = float(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)

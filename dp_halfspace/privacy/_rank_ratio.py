@@ -1,0 +1,196 @@
+"""Certified suprema behind the privacy of the best of a random number of runs.
+
+Write F(s) = f'(Phi(s)) with f the generating function of the number of runs. The
+guarantee rests on sup_s F(s) / F(s - mu) and sup_s F(s) - c F(s - mu). F increases, so
+its values and its slope are enclosed on every cell of the line by values at the ends of
+the cell, and bisection of the cells that may still hold the supremum bounds it from
+above (``docs/proofs/selection.md``, section 4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from dp_halfspace.privacy._log_profiles import FloatArray
+
+__all__ = ["chord_shares", "log_rank_ratio", "polynomials"]
+
+_Indices = NDArray[np.intp]
+_Cells = Callable[[FloatArray, FloatArray, _Indices], tuple[FloatArray, FloatArray]]
+
+_KNOTS = 32
+# Differences over a smaller mu would cancel. Beyond the largest the two laws hardly
+# overlap, and the whole range of F is the bound.
+_SMALLEST_MU = 2.0**-12
+_LARGEST_MU = 64.0
+_CELLS = 64
+_TOLERANCE = 2.0**-16
+# Relative error of F for each run that is possible at most.
+_UNIT = 2.0**-44
+_SHARE_SLACK = 2.0**-40
+
+
+def polynomials(coefficients: FloatArray, points: FloatArray) -> FloatArray:
+    """Values of polynomials with nonnegative coefficients at points in [0, 1].
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (n_polynomials, degree + 1)
+        Constant terms first.
+    points : ndarray of shape (n_points,)
+
+    Returns
+    -------
+    ndarray of shape (n_polynomials, n_points)
+    """
+    count, size = coefficients.shape
+    # Blocks of about the square root of the degree turn the sum into a matrix product.
+    width = math.isqrt(size - 1) + 1
+    blocks = -(-size // width)
+    padded = np.zeros((count, blocks * width))
+    padded[:, :size] = coefficients
+    inner = np.vander(points, width, increasing=True)
+    outer = np.vander(inner[:, -1] * points, blocks, increasing=True)
+    sums = (inner @ padded.reshape(-1, width).T).reshape(-1, count, blocks)
+    return np.asarray((sums * outer[:, None, :]).sum(axis=2).T)
+
+
+def _density(s: FloatArray) -> FloatArray:
+    """Density of the standard normal law."""
+    return np.asarray(np.exp(-0.5 * s * s) / math.sqrt(2.0 * math.pi))
+
+
+def _enclosed_slopes(
+    coefficients: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """F at both ends of the cells and bounds of F' on them, lower and upper."""
+    values = polynomials(coefficients, ndtr(np.concatenate([low, high])))
+    (at_low, at_high), (curve_low, curve_high) = values.reshape(2, 2, -1)
+    ends = _density(low), _density(high)
+    # The normal density is largest at 0 or at the end that is next to it.
+    largest = _density(np.clip(0.0, low, high))
+    return at_low, at_high, np.minimum(*ends) * curve_low, largest * curve_high
+
+
+def _rise(low: FloatArray, high: FloatArray, slope: FloatArray) -> FloatArray:
+    """Largest rise over the cells of a function of at most this slope."""
+    return np.asarray((high - low) * np.maximum(slope, 0.0))
+
+
+def _supremum(cells: _Cells, mu: float, tolerance: FloatArray) -> FloatArray:
+    """Upper bounds of the suprema of a family of functions of s in [-38, 9 + mu].
+
+    ``cells(low, high, index)`` returns the value of function ``index`` at ``low`` and an
+    upper bound on the cell. The results exceed the suprema by at most `tolerance`.
+    """
+    edges = np.append(-38.0, np.linspace(-9.0, 9.0 + mu, _CELLS))
+    index = np.repeat(np.arange(len(tolerance)), _CELLS)
+    low, high = (np.tile(ends, len(tolerance)) for ends in (edges[:-1], edges[1:]))
+    best = np.full(len(tolerance), -np.inf)
+    while low.size:
+        value, bound = cells(low, high, index)
+        np.maximum.at(best, index, value)
+        undecided = bound > (best + tolerance)[index]
+        low, high, index = low[undecided], high[undecided], np.tile(index[undecided], 2)
+        middle = 0.5 * (low + high)
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return best + tolerance
+
+
+def _coefficients(probabilities: FloatArray) -> FloatArray:
+    """Coefficients of f' and f'', padded to the same length."""
+    k = np.arange(1, len(probabilities) + 1)
+    first = k * probabilities
+    second = np.append((first * (k - 1))[1:], 0.0)
+    return np.stack([first, second])
+
+
+def log_rank_ratio(probabilities: FloatArray, mu: float) -> float:
+    """Upper bound of ``sup_s log F(s) - log F(s - mu)``.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (k_max,)
+        P(K = 1), ..., P(K = k_max).
+    mu : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        At least 0; above the supremum by about ``2**-16 * mu`` at most.
+    """
+    if len(probabilities) == 1 or mu == 0.0:
+        return 0.0
+    coefficients = _coefficients(probabilities)
+    slack = _UNIT * (len(probabilities) + 64)
+    whole = math.log(coefficients[0].sum() / coefficients[0, 0]) + slack
+    if mu >= _LARGEST_MU:
+        return whole
+
+    def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
+        at_low, _, _, steepest = _enclosed_slopes(coefficients, low, high)
+        behind, ahead, flattest, _ = _enclosed_slopes(coefficients, low - mu, high - mu)
+        value = np.log(at_low / behind)
+        return value, value + _rise(low, high, steepest / at_low - flattest / ahead)
+
+    def slope(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
+        at_low, _, flattest, steepest = _enclosed_slopes(coefficients, low, high)
+        return flattest / at_low, steepest / at_low
+
+    if mu < _SMALLEST_MU:
+        # The logarithms would cancel; the mean value theorem loses a relative mu^2 / 24.
+        (steepest,) = _supremum(slope, 0.0, np.array([_TOLERANCE]))
+        return mu * (float(steepest) * (1.0 + slack) + slack)
+    (bound,) = _supremum(cells, mu, np.array([_TOLERANCE * mu]))
+    return min(whole, float(bound) + slack)
+
+
+def chord_shares(
+    probabilities: FloatArray, mean: float, mu: float, log_ratio: float
+) -> tuple[float, ...]:
+    """Weights over `mean` of the chords of ``sup_s F(s) - c F(s - mu)``, a function of c.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (k_max,)
+        P(K = 1), ..., P(K = k_max).
+    mean : float
+        At least E[K], which is the supremum at c = 0.
+    mu : float
+        At least 0.
+    log_ratio : float
+        Result of `log_rank_ratio`; the supremum is at most 0 at its exponential.
+
+    Returns
+    -------
+    tuple of float
+        ``w`` with ``sup_s F(s) - c F(s - mu) <= mean * sum_j w_j (1 - c / c_j)_+`` for
+        all c >= 0, where ``log c_j = log_ratio * (j + 1) / len(w)``.
+    """
+    if not _SMALLEST_MU <= mu < _LARGEST_MU or log_ratio == 0.0:
+        return (1.0,)
+    coefficients = _coefficients(probabilities)
+    step = log_ratio / _KNOTS
+    c = np.exp(step * np.arange(1, _KNOTS + 1))
+
+    def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
+        at_low, _, _, steepest = _enclosed_slopes(coefficients, low, high)
+        behind, _, flattest, _ = _enclosed_slopes(coefficients, low - mu, high - mu)
+        value = at_low - c[index] * behind
+        return value, value + _rise(low, high, steepest - c[index] * flattest)
+
+    tolerance = np.full(_KNOTS - 1, _TOLERANCE * mean * min(step, 1.0))
+    slack = _UNIT * (len(probabilities) + 64) * mean
+    bounds = np.minimum(_supremum(cells, mu, tolerance) + slack, mean)
+    heights = np.concatenate([[mean], np.maximum(bounds, 0.0), [0.0]])
+    # c_j - c_{j-1} without cancellation; the first chord starts at c = 0.
+    widths = np.append(c[0], c[:-1] * math.expm1(step))
+    slopes = np.append(np.diff(heights) / widths, 0.0)
+    weights = np.maximum(c * np.diff(slopes), 0.0) / mean
+    return tuple((weights + _SHARE_SLACK).tolist())

@@ -1,0 +1,362 @@
+"""Privacy events: frozen facts about what one mechanism released.
+
+An event states a mathematical contract and nothing else; `dp_halfspace.privacy.accounting`
+turns lists of events into a guarantee. "Loss" always means the logarithm of the ratio
+of the output densities on two neighbouring data sets, under the first of them. Every
+contract holds for each value of the earlier outputs, so events compose adaptively
+(``docs/proofs/accounting.md``, section 5). A parameter of infinity means no guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from numbers import Integral
+from typing import Any, TypeAlias, get_args
+
+from dp_halfspace.privacy._log_profiles import check_nonnegative
+
+__all__ = [
+    "Event",
+    "Exponential",
+    "Gaussian",
+    "ObjectivePerturbation",
+    "Pure",
+    "Repeated",
+    "Selection",
+    "event_from_dict",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """A release that is `mu`-Gaussian differentially private.
+
+    Contract: for every threshold its hockey-stick divergence on neighbouring data sets
+    is at most that of N(mu, 1) from N(0, 1). A value of Euclidean sensitivity D plus
+    N(0, s^2 I) satisfies it with mu = D / s.
+
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over standard deviation of the noise, >= 0.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.events import Gaussian
+    >>> Gaussian(0.25).to_dict()
+    {'type': 'Gaussian', 'mu': 0.25}
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check_nonnegative("mu", self.mu))
+
+    def describe(self) -> str:
+        """One line for an auditor."""
+        return f"Gaussian noise, sensitivity / standard deviation = {self.mu:.6g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data from which `event_from_dict` rebuilds the event."""
+        return {"type": "Gaussian", "mu": number_to_json(self.mu)}
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """A release that is purely `epsilon`-differentially private.
+
+    Contract: the loss lies in [-epsilon, epsilon] with probability 1. Permute-and-flip,
+    report-noisy-max and L2-Laplace noise satisfy it; none of them may be recorded as
+    `Exponential`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bound of the absolute loss, >= 0.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.events import Pure
+    >>> Pure(0.5)
+    Pure(epsilon=0.5)
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_nonnegative("epsilon", self.epsilon))
+
+    def describe(self) -> str:
+        """One line for an auditor."""
+        return f"purely private release, |log-ratio| <= {self.epsilon:.6g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data from which `event_from_dict` rebuilds the event."""
+        return {"type": "Pure", "epsilon": number_to_json(self.epsilon)}
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """A release of bounded range `epsilon`: one run of the exponential mechanism.
+
+    Contract: on neighbouring data sets the largest and the smallest loss differ by at
+    most epsilon. Sampling with weights exp(-epsilon * score / (2 D)), D the sensitivity
+    of the scores, satisfies it. It is stronger than `Pure` of the same epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bound of the range of the loss, >= 0.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.events import Exponential
+    >>> Exponential(0.1)
+    Exponential(epsilon=0.1)
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_nonnegative("epsilon", self.epsilon))
+
+    def describe(self) -> str:
+        """One line for an auditor."""
+        return f"exponential mechanism, log-ratio of range <= {self.epsilon:.6g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data from which `event_from_dict` rebuilds the event."""
+        return {"type": "Exponential", "epsilon": number_to_json(self.epsilon)}
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectivePerturbation:
+    """The exact minimiser of an objective with a random Gaussian linear term.
+
+    Contract: the loss is at most ``log_ratio + max_v l_v`` where each ``l_v`` is the
+    loss of a Gaussian mechanism, N(mu_v^2 / 2, mu_v^2), and the list of ``mu_v``
+    contains 0. With ``pairwise=True`` the loss is at most ``log_ratio`` plus an average
+    of such maxima, one for each pair of records that was touched.
+
+    Parameters
+    ----------
+    log_ratio : float
+        Bound of the logarithm of the ratio of the Jacobians, >= 0.
+    vertices : tuple of (int, float)
+        Multiplicity >= 1 and mu >= 0 of the vertices; a vertex with mu = 0 is required.
+    pairwise : bool, default=False
+        Whether the objective is a sum over pairs of records.
+
+    Notes
+    -----
+    For a monotone loss of a linear score with derivative in [-L, 0], rows of norm r and
+    noise of standard deviation s on the sum of n losses, the vertices are (1, 0),
+    (2, L r / s), (1, 2 L r / s).
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.events import ObjectivePerturbation
+    >>> event = ObjectivePerturbation(0.1, ((1, 0.0), (2, 0.1), (1, 0.2)))
+    >>> event.describe()
+    'objective perturbation, Jacobian ratio <= exp(0.1), vertices 1 x 0, 2 x 0.1, 1 x 0.2'
+    """
+
+    log_ratio: float
+    vertices: tuple[tuple[int, float], ...]
+    pairwise: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "log_ratio", check_nonnegative("log_ratio", self.log_ratio))
+        vertices = tuple(
+            (_check_count("multiplicity", count), check_nonnegative("mu", mu))
+            for count, mu in self.vertices
+        )
+        if not any(mu == 0.0 for _, mu in vertices):
+            raise ValueError("vertices must include one with mu = 0")
+        object.__setattr__(self, "vertices", vertices)
+        object.__setattr__(self, "pairwise", bool(self.pairwise))
+
+    def describe(self) -> str:
+        """One line for an auditor."""
+        vertices = ", ".join(f"{count} x {mu:.6g}" for count, mu in self.vertices)
+        kind = "pairwise objective" if self.pairwise else "objective"
+        return (
+            f"{kind} perturbation, Jacobian ratio <= exp({self.log_ratio:.6g}), vertices {vertices}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data from which `event_from_dict` rebuilds the event."""
+        return {
+            "type": "ObjectivePerturbation",
+            "log_ratio": number_to_json(self.log_ratio),
+            "vertices": [[count, number_to_json(mu)] for count, mu in self.vertices],
+            "pairwise": self.pairwise,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The best of a random number of private runs, the number kept secret.
+
+    Contract: for every threshold the hockey-stick divergence delta(e) on neighbouring
+    data sets is at most ``mean_runs * delta_mu(e - log_ratio)``, with ``delta_mu`` the
+    profile of `Gaussian`. With n `shares` it is at most the sum over j of ``mean_runs *
+    shares[j] * delta_mu(e - log_ratio * (j + 1) / n)``.
+
+    Parameters
+    ----------
+    mean_runs : float
+        Expected number of runs, >= 1.
+    log_ratio : float
+        Bound of the logarithm of the ratio of the rank factors, >= 0.
+    mu : float
+        Each run, its noisy score included, is `mu`-GDP; >= 0.
+    shares : tuple of float, default=(1.0,)
+        Nonnegative, together at least ``1 / mean_runs``; the default puts everything at
+        `log_ratio`.
+
+    Notes
+    -----
+    `dp_halfspace.privacy.random_stopping.selection_event` computes the numbers of a law.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.events import Selection
+    >>> Selection(15.0, 0.3156, 0.15).describe()
+    'best of a random number of runs, 15 on average, of mu = 0.15 each, rank ratio <= exp(0.3156)'
+    """
+
+    mean_runs: float
+    log_ratio: float
+    mu: float
+    shares: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        mean_runs = check_nonnegative("mean_runs", self.mean_runs)
+        if mean_runs < 1.0:
+            raise ValueError(f"mean_runs must be at least 1, got {self.mean_runs!r}")
+        shares = tuple(check_nonnegative("shares", share) for share in self.shares)
+        # At a very negative epsilon every delta is 1: a smaller mass bounds nothing.
+        if not mean_runs * math.fsum(shares) >= 1.0:
+            raise ValueError(f"shares must sum to 1 / mean_runs at least, got {self.shares!r}")
+        object.__setattr__(self, "mean_runs", mean_runs)
+        object.__setattr__(self, "log_ratio", check_nonnegative("log_ratio", self.log_ratio))
+        object.__setattr__(self, "mu", check_nonnegative("mu", self.mu))
+        object.__setattr__(self, "shares", shares)
+
+    def describe(self) -> str:
+        """One line for an auditor."""
+        return (
+            f"best of a random number of runs, {self.mean_runs:.6g} on average, of "
+            f"mu = {self.mu:.6g} each, rank ratio <= exp({self.log_ratio:.6g})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data from which `event_from_dict` rebuilds the event."""
+        return {
+            "type": "Selection",
+            "mean_runs": number_to_json(self.mean_runs),
+            "log_ratio": number_to_json(self.log_ratio),
+            "mu": number_to_json(self.mu),
+            "shares": [number_to_json(share) for share in self.shares],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """`count` runs of mechanisms that each satisfy the contract of `event`.
+
+    Contract: fresh and independent noise in every run; later runs may depend on the
+    outputs of earlier ones. This is the only place in the package where a count
+    multiplies.
+
+    Parameters
+    ----------
+    event : Event
+        What one run releases; may itself be `Repeated`.
+    count : int
+        Number of runs, >= 1.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.events import Gaussian, Repeated
+    >>> Repeated(Gaussian(0.02), 40).describe()
+    '40 times: Gaussian noise, sensitivity / standard deviation = 0.02'
+    """
+
+    event: Event
+    count: int
+
+    def __post_init__(self) -> None:
+        check_event(self.event)
+        object.__setattr__(self, "count", _check_count("count", self.count))
+
+    def describe(self) -> str:
+        """One line for an auditor."""
+        return f"{self.count} times: {self.event.describe()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data from which `event_from_dict` rebuilds the event."""
+        return {"type": "Repeated", "event": self.event.to_dict(), "count": self.count}
+
+
+Event: TypeAlias = Gaussian | Pure | Exponential | ObjectivePerturbation | Selection | Repeated
+_TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
+
+
+def check_event(event: object) -> None:
+    """Raise TypeError unless `event` is an event: an unknown one is never guessed."""
+    if not isinstance(event, Event):
+        raise TypeError(f"not a privacy event: {event!r}")
+
+
+def _check_count(name: str, count: int) -> int:
+    """Return `count` as an int >= 1 or raise naming `name`."""
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {count!r}")
+    return int(count)
+
+
+def number_to_json(value: float) -> float | str:
+    """Infinity as text, because JSON has no number for it."""
+    return value if math.isfinite(value) else str(value)
+
+
+def event_from_dict(data: Mapping[str, Any]) -> Event:
+    """Rebuild an event from the result of its ``to_dict``.
+
+    Parameters
+    ----------
+    data : mapping
+        Plain data with the key ``"type"`` and the fields of that event.
+
+    Returns
+    -------
+    Event
+
+    Raises
+    ------
+    ValueError
+        If the type is unknown or the fields are not exactly those of the type.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.events import event_from_dict
+    >>> event_from_dict({"type": "Pure", "epsilon": 0.5})
+    Pure(epsilon=0.5)
+    """
+    values = dict(data)
+    kind = _TYPES.get(str(values.pop("type", None)))
+    if kind is None:
+        raise ValueError(f"unknown event type {data.get('type')!r}")
+    expected = {field.name for field in fields(kind)}
+    if set(values) != expected:
+        raise ValueError(
+            f"a {kind.__name__} event has the fields {sorted(expected)}, got {sorted(values)}"
+        )
+    if kind is Repeated:
+        values["event"] = event_from_dict(values["event"])
+    event: Event = kind(**values)
+    return event

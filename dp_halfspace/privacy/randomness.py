@@ -1,0 +1,257 @@
+"""Where random bytes come from.
+
+Two kinds of randomness never meet. *Noise* comes from a :class:`ByteSource`: the operating
+system, or, for an integer seed, a deterministic stream whose noise anyone with the seed can
+subtract. *Public objects* (random projections, permutations) come from an ordinary numpy
+generator on a stream of its own, so publishing them says nothing about the noise.
+"""
+
+import hashlib
+import os
+import threading
+import warnings
+from dataclasses import dataclass
+from numbers import Integral
+from typing import NoReturn, Protocol
+
+import numpy as np
+
+from dp_halfspace.exceptions import PrivacyWarning
+
+__all__ = [
+    "OS_RANDOMNESS",
+    "ByteSource",
+    "OperatingSystemBytes",
+    "SeededBytes",
+    "noise_source",
+    "public_generator",
+]
+
+_CHUNK = 4096
+
+
+class ByteSource(Protocol):
+    """A source of uniform random bytes; ``kind`` is ``"os"`` or ``"seeded"``."""
+
+    @property
+    def kind(self) -> str:
+        """``"os"`` for operating-system randomness, ``"seeded"`` for a reproducible stream."""
+        ...
+
+    def read(self, n: int) -> bytes:
+        """Return the next ``n`` bytes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingSystemBytes:
+    """Bytes of the operating system's generator, one system call for each read.
+
+    Nothing is buffered, so there is no state that a fork, a thread or a pickle could
+    copy: two processes never see the same bytes.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.randomness import OperatingSystemBytes
+    >>> source = OperatingSystemBytes()
+    >>> source.kind, len(source.read(16))
+    ('os', 16)
+    """
+
+    @property
+    def kind(self) -> str:
+        """Always ``"os"``."""
+        return "os"
+
+    def read(self, n: int) -> bytes:
+        """Return ``n`` fresh bytes of :func:`os.urandom`."""
+        return os.urandom(n)
+
+
+OS_RANDOMNESS = OperatingSystemBytes()
+
+
+def _key(seed: int, purpose: str) -> bytes:
+    """Return an injective encoding of (purpose, seed), the key of one stream."""
+    label = purpose.encode()
+    number = seed.to_bytes((seed.bit_length() + 7) // 8, "little")
+    sizes = len(label).to_bytes(8, "little") + len(number).to_bytes(8, "little")
+    return b"dp_halfspace/stream/1" + sizes + label + number
+
+
+class SeededBytes:
+    """Deterministic stream of bytes: SHAKE-256 of (purpose, seed) in counter mode.
+
+    The stream is the same on every platform and does not depend on how it is cut into
+    reads. It cannot be pickled, copied or read in a forked child, because two readers of
+    one stream would draw the same noise twice, and the difference of two releases would
+    then be free of noise.
+
+    Parameters
+    ----------
+    seed : int
+        Nonnegative; any size.
+    purpose : str
+        Name of the stream; different names give unrelated streams for one seed.
+
+    Raises
+    ------
+    ValueError
+        If ``seed`` is negative.
+    TypeError
+        When an instance is pickled or copied.
+    RuntimeError
+        From ``read`` in a process other than the one that made the stream.
+
+    References
+    ----------
+    NIST FIPS 202 (2015), SHA-3 Standard: Permutation-Based Hash and Extendable-Output
+    Functions.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.randomness import SeededBytes
+    >>> SeededBytes(0, "noise").read(4) == SeededBytes(0, "noise").read(4)
+    True
+    """
+
+    __slots__ = ("_buffer", "_counter", "_key", "_lock", "_process")
+
+    def __init__(self, seed: int, purpose: str) -> None:
+        if seed < 0:
+            raise ValueError(f"seed must be nonnegative, got {seed}")
+        self._key = _key(seed, purpose)
+        self._counter = 0
+        self._buffer = b""
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @property
+    def kind(self) -> str:
+        """Always ``"seeded"``."""
+        return "seeded"
+
+    def read(self, n: int) -> bytes:
+        """Return the next ``n`` bytes of the stream."""
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "a seeded noise stream was inherited by a forked process and would repeat "
+                "its parent's noise; make a stream with a purpose of its own in each process"
+            )
+        # Without the lock two threads could be handed the same bytes.
+        with self._lock:
+            chunks = [self._buffer]
+            missing = n - len(self._buffer)
+            while missing > 0:
+                block = self._key + self._counter.to_bytes(16, "little")
+                chunks.append(hashlib.shake_256(block).digest(_CHUNK))
+                self._counter += 1
+                missing -= _CHUNK
+            stream = b"".join(chunks)
+            self._buffer = stream[n:]
+            return stream[:n]
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse: a copy of the stream would repeat its noise."""
+        raise TypeError(
+            "a seeded noise stream cannot be pickled or copied: two readers would draw the "
+            "same noise; pass the seed and make a stream with a purpose of its own instead"
+        )
+
+
+def _checked_seed(random_state: object) -> int:
+    """Return ``random_state`` as an int or refuse everything that is not a plain seed."""
+    if isinstance(random_state, Integral) and not isinstance(random_state, bool):
+        seed = int(random_state)
+        if seed >= 0:
+            return seed
+    raise ValueError(
+        "random_state must be None (operating-system randomness) or a nonnegative int, got "
+        f"{random_state!r}; generator objects are refused because their state can be copied"
+    )
+
+
+def noise_source(random_state: int | None) -> ByteSource:
+    """Return the source of the noise of one fit.
+
+    Parameters
+    ----------
+    random_state : int or None
+        None: operating-system randomness. A nonnegative int: the deterministic stream of
+        that seed. Each call with the same int starts the same stream again, so call this
+        once for each fit and draw all noise of the fit from the returned source.
+
+    Returns
+    -------
+    ByteSource
+        Its ``kind`` is ``"os"`` or ``"seeded"``.
+
+    Raises
+    ------
+    ValueError
+        For anything but None or a nonnegative int (bool, RandomState and Generator too).
+
+    Warns
+    -----
+    PrivacyWarning
+        For an int: the noise is reproducible.
+
+    Notes
+    -----
+    Privacy: with an int there is no guarantee towards anyone who knows, or can guess, the
+    seed; and two releases with the same seed carry the same noise, which cancels in their
+    difference.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.randomness import noise_source
+    >>> noise_source(None).kind
+    'os'
+    """
+    if random_state is None:
+        return OS_RANDOMNESS
+    source = SeededBytes(_checked_seed(random_state), "noise")
+    warnings.warn(
+        "random_state is an int, so the noise is reproducible: the privacy guarantee is void "
+        "for whoever knows the seed. Use random_state=None for a real release.",
+        PrivacyWarning,
+        stacklevel=2,
+    )
+    return source
+
+
+def public_generator(random_state: int | None, purpose: str) -> np.random.Generator:
+    """Return a numpy generator for an object that will be published.
+
+    Parameters
+    ----------
+    random_state : int or None
+        None: fresh entropy of the operating system. A nonnegative int: reproducible.
+    purpose : str
+        Name of the object, for example ``"projection"``. Different purposes, and the
+        noise of the same seed, are on unrelated streams.
+
+    Returns
+    -------
+    numpy.random.Generator
+        PCG64. Never use it for noise: its outputs reveal its state.
+
+    Raises
+    ------
+    ValueError
+        For anything but None or a nonnegative int.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.randomness import public_generator
+    >>> first = public_generator(0, "projection").random()
+    >>> first == public_generator(0, "projection").random()
+    True
+    >>> first == public_generator(0, "permutation").random()
+    False
+    """
+    if random_state is None:
+        return np.random.Generator(np.random.PCG64())
+    key = _key(_checked_seed(random_state), f"public/{purpose}")
+    entropy = int.from_bytes(hashlib.shake_256(key).digest(32), "little")
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))

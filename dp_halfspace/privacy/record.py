@@ -1,0 +1,283 @@
+"""The record that every fit leaves behind: what it spent, on what, and what it assumed."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy._log_profiles import check_delta, check_nonnegative
+from dp_halfspace.privacy.events import Event, Repeated, event_from_dict, number_to_json
+
+__all__ = ["PrivacyRecord"]
+
+_ADJACENCIES = {
+    "replace-one": (
+        "neighbouring data sets have the same number of rows and differ in one record, "
+        "features and label together"
+    ),
+    "replace-one-label": (
+        "neighbouring data sets have the same features and differ in the label of one "
+        "record; nothing is promised about the features"
+    ),
+}
+_NOISES = {
+    "os": "drawn from the random source of the operating system",
+    "seeded": (
+        "drawn from a seed, so that the fit can be repeated; the guarantee is void for "
+        "whoever knows or guesses the seed"
+    ),
+    "none": "none was added; nothing is guaranteed",
+}
+_SHOWN_DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
+# Accepted relative excess over the claimed delta. The computed delta is inflated by
+# 2^-36, so a claim that is accepted is true; another platform may round differently.
+_CLAIM_SLACK = 2.0**-38
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PrivacyRecord:
+    """Guarantee of one fit, recomputable from its events.
+
+    Parameters
+    ----------
+    epsilon : float
+        Claimed epsilon, >= 0; infinity claims nothing.
+    delta : float
+        Claimed delta, in [0, 1).
+    adjacency : {"replace-one", "replace-one-label"}, default="replace-one"
+        Which data sets are neighbours.
+    events : iterable of Event
+        Everything that was released. Stored as a tuple.
+    noise : {"os", "seeded", "none"}
+        Where the noise came from; "none" requires an event without a guarantee.
+    public : mapping or iterable of (str, value), default=()
+        What was assumed public, and the public numbers that were derived from it.
+        Stored as a tuple of pairs of plain values; sequences and mappings inside become
+        tuples, infinities and unknown objects become text.
+
+    Raises
+    ------
+    ValueError
+        If a field is invalid, or if the events do not prove the claim: a record cannot
+        promise more than they do.
+    TypeError
+        If an item of `events` is not an event.
+
+    Notes
+    -----
+    Privacy: every field is public. Creating a record reads no data.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.events import Gaussian
+    >>> from dp_halfspace.privacy.profiles import gdp_mu
+    >>> from dp_halfspace.privacy.record import PrivacyRecord
+    >>> event = Gaussian(gdp_mu(1.0, 1e-6))
+    >>> record = PrivacyRecord(epsilon=1.0, delta=1e-6, events=[event], noise="os")
+    >>> record
+    PrivacyRecord(epsilon=1.0, delta=1e-06, adjacency='replace-one', 1 event, noise='os')
+    >>> round(record.epsilon_at(1e-9), 3)
+    1.318
+    >>> PrivacyRecord.from_dict(record.to_dict()) == record
+    True
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str = "replace-one"
+    events: tuple[Event, ...]
+    noise: str
+    public: Mapping[str, Any] | tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        def store(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        store("epsilon", check_nonnegative("epsilon", self.epsilon))
+        store("delta", check_delta(self.delta))
+        store("events", tuple(self.events))
+        store("public", _frozen_pairs(self.public))
+        _check_choice("adjacency", self.adjacency, _ADJACENCIES)
+        _check_choice("noise", self.noise, _NOISES)
+        proved = accounting.delta(self.events, self.epsilon)
+        if proved > self.delta * (1.0 + _CLAIM_SLACK):
+            raise ValueError(
+                f"the events prove delta={proved!r} at epsilon={self.epsilon!r}, "
+                f"not the claimed {self.delta!r}"
+            )
+        if self.noise == "none" and math.isfinite(accounting.epsilon(self.events, 0.5)):
+            raise ValueError("noise 'none' contradicts events that prove a guarantee")
+
+    def __repr__(self) -> str:
+        count = len(self.events)
+        return (
+            f"PrivacyRecord(epsilon={self.epsilon!r}, delta={self.delta!r}, "
+            f"adjacency={self.adjacency!r}, {count} event{'' if count == 1 else 's'}, "
+            f"noise={self.noise!r})"
+        )
+
+    def epsilon_at(self, delta: float) -> float:
+        """Smallest epsilon that the events prove at another delta.
+
+        Parameters
+        ----------
+        delta : float
+            In [0, 1).
+
+        Returns
+        -------
+        float
+            Rounded up; infinity if nothing is proved.
+        """
+        return accounting.epsilon(self.events, delta)
+
+    def delta_at(self, epsilon: float) -> float:
+        """Smallest delta that the events prove at another epsilon.
+
+        Parameters
+        ----------
+        epsilon : float
+            At least 0.
+
+        Returns
+        -------
+        float
+            Rounded up.
+        """
+        return accounting.delta(self.events, check_nonnegative("epsilon", epsilon))
+
+    def summary(self) -> str:
+        """Text for an auditor.
+
+        Returns
+        -------
+        str
+            Guarantee, adjacency, noise, events, profile, public facts and limits.
+        """
+        claim = f"({self.epsilon!r}, {self.delta!r})-differential privacy"
+        lines = [
+            "Guarantee: "
+            + (claim if math.isfinite(self.epsilon) else "none (epsilon is infinite)"),
+            f"Adjacency: {self.adjacency}; {_ADJACENCIES[self.adjacency]}.",
+            f"Noise: {_NOISES[self.noise]}.",
+            "Released, composed adaptively:",
+            *(
+                f"  - {(Repeated(event, count) if count > 1 else event).describe()}"
+                for event, count in Counter(self.events).items()
+            ),
+            "The same releases seen at other deltas (rounded up):",
+        ]
+        for delta in sorted({0.0, self.delta, *_SHOWN_DELTAS}, reverse=True):
+            lines.append(f"  - delta {delta:<8.3g} epsilon {_up(self.epsilon_at(delta))}")
+        lines.append("Assumed public, besides every parameter:")
+        lines += [f"  - {name} = {value!r}" for name, value in _frozen_pairs(self.public)]
+        lines.append(
+            "Out of scope: running time and other side channels, and further fits on the "
+            "same data, which compose with this one."
+        )
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold.
+
+        Returns
+        -------
+        dict
+            Infinities appear as the text "inf".
+        """
+        return {
+            "epsilon": number_to_json(self.epsilon),
+            "delta": self.delta,
+            "adjacency": self.adjacency,
+            "events": [event.to_dict() for event in self.events],
+            "noise": self.noise,
+            "public": {name: _thawed(value) for name, value in _frozen_pairs(self.public)},
+        }
+
+    def to_json(self) -> str:
+        """Write `to_dict` as standard JSON.
+
+        Returns
+        -------
+        str
+        """
+        return json.dumps(self.to_dict(), allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PrivacyRecord:
+        """Rebuild a record, proving its claim again.
+
+        Parameters
+        ----------
+        data : mapping
+            Result of `to_dict`, or of ``json.loads`` on the result of `to_json`.
+
+        Returns
+        -------
+        PrivacyRecord
+
+        Raises
+        ------
+        ValueError
+            If the events do not prove the claim or a field is missing or unknown.
+        """
+        expected = {"epsilon", "delta", "adjacency", "events", "noise", "public"}
+        if set(data) != expected:
+            raise ValueError(f"a record has the fields {sorted(expected)}, got {sorted(data)}")
+        events = tuple(event_from_dict(event) for event in data["events"])
+        return cls(**{**data, "events": events})
+
+
+def _check_choice(name: str, value: object, choices: Iterable[str]) -> None:
+    """Raise unless `value` is one of `choices`."""
+    known = sorted(choices)
+    if value not in known:
+        raise ValueError(f"{name} must be one of {known}, got {value!r}")
+
+
+def _frozen_pairs(
+    public: Mapping[str, Any] | Iterable[tuple[str, Any]],
+) -> tuple[tuple[str, Any], ...]:
+    """Pairs of names and immutable plain values."""
+    pairs = public.items() if isinstance(public, Mapping) else public
+    frozen = tuple((str(name), _frozen(value)) for name, value in pairs)
+    if len({name for name, _ in frozen}) < len(frozen):
+        raise ValueError("public must not name a fact twice")
+    return frozen
+
+
+def _frozen(value: Any) -> Any:
+    """Immutable plain form of a public value."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return number_to_json(float(value))
+    if isinstance(value, Mapping):
+        return tuple((_frozen(key), _frozen(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(item) for item in value)
+    return str(value)
+
+
+def _thawed(value: Any) -> Any:
+    """Turn tuples into lists, as JSON has them."""
+    return [_thawed(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _up(value: float) -> str:
+    """Six significant digits, rounded up."""
+    rounded = Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(value)
+    return f"{float(rounded):.6g}"

@@ -1,0 +1,226 @@
+"""Private selection of one of finitely many candidates, with exact probabilities.
+
+Neither mechanism forms a sum of floating-point exponentials: both rest on independent
+events of probability exactly ``exp(-gap)``, decided in floating point where a proved bound
+allows and in high precision elsewhere. See ``docs/proofs/noise.md``, section 7.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.privacy._exact import LazyUniform, exp_minus, positive_rational
+from dp_halfspace.privacy.discrete import uniform_below
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
+
+__all__ = ["exponential_mechanism", "permute_and_flip"]
+
+_SMALLEST_RATE = Fraction(1, 2**900)
+_LARGEST_RATE = Fraction(2**900)
+_FEWEST_TRIALS = 64
+_MOST_TRIALS = 16384
+
+# A float threshold 2**64 exp(-gap) is off by less than this many units: it allows np.exp an
+# absolute error of 2**-41, where 2**-52 is usual, and all other roundings together 2**-41.
+_THRESHOLD_ERROR = 2.0**24
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Finite utilities, their maximum, and the exact factor from utility to exponent."""
+
+    utilities: NDArray[np.float64]
+    best: float
+    rate: Fraction
+
+
+def exponential_mechanism(
+    utilities: Sequence[float] | NDArray[np.float64],
+    epsilon: float,
+    *,
+    sensitivity: float = 1.0,
+    source: ByteSource = OS_RANDOMNESS,
+) -> int:
+    r"""Select index ``i`` with probability proportional to ``exp(epsilon u_i / (2 sensitivity))``.
+
+    Parameters
+    ----------
+    utilities : array-like of float64, shape (n_candidates,)
+        Private scores, larger is better. NaN and minus infinity count as the smallest
+        finite score, plus infinity as the largest; if no score is finite all are equal.
+        Scores never raise.
+    epsilon : float
+        Privacy parameter, positive and finite, taken as an exact number.
+    sensitivity : float, default=1.0
+        Largest change of any one score between neighbouring data sets, in the units of
+        ``utilities``.
+    source : ByteSource, default=OS_RANDOMNESS
+        Where the random bytes come from.
+
+    Returns
+    -------
+    int
+        Index of the selected candidate.
+
+    Raises
+    ------
+    ValueError
+        If there is no candidate, or ``epsilon`` or ``sensitivity`` is not positive and
+        finite, or :math:`\varepsilon / (2 \cdot \text{sensitivity})` is outside
+        :math:`[2^{-900}, 2^{900}]`. All of these are public.
+
+    Notes
+    -----
+    Privacy: ``epsilon``-DP, and :math:`\varepsilon`-bounded range. The probabilities are
+    those of exact arithmetic up to :math:`2^{-180}`, given uniform bytes, IEEE 754 basic
+    operations and an absolute error of ``numpy.exp`` below :math:`2^{-41}` on
+    negative arguments. At most ``n_candidates`` trials are expected.
+
+    References
+    ----------
+    F. McSherry, K. Talwar (2007), Mechanism Design via Differential Privacy, FOCS.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.selection import exponential_mechanism
+    >>> exponential_mechanism([0.0, 500.0, 3.0], epsilon=1.0)
+    1
+    """
+    candidates = _checked_candidates(utilities, epsilon, sensitivity)
+    count = candidates.utilities.size
+    # A public number of trials at a time; the first success of the sequence is returned.
+    batch = min(max(count, _FEWEST_TRIALS), _MOST_TRIALS)
+    while True:
+        trials = _uniform_indices(batch, count, source)
+        successes = np.flatnonzero(_flips(candidates, trials, source))
+        if successes.size:
+            return int(trials[successes[0]])
+
+
+def permute_and_flip(
+    utilities: Sequence[float] | NDArray[np.float64],
+    epsilon: float,
+    *,
+    sensitivity: float = 1.0,
+    source: ByteSource = OS_RANDOMNESS,
+) -> int:
+    r"""Select one candidate by the permute-and-flip mechanism.
+
+    In random order, candidate ``i`` is accepted with probability
+    :math:`\exp(-\varepsilon (\max_j u_j - u_i) / (2 \cdot \text{sensitivity}))` and the
+    first accepted one is returned. Its expected score is never below that of the
+    exponential mechanism.
+
+    Parameters
+    ----------
+    utilities : array-like of float64, shape (n_candidates,)
+        Private scores, larger is better. NaN and minus infinity count as the smallest
+        finite score, plus infinity as the largest; if no score is finite all are equal.
+        Scores never raise.
+    epsilon : float
+        Privacy parameter, positive and finite, taken as an exact number.
+    sensitivity : float, default=1.0
+        Largest change of any one score between neighbouring data sets, in the units of
+        ``utilities``.
+    source : ByteSource, default=OS_RANDOMNESS
+        Where the random bytes come from.
+
+    Returns
+    -------
+    int
+        Index of the selected candidate.
+
+    Raises
+    ------
+    ValueError
+        If there is no candidate, or ``epsilon`` or ``sensitivity`` is not positive and
+        finite, or :math:`\varepsilon / (2 \cdot \text{sensitivity})` is outside
+        :math:`[2^{-900}, 2^{900}]`. All of these are public.
+
+    Notes
+    -----
+    Privacy: ``epsilon``-DP, exact in the sense of :func:`exponential_mechanism`. Its
+    privacy loss does not have bounded range :math:`\varepsilon`: account for it as a pure
+    :math:`\varepsilon`-DP mechanism.
+
+    References
+    ----------
+    R. McKenna, D. Sheldon (2020), Permute-and-Flip: A New Mechanism for Differentially
+    Private Selection, NeurIPS.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.selection import permute_and_flip
+    >>> permute_and_flip([0.0, 500.0, 3.0], epsilon=1.0)
+    1
+    """
+    candidates = _checked_candidates(utilities, epsilon, sensitivity)
+    everyone = np.arange(candidates.utilities.size)
+    # Order and coins are independent, so the first accepted candidate of a random order
+    # is a uniform choice among all accepted ones. The best candidate always is one.
+    accepted = np.flatnonzero(_flips(candidates, everyone, source))
+    return int(accepted[uniform_below(accepted.size, source)])
+
+
+def _checked_candidates(
+    utilities: Sequence[float] | NDArray[np.float64], epsilon: float, sensitivity: float
+) -> _Candidates:
+    """Refuse public nonsense and make every score finite."""
+    rate = positive_rational(epsilon, "epsilon") / (
+        2 * positive_rational(sensitivity, "sensitivity")
+    )
+    if not _SMALLEST_RATE <= rate <= _LARGEST_RATE:
+        raise ValueError(
+            "epsilon / (2 sensitivity) must be between 2**-900 and 2**900, got "
+            f"epsilon={epsilon!r}, sensitivity={sensitivity!r}"
+        )
+    with np.errstate(all="ignore"):
+        scores = np.array(utilities, dtype=np.float64)
+    if scores.ndim != 1 or scores.size == 0:
+        raise ValueError(f"utilities must be a nonempty 1-d array, got shape {scores.shape}")
+    finite = scores[np.isfinite(scores)]
+    worst, best = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    scores[np.isnan(scores)] = worst
+    np.clip(scores, worst, best, out=scores)
+    return _Candidates(scores, best, rate)
+
+
+def _uniform_indices(batch: int, count: int, source: ByteSource) -> NDArray[np.intp]:
+    """Return up to ``batch`` independent indices, exactly uniform below ``count``."""
+    words = _read_words(batch, source)
+    remainder = 2**64 % count
+    if remainder:
+        # Words past the last whole multiple of count would favour the small indices.
+        words = words[words < np.uint64(2**64 - remainder)]
+    return (words % np.uint64(count)).astype(np.intp)
+
+
+def _flips(
+    candidates: _Candidates, indices: NDArray[np.intp], source: ByteSource
+) -> NDArray[np.bool_]:
+    """Return independent events of probability ``exp(-rate (best - utility))`` each."""
+    words = _read_words(indices.size, source)
+    uniform = words.astype(np.float64)
+    # A gap that overflows to infinity has probability 0 here: within the error allowed.
+    with np.errstate(all="ignore"):
+        gaps = candidates.best - candidates.utilities[indices]
+        threshold = np.exp(gaps * -float(candidates.rate)) * 2.0**64
+    accepted = uniform < threshold
+    for i in np.flatnonzero(np.abs(uniform - threshold) <= _THRESHOLD_ERROR).tolist():
+        utility = Fraction(float(candidates.utilities[indices[i]]))
+        gap = (Fraction(candidates.best) - utility) * candidates.rate
+        accepted[i] = _exact_flip(int(words[i]), gap, source)
+    return np.asarray(accepted, dtype=np.bool_)
+
+
+def _exact_flip(word: int, gap: Fraction, source: ByteSource) -> bool:
+    """Return whether the uniform number that starts with ``word`` is below ``exp(-gap)``."""
+    return LazyUniform(word, 64, source).below(lambda bits: exp_minus(gap, bits))
+
+
+def _read_words(count: int, source: ByteSource) -> NDArray[np.uint64]:
+    """Return ``count`` uniform 64-bit words."""
+    return np.frombuffer(source.read(8 * count), dtype="<u8").astype(np.uint64, copy=False)

@@ -1,0 +1,32 @@
+"""Shared settings: reproducible hypothesis, data built from a known separator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "suite",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("suite")
+
+
+def separated(n: int, d: int, n_classes: int = 2, *, seed: int = 0, norm: float = 1.0):
+    """Rows of a given norm, labelled by the nearest of `n_classes` known directions."""
+    rng = np.random.default_rng(seed)
+    directions = rng.standard_normal((n_classes, d))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    y = rng.integers(n_classes, size=n)
+    X = directions[y] + 0.3 * rng.standard_normal((n, d)) / np.sqrt(d)
+    return norm * X / np.linalg.norm(X, axis=1, keepdims=True), y
+
+
+@pytest.fixture(scope="session")
+def margin_data():
+    """A table, binary labels in {0, 1}."""
+    return separated(400, 5)

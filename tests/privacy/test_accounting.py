@@ -1,0 +1,747 @@
+"""Composition against closed forms, quadrature, another accountant and brute force."""
+
+import itertools
+import math
+import time
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import norm
+
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.privacy import _composition
+from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
+from dp_halfspace.privacy.events import (
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    Pure,
+    Repeated,
+)
+from dp_halfspace.privacy.profiles import exponential_delta, gdp_delta, gdp_epsilon, gdp_mu
+
+BUDGETS = ((0.1, 1e-5), (1.0, 1e-3), (1.0, 1e-6), (3.0, 1e-9), (10.0, 1e-12), (50.0, 1e-15))
+
+
+def glm(mu, log_ratio=0.0):
+    """Objective perturbation of a generalised linear model."""
+    return ObjectivePerturbation(log_ratio, ((1, 0.0), (2, mu / 2), (1, mu)))
+
+
+def auc(mu, log_ratio=0.0):
+    """Objective perturbation of a ranking objective."""
+    return ObjectivePerturbation(
+        log_ratio, ((1, 0.0), (1, math.sqrt(0.75) * mu), (2, mu)), pairwise=True
+    )
+
+
+# --- closed forms -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("budget", "small_delta"), BUDGETS)
+def test_gaussians_add_in_quadrature(budget, small_delta):
+    mu = gdp_mu(budget, small_delta)
+    events = [Gaussian(0.6 * mu), Gaussian(0.8 * mu)]
+    assert delta(events, budget) <= small_delta
+    assert epsilon(events, small_delta) == pytest.approx(gdp_epsilon(mu, small_delta), rel=1e-8)
+    assert epsilon(events, small_delta) <= budget * (1 + 1e-9)
+
+
+def exact_gaussian(mu, value):
+    mu, value = mpmath.mpf(mu), mpmath.mpf(value)
+    upper = mpmath.ncdf(-value / mu + mu / 2)
+    return upper - mpmath.exp(value) * mpmath.ncdf(-value / mu - mu / 2)
+
+
+def exact_beside_pure(mu, epsilon0, value):
+    epsilon0 = mpmath.mpf(epsilon0)
+    truth = 1 / (1 + mpmath.exp(-epsilon0))
+    high, low = (exact_gaussian(mu, value + s * epsilon0) for s in (-1, 1))
+    return truth * high + (1 - truth) * low
+
+
+def exact_beside_exponential(mu, epsilon0, value):
+    """Integral over the tilted uniform law of the loss of the exponential mechanism."""
+    epsilon0 = mpmath.mpf(epsilon0)
+    scale = 1 / (4 * mpmath.sinh(epsilon0 / 2))
+
+    def integrand(t):
+        return scale * mpmath.exp(t / 2) * exact_gaussian(mu, value - t)
+
+    return mpmath.quad(integrand, mpmath.linspace(-epsilon0, epsilon0, 5))
+
+
+@pytest.mark.parametrize(
+    ("event", "exact", "tightness"),
+    [(Pure, exact_beside_pure, 1e-8), (Exponential, exact_beside_exponential, 1e-6)],
+)
+@pytest.mark.parametrize(("budget", "small_delta"), BUDGETS)
+def test_one_bounded_piece_beside_a_gaussian(event, exact, tightness, budget, small_delta):
+    """Above the exact root, which is bracketed in high precision, and close to it."""
+    mu = gdp_mu(budget, small_delta) * 0.9
+    events = [event(0.2 * budget), Gaussian(mu)]
+    found = epsilon(events, small_delta)
+    with mpmath.workdps(40):
+        assert exact(mu, 0.2 * budget, found) <= small_delta
+        assert exact(mu, 0.2 * budget, found * (1 - tightness)) > small_delta
+    assert delta(events, found) <= small_delta
+
+
+def test_oracles_of_one_bounded_piece():
+    assert delta([Gaussian(0.2), Pure(0.1)], 1.0) == pytest.approx(1.143194e-7, rel=1e-6)
+    assert delta([Gaussian(0.2), Exponential(0.1)], 1.0) == pytest.approx(4.47224e-8, rel=2e-6)
+    assert epsilon([Gaussian(0.2), Pure(0.1)], 1.143194e-7) == pytest.approx(1.0, rel=1e-6)
+    assert epsilon([Gaussian(0.2), Exponential(0.1)], 4.47224e-8) == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("piece", "beside_exponential", "beside_pure", "naive"),
+    [
+        (0.05, 0.2350, 0.2319, 0.2257),
+        (0.1, 0.2302, 0.2216, 0.2146),
+        (0.15, 0.2232, 0.2101, 0.2035),
+        (0.2, 0.2147, 0.1984, 0.1924),
+        (0.3, 0.1951, 0.1749, 0.1699),
+        (0.5, 0.1498, 0.1273, 0.1241),
+    ],
+)
+def test_gaussian_left_beside_a_selection(piece, beside_exponential, beside_pure, naive):
+    for event, expected in ((Exponential, beside_exponential), (Pure, beside_pure)):
+        mu = calibrate(
+            lambda mu, event=event: [event(piece), Gaussian(mu)], 1.0, 1e-6, lower=0.0, upper=1.0
+        )
+        assert mu == pytest.approx(expected, abs=6e-5)
+        assert delta([event(piece), Gaussian(mu)], 1.0) <= 1e-6
+    assert gdp_mu(1.0 - piece, 1e-6) == pytest.approx(naive, abs=6e-5)
+
+
+def test_thirty_fold_split():
+    """One of 30 equal Gaussian releases under (1, 1e-6)."""
+    mu = calibrate(lambda m: [Repeated(Gaussian(m), 30)], 1.0, 1e-6, lower=0.0, upper=1.0)
+    assert mu == pytest.approx(0.04322, abs=5e-6)
+
+
+def test_pure_sums_are_exact_rationals():
+    assert epsilon([Pure(0.3), Pure(0.4)], 0.0) == pytest.approx(0.7, rel=1e-15)
+    exact = sum(Fraction(e) for e in (0.1, 0.2, 0.3))
+    total = epsilon([Pure(0.1), Exponential(0.2), Pure(0.3)], 0.0)
+    assert Fraction(total) >= exact > Fraction(math.nextafter(total, 0.0))
+    assert epsilon([Repeated(Pure(0.25), 4)], 0.0) == 1.0
+    assert delta([Repeated(Pure(0.25), 4)], 1.0) == 0.0
+    assert delta([Repeated(Pure(0.25), 4)], math.nextafter(1.0, 0.0)) > 0.0
+    assert epsilon([Pure(0.5), ObjectivePerturbation(0.25, ((1, 0.0),))], 0.0) == 0.75
+    assert epsilon([Pure(0.3), Pure(0.4)], 1e-300) <= total + 0.2
+
+
+def test_nothing_and_no_guarantee():
+    assert epsilon([], 0.0) == epsilon([], 1e-6) == delta([], 0.0) == 0.0
+    assert delta([], -1.0) == pytest.approx(1 - math.exp(-1), rel=1e-10)
+    assert epsilon([Gaussian(0.0), Pure(0.0), Exponential(0.0)], 0.0) == 0.0
+    for event in (
+        Gaussian(math.inf),
+        Pure(math.inf),
+        Exponential(math.inf),
+        ObjectivePerturbation(math.inf, ((1, 0.0),)),
+        ObjectivePerturbation(0.0, ((1, 0.0), (1, math.inf))),
+        Repeated(Repeated(Gaussian(1.0), 2**40), 2**40),
+    ):
+        assert epsilon([Gaussian(0.1), event], 0.5) == math.inf
+        assert delta([Gaussian(0.1), event], 100.0) == 1.0
+        assert delta([event], math.inf) == 0.0
+    for event in (Gaussian(0.1), glm(0.1)):
+        assert epsilon([event], 0.0) == math.inf
+        assert epsilon([event, Pure(1.0)], 0.0) == math.inf
+        assert 0.0 < delta([event], 500.0) < 1e-300
+
+
+def test_extreme_parameters_stay_safe():
+    assert epsilon([Gaussian(1e-200), Pure(1e-200), Exponential(1e-250)], 1e-6) == 0.0
+    assert epsilon([Pure(1e-200), Exponential(1.0)], 1e-6) == pytest.approx(
+        epsilon([Exponential(1.0)], 1e-6), rel=1e-5
+    )
+    assert epsilon([Pure(2000.0), Exponential(2000.0), Gaussian(1.0)], 1e-6) > 3900
+    # The lower atoms of both are negligible, which leaves two lattices of one atom.
+    assert epsilon([Pure(300.0), Pure(400.0)], 1e-6) == pytest.approx(700.0, rel=1e-6)
+    assert epsilon([Pure(300.0), Exponential(1e-20)], 1e-6) == pytest.approx(300.0, rel=1e-6)
+    assert 0.999 < epsilon([Pure(1.0)], 1e-300) <= 1.0
+    assert epsilon([Gaussian(1.0)], 5e-324) == pytest.approx(gdp_epsilon(1.0, 5e-324), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: delta([Pure(1.0)], math.nan), "epsilon"),
+        (lambda: epsilon([Pure(1.0)], -0.1), "delta"),
+        (lambda: epsilon([Pure(1.0)], 1.0), "delta"),
+        (lambda: epsilon([Pure(1.0)], math.nan), "delta"),
+    ],
+)
+def test_invalid_arguments_are_named(call, name):
+    with pytest.raises(ValueError, match=rf"^{name} "):
+        call()
+
+
+def test_unknown_events_are_refused():
+    with pytest.raises(TypeError, match="not a privacy event"):
+        epsilon([Pure(1.0), 0.5], 1e-6)
+
+
+# --- objective perturbation -----------------------------------------------------------------
+
+
+def test_vertices_sum_their_profiles():
+    event = ObjectivePerturbation(0.3, ((1, 0.0), (5, 0.4), (2, 0.9)))
+    for value in (-1.0, 0.2, 1.0, 3.0):
+        inner = value - 0.3
+        expected = gdp_delta(0.0, inner) + 5 * gdp_delta(0.4, inner) + 2 * gdp_delta(0.9, inner)
+        assert delta([event], value) == pytest.approx(min(1.0, expected), rel=1e-9)
+
+
+def test_two_objectives_have_sixteen_terms():
+    first, second = glm(0.5, 0.1), glm(0.3, 0.05)
+    terms = [
+        (a * b, math.hypot(x, y))
+        for (a, x), (b, y) in itertools.product(first.vertices, second.vertices)
+    ]
+    assert sum(count for count, _ in terms) == 16
+    for value in (0.5, 1.5, 3.0):
+        expected = sum(count * gdp_delta(mu, value - 0.15) for count, mu in terms)
+        assert delta([first, second], value) == pytest.approx(expected, rel=1e-9)
+
+
+def test_objective_beside_everything_else():
+    """Jacobians add, Gaussians enter every vertex, a pure piece mixes two shifts."""
+    event, value, truth = glm(0.4, 0.1), 2.0, 1 / (1 + math.exp(-0.2))
+    expected = sum(
+        weight * count * gdp_delta(math.hypot(mu, 0.3), value - 0.1 + shift)
+        for weight, shift in ((truth, -0.2), (1 - truth, 0.2))
+        for count, mu in event.vertices
+    )
+    got = delta([event, Gaussian(0.3), Pure(0.2)], value)
+    assert got == pytest.approx(expected, rel=1e-9)
+
+
+def test_objective_costs_no_more_than_a_gaussian():
+    for budget, small_delta in ((0.1, 1e-5), (1.0, 1e-6), (3.0, 1e-9)):
+        mu = calibrate(lambda mu: [glm(mu)], budget, small_delta, lower=0.0, upper=9.0)
+        assert mu == pytest.approx(gdp_mu(budget, small_delta), rel=1e-6)
+    for log_ratio, expected in ((0.0, 0.2367), (0.02, 0.2323), (0.05, 0.2257), (0.1, 0.2147)):
+        mu = calibrate(
+            lambda mu, log_ratio=log_ratio: [glm(mu, log_ratio)], 1.0, 1e-6, lower=0.0, upper=9.0
+        )
+        assert mu == pytest.approx(expected, abs=6e-5)
+
+
+def test_pairwise_oracles():
+    """Multipliers of the ranking objective, alone and beside a tenth of mu squared."""
+
+    def multiplier(budget, small_delta, other=0.0):
+        return calibrate(
+            lambda s: [auc(1 / s), Gaussian(other)],
+            budget,
+            small_delta,
+            lower=0.1,
+            upper=100.0,
+            increasing=False,
+        )
+
+    assert multiplier(1, 1e-5) == pytest.approx(3.902103, rel=1e-6)
+    assert multiplier(1, 1e-6) == pytest.approx(4.377061, rel=1e-6)
+    assert multiplier(0.5, 1e-6) == pytest.approx(8.366050, rel=1e-6)
+    share = gdp_mu(1, 1e-6) * math.sqrt(0.1)
+    assert multiplier(1, 1e-6, share) == pytest.approx(4.635, abs=6e-4)
+
+
+def test_pairwise_kernel_beside_a_pure_piece():
+    truth, value = 1 / (1 + math.exp(-0.2)), 1.0
+
+    def excess(mu, threshold):
+        q = threshold / mu - mu / 2
+        return mu * (norm.pdf(q) - q * norm.sf(q))
+
+    expected = sum(
+        weight * count * excess(math.hypot(mu, 0.1), value - 0.05 + shift)
+        for weight, shift in ((truth, -0.2), (1 - truth, 0.2))
+        for count, mu in auc(0.2).vertices
+    )
+    got = delta([auc(0.2, 0.05), Gaussian(0.1), Pure(0.2)], value)
+    assert got == pytest.approx(expected, rel=1e-9)
+
+
+class Density:
+    """Density on the line of the minimiser of a perturbed one-dimensional objective."""
+
+    def __init__(self, gaps, normaliser, ridge, sigma):
+        reach = (12 * sigma + 6) / ridge
+        self.grid, self.step = np.linspace(-reach, reach, 40_001, retstep=True)
+        s = expit(-np.multiply.outer(self.grid, gaps))
+        slope = -(s * gaps).sum(axis=1) / normaliser + ridge * self.grid
+        curvature = (s * (1 - s) * gaps**2).sum(axis=1) / normaliser + ridge
+        self.values = norm.pdf(slope, scale=sigma) * curvature
+        assert self.values.sum() * self.step == pytest.approx(1.0, abs=1e-8)
+
+    def hockey_stick(self, other, value):
+        gap = self.values - math.exp(value) * other.values
+        return float(np.maximum(gap, 0.0).sum() * self.step)
+
+    def binned_loss(self, other, width=0.005):
+        """Losses rounded down to a grid, with their masses; the far tails are left out."""
+        used = (self.values > 1e-12) & (other.values > 1e-12)
+        cells = np.floor(np.log(self.values[used] / other.values[used]) / width).astype(int)
+        positions, cells = np.unique(cells, return_inverse=True)
+        return positions * width, np.bincount(cells, self.values[used] * self.step)
+
+
+def glm_neighbours(rng, n=3):
+    """Rows with their last one replaced; half of the pairs are the extreme one."""
+    rest = rng.uniform(-1, 1, n - 1)
+    pair = (1.0, -1.0) if rng.random() < 0.5 else rng.uniform(-1, 1, 2)
+    return [np.append(rest, z) for z in pair]
+
+
+def test_objective_perturbation_dominates_its_density():
+    rng = np.random.default_rng(3)
+    worst = 0.0
+    for _ in range(12):
+        ridge, sigma = 10 ** rng.uniform(-0.7, 1), 10 ** rng.uniform(-0.2, 0.8)
+        p, q = (Density(z, 1, ridge, sigma) for z in glm_neighbours(rng))
+        event = glm(2 / sigma, math.log1p(0.25 / ridge))
+        for value in (-0.3, 0.1, 0.5, 1.0, 2.0):
+            bound = delta([event], value)
+            worst = max(worst, p.hockey_stick(q, value) / bound)
+            assert p.hockey_stick(q, value) <= bound + 1e-9
+    assert worst > 0.3
+
+
+def test_composed_objectives_dominate_their_densities():
+    """Randomised response on top of one objective, and two objectives in a row."""
+    rng = np.random.default_rng(4)
+    ridge, sigma = 2.0, 2.5
+    event = glm(2 / sigma, math.log1p(0.25 / ridge))
+    for _ in range(4):
+        p, q = (Density(z, 1, ridge, sigma) for z in glm_neighbours(rng))
+        for value in (0.2, 0.8, 1.6):
+            truth = 1 / (1 + math.exp(-0.3))
+            exact = truth * p.hockey_stick(q, value - 0.3)
+            exact += (1 - truth) * p.hockey_stick(q, value + 0.3)
+            assert exact <= delta([event, Pure(0.3)], value)
+            losses, mass = p.binned_loss(q)
+            exact = sum(m * p.hockey_stick(q, value - t) for t, m in zip(losses, mass, strict=True))
+            assert exact <= delta([event, event], value)
+
+
+def test_pairwise_objective_dominates_its_density():
+    rng = np.random.default_rng(5)
+    n, normaliser = 5, 25 / 4
+    worst = 0.0
+    for _ in range(25):
+        ridge, sigma = 10 ** rng.uniform(-0.5, 0.7), 10 ** rng.uniform(-0.3, 0.5)
+        x, y = rng.choice([-1.0, 1.0], n), rng.choice([-1, 1], n)
+        x2, y2 = x.copy(), y.copy()
+        x2[0], y2[0] = -x[0], rng.choice([-1, 1])
+        p, q = (
+            Density(np.subtract.outer(u[v > 0], u[v < 0]).ravel(), normaliser, ridge, sigma)
+            for u, v in ((x, y), (x2, y2))
+        )
+        mu = (n - 1) * 2 / (normaliser * sigma)
+        event = auc(mu, math.log1p(4 * (n - 1) * 0.25 / (normaliser * ridge)))
+        for value in (0.1, 1.0, 2.0):
+            bound = delta([event], value)
+            worst = max(worst, p.hockey_stick(q, value) / bound)
+            assert p.hockey_stick(q, value) <= bound + 1e-9
+    assert 0.03 < worst <= 1.0
+
+
+# --- another accountant -----------------------------------------------------------------------
+
+
+def other_accountant(gaussians, pures, pessimistic):
+    parts = [
+        privacy_loss_distribution.from_gaussian_mechanism(
+            1 / mu,
+            pessimistic_estimate=pessimistic,
+            value_discretization_interval=1e-3,
+        )
+        for mu in gaussians
+    ] + [
+        privacy_loss_distribution.from_randomized_response(
+            2 / (1 + math.exp(e)),
+            2,
+            pessimistic_estimate=pessimistic,
+            value_discretization_interval=1e-3,
+        )
+        for e in pures
+    ]
+    result = parts[0]
+    for part in parts[1:]:
+        result = result.compose(part)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("gaussians", "pures"),
+    [
+        ([0.5], []),
+        ([0.2, 0.3], [0.4]),
+        ([1.0], [0.3, 0.55, 1.0]),
+        ([], [0.1] * 20),
+        ([0.1], [0.05] * 30 + [0.7]),
+    ],
+)
+def test_agrees_with_dp_accounting(gaussians, pures):
+    events = [*map(Gaussian, gaussians), *map(Pure, pures)]
+    above, below = (other_accountant(gaussians, pures, flag) for flag in (True, False))
+    for small_delta in (1e-3, 1e-6):
+        found = epsilon(events, small_delta)
+        assert found >= below.get_epsilon_for_delta(small_delta) - 1e-9
+        assert found <= above.get_epsilon_for_delta(small_delta) * (1 + 1e-5)
+
+
+def test_optimal_pure_composition_is_reproduced():
+    """Binomial law of repeated randomised response, no discretisation at all."""
+    k, e0 = 30, 0.1
+    truth = mpmath.mpf(1) / (1 + mpmath.exp(-mpmath.mpf(e0)))
+    for value in (0.5, 1.0, 2.0, 2.9):
+        exact = sum(
+            mpmath.binomial(k, j)
+            * truth**j
+            * (1 - truth) ** (k - j)
+            * max(0, 1 - mpmath.exp(value - e0 * (2 * j - k)))
+            for j in range(k + 1)
+        )
+        got = delta([Repeated(Pure(e0), k)], value)
+        assert float(exact) <= got <= float(exact) * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("count", [2, 8, 40])
+def test_repeated_exponential_against_the_spline(count):
+    """The loss is a tilted sum of uniform variables; its law is found by Fourier transform."""
+    e0, n = 0.3, 2**16
+    width = 2.2 * e0 * count
+    t = (np.arange(n) - n // 2) * (width / n)
+    frequency = np.fft.fftfreq(n, width / n)
+    spectrum = np.sinc(2 * e0 * frequency) ** count
+    uniform = np.fft.fftshift(np.fft.ifft(spectrum).real)
+    tilted = uniform * (e0 / 2 / math.sinh(e0 / 2)) ** count * np.exp(t / 2)
+    for share in (0.15, 0.4):
+        value = share * e0 * count
+        exact = (tilted * -np.expm1(np.minimum(value - t, 0.0))).sum()
+        got = delta([Repeated(Exponential(e0), count)], value)
+        assert got == pytest.approx(exact, rel=2e-3, abs=1e-12)
+
+
+def test_two_exponentials_against_the_convolution_of_boxes():
+    """Trapezoidal density of the sum, exact up to quadrature; bound above and close."""
+    a, b, mu = 0.7, 0.2, 0.3
+    scale = 1 / (16 * math.sinh(a / 2) * math.sinh(b / 2))
+    for value in (0.5, 0.95, 2.0):
+
+        def integrand(t, value=value):
+            overlap = min(2 * b, a + b - abs(t))
+            return scale * overlap * math.exp(t / 2) * gdp_delta(mu, value - t)
+
+        corners = (-a - b, b - a, a - b, a + b)
+        exact = sum(quad(integrand, *ends, epsrel=1e-11)[0] for ends in itertools.pairwise(corners))
+        got = delta([Exponential(a), Exponential(b), Gaussian(mu)], value)
+        assert exact <= got <= exact * (1 + 1e-5)
+
+
+# --- brute force ------------------------------------------------------------------------------
+
+
+def random_exponential(rng, epsilon0):
+    """Output laws of an exponential mechanism on neighbouring scores."""
+    k = rng.integers(2, 5)
+    scores = rng.uniform(0, 4 / epsilon0, k)
+    change = rng.choice([-1.0, 1.0], k)
+    p, q = (np.exp(-epsilon0 * s / 2) for s in (scores, scores + change))
+    return p / p.sum(), q / q.sum()
+
+
+def random_pure(rng, epsilon0):
+    """Randomised response behind a random channel, often the identity."""
+    truth = 1 / (1 + math.exp(-epsilon0))
+    channel = np.eye(2) if rng.random() < 0.6 else rng.dirichlet(np.ones(3), 2)
+    if rng.random() < 0.5:
+        truth = 1 - truth
+    p = np.array([truth, 1 - truth])
+    return p @ channel, p[::-1] @ channel
+
+
+def adaptive_tree(rng, makers):
+    """Laws of all outputs when every stage is drawn anew for each earlier output."""
+    p, q = np.ones(1), np.ones(1)
+    for maker, epsilon0 in makers:
+        stages = [maker(rng, epsilon0) for _ in p]
+        p = np.concatenate([m * stage[0] for m, stage in zip(p, stages, strict=True)])
+        q = np.concatenate([m * stage[1] for m, stage in zip(q, stages, strict=True)])
+    return p, q
+
+
+def exceeds(events, p, q, values):
+    """Whether a mechanism violates the guarantee of the events, in either direction."""
+    return any(
+        np.maximum(a - math.exp(value) * b, 0.0).sum() > delta(events, value) + 1e-14
+        for value in values
+        for a, b in ((p, q), (q, p))
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_adaptive_trees_stay_below(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        kinds = [(random_exponential, Exponential), (random_pure, Pure)]
+        chosen = [(*kinds[rng.integers(2)], rng.uniform(0.1, 1.5)) for _ in range(3)]
+        p, q = adaptive_tree(rng, [(maker, e) for maker, _, e in chosen])
+        events = [event(e) for _, event, e in chosen]
+        top = sum(e for _, _, e in chosen)
+        assert not exceeds(events, p, q, rng.uniform(-0.2 * top, top, 6))
+
+
+def worst_selection(rng, epsilon0):
+    """Two-point law of bounded range that attains the worst profile at 0."""
+    top = math.exp(epsilon0 / 2)
+    q = (1 - 1 / top) / (top - 1 / top)
+    return np.array([q * top, (1 - q) / top]), np.array([q, 1 - q])
+
+
+def test_planted_accounting_bugs_are_caught():
+    """Each wrong list of events is exceeded by a mechanism that the right list covers."""
+    rng = np.random.default_rng(7)
+
+    def response(rng, epsilon0):
+        p = expit(np.array([epsilon0, -epsilon0]))
+        return p, p[::-1]
+
+    values = np.linspace(-0.5, 2.5, 61)
+    p, q = adaptive_tree(rng, [(response, 1.0), (response, 0.5)])
+    assert not exceeds([Pure(1.0), Pure(0.5)], p, q, values)
+    assert exceeds([Exponential(1.0), Exponential(0.5)], p, q, values)  # pure as bounded range
+    assert exceeds([Pure(1.0)], p, q, values)  # a piece forgotten
+    p, q = adaptive_tree(rng, [(response, 0.5)] * 3)
+    assert not exceeds([Repeated(Pure(0.5), 3)], p, q, values)
+    assert exceeds([Pure(0.5)], p, q, values)  # a multiplicity forgotten
+    assert exceeds([Repeated(Pure(0.5), 2)], p, q, values)  # off by one
+    p, q = adaptive_tree(rng, [(worst_selection, 1.0)] * 2)
+    assert not exceeds([Repeated(Exponential(1.0), 2)], p, q, values)
+    assert exceeds([Repeated(Exponential(0.7), 2)], p, q, values)  # sensitivity 0.7 of the true one
+
+
+def test_averaged_gaussians_would_be_caught():
+    """Planted bug: the mean of mu instead of its quadrature sum."""
+
+    def exact(a, b, value):
+        """Quadrature over the output of the first of two Gaussian releases."""
+        return quad(
+            lambda x: norm.pdf(x, a) * gdp_delta(b, value - a * x + a * a / 2), -12, 12 + a
+        )[0]
+
+    a, b = 0.8, 0.5
+    for value in (0.3, 1.0, 2.0):
+        truth = exact(a, b, value)
+        assert delta([Gaussian(a), Gaussian(b)], value) == pytest.approx(truth, rel=1e-7)
+        assert delta([Gaussian((a + b) / 2)], value) < 0.8 * truth
+        assert delta([Gaussian(max(a, b))], value) < 0.9 * truth
+
+
+def test_ignored_counts_would_be_caught(monkeypatch):
+    """Planted bug: a branch that forgets to multiply by the count."""
+    event = Repeated(Exponential(0.5), 10)
+    assert epsilon([event], 1e-6) == epsilon([Exponential(0.5)] * 10, 1e-6)
+    right = epsilon([event], 1e-6)
+    monkeypatch.setattr(_composition, "repeat", lambda lattice, count: lattice)
+    _composition._bounded_loss.cache_clear()
+    try:
+        assert epsilon([event], 1e-6) < 0.5 * right
+        assert delta([event], 1.0) < delta([Gaussian(0.3)], 1.0)
+    finally:
+        _composition._bounded_loss.cache_clear()
+
+
+def test_dropped_zero_vertex_is_refused():
+    """The zero vertex matters beside another mechanism, so the event requires it."""
+    without = 2 * gdp_delta(math.hypot(0.1, 0.5), 1.0) + gdp_delta(math.hypot(0.2, 0.5), 1.0)
+    assert delta([glm(0.2), Gaussian(0.5)], 1.0) > 1.2 * without
+    with pytest.raises(ValueError, match="vertices"):
+        ObjectivePerturbation(0.0, ((2, 0.1), (1, 0.2)))
+
+
+# --- algebra ----------------------------------------------------------------------------------
+
+small = st.floats(0.0, 0.8)
+singles = st.one_of(
+    st.builds(Gaussian, small),
+    st.builds(Pure, small),
+    st.builds(Exponential, small),
+    st.builds(glm, small, small),
+)
+lists = st.lists(singles, max_size=4)
+deltas = st.floats(1e-12, 0.3)
+
+
+@given(singles, st.integers(1, 9), deltas, lists)
+@settings(max_examples=40)
+def test_repeated_is_repetition(event, count, small_delta, others):
+    folded = epsilon([Repeated(event, count), *others], small_delta)
+    assert folded == epsilon([event] * count + others, small_delta)
+    assert folded == epsilon([*others, Repeated(Repeated(event, 1), count)], small_delta)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda t: Gaussian(0.3 * t),
+        lambda t: Pure(0.3 * t),
+        lambda t: Exponential(0.3 * t),
+        lambda t: glm(0.3 * t, 0.2 * t),
+        lambda t: auc(0.3 * t, 0.2 * t),
+        lambda t: ObjectivePerturbation(0.2 * t, ((1, 0.0),)),
+    ],
+)
+def test_repetition_equals_nearly_equal_events(make):
+    """Events that differ in the ninth digit are not grouped, so nothing is multiplied."""
+    apart = [make(1 + i * 1e-9) for i in range(5)]
+    folded = [Repeated(make(1.0), 5)]
+    assert epsilon(folded, 1e-4) == pytest.approx(epsilon(apart, 1e-4), rel=1e-4)
+    ceiling = epsilon(apart, 0.0)
+    assert epsilon(folded, 0.0) == ceiling or epsilon(folded, 0.0) == pytest.approx(ceiling)
+
+
+@given(st.lists(singles, min_size=2, max_size=5), deltas, st.randoms())
+def test_order_does_not_matter(events, small_delta, random):
+    shuffled = events[:]
+    random.shuffle(shuffled)
+    assert epsilon(shuffled, small_delta) == epsilon(events, small_delta)
+
+
+@given(lists, singles, deltas)
+def test_an_event_never_lowers_the_loss(events, extra, small_delta):
+    """Up to the discretisation, which may become finer when an event is added."""
+    before, after = epsilon(events, small_delta), epsilon([*events, extra], small_delta)
+    assert after >= before * (1 - 1e-4) - 1e-9
+
+
+@given(lists, deltas, deltas, st.floats(-1, 5), st.floats(-1, 5))
+def test_monotone_in_delta_and_epsilon(events, delta_1, delta_2, epsilon_1, epsilon_2):
+    low, high = sorted((delta_1, delta_2))
+    assert epsilon(events, high) <= epsilon(events, low) * (1 + 1e-10)
+    low, high = sorted((epsilon_1, epsilon_2))
+    assert delta(events, high) <= delta(events, low) * (1 + 1e-10)
+
+
+@given(lists, small, small, deltas)
+def test_monotone_in_mu(events, mu_1, mu_2, small_delta):
+    low, high = sorted((mu_1, mu_2))
+    below = epsilon([*events, Gaussian(low)], small_delta)
+    assert below <= epsilon([*events, Gaussian(high)], small_delta) * (1 + 1e-10)
+
+
+@given(lists, deltas)
+def test_epsilon_and_delta_are_inverse(events, small_delta):
+    found = epsilon(events, small_delta)
+    assert delta(events, found) <= small_delta
+    if found > 1e-6:
+        assert delta(events, found * (1 - 1e-6)) > small_delta
+
+
+@given(st.lists(small.filter(bool), min_size=1, max_size=6), deltas)
+def test_pure_lists_never_exceed_their_sum(parts, small_delta):
+    total = epsilon([Pure(e) for e in parts], 0.0)
+    assert epsilon([Pure(e) for e in parts], small_delta) <= total
+    ranged = epsilon([Exponential(e) for e in parts], small_delta)
+    assert ranged <= epsilon([Pure(e) for e in parts], small_delta) * (1 + 1e-4) + 1e-12
+
+
+@given(st.floats(0.05, 3.0), st.floats(-3.5, 3.5))
+def test_single_exponential_reproduces_its_profile(epsilon0, value):
+    bound = delta([Exponential(epsilon0)], value)
+    exact = exponential_delta(epsilon0, value)
+    assert exact * (1 - 1e-12) <= bound <= exact * (1 + 1e-6) + 1e-6 * epsilon0
+
+
+def test_vertices_merge_upward(monkeypatch):
+    events = [glm(0.1 + 0.01 * i, 0.01) for i in range(6)]
+    exact = epsilon(events, 1e-6)
+    monkeypatch.setattr(_composition, "_MAX_VERTICES", 64)
+    merged = epsilon(events, 1e-6)
+    assert exact <= merged <= exact * 1.05
+
+
+def test_many_objectives_do_not_overflow():
+    """4^1000 vertices: multiplicities are kept as logarithms."""
+    many = epsilon([Repeated(glm(0.05, 0.001), 1000)], 1e-6)
+    assert epsilon([Gaussian(0.05 * math.sqrt(1000))], 1e-6) < many < 1000
+    assert delta([Repeated(glm(0.2, 0.1), 1000)], 1e6) < 1e-300
+
+
+def test_coarser_lattice_beside_many_vertices():
+    events = [Repeated(glm(0.1), 60), Exponential(0.5)]
+    bound = epsilon(events, 1e-6)
+    assert bound >= epsilon(events[:1], 1e-6)
+    assert bound <= epsilon(events[:1], 1e-6) + 0.5
+
+
+# --- calibration ------------------------------------------------------------------------------
+
+
+def test_calibrate_is_on_the_safe_side_of_both_directions():
+    for budget, small_delta in BUDGETS:
+        mu = calibrate(
+            lambda mu: [Gaussian(mu)], budget, small_delta, lower=0.0, upper=100.0, rtol=1e-13
+        )
+        assert mu == pytest.approx(gdp_mu(budget, small_delta), rel=1e-9)
+        assert delta([Gaussian(mu)], budget) <= small_delta
+        sigma = calibrate(
+            lambda s: [Repeated(Gaussian(2 / s), 7)],
+            budget,
+            small_delta,
+            lower=1e-3,
+            upper=1e9,
+            increasing=False,
+        )
+        assert sigma == pytest.approx(2 * math.sqrt(7) / gdp_mu(budget, small_delta), rel=1e-9)
+        assert delta([Repeated(Gaussian(2 / sigma), 7)], budget) <= small_delta
+
+
+def test_calibrate_splits_a_pure_budget():
+    second = calibrate(lambda e: [Pure(0.3), Pure(e)], 1.0, 0.0, lower=0.0, upper=1.0, rtol=0.0)
+    assert Fraction(0.3) + Fraction(second) <= 1
+    assert Fraction(0.3) + Fraction(math.nextafter(second, 1.0)) > 1
+
+
+def test_calibrate_edges():
+    assert calibrate(lambda m: [Gaussian(m)], 5.0, 1e-6, lower=0.0, upper=0.1) == 0.1
+    assert (
+        calibrate(lambda s: [Gaussian(1 / s)], 5.0, 1e-6, lower=9.0, upper=10.0, increasing=False)
+        == 9.0
+    )
+    assert calibrate(lambda m: [Gaussian(m)], math.inf, 0.0, lower=0.0, upper=7.0) == 7.0
+    with pytest.raises(BudgetError, match="no value between"):
+        calibrate(lambda m: [Gaussian(m), Pure(2.0)], 1.0, 1e-6, lower=0.0, upper=1.0)
+    for lower, upper in ((1.0, 0.0), (0.0, math.inf), (math.nan, 1.0)):
+        with pytest.raises(ValueError, match="lower <= upper"):
+            calibrate(lambda m: [Gaussian(m)], 1.0, 1e-6, lower=lower, upper=upper)
+    with pytest.raises(ValueError, match=r"^epsilon "):
+        calibrate(lambda m: [Gaussian(m)], -1.0, 1e-6, lower=0.0, upper=1.0)
+    with pytest.raises(ValueError, match=r"^delta "):
+        calibrate(lambda m: [Gaussian(m)], 1.0, 1.0, lower=0.0, upper=1.0)
+
+
+def test_fifty_mixed_events_take_less_than_a_second():
+    rng = np.random.default_rng(0)
+    events = [
+        kind(x)
+        for kind, x in zip([Gaussian, Pure, Exponential] * 17, rng.uniform(0, 0.3, 51), strict=True)
+    ]
+    start = time.perf_counter()
+    bound = epsilon(events, 1e-6)
+    assert time.perf_counter() - start < 1.0
+    assert bound < 0.75 * sum(e.epsilon for e in events if not isinstance(e, Gaussian)) + 8.0

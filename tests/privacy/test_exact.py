@@ -1,0 +1,157 @@
+"""Fixed-point enclosures against mpmath, and decisions against exact fractions."""
+
+import decimal
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dp_halfspace.privacy._exact import LazyUniform, exp_minus, normal_tail, positive_rational
+from dp_halfspace.privacy.randomness import SeededBytes
+
+BITS = [96, 160, 224, 544]
+POINTS = [
+    Fraction(0),
+    Fraction(1, 2**1074),
+    Fraction(1, 3),
+    Fraction(1),
+    Fraction(499999, 100000),
+    Fraction(9),
+    Fraction(133, 10),
+    Fraction(2621, 100),
+    Fraction(639, 10),
+    Fraction(64),
+    Fraction(2**200),
+]
+
+
+class Constant:
+    """A broken source that repeats one byte."""
+
+    kind = "seeded"
+
+    def __init__(self, byte):
+        self.byte = byte
+
+    def read(self, n):
+        return bytes([self.byte]) * n
+
+
+def mp_value(function, argument, bits):
+    """Return ``function(argument) * 2**bits`` in mpmath with digits to spare."""
+    with mpmath.workdps(1000):
+        x = mpmath.mpf(argument.numerator) / mpmath.mpf(argument.denominator)
+        return function(x) * mpmath.mpf(2) ** bits
+
+
+def mp_tail(x):
+    return mpmath.erfc(x / mpmath.sqrt(2)) / 2
+
+
+def mp_exp(x):
+    return mpmath.exp(-x)
+
+
+def off_by_more_than_one(candidate, reference, argument, bits):
+    with mpmath.workdps(1000):
+        return abs(candidate(argument, bits) - mp_value(reference, argument, bits)) > 1
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("point", POINTS)
+def test_fixed_point_values_are_within_one_unit(point, bits):
+    if point < 1000:
+        assert not off_by_more_than_one(normal_tail, mp_tail, point, bits)
+    assert normal_tail(Fraction(2**200), bits) == 0
+    gamma = point * 3
+    if gamma < 10_000:
+        assert not off_by_more_than_one(exp_minus, mp_exp, gamma, bits)
+    assert exp_minus(Fraction(2**200), bits) == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.fractions(min_value=0, max_value=30, max_denominator=10**12), st.sampled_from([96, 160, 544])
+)
+def test_fixed_point_values_at_random_points(argument, bits):
+    assert not off_by_more_than_one(normal_tail, mp_tail, argument, bits)
+    assert not off_by_more_than_one(exp_minus, mp_exp, argument, bits)
+
+
+def test_planted_double_precision_value_is_caught():
+    def in_doubles(point, bits):
+        return int(mpmath.mpf(float(mp_tail(mpmath.mpf(float(point))))) * 2**bits)
+
+    assert off_by_more_than_one(in_doubles, mp_tail, Fraction(1, 3), 96)
+
+
+def test_decimal_settings_of_the_caller_do_not_matter():
+    expected = normal_tail(Fraction(5, 3), 160), exp_minus(Fraction(5, 3), 160)
+    with decimal.localcontext() as context:
+        context.prec = 3
+        context.rounding = decimal.ROUND_UP
+        context.traps[decimal.Inexact] = True
+        assert (normal_tail(Fraction(5, 3), 160), exp_minus(Fraction(5, 3), 160)) == expected
+
+
+def fixed(probability):
+    """Return the enclosure function of an exact fraction."""
+    return lambda bits: round(probability * 2**bits)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 15), st.fractions(min_value=0, max_value=1, max_denominator=64))
+def test_decision_agrees_with_the_refined_cell(cell, probability):
+    uniform = LazyUniform(cell, 4, SeededBytes(cell, "test"))
+    below = uniform.below(fixed(probability))
+    low, high = Fraction(uniform.cell, 2**uniform.bits), Fraction(uniform.cell + 1, 2**uniform.bits)
+    assert uniform.cell >> (uniform.bits - 4) == cell
+    assert high <= probability if below else low >= probability
+
+
+def test_certain_cells_draw_nothing_and_open_ones_draw():
+    certain = LazyUniform(3, 4, SeededBytes(0, "test"))
+    assert certain.below(fixed(Fraction(1, 2)))
+    assert certain.bits == 4
+    open_cell = LazyUniform(5, 4, SeededBytes(0, "test"))
+    open_cell.below(fixed(Fraction(1, 3)))
+    assert open_cell.bits == 68
+
+
+@pytest.mark.parametrize("byte", [0, 255])
+def test_a_broken_source_ends(byte):
+    edge = Fraction(0 if byte == 0 else 1)
+    uniform = LazyUniform(0 if byte == 0 else 2**64 - 1, 64, Constant(byte))
+    # U >= 0 and U < 1 are sure events, and are answered as such.
+    assert uniform.below(fixed(edge)) is (byte == 255)
+    assert uniform.bits == 512
+
+
+@pytest.mark.parametrize(
+    ("number", "exact"),
+    [
+        (3, Fraction(3)),
+        (10**400, Fraction(10**400)),
+        (0.1, Fraction(3602879701896397, 2**55)),
+        (np.float32(0.5), Fraction(1, 2)),
+        (np.int8(100), Fraction(100)),
+        (Fraction(1, 3), Fraction(1, 3)),
+        (5e-324, Fraction(1, 2**1074)),
+    ],
+)
+def test_public_numbers_are_taken_exactly(number, exact):
+    taken = positive_rational(number, "scale")
+    assert taken == exact
+    assert (taken * 10**30).numerator == (exact * 10**30).numerator
+
+
+@pytest.mark.parametrize(
+    "number", [0, -1, 0.0, -0.5, Fraction(0), math.nan, math.inf, True, np.True_, "1", None, 1j]
+)
+def test_other_public_numbers_are_refused(number):
+    with pytest.raises(ValueError, match="scale must be a positive finite number"):
+        positive_rational(number, "scale")

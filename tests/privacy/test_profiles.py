@@ -1,0 +1,325 @@
+"""Profiles against mpmath, quadrature and brute force; inverses on the safe side."""
+
+import itertools
+import math
+import time
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from dp_halfspace.privacy import _log_profiles
+from dp_halfspace.privacy._log_profiles import log_gdp_delta, log_gdp_excess, log_gdp_upper
+from dp_halfspace.privacy.profiles import (
+    exponential_delta,
+    gdp_delta,
+    gdp_epsilon,
+    gdp_mu,
+    pure_delta,
+)
+
+EPSILONS = (0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 50.0)
+DELTAS = (1e-3, 1e-5, 1e-6, 1e-9, 1e-12, 1e-15)
+
+
+def exact_delta(mu, epsilon):
+    """Evaluate the definition with enough digits for its cancellation."""
+    with mpmath.workdps(50):
+        mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        upper = mpmath.ncdf(-epsilon / mu + mu / 2)
+        return upper - mpmath.exp(epsilon) * mpmath.ncdf(-epsilon / mu - mu / 2)
+
+
+# --- the Gaussian profile ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mu", [1e-8, 1e-4, 1e-2, 0.1, 0.4999, 0.5, 0.5001, 1, 3, 10, 50, 1000])
+def test_gdp_delta_equals_its_definition(mu):
+    for z in (-25, -5, -1, -0.1, 0.0, 1e-3, 0.1, 0.5, 1, 2, 5, 10, 20, 29.9, 30.1, 36):
+        epsilon = mu * (z + mu / 2)
+        if abs(epsilon) < 1e5:
+            assert gdp_delta(mu, epsilon) == pytest.approx(
+                float(exact_delta(mu, epsilon)), rel=2e-12, abs=1e-305
+            )
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.3, 0.7, 5.0, 50.0])
+@pytest.mark.parametrize("epsilon", [-50.0, -3.0, -1e-6, 0.0, 1e-6, 0.02, 1.0, 30.0, 700.0, 2000.0])
+def test_gdp_delta_over_the_documented_range(mu, epsilon):
+    expected = exact_delta(mu, epsilon)
+    assert gdp_delta(mu, epsilon) == pytest.approx(float(expected), rel=2e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize(("mu", "epsilon"), [(0.01, 0.05), (0.5, 0.2), (3, 1), (20, 150)])
+def test_gdp_delta_equals_quadrature_of_densities(mu, epsilon):
+    def integrand(x):
+        return max(norm.pdf(x, mu) - math.exp(epsilon) * norm.pdf(x), 0.0)
+
+    start = epsilon / mu + mu / 2
+    value, _ = quad(integrand, start, mu + 40, epsabs=0, epsrel=1e-10, limit=500)
+    assert gdp_delta(mu, epsilon) == pytest.approx(value, rel=1e-6)
+
+
+def test_far_tail_is_kept_as_a_logarithm():
+    for mu, epsilon in ((0.1, 50.0), (0.3, 200.0), (2.0, 900.0), (60.0, 1e4)):
+        expected = float(mpmath.log(exact_delta(mu, epsilon)))
+        (got,) = log_gdp_delta(mu, np.array([epsilon]))
+        assert got == pytest.approx(expected, rel=1e-12)
+    assert log_gdp_delta(1.0, np.array([1e9]))[0] == pytest.approx(-0.5e18, rel=1e-8)
+
+
+def test_edges_of_gdp_delta():
+    assert gdp_delta(0.0, 0.5) == 0.0
+    assert gdp_delta(0.0, -1.0) == pytest.approx(1 - math.exp(-1), rel=1e-15)
+    assert gdp_delta(math.inf, 5.0) == 1.0
+    assert gdp_delta(math.inf, math.inf) == gdp_delta(2.0, math.inf) == 0.0
+    assert gdp_delta(2.0, -math.inf) == 1.0
+    assert gdp_delta(1e3, 0.0) == 1.0
+    assert gdp_delta(1e-300, 1.0) == 0.0
+    assert isinstance(gdp_delta(1, 1), float)
+
+
+def test_gdp_delta_is_vectorised_over_epsilon():
+    grid = np.linspace(-3, 5, 12).reshape(3, 4)
+    values = gdp_delta(0.7, grid)
+    assert values.shape == grid.shape
+    assert values.ravel().tolist() == [gdp_delta(0.7, float(e)) for e in grid.ravel()]
+
+
+@given(st.floats(1e-6, 100), st.floats(-40, 300))
+def test_symmetry_and_bounds(mu, epsilon):
+    """delta(-e) = 1 - exp(-e) + exp(-e) delta(e); every profile lies in [(1 - e^t)_+, 1]."""
+    delta = gdp_delta(mu, epsilon)
+    assert -math.expm1(min(epsilon, 0.0)) * (1 - 1e-12) <= delta <= 1.0
+    mirrored = math.exp(epsilon) * (gdp_delta(mu, -epsilon) - 1.0) + 1.0
+    assert delta == pytest.approx(mirrored, rel=1e-9, abs=4e-16 * (1 + math.exp(epsilon)))
+
+
+@given(st.floats(1e-4, 50), st.floats(1e-4, 50), st.floats(-10, 100), st.floats(0, 10))
+def test_monotone(mu, other, epsilon, step):
+    low, high = sorted((mu, other))
+    assert gdp_delta(low, epsilon) <= gdp_delta(high, epsilon) * (1 + 1e-11)
+    assert gdp_delta(mu, epsilon + step) <= gdp_delta(mu, epsilon) * (1 + 1e-11)
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.2, 0.9, 4.0, 30.0])
+def test_excess_kernel_equals_its_integral(mu):
+    for z in (-8.0, -1.0, 0.0, 0.7, 3.0, 12.0):
+        epsilon = mu * (z + mu / 2)
+        with mpmath.workdps(40):
+            q = (mpmath.mpf(epsilon) - mpmath.mpf(mu) ** 2 / 2) / mu
+            expected = mpmath.log(mu * (mpmath.npdf(q) - q * mpmath.ncdf(-q)))
+        (got,) = log_gdp_excess(mu, np.array([epsilon]))
+        assert got == pytest.approx(float(expected), abs=1e-11, rel=1e-12)
+    expected, _ = quad(lambda t: (t - 0.3) * norm.pdf(t, 0.18, 0.6), 0.3, 8)
+    assert np.exp(log_gdp_excess(0.6, np.array([0.3])))[0] == pytest.approx(expected, rel=1e-7)
+    assert np.exp(log_gdp_excess(0.0, np.array([-0.4, 0.4]))).tolist() == pytest.approx([0.4, 0.0])
+
+
+# --- inverses ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("delta", DELTAS)
+def test_gdp_mu_is_safe_and_tight(epsilon, delta):
+    mu = gdp_mu(epsilon, delta)
+    assert gdp_delta(mu, epsilon) <= delta
+    assert exact_delta(mu, epsilon) <= mpmath.mpf(delta)
+    assert exact_delta(mu * (1 + 1e-8), epsilon) > mpmath.mpf(delta)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("delta", DELTAS)
+def test_gdp_epsilon_is_safe_and_tight(epsilon, delta):
+    mu = gdp_mu(epsilon, delta)
+    found = gdp_epsilon(mu, delta)
+    assert gdp_delta(mu, found) <= delta
+    assert exact_delta(mu, found) <= mpmath.mpf(delta)
+    assert exact_delta(mu, found * (1 - 1e-8)) > mpmath.mpf(delta)
+    assert found <= epsilon
+
+
+def test_worked_numbers():
+    assert gdp_mu(1, 1e-6) == pytest.approx(0.236704, rel=1e-5)
+    assert gdp_mu(1, 1e-5) == pytest.approx(0.268051, rel=1e-5)
+    assert gdp_mu(0.5, 1e-6) == pytest.approx(0.124106, rel=1e-5)
+    assert gdp_epsilon(1.0, 1e-5) == pytest.approx(4.37718, rel=1e-5)
+    assert gdp_delta(0.2, 1.0) == pytest.approx(1.754633e-8, rel=1e-6)
+    for epsilon, delta, multiplier in (
+        (1, 1e-5, 3.730632),
+        (1, 1e-6, 4.224679),
+        (0.5, 1e-6, 8.057618),
+    ):
+        assert 1 / gdp_mu(epsilon, delta) == pytest.approx(multiplier, rel=1e-6)
+
+
+def test_noise_saved_against_the_textbook_formula():
+    """The closed form eps / (2 sqrt(2 ln 1/delta)) wastes a factor 2 to 3."""
+
+    def textbook(epsilon, delta=1e-6):
+        return epsilon / (2 * math.sqrt(2 * math.log(1 / delta)))
+
+    assert textbook(1) == pytest.approx(0.09512, abs=5e-6)
+    assert gdp_epsilon(textbook(1), 1e-6) == pytest.approx(0.376, abs=5e-4)
+    for epsilon, ratio in ((0.1, 2.9), (1, 2.49), (2, 2.36), (8, 2.0)):
+        assert gdp_mu(epsilon, 1e-6) / textbook(epsilon) == pytest.approx(ratio, abs=0.02)
+
+
+def test_edges_of_the_inverses():
+    assert gdp_mu(1.0, 0.0) == 0.0
+    assert gdp_mu(math.inf, 0.0) == gdp_mu(math.inf, 1e-6) == math.inf
+    assert gdp_epsilon(1.0, 0.0) == gdp_epsilon(math.inf, 0.5) == math.inf
+    assert gdp_epsilon(0.0, 0.0) == gdp_epsilon(0.0, 0.5) == 0.0
+    assert gdp_epsilon(0.1, 0.5) == 0.0
+    assert gdp_epsilon(1e200, 1e-6) == math.inf
+    assert 0 < gdp_mu(0.0, 1e-6) <= 1e-6 * math.sqrt(2 * math.pi)
+    assert gdp_mu(0.0, 1e-6) == pytest.approx(1e-6 * math.sqrt(2 * math.pi), rel=1e-9)
+    assert 0 < gdp_mu(1e-8, 1e-300) < 1e-8
+    assert 5 < gdp_mu(1.0, 0.9999) < 10
+    assert gdp_delta(gdp_mu(3.0, 1 - 1e-12), 3.0) <= 1 - 1e-12
+    assert gdp_delta(10.0, gdp_epsilon(10.0, 0.999999)) <= 0.999999
+
+
+@given(st.floats(1e-3, 60), st.floats(1e-300, 0.9))
+def test_inverses_round_to_opposite_sides(epsilon, delta):
+    mu = gdp_mu(epsilon, delta)
+    assert gdp_epsilon(mu, delta) <= epsilon
+    assert gdp_epsilon(mu * (1 + 1e-7), delta) >= epsilon * (1 - 1e-9)
+
+
+@given(st.floats(1e-2, 20), st.floats(1e-12, 0.1), st.integers(1, 500))
+def test_a_split_in_quadrature_stays_inside(epsilon, delta, count):
+    """The margin of gdp_mu pays for the roundings of its users."""
+    mu = gdp_mu(epsilon, delta)
+    parts = [mu * math.sqrt(1.0 / count)] * count
+    assert gdp_delta(math.hypot(*parts) * (1 + 1e-14), epsilon) <= delta
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: gdp_delta(-1.0, 1.0), "mu"),
+        (lambda: gdp_delta(math.nan, 1.0), "mu"),
+        (lambda: gdp_delta(1.0, math.nan), "epsilon"),
+        (lambda: gdp_delta(1.0, [0.0, math.nan]), "epsilon"),
+        (lambda: gdp_epsilon(-0.1, 1e-6), "mu"),
+        (lambda: gdp_epsilon(1.0, 1.0), "delta"),
+        (lambda: gdp_epsilon(1.0, -1e-9), "delta"),
+        (lambda: gdp_epsilon(1.0, math.nan), "delta"),
+        (lambda: gdp_mu(-1.0, 1e-6), "epsilon"),
+        (lambda: gdp_mu(math.nan, 1e-6), "epsilon"),
+        (lambda: gdp_mu(1.0, 1.5), "delta"),
+        (lambda: pure_delta(-1.0, 0.0), "epsilon0"),
+        (lambda: pure_delta(1.0, math.nan), "epsilon"),
+        (lambda: exponential_delta(math.nan, 0.0), "epsilon0"),
+        (lambda: exponential_delta(1.0, math.nan), "epsilon"),
+    ],
+)
+def test_invalid_arguments_are_named(call, name):
+    with pytest.raises(ValueError, match=rf"^{name} "):
+        call()
+
+
+def test_a_raw_root_is_caught():
+    """Planted bug: a calibration that returns the root itself is sometimes unsafe."""
+
+    def raw_root(epsilon, delta):
+        def excess(log_mu):
+            return float(log_gdp_delta(math.exp(log_mu), np.asarray(epsilon))) - math.log(delta)
+
+        return math.exp(_log_profiles.root(excess, math.log(1e-6), math.log(1e2)))
+
+    def violations(calibration):
+        grid = itertools.product(EPSILONS, DELTAS)
+        return sum(exact_delta(calibration(e, d), e) > mpmath.mpf(d) for e, d in grid)
+
+    assert violations(raw_root) > 0
+    assert violations(gdp_mu) == 0
+
+
+def test_margins_exceed_the_rounding_errors():
+    """The upper bound lies above the exact profile by more than ten times the error."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        mu = 10 ** rng.uniform(-3, 1.7)
+        z = rng.uniform(-0.5 * mu, 35)
+        epsilon = mu * (z + mu / 2)
+        exact = float(mpmath.log(exact_delta(mu, epsilon)))
+        error = abs(float(log_gdp_delta(mu, np.asarray(epsilon))) - exact)
+        assert log_gdp_upper(mu, epsilon) - exact > 10 * error or exact > -1e-11
+
+
+# --- pure and bounded range ----------------------------------------------------------------
+
+
+def hockey_stick(p, q, epsilon):
+    return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+GRID = np.linspace(-3.0, 3.0, 25)
+
+
+@given(st.floats(1e-3, 3.0))
+def test_pure_profile_is_randomised_response(epsilon0):
+    p = np.array([1.0, math.exp(epsilon0)]) / (1 + math.exp(epsilon0))
+    expected = [hockey_stick(p, p[::-1], e) for e in GRID]
+    assert pure_delta(epsilon0, GRID) == pytest.approx(expected, abs=3e-15)
+
+
+def test_exponential_profile_is_the_tilted_uniform_law():
+    for epsilon0 in (0.1, 1.0, 4.0):
+        scale = 1 / (4 * math.sinh(epsilon0 / 2))
+        for e in (-0.9 * epsilon0, 0.0, 0.3 * epsilon0, 0.95 * epsilon0):
+            value, _ = quad(
+                lambda t, e=e, scale=scale: scale * math.exp(t / 2) * -math.expm1(e - t),
+                e,
+                epsilon0,
+            )
+            assert exponential_delta(epsilon0, e) == pytest.approx(value, rel=1e-9)
+
+
+def test_no_random_exponential_mechanism_exceeds_its_profile():
+    rng = np.random.default_rng(1)
+    largest = 0.0
+    for _ in range(3000):
+        epsilon0, k = rng.uniform(0.1, 3.0), rng.integers(2, 6)
+        scores = rng.uniform(0, 6 / epsilon0, k)
+        change = rng.choice([-1.0, 1.0], k) if rng.random() < 0.7 else rng.uniform(-1, 1, k)
+        p, q = (np.exp(-epsilon0 * s / 2) for s in (scores, scores + change))
+        p, q = p / p.sum(), q / q.sum()
+        for e in rng.uniform(-epsilon0, epsilon0, 4):
+            bound = exponential_delta(epsilon0, e)
+            assert hockey_stick(p, q, e) <= bound + 1e-15
+            largest = max(largest, hockey_stick(p, q, e) / bound)
+    assert largest > 0.9
+
+
+def test_pure_mechanism_exceeds_the_exponential_profile():
+    """Planted bug: recording a purely private mechanism as an exponential one."""
+    p = np.array([1.0, math.e]) / (1 + math.e)
+    assert hockey_stick(p, p[::-1], 0.2) > 1.3 * exponential_delta(1.0, 0.2)
+
+
+@pytest.mark.parametrize("profile", [pure_delta, exponential_delta])
+def test_edges_of_bounded_profiles(profile):
+    assert profile(1.0, 1.0) == profile(1.0, 7.0) == profile(1.0, math.inf) == 0.0
+    assert profile(1.0, -2.0) == pytest.approx(1 - math.exp(-2), rel=1e-15)
+    assert profile(0.0, 0.0) == 0.0
+    assert profile(0.0, -1.0) == pytest.approx(1 - math.exp(-1), rel=1e-15)
+    assert profile(math.inf, 1e9) == 1.0
+    assert profile(math.inf, math.inf) == 0.0
+    assert profile(2000.0, 0.0) == pytest.approx(1.0)
+    assert profile(1.0, GRID).shape == GRID.shape
+    assert np.all(exponential_delta(1.0, GRID) <= pure_delta(1.0, GRID) + 1e-16)
+
+
+def test_calls_are_cheap():
+    start = time.perf_counter()
+    for _ in range(20):
+        gdp_mu(1.0, 1e-6)
+        gdp_epsilon(1.0, 1e-6)
+    assert time.perf_counter() - start < 1.0

@@ -1,0 +1,195 @@
+"""Byte sources: fresh, reproducible, separated, never copied."""
+
+import copy
+import multiprocessing
+import os
+import pickle
+import threading
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from scipy import stats
+
+from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.privacy.randomness import (
+    OS_RANDOMNESS,
+    OperatingSystemBytes,
+    SeededBytes,
+    noise_source,
+    public_generator,
+)
+
+BAD_STATES = [
+    True,
+    False,
+    -1,
+    1.0,
+    "0",
+    np.random.RandomState(0),
+    np.random.default_rng(0),
+    np.random.SeedSequence(0),
+    [0],
+]
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+
+
+def seeded_noise_source(seed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return noise_source(seed)
+
+
+def read_in_child(source, queue):
+    try:
+        queue.put(source.read(16))
+    except RuntimeError as error:
+        queue.put(str(error))
+
+
+def repeated_reads(source, n_workers=3):
+    """Return whether forked children and their parent ever read the same bytes."""
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    workers = [
+        context.Process(target=read_in_child, args=(source, queue)) for _ in range(n_workers)
+    ]
+    for worker in workers:
+        worker.start()
+    drawn = [queue.get(timeout=30) for _ in workers]
+    for worker in workers:
+        worker.join()
+    drawn.append(source.read(16))
+    return len(set(drawn)) < len(drawn), drawn
+
+
+class Buffered:
+    """Planted bug: a generator whose state is copied by a fork."""
+
+    kind = "os"
+
+    def __init__(self):
+        self.generator = np.random.default_rng()
+
+    def read(self, n):
+        return self.generator.bytes(n)
+
+
+def test_operating_system_bytes_are_fresh_and_stateless():
+    assert OS_RANDOMNESS.kind == "os"
+    assert OS_RANDOMNESS.read(32) != OS_RANDOMNESS.read(32)
+    assert OS_RANDOMNESS.read(0) == b""
+    assert pickle.loads(pickle.dumps(OS_RANDOMNESS)) == OS_RANDOMNESS
+    assert copy.deepcopy(OS_RANDOMNESS) == OperatingSystemBytes()
+    assert not hasattr(OS_RANDOMNESS, "__dict__")
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_workers_never_repeat_bytes():
+    assert not repeated_reads(OS_RANDOMNESS)[0]
+    assert repeated_reads(Buffered())[0]  # the check sees a copied state
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_seeded_stream_refuses_to_be_read_in_a_fork():
+    _, drawn = repeated_reads(SeededBytes(0, "noise"))
+    assert all("forked" in answer for answer in drawn[:-1])
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy, joblib.hash])
+def test_a_seeded_stream_refuses_to_be_pickled_or_copied(duplicate):
+    with pytest.raises((TypeError, pickle.PicklingError), match="cannot be pickled or copied"):
+        duplicate(SeededBytes(0, "noise"))
+
+
+def test_seeded_stream_does_not_depend_on_how_it_is_cut():
+    whole = SeededBytes(7, "noise").read(20_000)
+    cut = SeededBytes(7, "noise")
+    pieces = b"".join(cut.read(n) for n in (0, 1, 3, 4092, 5000, 10_904))
+    assert whole == pieces
+    assert SeededBytes(7, "noise").kind == "seeded"
+
+
+def test_seeded_stream_is_the_same_on_every_platform():
+    stream = SeededBytes(2026, "noise")
+    assert stream.read(8).hex() == "1768a70c8989e9c3"
+
+
+def test_streams_are_separated_by_seed_and_purpose():
+    labels = [(0, "noise"), (1, "noise"), (0, "noise2"), (256, "noise"), (0, ""), (2**200, "noise")]
+    starts = {SeededBytes(seed, purpose).read(16) for seed, purpose in labels}
+    assert len(starts) == len(labels)
+    first, second = (SeededBytes(0, purpose).read(80_000) for purpose in ("a", "b"))
+    bits = np.unpackbits(np.frombuffer(first, "u1") ^ np.frombuffer(second, "u1"))
+    assert stats.binomtest(int(bits.sum()), bits.size).pvalue > 1e-6
+
+
+def test_seeded_bytes_are_uniform():
+    counts = np.bincount(np.frombuffer(SeededBytes(3, "noise").read(2**20), "u1"), minlength=256)
+    assert stats.chisquare(counts).pvalue > 1e-6
+
+
+def test_threads_share_a_stream_without_repeats():
+    source, drawn = SeededBytes(0, "noise"), []
+
+    def work():
+        drawn.extend([source.read(8) for _ in range(500)])
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(drawn)) == 2000
+
+
+def test_negative_seed_is_refused():
+    with pytest.raises(ValueError, match="seed must be nonnegative"):
+        SeededBytes(-1, "noise")
+
+
+def test_noise_source_none_is_the_operating_system_without_a_warning():
+    assert noise_source(None).kind == "os"
+
+
+@pytest.mark.parametrize("seed", [0, 5, np.int64(5), 2**80])
+def test_noise_source_int_warns_that_the_guarantee_is_void(seed):
+    with pytest.warns(PrivacyWarning, match="void for whoever knows the seed") as record:
+        source = noise_source(seed)
+    assert record[0].filename == __file__
+    assert source.kind == "seeded"
+    assert source.read(16) == seeded_noise_source(int(seed)).read(16)
+
+
+@pytest.mark.parametrize("bad", BAD_STATES, ids=repr)
+def test_everything_else_is_refused_as_random_state(bad):
+    with pytest.raises(ValueError, match="random_state must be None"):
+        noise_source(bad)
+    with pytest.raises(ValueError, match="random_state must be None"):
+        public_generator(bad, "projection")
+
+
+def test_public_generator_is_reproducible_and_apart_from_the_noise():
+    draw = public_generator(11, "projection").bytes(64)
+    assert draw == public_generator(11, "projection").bytes(64)
+    others = {
+        public_generator(12, "projection").bytes(64),
+        public_generator(11, "permutation").bytes(64),
+        public_generator(None, "projection").bytes(64),
+        public_generator(None, "projection").bytes(64),
+        seeded_noise_source(11).read(64),
+        SeededBytes(11, "projection").read(64),
+        np.random.default_rng(11).bytes(64),
+        draw,
+    }
+    assert len(others) == 8
+
+
+def test_public_draws_do_not_advance_the_noise():
+    alone = seeded_noise_source(4).read(32)
+    source = seeded_noise_source(4)
+    public_generator(4, "projection").normal(size=1000)
+    assert source.read(32) == alone

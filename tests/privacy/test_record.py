@@ -1,0 +1,285 @@
+"""A record proves its claim, cannot be changed and survives every round trip."""
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.accounting import epsilon
+from dp_halfspace.privacy.events import (
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    Pure,
+    Repeated,
+)
+from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
+from dp_halfspace.privacy.record import PrivacyRecord
+
+MU = gdp_mu(1.0, 1e-6)
+
+
+def record(**changes):
+    fields = {
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "events": (Gaussian(MU),),
+        "noise": "os",
+        "public": {"n_samples": 100, "classes": ["no", "yes"]},
+    }
+    return PrivacyRecord(**{**fields, **changes})
+
+
+def no_guarantee(**changes):
+    fields = {"epsilon": math.inf, "delta": 0.0, "events": (Pure(math.inf),), "noise": "none"}
+    return record(**{**fields, **changes})
+
+
+# --- the claim is proved ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 0.99},
+        {"epsilon": 1.0 - 1e-9},
+        {"delta": 0.99e-6},
+        {"delta": 0.0},
+        {"events": (Gaussian(MU), Pure(1e-3))},
+        {"events": (Gaussian(MU * (1 + 1e-8)),)},
+        {"events": (Repeated(Gaussian(MU), 2),)},
+        {"events": (Gaussian(math.inf),)},
+        {"events": (Pure(math.inf),), "delta": 0.5},
+        {"epsilon": 0.7, "delta": 0.0, "events": (Pure(0.4), Pure(0.3 + 1e-15))},
+    ],
+)
+def test_a_record_cannot_claim_more_than_its_events(changes):
+    with pytest.raises(ValueError, match="the events prove delta="):
+        record(**changes)
+
+
+def test_a_constructor_that_forgets_the_proof_would_be_caught(monkeypatch):
+    """Planted bug: an accountant that reports nothing lets any claim through."""
+    monkeypatch.setattr(accounting, "delta", lambda events, epsilon: 0.0)
+    assert record(epsilon=0.1).epsilon_at(1e-6) > 0.9
+
+
+@given(st.floats(1e-3, 40), st.floats(1e-15, 0.4), st.integers(1, 1000))
+def test_calibrated_events_are_accepted(budget, delta, count):
+    """What gdp_mu grants, in one piece or split, always passes."""
+    mu = gdp_mu(budget, delta)
+    event = Repeated(Gaussian(mu / math.sqrt(count)), count)
+    assert record(epsilon=budget, delta=delta, events=(event,)).epsilon == budget
+    raised = gdp_epsilon(mu, delta)
+    assert record(epsilon=raised, delta=delta, events=(Gaussian(mu),)).epsilon == raised
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(Gaussian, st.floats(0, 1)),
+            st.builds(Pure, st.floats(0, 1)),
+            st.builds(Exponential, st.floats(0, 1)),
+        ),
+        max_size=4,
+    ),
+    st.floats(1e-12, 0.3),
+)
+def test_computed_claims_are_accepted(events, delta):
+    claim = epsilon(events, delta)
+    accepted = record(epsilon=claim, delta=delta, events=events)
+    assert accepted.delta_at(claim) <= delta
+    assert accepted.epsilon_at(delta) == claim
+    slightly_more = record(epsilon=claim, delta=accepted.delta_at(claim), events=events)
+    assert slightly_more.epsilon == claim
+
+
+def test_weaker_claims_are_allowed():
+    loose = record(epsilon=2.0)
+    assert loose.epsilon_at(1e-6) == pytest.approx(1.0, rel=1e-9)
+    assert loose.delta_at(1.0) <= 1e-6
+    assert record(events=()).epsilon_at(0.0) == 0.0
+
+
+# --- validation ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": -1.0}, "^epsilon "),
+        ({"epsilon": math.nan}, "^epsilon "),
+        ({"delta": 1.0}, "^delta "),
+        ({"delta": math.nan}, "^delta "),
+        ({"adjacency": "add-remove"}, "^adjacency "),
+        ({"noise": "numpy"}, "^noise "),
+        ({"noise": "none"}, "contradicts"),
+        ({"noise": "none", "epsilon": math.inf}, "contradicts"),
+        ({"noise": "none", "epsilon": math.inf, "events": ()}, "contradicts"),
+        ({"public": [("n", 1), ("n", 2)]}, "twice"),
+    ],
+)
+def test_invalid_fields_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        record(**changes)
+
+
+def test_events_must_be_events():
+    with pytest.raises(TypeError, match="not a privacy event"):
+        record(events=(0.5,))
+
+
+def test_delta_at_needs_a_nonnegative_epsilon():
+    with pytest.raises(ValueError, match=r"^epsilon "):
+        record().delta_at(-1.0)
+
+
+# --- immutability and round trips ---------------------------------------------------------------
+
+
+def test_a_record_is_deeply_immutable():
+    weights = {0: 1.0, 1: [2.0]}
+    events = [Gaussian(MU)]
+    kept = record(events=events, public={"class_weight": weights, "a": np.arange(3)})
+    before = kept.to_json()
+    weights[1].append(3.0)
+    weights[2] = 9.0
+    events.append(Pure(5.0))
+    kept.to_dict()["public"]["a"].append(7)
+    assert kept.to_json() == before
+    assert hash(kept) == hash(copy.deepcopy(kept))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        kept.epsilon = 0.5
+    assert not hasattr(kept, "__dict__")
+
+
+RICH = record(
+    epsilon=9.0,
+    adjacency="replace-one-label",
+    noise="seeded",
+    events=(
+        Repeated(Gaussian(0.1), 40),
+        Exponential(0.1),
+        Pure(0.2),
+        ObjectivePerturbation(0.1, ((1, 0.0), (2, 0.1), (1, 0.2)), pairwise=True),
+    ),
+    public={
+        "n": np.int64(7),
+        "flag": np.bool_(True),
+        "none": None,
+        "scale": np.float32(0.5),
+        "classes": np.array(["a", "b"]),
+        "matrix": np.eye(2),
+        "weights": {"a": 1, "b": 2.5},
+        "limit": math.inf,
+        "other": 1 + 2j,
+    },
+)
+
+
+@pytest.mark.parametrize("original", [record(), RICH, no_guarantee()])
+def test_round_trips(original):
+    for back in (
+        PrivacyRecord.from_dict(original.to_dict()),
+        PrivacyRecord.from_dict(json.loads(original.to_json())),
+        pickle.loads(pickle.dumps(original)),
+        copy.copy(original),
+    ):
+        assert back == original
+        assert hash(back) == hash(original)
+        assert back.summary() == original.summary()
+    assert original != record(delta=2e-6)
+
+
+def test_public_values_become_plain():
+    public = RICH.to_dict()["public"]
+    assert public["n"] == 7
+    assert type(public["n"]) is int
+    assert public["flag"] is True
+    assert public["none"] is None
+    assert public["scale"] == 0.5
+    assert public["classes"] == ["a", "b"]
+    assert public["matrix"] == [[1.0, 0.0], [0.0, 1.0]]
+    assert public["weights"] == [["a", 1], ["b", 2.5]]
+    assert public["limit"] == "inf"
+    assert public["other"] == "(1+2j)"
+    assert isinstance(RICH.public, tuple)
+
+
+def test_json_is_standard():
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    assert json.loads(no_guarantee().to_json(), parse_constant=refuse)["epsilon"] == "inf"
+
+
+@pytest.mark.parametrize("change", [{"extra": 1}, {"noise": None}, {"epsilon": 0.5}])
+def test_tampered_data_are_refused(change):
+    data = {**record().to_dict(), **change}
+    with pytest.raises(ValueError):  # noqa: PT011
+        PrivacyRecord.from_dict(data)
+    del data["events"]
+    with pytest.raises(ValueError, match="fields"):
+        PrivacyRecord.from_dict(data)
+
+
+# --- what people read ---------------------------------------------------------------------------
+
+
+def test_summary_says_what_an_auditor_needs():
+    text = record().summary()
+    for phrase in (
+        "(1.0, 1e-06)-differential privacy",
+        "replace-one;",
+        "one record, features and label together",
+        "operating system",
+        f"{MU:.6g}",
+        "n_samples = 100",
+        "classes = ('no', 'yes')",
+        "running time",
+    ):
+        assert phrase in text
+    assert "void" not in text
+
+
+def test_summary_of_a_seeded_fit_voids_the_guarantee():
+    assert "void for whoever knows or guesses the seed" in RICH.summary()
+    assert "differ in the label of one record" in RICH.summary()
+
+
+def test_summary_without_guarantee_promises_nothing():
+    text = no_guarantee().summary()
+    assert "none (epsilon is infinite)" in text
+    assert "nothing is guaranteed" in text
+
+
+def test_summary_groups_repetitions():
+    text = record(events=[Gaussian(MU / 20)] * 400).summary()
+    assert "400 times: Gaussian" in text
+    assert len(text.splitlines()) < 20
+
+
+def test_profile_in_the_summary_is_rounded_up():
+    shown = {}
+    for line in RICH.summary().splitlines():
+        if line.startswith("  - delta"):
+            _, _, at, _, value = line.split()
+            shown[float(at)] = float(value)
+    assert set(shown) == {1e-3, 1e-5, 1e-6, 1e-7, 1e-9, 0.0}
+    for at, value in shown.items():
+        exact = RICH.epsilon_at(at)
+        assert value == exact == math.inf or exact <= value <= exact * (1 + 2e-5)
+
+
+def test_repr_is_short():
+    assert repr(record()) == (
+        "PrivacyRecord(epsilon=1.0, delta=1e-06, adjacency='replace-one', 1 event, noise='os')"
+    )
+    assert "4 events" in repr(RICH)
