@@ -1,0 +1,127 @@
+"""Consecutive rows of a design matrix, and the products with them.
+
+The order of the sums, block after block, and the sizes of the blocks are public.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+__all__ = ["Block", "add_adjoint", "add_gram", "block_size", "row_squares", "times"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+_BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64: stays in cache between its two uses
+_MIN_ROWS = 48
+_SPARSE_ROWS = 8192
+
+
+class Block(NamedTuple):
+    """Consecutive rows in float64, and what is still to be applied to them."""
+
+    lo: int
+    hi: int
+    matrix: Any
+    transpose: Any
+    scale: FloatArray | None
+    bias: FloatArray | float | None
+
+
+def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
+    """Return how many rows are read, and summed, at a time.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Shape of the feature matrix.
+    is_sparse : bool
+        Whether it is stored sparsely. The number of non-zeros plays no part: it is private.
+
+    Returns
+    -------
+    int
+        At least 1, at most `n_rows` (if that is positive).
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim.blocks import block_size
+    >>> block_size(100_000, 50, is_sparse=False)
+    3932
+    """
+    size = _SPARSE_ROWS if is_sparse else max(_MIN_ROWS, _BLOCK_ENTRIES // max(n_columns, 1))
+    return max(1, min(n_rows, size, _SPARSE_ROWS))
+
+
+def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
+    """Shape a number per row so that it multiplies the rows of an array."""
+    return factor if like.ndim == 1 else factor[:, None]
+
+
+def times(block: Block, w: FloatArray) -> FloatArray:
+    """Return the margins of a block."""
+    d = block.matrix.shape[1]
+    margins: FloatArray = block.matrix @ w[:d]
+    if block.scale is not None:
+        margins *= _column(block.scale, margins)
+    if isinstance(block.bias, np.ndarray):
+        margins += _column(block.bias, margins) * w[d]
+    elif block.bias is not None:
+        margins += block.bias * w[d]
+    return margins
+
+
+def add_adjoint(block: Block, p: FloatArray, out: FloatArray) -> None:
+    """Add the block's part of ``Z^T p``."""
+    d = block.matrix.shape[1]
+    scaled = p if block.scale is None else p * _column(block.scale, p)
+    out[:d] += block.transpose @ scaled
+    if isinstance(block.bias, np.ndarray):
+        out[d] += block.bias @ p
+    elif block.bias is not None:
+        out[d] += block.bias * p.sum(axis=0)
+
+
+def row_squares(block: Block) -> FloatArray:
+    """Return the squared norms of the logical rows."""
+    if sparse.issparse(block.matrix):
+        # In float64, whatever the stored type: a float32 square would round or overflow.
+        data = block.matrix.data.astype(np.float64)
+        row = np.repeat(np.arange(block.hi - block.lo), np.diff(block.matrix.indptr))
+        squares = np.bincount(row, data * data, minlength=block.hi - block.lo)
+    else:
+        squares = np.einsum("ij,ij->i", block.matrix, block.matrix)
+    if block.scale is not None:
+        squares = squares * block.scale**2
+    if block.bias is not None:
+        squares = squares + np.square(block.bias)
+    return squares
+
+
+def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
+    """Add the block's part of ``Z^T diag(weights) Z``."""
+    d = block.matrix.shape[1]
+    root = np.sqrt(weights)
+    matrix, bias = block.matrix, block.bias
+    factor = root if block.scale is None else root * block.scale
+    used = np.flatnonzero(root)
+    if 2 * used.size < root.size:
+        matrix, factor, root = matrix[used], factor[used], root[used]
+        bias = bias[used] if isinstance(bias, np.ndarray) else bias
+    if sparse.issparse(matrix):
+        data = matrix.data * np.repeat(factor, np.diff(matrix.indptr))
+        scaled = sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+        product = (scaled.T @ scaled).toarray()
+    else:
+        scaled = matrix * factor[:, None]
+        product = scaled.T @ scaled
+    out[:d, :d] += product
+    if bias is not None:
+        weighted = root * bias
+        cross = scaled.T @ weighted
+        out[d, :d] += cross
+        out[:d, d] += cross
+        out[d, d] += weighted @ weighted

@@ -1,0 +1,178 @@
+"""Data that break solvers, and gradients computed without the code under test."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+
+from dp_halfspace.optim.losses import (
+    HINGE,
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    huber_hinge,
+    shifted_logistic,
+    smoothed_hinge,
+)
+
+SMOOTH = [
+    LOGISTIC,
+    shifted_logistic(2.0),
+    shifted_logistic(-1.0),
+    huber_hinge(0.5),
+    huber_hinge(0.05),
+    smoothed_hinge(1.0),
+    smoothed_hinge(0.3),
+    SQUARED_HINGE,
+    SQUARED,
+]
+LOSSES = [*SMOOTH, HINGE]
+
+
+def loss_id(loss):
+    return f"{loss.name}-{loss.smoothness:.3g}-{loss.self_bound:.3g}"
+
+
+def data_sets():
+    """Name, features, signs: every way in which training data degenerate."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((60, 4))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(60) > 0, 1.0, -1.0)
+    yield "typical", X, y
+    yield "separable", X, np.where(X[:, 0] > 0, 1.0, -1.0)
+    yield "duplicated", np.tile(X[:3], (20, 1)), np.tile(y[:3], 20)
+    yield "contradictory", np.tile(X[:1], (60, 1)), np.tile([1.0, -1.0], 30)
+    yield "one class", X, np.ones(60)
+    yield "zero features", np.zeros((60, 4)), y
+    yield "one record", X[:1], y[:1]
+    yield "n < d", rng.standard_normal((5, 40)), y[:5]
+    yield "huge rows", X * 10.0 ** rng.integers(100, 300, 60)[:, None], y
+    yield "tiny rows", X * 10.0 ** rng.integers(-300, -100, 60)[:, None], y
+    yield "one huge row", np.where(np.arange(60)[:, None] == 5, 1e200 * X, X), y
+    yield "subnormal row", np.where(np.arange(60)[:, None] == 5, 5e-324, X), y
+
+
+def clipped_float128(X, bound=1.0, bias=None):
+    """Clip rows in extended precision, the constant column appended."""
+    wide = np.asarray(X, dtype=np.longdouble)
+    largest = np.abs(wide).max(axis=1, initial=0)
+    shape = wide / np.where(largest > 0, largest, 1)[:, None]
+    norms = largest * np.sqrt((shape**2).sum(axis=1))
+    factor = np.where(norms > bound, bound / np.where(norms > 0, norms, 1), 1)
+    wide = wide * factor[:, None]
+    if bias is not None:
+        wide = np.column_stack([wide, np.full(len(wide), bias, dtype=np.longdouble)])
+    return wide
+
+
+def logical_rows(X, scale=None, bias=None):
+    """The matrix that `Rows` stands for, in extended precision."""
+    wide = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.longdouble)
+    if scale is not None:
+        wide = wide * np.asarray(scale, dtype=np.longdouble)[:, None]
+    if bias is not None:
+        column = np.broadcast_to(np.asarray(bias, dtype=np.longdouble), len(wide))
+        wide = np.column_stack([wide, column])
+    return wide
+
+
+def exact_slope(loss, t):
+    """Derivative of a smooth loss at an mpmath number."""
+    functions = {
+        "logistic": lambda: -1 / (1 + mpmath.exp(t)),
+        "shifted_logistic": lambda: -1 / (1 + mpmath.exp(t - loss.value.keywords["shift"])),
+        "squared_hinge": lambda: -2 * max(1 - t, 0),
+        "squared": lambda: -2 * (1 - t),
+    }
+    if loss.name in functions:
+        return functions[loss.name]()
+    keywords = loss.value.keywords
+    ratio = (mpmath.mpf(keywords["knot"]) - t) / mpmath.mpf(keywords["width"])
+    return -min(max(ratio, mpmath.mpf(0)), mpmath.mpf(1))
+
+
+def exact_gradient(Z, signs, weights, loss, ridge, w, linear=None):
+    """Gradient of a margin objective in 40 digits."""
+    with mpmath.workdps(40):
+        w = [mpmath.mpf(float(v)) for v in w]
+        total = [mpmath.mpf(float(ridge)) * v for v in w]
+        if linear is not None:
+            total = [a + mpmath.mpf(float(b)) for a, b in zip(total, linear, strict=True)]
+        for row, sign, weight in zip(Z, signs, weights, strict=True):
+            z = [_to_mpf(v) for v in row]
+            slope = exact_slope(loss, float(sign) * mpmath.fdot(z, w))
+            factor = mpmath.mpf(float(weight)) * float(sign) * slope
+            total = [a + factor * b for a, b in zip(total, z, strict=True)]
+        return total
+
+
+def _to_mpf(v):
+    """An extended-precision float as the sum of two doubles, exactly."""
+    high = float(v)
+    return mpmath.mpf(high) + mpmath.mpf(float(v - np.longdouble(high)))
+
+
+def norm_mp(vector):
+    with mpmath.workdps(40):
+        return float(mpmath.sqrt(mpmath.fsum(v * v for v in vector)))
+
+
+def wide_slope(loss, t):
+    """Derivative of a smooth loss in extended precision, written anew."""
+    if "logistic" in loss.name:
+        return -1 / (1 + np.exp(np.minimum(t - loss.value.keywords["shift"], 11000)))
+    if loss.name == "squared":
+        return -2 * (1 - t)
+    if loss.name == "squared_hinge":
+        return -2 * np.maximum(1 - t, 0)
+    knot, width = (np.longdouble(loss.value.keywords[k]) for k in ("knot", "width"))
+    return -np.clip((knot - t) / width, 0, 1)
+
+
+def naive_gradient(Z, signs, weights, loss, ridge, w, linear=None):
+    """Gradient of a margin objective, whole matrix, extended precision."""
+    wide = np.asarray(w, dtype=np.longdouble)
+    slopes = weights * signs * wide_slope(loss, signs * (Z @ wide))
+    return Z.T @ slopes + ridge * wide + (0 if linear is None else linear)
+
+
+def naive_softmax_gradient(Z, targets, n_classes, weights, ridge, w):
+    """Gradient of the softmax objective, whole matrix, extended precision."""
+    W = np.asarray(w, dtype=np.longdouble).reshape(n_classes, -1)
+    logits = Z @ W.T
+    p = np.exp(logits - logits.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    p[np.arange(len(Z)), targets] -= 1
+    return ((p * weights[:, None]).T @ Z + ridge * W).ravel()
+
+
+class Counting:
+    """An objective that counts its passes over the data."""
+
+    def __init__(self, objective):
+        self.objective = objective
+        self.gradients = self.hessians = self.products = 0
+
+    def __getattr__(self, name):
+        return getattr(self.objective, name)
+
+    def gradient(self, w):
+        self.gradients += 1
+        return self.objective.gradient(w)
+
+    def value_and_gradient(self, w):
+        self.gradients += 1
+        return self.objective.value_and_gradient(w)
+
+    def hessian(self, w):
+        self.hessians += 1
+        return self.objective.hessian(w)
+
+    def hessian_product(self, w):
+        product = self.objective.hessian_product(w)
+
+        def counted(v):
+            self.products += 1
+            return product(v)
+
+        return counted

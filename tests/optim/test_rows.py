@@ -1,0 +1,180 @@
+"""One matrix in every storage: the same products, and no copy of the whole."""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dp_halfspace.optim.clipping import clip_scales
+from dp_halfspace.optim.rows import Rows, clipped_rows
+from tests.optim.cases import clipped_float128, data_sets, logical_rows
+
+N, D = 9001, 6
+RNG = np.random.default_rng(0)
+DENSE = RNG.standard_normal((N, D)) * (RNG.random((N, D)) < 0.7)
+SCALE = RNG.random(N)
+COLUMN = RNG.standard_normal(N)
+
+
+def storages():
+    padded = np.zeros((N, D + 3))
+    padded[:, 1 : D + 1] = DENSE
+    unaligned = np.zeros(N * D * 8 + 1, dtype=np.uint8)[1:].view(np.float64).reshape(N, D)
+    unaligned[:] = DENSE
+    yield "C", DENSE
+    yield "F", np.asfortranarray(DENSE)
+    yield "columns of a wider array", padded[:, 1 : D + 1]
+    yield "every other row", np.repeat(DENSE, 2, axis=0)[::2]
+    yield "reversed", np.ascontiguousarray(DENSE[::-1])[::-1]
+    yield "unaligned", unaligned
+    yield "big endian", DENSE.astype(">f8")
+    yield "csr array", sparse.csr_array(DENSE)
+    yield "csr matrix", sparse.csr_matrix(DENSE)
+
+
+@pytest.mark.parametrize(
+    ("name", "X"), list(storages()), ids=lambda v: v if isinstance(v, str) else ""
+)
+@pytest.mark.parametrize("scale", [None, SCALE], ids=["plain", "scaled"])
+@pytest.mark.parametrize("bias", [None, 0.7, COLUMN], ids=["none", "number", "column"])
+def test_products_do_not_depend_on_the_storage(name, X, scale, bias):
+    rows = Rows(X, scale, bias)
+    Z = logical_rows(DENSE, scale, bias).astype(float)
+    assert rows.shape == Z.shape
+    w = RNG.standard_normal(Z.shape[1])
+    W = RNG.standard_normal((Z.shape[1], 3))
+    p, P, weights = RNG.standard_normal(N), RNG.standard_normal((N, 3)), RNG.random(N)
+    np.testing.assert_allclose(rows.margins(w), Z @ w, atol=1e-13)
+    np.testing.assert_allclose(rows.margins(W), Z @ W, atol=1e-13)
+    np.testing.assert_allclose(rows.adjoint(p), Z.T @ p, atol=1e-10)
+    np.testing.assert_allclose(rows.adjoint(P), Z.T @ P, atol=1e-10)
+    np.testing.assert_allclose(rows.gram(weights), Z.T @ (weights[:, None] * Z), atol=1e-9)
+    fused = rows.fused_adjoint(w, lambda m, lo, hi: np.tanh(m) * p[lo:hi])
+    np.testing.assert_allclose(fused, Z.T @ (np.tanh(Z @ w) * p), atol=1e-10)
+    fused = rows.fused_adjoint(W, lambda m, lo, hi: m * P[lo:hi])
+    np.testing.assert_allclose(fused, Z.T @ ((Z @ W) * P), atol=1e-10)
+    assert rows.row_bound == pytest.approx(np.linalg.norm(Z, axis=1).max(), rel=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.uint8, bool])
+def test_narrow_types_are_used_at_full_precision(dtype):
+    """The same numbers in float64 give the same products to the last digits."""
+    X = (4 * DENSE).astype(dtype)
+    w = RNG.standard_normal(D)
+    forms = [X, np.asfortranarray(X)]
+    if dtype != np.float16:
+        forms.append(sparse.csr_array(X))
+    for form in forms:
+        rows = Rows(form, SCALE)
+        exact = logical_rows(X.astype(np.float64), SCALE)
+        np.testing.assert_allclose(rows.margins(w), (exact @ w).astype(float), atol=1e-14)
+        np.testing.assert_allclose(rows.adjoint(SCALE), (exact.T @ SCALE).astype(float), rtol=1e-13)
+
+
+def test_many_blocks_in_a_fixed_order():
+    rows = Rows(DENSE)
+    assert rows.block_rows < N
+    seen = []
+
+    def record(margins, lo, hi):
+        seen.append((lo, hi))
+        return margins
+
+    rows.fused_adjoint(np.ones(D), record)
+    assert seen[0][0] == 0
+    assert seen[-1][1] == N
+    assert all(a[1] == b[0] for a, b in pairwise(seen))
+    first = Rows(DENSE).adjoint(COLUMN)
+    np.testing.assert_array_equal(first, Rows(DENSE.copy()).adjoint(COLUMN))
+
+
+@pytest.mark.parametrize("case", list(data_sets()), ids=lambda case: case[0])
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csr_array])
+def test_clipped_rows_of_degenerate_data(case, form):
+    _, X, _ = case
+    rows = clipped_rows(form(X), 1.0, bias=0.5)
+    Z = clipped_float128(X, 1.0, 0.5)
+    w = np.linspace(-1, 2, Z.shape[1])
+    np.testing.assert_allclose(rows.margins(w), (Z @ w).astype(float), atol=1e-13)
+    ones = np.ones(len(X))
+    np.testing.assert_allclose(rows.adjoint(ones), (Z.T @ ones).astype(float), atol=1e-12)
+    np.testing.assert_allclose(rows.gram(ones), (Z.T @ Z).astype(float), atol=1e-12)
+    assert rows.row_bound == pytest.approx(np.hypot(1, 0.5), rel=1e-12)
+
+
+def test_one_huge_row_leaves_the_others_alone():
+    """Without the extreme-row path its margin would be infinite times zero."""
+    X = np.array([[1.7e308, 1.7e308, -1.7e308], [0.1, 0.2, 0.3]])
+    w = np.array([50.0, 50.0, 50.0])
+    for form in (X, np.asfortranarray(X), sparse.csr_array(X)):
+        margins = clipped_rows(form, 1.0).margins(w)
+        np.testing.assert_allclose(margins, [50 / np.sqrt(3), 30.0], rtol=1e-12)
+
+
+def test_huge_row_planted_bug():
+    X = np.array([[1.7e308, 1.7e308, -1.7e308], [0.1, 0.2, 0.3]])
+    rows = clipped_rows(X, 1.0)
+    rows._extreme = None
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(rows.margins(np.full(3, 50.0))).all()
+
+
+def test_factors_above_the_range_are_applied_first():
+    X = np.array([[3e-300, 4e-300], [1.0, 1.0]])
+    scale = np.array([1e300, 1.0])
+    for form in (X, sparse.csr_array(X)):
+        np.testing.assert_allclose(
+            Rows(form, scale).margins(np.array([1e-20, 1e-20])), [7e-20, 2e-20]
+        )
+
+
+def test_subset():
+    index = np.array([5, 1, 700])
+    for X in (DENSE, sparse.csr_array(DENSE)):
+        rows = Rows(X, SCALE, COLUMN, row_bound=9.0)
+        part = rows.subset(index)
+        w = RNG.standard_normal(D + 1)
+        np.testing.assert_allclose(part.margins(w), rows.margins(w)[index], rtol=1e-13)
+        assert part.row_bound == 9.0
+    assert Rows(DENSE, None, 0.5).subset(index).shape == (3, D + 1)
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, np.float32, sparse.csr_array])
+def test_no_copy_of_the_matrix(form):
+    X = form(np.random.default_rng(0).standard_normal((60_000, 40)))
+    size = X.data.nbytes
+    rows = Rows(X, np.ones(60_000), 1.0)
+    w = np.ones(41)
+    tracemalloc.start()
+    rows.fused_adjoint(w, lambda margins, lo, hi: margins)
+    clip_scales(X, 1.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.1 * size + 5e6
+
+
+def test_empty_shapes():
+    rows = Rows(np.zeros((3, 0)), None, 1.0)
+    np.testing.assert_array_equal(rows.margins(np.array([2.0])), [2.0, 2.0, 2.0])
+    assert Rows(np.zeros((0, 2))).adjoint(np.zeros(0)).tolist() == [0.0, 0.0]
+    assert Rows(np.zeros((0, 2))).row_bound == 0.0
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="matrix"):
+        Rows(np.ones(3))
+    with pytest.raises(ValueError, match="matrix"):
+        Rows(np.array([["a"]]))
+    with pytest.raises(ValueError, match="scale"):
+        Rows(np.ones((3, 2)), np.ones(2))
+    with pytest.raises(ValueError, match="bias"):
+        Rows(np.ones((3, 2)), None, np.ones(2))
+    with pytest.raises(ValueError, match="CSR"):
+        Rows(sparse.coo_array(np.ones((3, 2))))
+    if np.dtype(np.longdouble).itemsize > 8:
+        with pytest.raises(ValueError, match="precision"):
+            Rows(np.ones((3, 2), dtype=np.longdouble))
