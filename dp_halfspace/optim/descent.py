@@ -245,7 +245,8 @@ def newton_cg_path(objective: Objective, target: float, max_passes: int) -> Poin
         rough = max(1e-2 * point.norm, target)
         point = newton_cg(objective, point, rough, max_passes // 20, extra)
         ridge /= 5.0
-    return newton_cg(objective, _with_ridge(point, -extra), target, max_passes)
+    # A certificate needs the gradient of the objective itself, not one corrected for a ridge.
+    return newton_cg(objective, point_at(objective, point.w), target, max_passes)
 
 
 def _with_ridge(point: Point, more: float) -> Point:

@@ -1,0 +1,192 @@
+"""Options of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+__all__ = ["Options", "UserError", "parse_options"]
+
+_DESCRIPTION = """\
+Compare the private classifiers of dp_halfspace with the majority class and with a
+LinearSVC that is not private, on built-in data or on your own. The report is for the
+curator of the data: its scores are exact numbers, not private ones.
+"""
+_LARGEST_SEED = 2**32 - 1
+
+
+class UserError(Exception):
+    """What the user gave cannot be used; the text says why, without any data value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Checked options of one run."""
+
+    data: Path | None
+    target: str | None
+    epsilons: tuple[float, ...]
+    delta: float | str
+    data_norm: float
+    test_size: float
+    repeats: int
+    seed: int | None
+    out: Path
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, without the usage text."""
+
+    def error(self, message: str) -> NoReturn:
+        """Hand the sentence to the caller."""
+        raise UserError(f"{message} (see python -m dp_halfspace --help)")
+
+
+def parse_options(argv: Sequence[str] | None) -> Options:
+    """Read the command line, or raise `UserError`."""
+    given = _parser().parse_args(argv)
+    if given.data is None:
+        for name in ("target", "data_norm"):
+            if getattr(given, name) is not None:
+                raise UserError(f"--{name.replace('_', '-')} is used only together with --data")
+    return Options(
+        data=given.data,
+        target=given.target,
+        epsilons=tuple(sorted(set(given.epsilon))),
+        delta=given.delta,
+        data_norm=1.0 if given.data_norm is None else given.data_norm,
+        test_size=given.test_size,
+        repeats=given.repeats,
+        seed=given.seed,
+        out=given.out,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Describe the options."""
+    parser = _Parser(prog="python -m dp_halfspace", description=_DESCRIPTION, allow_abbrev=False)
+    _add_data_options(parser)
+    _add_run_options(parser)
+    return parser
+
+
+def _add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Describe the options for the user's own data."""
+    own = parser.add_argument_group("your own data")
+    own.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help="CSV with a header line (.csv) or svmlight (.svm, .svmlight, .libsvm, .txt), "
+        "optionally compressed (.gz, .bz2); all columns but the target must be numbers",
+    )
+    own.add_argument("--target", metavar="COLUMN", help="column of a CSV that holds the label")
+    own.add_argument(
+        "--data-norm",
+        type=_positive,
+        metavar="NORM",
+        help="public bound on the norm of a row, longer rows are clipped to it (default: 1.0)",
+    )
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Describe the options of the comparison itself."""
+    run = parser.add_argument_group("the comparison")
+    run.add_argument(
+        "--epsilon",
+        type=_positive,
+        nargs="+",
+        default=[0.1, 0.3, 1.0, 3.0, 10.0],
+        help="privacy budgets to compare at (default: 0.1 0.3 1 3 10)",
+    )
+    run.add_argument(
+        "--delta",
+        type=_delta,
+        default="auto",
+        help='"auto" or a number in [0, 1/2), where 0 is pure epsilon (default: auto)',
+    )
+    run.add_argument(
+        "--test-size",
+        type=_fraction,
+        default=0.3,
+        metavar="FRACTION",
+        help="fraction of the rows that is held out to measure accuracy (default: 0.3)",
+    )
+    run.add_argument(
+        "--repeats", type=_count, default=3, help="splits and fits to average over (default: 3)"
+    )
+    run.add_argument(
+        "--seed",
+        type=_seed,
+        help="makes splits and noise reproducible; whoever knows it can subtract the noise",
+    )
+    run.add_argument(
+        "--out",
+        type=Path,
+        default=Path("dp_halfspace_report"),
+        metavar="FOLDER",
+        help="where report.txt, results.json and accuracy.png go (default: ./dp_halfspace_report)",
+    )
+
+
+def _number(text: str) -> float:
+    """Read a number, or say that it is none."""
+    try:
+        return float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from error
+
+
+def _positive(text: str) -> float:
+    """Read a positive finite number."""
+    value = _number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive finite number")
+    return value
+
+
+def _delta(text: str) -> float | str:
+    """Read "auto" or a number in [0, 1/2)."""
+    if text == "auto":
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 0.5:
+        raise argparse.ArgumentTypeError(f'{text!r} is neither "auto" nor a number in [0, 1/2)')
+    return value
+
+
+def _fraction(text: str) -> float:
+    """Read a number strictly between 0 and 1."""
+    value = _number(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
+    return value
+
+
+def _integer(text: str, low: int, high: float) -> int:
+    """Read an integer in a range."""
+    try:
+        value = int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from error
+    if not low <= value <= high:
+        limit = f"between {low} and {high}" if math.isfinite(high) else f"at least {low}"
+        raise argparse.ArgumentTypeError(f"{text!r} must be {limit}")
+    return value
+
+
+def _count(text: str) -> int:
+    """Read a positive integer."""
+    return _integer(text, 1, math.inf)
+
+
+def _seed(text: str) -> int:
+    """Read a seed that numpy takes."""
+    return _integer(text, 0, _LARGEST_SEED)

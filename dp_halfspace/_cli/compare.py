@@ -1,0 +1,205 @@
+"""Fit every estimator of the suite, and two baselines, at several budgets."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils import get_tags
+
+import dp_halfspace
+from dp_halfspace._cli.arguments import Options
+from dp_halfspace._cli.problems import Problem
+from dp_halfspace._cli.progress import Progress
+from dp_halfspace._sklearn import single_blas_thread
+
+__all__ = ["Comparison", "Score", "compare", "private_estimators"]
+
+BASELINES: dict[str, Callable[[], BaseEstimator]] = {
+    "majority class": lambda: DummyClassifier(strategy="most_frequent"),
+    "LinearSVC, not private": lambda: make_pipeline(
+        StandardScaler(with_mean=False), LinearSVC(random_state=0)
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one fit gave; the budgets are None for baselines."""
+
+    dataset: str
+    estimator: str
+    epsilon: float | None
+    accuracy: float
+    auc: float
+    seconds: float
+    epsilon_spent: float | None
+    delta_spent: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All scores, and what a reader must know about them."""
+
+    scores: tuple[Score, ...]
+    notes: tuple[str, ...]
+
+
+def private_estimators() -> dict[str, Any]:
+    """Classifiers that the package exports and that need no argument, in order of name."""
+    exported = {name: getattr(dp_halfspace, name) for name in sorted(dp_halfspace.__all__)}
+    return {
+        name: value
+        for name, value in exported.items()
+        if inspect.isclass(value)
+        and issubclass(value, ClassifierMixin)
+        and issubclass(value, BaseEstimator)
+        and _needs_nothing(value)
+    }
+
+
+def _needs_nothing(estimator: type) -> bool:
+    """Tell whether every parameter has a default: a meta-estimator's does not."""
+    parameters = inspect.signature(estimator).parameters.values()
+    return all(parameter.default is not inspect.Parameter.empty for parameter in parameters)
+
+
+def compare(problems: Sequence[Problem], options: Options, stream: TextIO) -> Comparison:
+    """Run every fit and show progress on a stream; a refused combination becomes a note."""
+    scores: list[Score] = []
+    notes: dict[str, None] = {}
+    plans = [(problem, *_applicable(problem)) for problem in problems]
+    per_split = [len(BASELINES) + len(kinds) * len(options.epsilons) for _, kinds, _ in plans]
+    progress = Progress(options.repeats * sum(per_split), stream)
+    with warnings.catch_warnings(record=True) as caught, single_blas_thread():
+        warnings.simplefilter("always")
+        for problem, kinds, left_out in plans:
+            notes.update(dict.fromkeys(left_out))
+            progress.start(problem.name)
+            for repeat in range(options.repeats):
+                split = _split(problem, options, repeat)
+                for trial in _trials(problem, kinds, options, repeat):
+                    outcome = trial.run(*split)
+                    if isinstance(outcome, Score):
+                        scores.append(outcome)
+                    else:
+                        notes[outcome] = None
+                    progress.step()
+    progress.close()
+    for warning in caught:
+        notes[f"{warning.category.__name__}: {' '.join(str(warning.message).split())}"] = None
+    return Comparison(tuple(scores), tuple(notes))
+
+
+def _applicable(problem: Problem) -> tuple[dict[str, Any], list[str]]:
+    """Choose the estimators that take a kind of data, and say why the others do not."""
+    kinds, left_out = {}, []
+    for name, kind in private_estimators().items():
+        tags = get_tags(kind())
+        if len(problem.classes) > 2 and not tags.classifier_tags.multi_class:
+            left_out.append(f"{problem.name}: {name} was left out, it is for two classes.")
+        elif issparse(problem.X) and not tags.input_tags.sparse:
+            left_out.append(f"{problem.name}: {name} was left out, it takes no sparse rows.")
+        else:
+            kinds[name] = kind
+    return kinds, left_out
+
+
+def _seed(seed: int | None, *labels: object) -> int | None:
+    """Derive a seed for one purpose, so that no two fits share their noise."""
+    return None if seed is None else zlib.crc32(repr((seed, *labels)).encode())
+
+
+def _split(problem: Problem, options: Options, repeat: int) -> list[Any]:
+    """Hold out test rows of every class: training and test rows, then their labels."""
+    split: list[Any] = train_test_split(
+        problem.X,
+        problem.y,
+        test_size=options.test_size,
+        stratify=problem.y,
+        random_state=_seed(options.seed, "split", problem.name, repeat),
+    )
+    return split
+
+
+def _trials(
+    problem: Problem, kinds: dict[str, Any], options: Options, repeat: int
+) -> Iterator[_Trial]:
+    """List what to fit on one split: baselines, then estimators by budget."""
+    for name, make in BASELINES.items():
+        yield _Trial(problem, name, None, make())
+    for name, kind in kinds.items():
+        known = kind().get_params()
+        for epsilon in options.epsilons:
+            given = {
+                "epsilon": epsilon,
+                "delta": options.delta,
+                "data_norm": problem.data_norm,
+                "classes": problem.classes,
+                "random_state": _seed(options.seed, name, problem.name, epsilon, repeat),
+            }
+            usable = {key: value for key, value in given.items() if key in known}
+            yield _Trial(problem, name, epsilon, kind(**usable))
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """One estimator to fit on one split."""
+
+    problem: Problem
+    name: str
+    epsilon: float | None
+    estimator: Any
+
+    def run(self, X: Any, Z: Any, y: NDArray[Any], t: NDArray[Any]) -> Score | str:
+        """Fit and score, or say why the estimator refused."""
+        started = time.perf_counter()
+        try:
+            fitted = self.estimator.fit(X, y)
+        except ValueError as refusal:
+            at = "" if self.epsilon is None else f" at epsilon {self.epsilon:g}"
+            return f"{self.problem.name}: {self.name}{at} refused: {refusal}"
+        seconds = time.perf_counter() - started
+        record = getattr(fitted, "privacy_", None)
+        return Score(
+            dataset=self.problem.name,
+            estimator=self.name,
+            epsilon=self.epsilon,
+            accuracy=float(accuracy_score(t, fitted.predict(Z))),
+            auc=_auc(fitted, Z, t),
+            seconds=seconds,
+            epsilon_spent=None if record is None else float(record.epsilon),
+            delta_spent=None if record is None else float(record.delta),
+        )
+
+
+def _auc(fitted: Any, Z: Any, t: NDArray[Any]) -> float:
+    """Area under the ROC curve; one class against the others, averaged, if there are many."""
+    decide = getattr(fitted, "decision_function", None) or fitted.predict_proba
+    scores = np.asarray(decide(Z))
+    columns = (
+        {fitted.classes_[1]: scores}
+        if scores.ndim == 1
+        else dict(zip(fitted.classes_.tolist(), scores.T, strict=True))
+    )
+    areas = [
+        roc_auc_score(t == label, column)
+        for label, column in columns.items()
+        if 0 < np.sum(t == label) < len(t)
+    ]
+    return float(np.mean(areas)) if areas else float("nan")

@@ -1,0 +1,123 @@
+"""What every linear estimator of the suite shares: parameters, prediction, tags. No ``fit``."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace._sklearn import HasMethods, Interval, StrOptions
+from dp_halfspace._validation import TrainingData, check_features
+from dp_halfspace.optim.rows import clipped_rows
+from dp_halfspace.privacy.record import PrivacyRecord
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["PrivateLinearClassifier", "resolved_delta"]
+
+# Public numbers are squared, multiplied and divided below; this keeps them finite.
+_NORM_RANGE = (1e-50, 1e50)
+
+
+def resolved_delta(delta: float | str, n_samples: int) -> float:
+    """Turn ``delta="auto"`` into min(1/n^2, 1/4), n being public."""
+    return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
+
+
+class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
+    """Prediction from released coefficients: post-processing, hence free of charge."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "epsilon": [Interval(Real, 0, None, closed="right")],
+        "delta": [Interval(Real, 0, 0.5, closed="left"), StrOptions({"auto"})],
+        "data_norm": [Interval(Real, *_NORM_RANGE, closed="both")],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, *_NORM_RANGE, closed="both")],
+        "classes": ["array-like", None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "random_state": [Interval(Integral, 0, None, closed="left"), None],
+        "ledger": [HasMethods("charge"), None],
+        "verbose": ["verbose"],
+    }
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score rows; the sign, or the largest score, is the predicted label.
+
+        Rows beyond `data_norm` are scaled down to it, as they were in ``fit``; for all others
+        the score is ``X @ coef_.T + intercept_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores; with two classes, positive means ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        X = check_features(self, X, reset=False)
+        scores = clipped_rows(X, float(self.data_norm)).margins(self.coef_.T) + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from ``classes_``.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def _constant_column(self) -> float | None:
+        """Value of the constant column, or None without an intercept."""
+        return float(self.intercept_scaling) if self.fit_intercept else None
+
+    def _public_facts(self, n_samples: int, classes: NDArray[Any]) -> dict[str, Any]:
+        """List what the guarantee treats as public in every estimator."""
+        seen = "taken from the labels seen" if self.classes is None else "stated by the user"
+        return {
+            "n_samples": n_samples,
+            "classes": classes.tolist(),
+            "classes_source": seen,
+            "class_weight": None if self.class_weight is None else dict(self.class_weight),
+            "data_norm": float(self.data_norm),
+            "constant_column": self._constant_column(),
+        }
+
+    def _remember(
+        self, data: TrainingData, record: PrivacyRecord, released: NDArray[np.float64]
+    ) -> Self:
+        """Set the fitted attributes from released coefficients, all at once."""
+        constant = self._constant_column()
+        self.__dict__.pop("feature_names_in_", None)
+        if data.feature_names is not None:
+            self.feature_names_in_ = data.feature_names
+        self.n_features_in_ = data.X.shape[1]
+        self.classes_ = data.classes
+        self.coef_ = np.ascontiguousarray(released[:, : self.n_features_in_])
+        self.intercept_ = (
+            np.zeros(len(released)) if constant is None else released[:, -1] * constant
+        )
+        self.privacy_ = record
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,163 @@
+"""A private metric: the second moment of unit rows, released with noise and shrunk.
+
+Spherical noise wastes accuracy on data whose directions differ in strength. The second
+moment of unit rows is cheap to release, and what has been released may be used freely: rows
+are mapped by its inverse root and brought back to norm one, each by itself. Derivations:
+``docs/proofs/metric.md``; evidence for the constants: ``docs/defaults.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.optim.rows import Rows
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+
+__all__ = ["MetricPlan", "plan_metric", "release_metric", "shrunk_spectrum"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+MAX_COLUMNS = 512
+EFFECTIVE_DIMENSION = 20.0
+_EDGE_FLOOR = 0.02
+_TRACE_FLOOR = 1e-3
+_CEILING = 16.0
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPlan:
+    """The public numbers of one release of a second moment.
+
+    Attributes
+    ----------
+    n_samples, n_columns : int
+        Shape of the unit rows, constant column included.
+    mechanism : GaussianNoise, L2LaplaceNoise or NoNoise
+        For the packed second moment, whose Euclidean norm is the Frobenius norm.
+    edge : float
+        Edge of the spectrum of the noise matrix: eigenvalues below it drown.
+    """
+
+    n_samples: int
+    n_columns: int
+    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise
+    edge: float
+
+    @property
+    def amplification(self) -> float:
+        """Bound on the largest factor by which the map stretches a vector."""
+        return math.sqrt(self.n_columns / _TRACE_FLOOR)
+
+    @property
+    def compression(self) -> float:
+        """Bound on the largest factor by which the inverse of the map stretches a vector."""
+        return math.sqrt(_CEILING)
+
+
+def plan_metric(n_samples: int, n_columns: int, block_rows: int, *, mu: float) -> MetricPlan | None:
+    """Fix the public numbers of a release that is mu-Gaussian private.
+
+    Parameters
+    ----------
+    n_samples, n_columns : int
+        Shape of the unit rows, constant column included.
+    block_rows : int
+        Rows that are summed at a time.
+    mu : float
+        What the release may cost; infinity releases the exact moment.
+
+    Returns
+    -------
+    MetricPlan or None
+        None when there are more than 512 columns, or when the noise would drown every
+        eigenvalue: then the metric is not worth its price.
+
+    Notes
+    -----
+    The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2`` for
+    rows of norm at most one. What is added to it bounds the rounding of the two sums.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim.metric import plan_metric
+    >>> plan_metric(10000, 20, 4096, mu=0.1).mechanism.sensitivity < 1.4143
+    True
+    >>> plan_metric(100, 20, 4096, mu=0.01) is None
+    True
+    """
+    if n_columns > MAX_COLUMNS:
+        return None
+    edge = 2.0 * math.sqrt(n_columns) / mu
+    if edge > n_samples:
+        return None
+    n_blocks = -(-n_samples // block_rows)
+    # Errors of both sums, and factors of rows that another record's bits may round otherwise.
+    rounding = 1.01 * n_samples * (2 * block_rows + 2 * n_blocks + 4 * n_columns + 48) * 2.0**-53
+    sensitivity = math.sqrt(2.0) * (1.0 + 2.0**-40) + rounding
+    mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
+    return MetricPlan(n_samples, n_columns, mechanism, edge)
+
+
+def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> FloatArray:
+    """Release the second moment and return the symmetric map that flattens it.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of norm at most one.
+    plan : MetricPlan
+    permit : Permit
+        Charged with the event of the plan's mechanism.
+
+    Returns
+    -------
+    ndarray of shape (n_columns, n_columns)
+        ``(H / n)^(-1/2)`` with ``H`` the shrunk moment: a function of what was released.
+
+    References
+    ----------
+    ``docs/proofs/metric.md``. Gavish and Donoho (2017), "Optimal shrinkage of singular
+    values", for spikes in a noise matrix.
+    """
+    moment = rows.gram(np.ones(rows.shape[0]))
+    upper = np.triu_indices(plan.n_columns)
+    # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
+    weight = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
+    packed = permit.release(moment[upper] * weight, plan.mechanism) / weight
+    noisy = np.zeros_like(moment)
+    noisy[upper] = packed
+    noisy = noisy + np.triu(noisy, 1).T
+    values, vectors = np.linalg.eigh(noisy)
+    flat = shrunk_spectrum(values, plan) / plan.n_samples
+    return np.asarray((vectors / np.sqrt(flat)) @ vectors.T)
+
+
+def shrunk_spectrum(values: FloatArray, plan: MetricPlan) -> FloatArray:
+    """Estimate the spectrum of the moment from that of the noisy moment.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_columns,)
+        Eigenvalues of the noisy moment.
+    plan : MetricPlan
+
+    Returns
+    -------
+    ndarray of shape (n_columns,)
+        Shrunk as spikes in a Wigner matrix, trace restored to n (which is public), and
+        floored so that at most 20 directions are effectively told apart.
+    """
+    n, size = plan.n_samples, plan.n_columns
+    # The trace of the moment of unit rows is n: whatever it exceeds is noise.
+    values = values - (values.sum() - n) / size
+    spikes = np.sqrt(np.maximum(values * np.abs(values) - plan.edge**2, 0.0))
+    spikes += max((n - spikes.sum()) / size, 0.0)
+    floor = max(_EDGE_FLOOR * plan.edge, _TRACE_FLOOR * n / size)
+    while (spikes / (spikes + floor)).sum() > EFFECTIVE_DIMENSION:
+        floor *= 1.1
+    return np.minimum(spikes + floor, _CEILING * n)

@@ -1,0 +1,262 @@
+"""Accelerated noisy gradient steps on unit rows: exactly Gaussian private, no minimiser needed.
+
+The gradient of a clipped loss changes by at most twice the clip when one record is replaced,
+whatever the point. So a fixed number of noisy full-batch steps composes exactly, and step
+size, momentum and averaging are post-processing. Derivations:
+``docs/proofs/noisy_gradient.md``; evidence for the constants: ``docs/defaults.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from dp_halfspace.optim.rows import Rows
+from dp_halfspace.optim.tolerance import gradient_error
+from dp_halfspace.privacy.events import Pure, Repeated
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+
+__all__ = ["DescentPlan", "Slopes", "clipped_slopes", "descend", "plan_descent"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
+
+MAX_STRIDE = 2000.0
+
+
+@dataclass(frozen=True, slots=True)
+class DescentPlan:
+    """The public numbers of one run.
+
+    Attributes
+    ----------
+    n_columns, n_outputs : int
+        Shape of the coefficients; one output for two classes, K for K classes.
+    shift : float
+        Margin below which a record still pulls: it is added to the margin that the
+        logistic loss asks for.
+    clip : float
+        Bound on the norm of a record's slope.
+    n_steps : int
+    momentum : float
+        Of Nesterov's method.
+    step_size : float
+    window : float
+        Share of the last steps whose iterates are averaged.
+    radius : float
+        Iterates are projected to a ball of this radius, which they leave only by accident;
+        floating-point errors are bounded inside it.
+    mechanism : GaussianNoise or NoNoise
+        Of one step.
+    """
+
+    n_columns: int
+    n_outputs: int
+    shift: float
+    clip: float
+    n_steps: int
+    momentum: float
+    step_size: float
+    window: float
+    radius: float
+    mechanism: GaussianNoise | NoNoise
+
+    @property
+    def event(self) -> Repeated | Pure:
+        """What the whole run costs."""
+        event = self.mechanism.event
+        return event if isinstance(event, Pure) else Repeated(event, self.n_steps)
+
+
+def plan_descent(
+    *,
+    n_samples: int,
+    n_columns: int,
+    n_outputs: int,
+    block_rows: int,
+    mu: float,
+    shift: float,
+    clip: float,
+    n_steps: int,
+    momentum: float,
+    scale: float,
+    window: float,
+    amplification: float = 1.0,
+    compression: float = 1.0,
+) -> DescentPlan:
+    """Fix the public numbers of a run that is mu-Gaussian private.
+
+    Parameters
+    ----------
+    n_samples, n_columns : int
+        Shape of the unit rows, constant column included.
+    n_outputs : int
+        One for two classes, K for K classes.
+    block_rows : int
+        Rows that are summed at a time.
+    mu : float
+        What the whole run may cost.
+    shift, clip, n_steps, momentum, window
+        As in :class:`DescentPlan`.
+    scale : float
+        Length of the path that saturated slopes of all records would draw, in units of
+        what the noise allows: the norm of the result is of this order.
+    amplification, compression : float, default=1.0
+        Bounds on how much the metric stretches coefficients and rows; they enter the
+        rounding errors only.
+
+    Returns
+    -------
+    DescentPlan
+
+    Notes
+    -----
+    The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
+    classes, attained by ``x' = -x``. What is added to it bounds rounding errors.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim.noisy_gd import plan_descent
+    >>> plan = plan_descent(n_samples=1000, n_columns=10, n_outputs=1, block_rows=1000, mu=0.2,
+    ...                     shift=2.0, clip=0.5, n_steps=40, momentum=0.8, scale=3.0, window=0.5)
+    >>> 1.0 < plan.mechanism.sensitivity < 1.0000001
+    True
+    """
+    # Of the order of the noise in the coefficients, times eight.
+    radius = 8.0 * scale * (1.0 + math.sqrt(n_columns * n_outputs))
+    rounding = gradient_error(
+        n_samples=n_samples,
+        n_columns=n_columns,
+        block_rows=block_rows,
+        row_norm=compression,
+        ridge=0.0,
+        radius=radius * amplification,
+        slope=clip,
+        smoothness=0.5,
+        evaluation=2.0 * n_outputs + 32.0,
+    )
+    # The metric is applied to the sum once more, and factors of rows may be rounded otherwise
+    # because of another record's bits.
+    per_record = 2.0**-52 * (2 * n_columns + 8) * clip * compression
+    rounding = amplification * (rounding + n_samples * per_record)
+    sensitivity = 2.0 * (clip * (1.0 + 2.0**-30) + rounding)
+    if math.isinf(mu):
+        mechanism: GaussianNoise | NoNoise = NoNoise()
+    else:
+        mechanism = GaussianNoise(sensitivity, mu / math.sqrt(n_steps) * (1.0 - 2.0**-40))
+    # With little noise the curvature limits the step, not the noise.
+    stride = min(scale * mu / (2.0 * clip * n_steps), MAX_STRIDE / n_samples)
+    return DescentPlan(
+        n_columns,
+        n_outputs,
+        shift,
+        clip,
+        n_steps,
+        momentum,
+        (1.0 - momentum) * stride,
+        window,
+        radius,
+        mechanism,
+    )
+
+
+def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArray) -> Slopes:
+    """Return the negative slopes of the shifted logistic loss, clipped record by record.
+
+    Parameters
+    ----------
+    plan : DescentPlan
+    codes : ndarray of shape (n_samples,)
+        Class of each record.
+    weights : ndarray of shape (n_samples,)
+        In [0, 1].
+
+    Returns
+    -------
+    callable
+        From margins of rows ``lo`` to ``hi - 1`` to slopes of norm at most ``plan.clip``.
+    """
+    if plan.n_outputs == 1:
+        signs = np.where(codes == 1, 1.0, -1.0)
+
+        def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+            pull = np.minimum(expit(plan.shift - signs[lo:hi] * margins), plan.clip)
+            return np.asarray(signs[lo:hi] * weights[lo:hi] * pull)
+
+        return binary
+
+    def softmax(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+        records, own = np.arange(hi - lo), codes[lo:hi]
+        margins[records, own] -= plan.shift
+        margins -= margins.max(axis=1, keepdims=True)
+        pull = np.exp(margins)
+        pull /= -pull.sum(axis=1, keepdims=True)
+        pull[records, own] += 1.0
+        norms = np.sqrt(np.einsum("ij,ij->i", pull, pull))
+        pull *= (weights[lo:hi] * plan.clip / np.maximum(norms, plan.clip))[:, None]
+        return pull
+
+    return softmax
+
+
+def descend(
+    rows: Rows,
+    slopes: Slopes,
+    plan: DescentPlan,
+    permit: Permit,
+    transform: FloatArray | None = None,
+) -> FloatArray:
+    """Run the noisy steps and return the averaged iterate.
+
+    Parameters
+    ----------
+    rows : Rows
+        Rows whose images under `transform` have norm at most one.
+    slopes : callable
+        From :func:`clipped_slopes`.
+    plan : DescentPlan
+    permit : Permit
+        Charged with ``plan.event``.
+    transform : ndarray of shape (n_columns, n_columns) or None
+        Released symmetric map, or None for the identity.
+
+    Returns
+    -------
+    ndarray of shape (n_outputs, n_columns)
+        Coefficients for the rows before the map.
+
+    References
+    ----------
+    ``docs/proofs/noisy_gradient.md``. Nesterov (2018), section 2.2.
+    """
+    shape = (plan.n_columns,) if plan.n_outputs == 1 else (plan.n_columns, plan.n_outputs)
+    point, velocity, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    n_averaged = max(1, round(plan.window * plan.n_steps))
+    for step in range(plan.n_steps):
+        ahead = _project(point + plan.momentum * velocity, plan.radius)
+        query = ahead if transform is None else transform @ ahead
+        ascent = rows.fused_adjoint(query, slopes)
+        if transform is not None:
+            ascent = transform @ ascent
+        noisy = permit.release(ascent, plan.mechanism)
+        if plan.n_outputs > 1:
+            # Slopes sum to zero over the classes, so the noise along (1, ..., 1) is only noise.
+            noisy = noisy - noisy.mean(axis=1, keepdims=True)
+        velocity = plan.momentum * velocity + plan.step_size * noisy
+        point = point + velocity
+        if step >= plan.n_steps - n_averaged:
+            total += point
+    mean = total / n_averaged
+    return np.atleast_2d((mean if transform is None else transform @ mean).T)
+
+
+def _project(point: FloatArray, radius: float) -> FloatArray:
+    """Return the nearest point of the ball."""
+    norm = float(np.linalg.norm(point))
+    return point if norm <= radius else point * (radius / norm)

@@ -1,0 +1,144 @@
+"""The command line from end to end."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dp_halfspace._cli import main
+
+FAST = ["--epsilon", "1", "3", "--repeats", "1"]
+
+
+def run_module(*arguments, cwd):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "dp_halfspace", *arguments],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_builtin_run_writes_three_files(suite, tmp_path, capsys):
+    out = tmp_path / "deep" / "report"
+    assert main([*FAST, "--seed", "0", "--out", str(out)]) == 0
+    printed, progress = capsys.readouterr()
+    assert sorted(p.name for p in out.iterdir()) == ["accuracy.png", "report.txt", "results.json"]
+    text = (out / "report.txt").read_text()
+    assert printed.startswith(text)
+    for name in ("breast cancer", "digits", "halfspace"):
+        assert name in text
+        assert name in progress
+    for word in ("majority class", "LinearSVC, not private", "FakeClassifier", "curator"):
+        assert word.lower() in text.lower()
+    assert text.count("PrivacyWarning") == 1
+    assert max(map(len, text.splitlines())) <= 110
+    assert (out / "accuracy.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_has_the_numbers_and_not_the_seed(suite, table, tmp_path, capsys):
+    arguments = ["--data", str(table), "--target", "kind", *FAST, "--seed", "987123"]
+    assert main([*arguments, "--delta", "1e-5", "--data-norm", "1.5", "--out", str(tmp_path)]) == 0
+    content = json.loads((tmp_path / "results.json").read_text())
+    assert "987123" not in json.dumps(content)
+    assert content["settings"]["seeded"] is True
+    (dataset,) = content["datasets"]
+    assert dataset["name"] == "fruit.csv"
+    assert (dataset["n_rows"], dataset["n_features"], dataset["n_classes"]) == (60, 2, 2)
+    assert dataset["data_norm"] == 1.5
+    by_name = {(row["estimator"], row["epsilon"]): row for row in content["results"]}
+    assert by_name["LinearSVC, not private", None]["accuracy"] == 1.0
+    assert by_name["LinearSVC, not private", None]["epsilon_spent"] is None
+    assert by_name["FakeClassifier", 3.0]["epsilon_spent"] == 3.0
+    assert by_name["FakeClassifier", 3.0]["delta_spent"] == 1e-5
+    assert "FOR THE CURATOR" in content["warning"]
+    assert "apple" not in capsys.readouterr().out
+
+
+def test_seed_reproduces_and_its_absence_does_not(suite, table, tmp_path):
+    def accuracies(*more):
+        arguments = ["--data", str(table), "--target", "kind", "--epsilon", "0.05", *more]
+        assert main([*arguments, "--repeats", "8", "--out", str(tmp_path)]) == 0
+        rows = json.loads((tmp_path / "results.json").read_text())["results"]
+        return [(row["accuracy"], row["auc"]) for row in rows if row["epsilon"]]
+
+    assert accuracies("--seed", "5") == accuracies("--seed", "5")
+    assert accuracies("--seed", "5") != accuracies("--seed", "6")
+    assert accuracies() != accuracies()
+
+
+def test_without_matplotlib_all_but_the_picture(suite, table, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    arguments = ["--data", str(table), "--target", "kind", *FAST, "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    assert 'pip install "dp-halfspace[plot]"' in capsys.readouterr().out
+    assert not (tmp_path / "accuracy.png").exists()
+    assert (tmp_path / "results.json").exists()
+
+
+def test_interrupt_is_quiet(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dp_halfspace._cli.app.parse_options", interrupted)
+    assert main([]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_unusable_out_folder(suite, table, tmp_path, capsys, monkeypatch):
+    file = tmp_path / "taken"
+    file.write_text("")
+    own = ["--data", str(table), "--target", "kind", *FAST]
+    assert main([*own, "--out", str(file)]) == 2
+    assert main([*own, "--out", str(file / "below")]) == 2
+    monkeypatch.setattr("dp_halfspace._cli.app.os.access", lambda *_: False)
+    assert main([*own, "--out", str(tmp_path / "locked")]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("dp_halfspace: error: --out: ") for line in lines)
+
+
+def test_failure_while_writing_is_one_sentence(suite, table, tmp_path, capsys):
+    (tmp_path / "report.txt").mkdir()
+    own = ["--data", str(table), "--target", "kind", *FAST]
+    assert main([*own, "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("dp_halfspace: error: cannot write")
+
+
+def test_module_on_own_data(table, tmp_path):
+    done = run_module("--data", str(table), "--target", "kind", *FAST, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "OutputPerturbationClassifier" in done.stdout
+    assert (tmp_path / "dp_halfspace_report" / "results.json").is_file()
+
+
+def test_module_fails_with_status_2_and_one_line(table, tmp_path):
+    done = run_module("--data", "absent.csv", "--target", "kind", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "dp_halfspace: error: cannot read absent.csv: No such file or directory"
+    ]
+    assert done.stdout == ""
+
+
+def test_module_help(tmp_path):
+    done = run_module("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    for option in ("data", "target", "epsilon", "delta", "out", "seed", "data-norm", "test-size"):
+        assert re.search(rf"--{option}\b", done.stdout)
+
+
+@pytest.mark.slow
+def test_default_run_of_the_real_suite_is_quick(tmp_path):
+    started = time.monotonic()
+    done = run_module(cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - started < 60
+    assert "refused" not in done.stdout

@@ -1,0 +1,144 @@
+"""The comparison: which estimators run, what they are given, how they are scored."""
+
+import io
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.metrics import roc_auc_score
+
+import dp_halfspace
+from dp_halfspace._cli.arguments import parse_options
+from dp_halfspace._cli.compare import compare, private_estimators
+from dp_halfspace._cli.problems import Problem
+
+
+def problem(n_classes=2, n=90):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % n_classes
+    X = rng.normal(0, 0.1, (n, 3)) + np.eye(max(n_classes, 3))[y][:, :3]
+    return Problem("toy", X, y, 2.0, "none")
+
+
+def options(*arguments):
+    return parse_options(["--repeats", "2", *arguments])
+
+
+def run(problems, *arguments):
+    return compare(problems, options(*arguments), io.StringIO())
+
+
+def test_real_suite_is_found():
+    found = private_estimators()
+    assert found["OutputPerturbationClassifier"] is dp_halfspace.OutputPerturbationClassifier
+    assert "PrivacyWarning" not in found
+
+
+def test_suite_leaves_out_what_is_no_classifier_or_needs_an_argument(suite):
+    suite(suite.fake, suite.meta, suite.binary)
+    assert list(private_estimators()) == ["BinaryClassifier", "FakeClassifier"]
+
+
+def test_every_estimator_at_every_budget_and_repeat(suite):
+    result = run([problem()], "--epsilon", "0.5", "2")
+    counted = {}
+    for score in result.scores:
+        counted[score.estimator, score.epsilon] = (
+            counted.get((score.estimator, score.epsilon), 0) + 1
+        )
+    assert counted == {
+        ("majority class", None): 2,
+        ("LinearSVC, not private", None): 2,
+        ("FakeClassifier", 0.5): 2,
+        ("FakeClassifier", 2.0): 2,
+    }
+    assert result.notes == ()
+
+
+def test_estimators_get_the_public_facts(suite, monkeypatch):
+    seen = []
+    original = suite.fake.fit
+
+    def fit(self, X, y):
+        seen.append((self.epsilon, self.delta, self.data_norm, self.classes, self.random_state))
+        return original(self, X, y)
+
+    monkeypatch.setattr(suite.fake, "fit", fit)
+    run([problem()], "--epsilon", "1", "2", "--delta", "1e-4")
+    assert seen == [(e, 1e-4, 2.0, [0, 1], None) for _ in range(2) for e in (1.0, 2.0)]
+    seen.clear()
+    run([problem()], "--epsilon", "1", "2", "--seed", "0")
+    assert len({entry[-1] for entry in seen}) == 4  # no two fits share their noise
+
+
+def test_separable_data_are_learned_and_scored(suite):
+    for n_classes in (2, 3):
+        result = run([problem(n_classes)], "--epsilon", "1000")
+        best = [s for s in result.scores if s.estimator != "majority class"]
+        assert all(s.accuracy == 1.0 and s.auc == 1.0 for s in best)
+        majority = [s for s in result.scores if s.estimator == "majority class"]
+        assert all(s.auc == 0.5 for s in majority)
+        assert all(s.accuracy == pytest.approx(1 / n_classes, abs=0.05) for s in majority)
+
+
+def test_auc_is_the_mean_over_classes(suite, monkeypatch):
+    captured = {}
+    original = suite.fake.decision_function
+
+    def decision_function(self, X):
+        captured["scores"] = original(self, X)
+        return captured["scores"]
+
+    monkeypatch.setattr(suite.fake, "decision_function", decision_function)
+    toy = problem(3, n=300)
+    monkeypatch.setattr(
+        "dp_halfspace._cli.compare.train_test_split",
+        lambda X, y, **_: (X[:150], X[150:], y[:150], y[150:]),
+    )
+    result = compare([toy], options("--epsilon", "0.05"), io.StringIO())
+    one_hot = toy.y[150:, None] == np.arange(3)
+    assert result.scores[-1].auc == pytest.approx(roc_auc_score(one_hot, captured["scores"]))
+
+
+def test_kinds_of_data_that_an_estimator_does_not_take(suite):
+    suite(suite.fake, suite.binary)
+    many = run([problem(3)], "--epsilon", "1")
+    assert many.notes == ("toy: BinaryClassifier was left out, it is for two classes.",)
+    toy = problem()
+    sparse = run([replace(toy, X=csr_matrix(toy.X))], "--epsilon", "1")
+    assert sparse.notes == ("toy: BinaryClassifier was left out, it takes no sparse rows.",)
+    assert {s.estimator for s in sparse.scores} >= {"FakeClassifier", "LinearSVC, not private"}
+
+
+def test_a_refusal_becomes_a_note(suite):
+    suite(suite.refusing)
+    result = run([problem()], "--epsilon", "0.5", "2")
+    assert result.notes == (
+        "toy: RefusingClassifier at epsilon 0.5 refused: epsilon is too small for this sketch.",
+    )
+    assert {s.epsilon for s in result.scores} == {None, 2.0}
+
+
+def test_warnings_become_one_note_each(suite):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = run([problem()], "--epsilon", "1", "2", "--seed", "1")
+    assert result.notes == ("PrivacyWarning: the noise is seeded",)
+
+
+def test_a_class_missing_from_the_test_rows_is_left_out_of_the_auc(suite, monkeypatch):
+    toy = problem(3)
+    monkeypatch.setattr(
+        "dp_halfspace._cli.compare.train_test_split",
+        lambda X, y, **_: (X, X[y != 2], y, y[y != 2]),
+    )
+    result = compare([toy], options("--epsilon", "1000"), io.StringIO())
+    assert result.scores[-1].auc == 1.0
+    monkeypatch.setattr(
+        "dp_halfspace._cli.compare.train_test_split",
+        lambda X, y, **_: (X, X[y == 2], y, y[y == 2]),
+    )
+    result = compare([toy], options("--epsilon", "1000"), io.StringIO())
+    assert np.isnan(result.scores[-1].auc)

@@ -1,0 +1,216 @@
+"""Own data: what is read, and refusals that never show a value."""
+
+import bz2
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import issparse
+from sklearn.datasets import dump_svmlight_file
+
+from dp_halfspace._cli.arguments import UserError
+from dp_halfspace._cli.data import read_problem
+
+SECRET = "98765.4321"
+ROWS = [f"{i / 40},{1 - i / 40},{i % 2}" for i in range(40)]
+
+
+def csv_file(folder, lines, name="own.csv"):
+    path = folder / name
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def read(path, target="y", test_size=0.3):
+    return read_problem(Path(path), target, 1.0, test_size)
+
+
+@pytest.fixture
+def lines():
+    return ["a,b,y", *ROWS]
+
+
+def test_reads_csv(tmp_path, lines):
+    problem = read(csv_file(tmp_path, lines))
+    assert problem.X.shape == (40, 2)
+    np.testing.assert_allclose(problem.X[3], [3 / 40, 37 / 40])
+    assert problem.classes == [0, 1]
+    assert problem.name == "own.csv"
+
+
+def test_target_may_stand_anywhere_and_be_text(tmp_path):
+    lines = ["kind; a ;b", *(f"{'yes' if i % 2 else 'no'};{i};{-i}" for i in range(40))]
+    problem = read(csv_file(tmp_path, lines), target="kind")
+    assert problem.classes == ["no", "yes"]
+    assert problem.X[5].tolist() == [5.0, -5.0]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_finds_the_delimiter_and_skips_blank_lines_and_a_byte_order_mark(tmp_path, delimiter):
+    text = "\n".join(["a,b,y", *ROWS[:20], "", *ROWS[20:], ""]).replace(",", delimiter)
+    path = tmp_path / "own.CSV"
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert read(path).X.shape == (40, 2)
+
+
+def test_quoted_cells(tmp_path):
+    lines = ['"a, of b","y"', *(f'"{i}","c{i % 2}"' for i in range(40))]
+    problem = read(csv_file(tmp_path, lines))
+    assert problem.X[:3, 0].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_compressed_files(tmp_path, lines, suffix, pack):
+    path = tmp_path / f"own.csv{suffix}"
+    path.write_bytes(pack("\n".join(lines).encode()))
+    assert read(path).X.shape == (40, 2)
+    svm = tmp_path / f"own.svm{suffix}"
+    svm.write_bytes(pack(b"1 1:0.5 3:1\n-1 2:1\n" * 15))
+    problem = read(svm, target=None)
+    assert issparse(problem.X)
+    assert problem.X.shape == (30, 3)
+    assert problem.classes == [-1, 1]
+
+
+@pytest.mark.parametrize("suffix", [".svm", ".svmlight", ".libsvm", ".txt"])
+def test_svmlight_files(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 3
+    path = tmp_path / f"own{suffix}"
+    dump_svmlight_file(X, y, str(path), zero_based=False, comment="a comment")
+    problem = read(path, target=None)
+    np.testing.assert_allclose(problem.X.toarray(), X)
+    assert problem.classes == [0, 1, 2]
+
+
+def test_labels_that_are_not_whole_numbers_stay_apart(tmp_path):
+    lines = ["a,y", *(f"{i},{0.5 if i % 2 else 1.5}" for i in range(40))]
+    assert read(csv_file(tmp_path, lines)).classes == [0.5, 1.5]
+    lines = ["a,y", *(f"{i},{'inf' if i % 2 else 1}" for i in range(40))]
+    assert read(csv_file(tmp_path, lines)).classes == ["1", "inf"]
+
+
+def refusal(path, target="y", test_size=0.3):
+    with pytest.raises(UserError) as caught:
+        read(path, target, test_size)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert Path(path).name in text
+    assert "98765" not in text.replace(str(path), "")  # pytest names folders after parameters
+    return text
+
+
+def replaced(lines, index, line):
+    return [*lines[:index], line, *lines[index + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (f"x{SECRET},1,0", ["column 'a'", "not a number", "line 8"]),
+        (f"{SECRET},,0", ["column 'b'", "empty", "line 8"]),
+        (f"nan,{SECRET},0", ["column 'a'", "finite", "line 8"]),
+        (f"1,1e999,{SECRET}", ["column 'b'", "finite", "line 8"]),
+        (f"{SECRET},1", ["line 8", "2 fields instead of 3"]),
+        (f"{SECRET},1,0,5", ["line 8", "4 fields instead of 3"]),
+        (f"{SECRET},1,", ["column 'y'", "empty", "line 8"]),
+        (f'{SECRET},"1"x,0', ["line 8", "CSV", "quotes"]),
+    ],
+)
+def test_bad_rows(tmp_path, lines, line, words):
+    text = refusal(csv_file(tmp_path, replaced(lines, 7, line)))
+    for word in words:
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("a,b,z", ["no column 'y'", "line 1"]),
+        (f"{SECRET},2,3", ["no column 'y'", "header"]),
+        ("a,a,y", ["two columns", "'a'"]),
+        (",b,y", ["column 1", "no name"]),
+    ],
+)
+def test_bad_headers(tmp_path, lines, header, words):
+    text = refusal(csv_file(tmp_path, replaced(lines, 0, header)))
+    for word in words:
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([""], ["empty"]),
+        (["y", *(str(i % 2) for i in range(40))], ["no column besides 'y'"]),
+        (["a,b,y"], ["0 rows", "20"]),
+        (["a,b,y", *ROWS[:19]], ["19 rows", "20"]),
+        (["a,b,y", *(f"{i},1,7" for i in range(30))], ["same label"]),
+        (["a,y", *(f"{i},{i}.5" for i in range(300))], ["more than 100"]),
+        (["a,y", *(f"{i},{i == 3}" for i in range(30))], ["only one row"]),
+    ],
+)
+def test_unusable_tables(tmp_path, lines, words):
+    text = refusal(csv_file(tmp_path, lines))
+    for word in words:
+        assert word in text
+
+
+def test_test_size_too_small_for_the_classes(tmp_path):
+    lines = ["a,y", *(f"{i},c{i % 10}" for i in range(40))]
+    assert "--test-size 0.05" in refusal(csv_file(tmp_path, lines), test_size=0.05)
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        (f"1 1:{SECRET} 1:2", 5),
+        (f"1 2:1 1:{SECRET}", 5),
+        (f"1 a:{SECRET}", 5),
+        (f"x{SECRET} 1:1", 5),
+        (f"1 1:{SECRET} 2:inf", 5),
+        (f"nan 1:{SECRET}", 5),
+        (f"1,{SECRET},2", 5),
+    ],
+)
+def test_bad_svmlight_lines(tmp_path, line, number):
+    good = ["1 1:1 3:0.5", "-1 2:1"] * 15
+    path = csv_file(tmp_path, replaced(good, number - 1, line), "own.svm")
+    text = refusal(path, target=None)
+    assert f"line {number} of" in text
+    assert "svmlight" in text
+
+
+def test_svmlight_query_numbers_are_not_faults(tmp_path):
+    lines = [*["1 qid:1 1:1", "-1 qid:1 2:1"] * 15, f"1 qid:1 1:x{SECRET}"]
+    assert "line 31 of" in refusal(csv_file(tmp_path, lines, "own.svm"), target=None)
+
+
+def test_svmlight_without_features(tmp_path):
+    path = csv_file(tmp_path, ["1", "-1"] * 15, "own.svm")
+    assert "no features" in refusal(path, target=None)
+
+
+def test_target_and_format_must_agree(tmp_path, lines):
+    assert "--target must name" in refusal(csv_file(tmp_path, lines), target=None)
+    svm = csv_file(tmp_path, ["1 1:1", "-1 1:2"] * 15, "own.svm")
+    assert "--target is not used" in refusal(svm)
+    assert "must end in .csv" in refusal(csv_file(tmp_path, lines, "own.xlsx"))
+    assert "must end in .csv" in refusal(csv_file(tmp_path, lines, "own.gz"))
+
+
+def test_unreadable_files(tmp_path, lines):
+    assert "No such file" in refusal(tmp_path / "absent.csv")
+    assert "No such file" in refusal(tmp_path / "absent.svm.bz2", target=None)
+    (tmp_path / "folder.csv").mkdir()
+    assert "cannot read" in refusal(tmp_path / "folder.csv")
+    latin = tmp_path / "latin.csv"
+    latin.write_bytes("\n".join(lines).replace("a", "\xe9").encode("latin-1"))
+    assert "UTF-8" in refusal(latin)
+    plain = csv_file(tmp_path, lines, "plain.csv.gz")
+    assert "damaged" in refusal(plain)
+    assert "damaged" in refusal(csv_file(tmp_path, lines, "plain.csv.bz2"))
+    cut = tmp_path / "cut.csv.gz"
+    cut.write_bytes(gzip.compress("\n".join([lines[0], *ROWS * 50]).encode())[:-20])
+    assert "damaged" in refusal(cut)

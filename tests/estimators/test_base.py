@@ -1,0 +1,47 @@
+"""The shared base: defaults, parameters, prediction before fitting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from dp_halfspace import OutputPerturbationClassifier
+from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
+
+
+def test_automatic_delta():
+    assert resolved_delta("auto", 1000) == 1e-6
+    assert resolved_delta("auto", 1) == 0.25
+    assert resolved_delta("auto", 2) == 0.25
+    assert resolved_delta(0, 10) == 0.0
+    assert resolved_delta(1e-7, 10) == 1e-7
+
+
+def test_base_has_no_fit():
+    assert not hasattr(PrivateLinearClassifier, "fit")
+
+
+def test_every_constraint_is_a_parameter():
+    declared = set(OutputPerturbationClassifier._parameter_constraints)
+    assert declared == set(OutputPerturbationClassifier().get_params())
+
+
+def test_prediction_needs_a_fit():
+    for method in ("predict", "decision_function", "predict_proba"):
+        with pytest.raises(NotFittedError):
+            getattr(OutputPerturbationClassifier(), method)(np.eye(2))
+
+
+def test_features_at_prediction_are_checked(margin_data):
+    model = OutputPerturbationClassifier().fit(*margin_data)
+    with pytest.raises(ValueError, match="5 features"):
+        model.predict(np.eye(3))
+    with pytest.raises(ValueError, match="NaN or infinity in column 2"):
+        model.predict([[0.0, 0.0, np.nan, 0.0, 0.0]])
+
+
+def test_ties_go_to_the_first_class():
+    X, y = np.zeros((10, 1)), np.arange(10) % 2
+    model = OutputPerturbationClassifier(epsilon=np.inf, classes=[0, 1]).fit(X, y)
+    assert model.predict([[0.0]]) == [0]

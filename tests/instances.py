@@ -1,0 +1,49 @@
+"""The one table of estimator instances that every common test runs over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dp_halfspace
+
+# For each public estimator: variants that take different paths through the code.
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "AdaptiveMarginClassifier": [{}],
+    "OutputPerturbationClassifier": [
+        {},
+        {"delta": 0.0},
+        {"loss": "huber_hinge"},
+        {"loss": "smoothed_hinge", "delta": 0.0},
+        {"loss": "hinge"},
+        {"loss": "squared_hinge"},
+        {"loss": "squared"},
+    ],
+}
+
+# Not for scikit-learn's checks: one of them weights a class by 1e7 and expects it to be
+# predicted nearly everywhere, which no halfspace through the origin can do.
+THROUGH_ORIGIN: dict[str, list[dict[str, Any]]] = {
+    "AdaptiveMarginClassifier": [{"fit_intercept": False}],
+    "OutputPerturbationClassifier": [{"fit_intercept": False}],
+}
+
+ESTIMATORS = [n for n in dp_halfspace.__all__ if n.endswith("Classifier")]
+
+
+def instances(*, through_origin: bool = True, **common: Any) -> list[Any]:
+    """Every variant of every estimator, with `common` parameters on top."""
+    return [
+        getattr(dp_halfspace, name)(**{**variant, **common})
+        for name in ESTIMATORS
+        for variant in VARIANTS[name] + (THROUGH_ORIGIN.get(name, []) if through_origin else [])
+    ]
+
+
+def label(estimator: Any) -> str:
+    """Name a variant in the list of tests."""
+    changed = {
+        k: v
+        for k, v in estimator.get_params().items()
+        if k in {"loss", "delta", "alpha", "fit_intercept"} and v not in ("auto", True, None)
+    }
+    return type(estimator).__name__ + "-" + "-".join(f"{k}={v}" for k, v in changed.items())

@@ -1,0 +1,90 @@
+"""The default engine as a whole: budget, change of coordinates, accuracy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dp_halfspace import privacy
+from dp_halfspace.optim.defaults import engine_defaults
+from dp_halfspace.optim.engine import plan_engine, run_engine
+from dp_halfspace.optim.unit_rows import unit_rows
+from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
+from tests.conftest import separated
+
+
+def plan_for(n, k, n_classes=2, mu=1.0):
+    defaults = engine_defaults(n, k, n_classes, mu)
+    return plan_engine(
+        defaults, n_samples=n, n_columns=k, n_classes=n_classes, block_rows=1000, mu=mu
+    )
+
+
+def run(X, y, n_classes, plan, epsilon=20.0):
+    noise = "none" if math.isinf(epsilon) else "os"
+    record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=plan.events, noise=noise)
+    permit = authorise(record, noise_source(None))
+    return run_engine(plan, unit_rows(X, 1.0, None), y, np.ones(n_classes), permit)
+
+
+@pytest.mark.parametrize("mu", [0.02, 0.3, 5.0])
+@pytest.mark.parametrize("k", [5, 400, 600])
+@pytest.mark.parametrize("n_classes", [2, 7])
+def test_whole_budget_and_no_more(mu, k, n_classes):
+    plan = plan_for(20000, k, n_classes, mu)
+    delta = 1e-7
+    spent = privacy.epsilon(plan.events, delta)
+    claimed = privacy.gdp_epsilon(mu, delta)
+    assert claimed * (1 - 1e-6) <= spent <= claimed * (1 + 1e-9)
+
+
+def test_wide_or_drowned_data_have_no_metric():
+    assert plan_for(10000, 513).metric is None
+    assert plan_for(300, 100, mu=0.05).metric is None
+    assert plan_for(10000, 100, mu=0.2).metric is not None
+
+
+def test_infinite_budget_runs_the_same_steps_exactly():
+    X, y = separated(500, 4, seed=3)
+    plan = plan_for(500, 4, mu=math.inf)
+    a, b = (run(X, y, 2, plan, math.inf) for _ in range(2))
+    np.testing.assert_array_equal(a, b)
+    assert np.mean((X @ a[0] > 0) == (y == 1)) > 0.95
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_separated_classes_are_told_apart(n_classes, kind):
+    X, y = separated(4000, 8, n_classes, seed=4)
+    W = run(kind(X), y, n_classes, plan_for(4000, 8, n_classes))
+    scores = X @ W.T
+    codes = (scores[:, 0] > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
+    assert np.mean(codes == y) > 0.9
+
+
+def test_metric_pays_on_stretched_data():
+    """Two strong directions without signal, one weak one with it."""
+    rng = np.random.default_rng(5)
+    n = 20000
+    y = rng.integers(2, size=n)
+    X = np.column_stack(
+        [rng.standard_normal((n, 2)), 0.1 * (2 * y - 1) + 0.02 * rng.standard_normal(n)]
+    )
+    X /= np.linalg.norm(X, axis=1).max()
+    plan = plan_for(n, 3, mu=0.05)
+    with_metric = np.mean((X @ run(X, y, 2, plan)[0] > 0) == y)
+    plain = plan_engine(
+        engine_defaults(n, 600, 2, 0.05),
+        n_samples=n,
+        n_columns=3,
+        n_classes=2,
+        block_rows=1000,
+        mu=0.05,
+    )
+    assert plain.metric is None
+    without = np.mean((X @ run(X, y, 2, plain)[0] > 0) == y)
+    assert with_metric > 0.95
+    assert with_metric >= without

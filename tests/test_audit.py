@@ -1,0 +1,227 @@
+"""White-box audit of every release, black-box audit of the whole, and the bugs they must see.
+
+A pass is never evidence of privacy, only a failure to falsify; that is why each check is
+shown to catch the defect it is there for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import chi2
+
+from dp_halfspace import OutputPerturbationClassifier, privacy
+from dp_halfspace.privacy import mechanisms
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, recording
+from tests.adversarial import mu_lower_bound, neighbouring_pairs
+from tests.conftest import separated
+
+FALSE_ALARM = 1e-6
+
+
+def releases_of(fits=80, **params):
+    X, y = separated(80, 4)
+    with recording() as releases:
+        for _ in range(fits):
+            OutputPerturbationClassifier(**params).fit(X, y)
+    return releases
+
+
+def assert_noise_has_its_scale(releases):
+    """The squared norm of Gaussian noise is chi-square, that of L2-Laplace noise Gamma(d)."""
+    gaussian, laplace = 0.0, 0.0
+    degrees, shape = 0, 0
+    for release in releases:
+        noise = np.ravel(release.released - release.value)
+        if isinstance(release.mechanism, GaussianNoise):
+            sigma = release.mechanism.sensitivity / release.mechanism.mu
+            gaussian += float(noise @ noise) / sigma**2
+            degrees += noise.size
+        elif isinstance(release.mechanism, L2LaplaceNoise):
+            scale = release.mechanism.sensitivity / release.mechanism.epsilon
+            laplace += 2 * float(np.linalg.norm(noise)) / scale
+            shape += 2 * noise.size
+    for statistic, freedom in ((gaussian, degrees), (laplace, shape)):
+        if freedom:
+            tail = min(chi2.cdf(statistic, freedom), chi2.sf(statistic, freedom))
+            assert tail > FALSE_ALARM / 2
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_recorded_noise_has_the_claimed_scale(delta):
+    assert_noise_has_its_scale(releases_of(delta=delta))
+
+
+@pytest.mark.parametrize(("kind", "delta"), [(GaussianNoise, 1e-5), (L2LaplaceNoise, 0.0)])
+@pytest.mark.parametrize("factor", [0.5, 0.67])
+def test_audit_sees_too_little_noise(monkeypatch, kind, delta, factor):
+    """Planted: sigma / 2, and sigma / 1.5."""
+    honest = kind.perturb
+
+    def cheat(self, value, source):
+        return value + factor * (honest(self, value, source) - value)
+
+    monkeypatch.setattr(kind, "perturb", cheat)
+    with pytest.raises(AssertionError):
+        assert_noise_has_its_scale(releases_of(delta=delta))
+
+
+def assert_queries_are_within_sensitivity(**params):
+    rng = np.random.default_rng(5)
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 40):
+        values = []
+        for features, labels in ((X, y), (other_X, other_y)):
+            with recording() as releases:
+                OutputPerturbationClassifier(classes=[0, 1], **params).fit(features, labels)
+            values.append(releases[0])
+        distance = np.linalg.norm(values[0].value - values[1].value)
+        assert distance <= values[0].mechanism.sensitivity
+
+
+@pytest.mark.parametrize("params", [{}, {"loss": "huber_hinge", "alpha": 0.2}, {"loss": "hinge"}])
+def test_queries_of_neighbours_are_within_sensitivity(params):
+    assert_queries_are_within_sensitivity(**params)
+
+
+def test_audit_sees_a_factor_two(monkeypatch):
+    """Planted: the sensitivity of adding a record, used for replacing one."""
+    module = __import__("dp_halfspace.optim.erm", fromlist=["erm"])
+    honest = module.minimiser_sensitivity
+    monkeypatch.setattr(module, "minimiser_sensitivity", lambda *a, **k: honest(*a, **k) / 2)
+    with pytest.raises(AssertionError):
+        assert_queries_are_within_sensitivity(loss="huber_hinge", alpha=0.2)
+
+
+def assert_release_is_certified():
+    """An independent gradient at the released query, against the public tolerance."""
+    X, y = separated(80, 4)
+    alpha = 0.05
+    with recording() as releases:
+        OutputPerturbationClassifier(alpha=alpha, fit_intercept=False).fit(X, y)
+    w = np.ravel(releases[0].value)
+    signed = X * np.where(y == 1, 1.0, -1.0)[:, None]
+    gradient = alpha * len(y) * w - (expit(-signed @ w)[:, None] * signed).sum(axis=0)
+    assert np.linalg.norm(gradient) <= 3e-7
+
+
+def test_released_query_is_certified():
+    assert_release_is_certified()
+
+
+def test_audit_sees_an_unconverged_solver(monkeypatch):
+    """Planted: the solver stops after one step."""
+    module = __import__("dp_halfspace.optim.erm", fromlist=["erm"])
+
+    def one_step(objective, gamma, *, radius, optimizer):
+        start = np.zeros(objective.rows.shape[1])
+        return start - objective.gradient(start) / len(objective.signs)
+
+    monkeypatch.setattr(module, "certified_minimum", one_step)
+    with pytest.raises(AssertionError):
+        assert_release_is_certified()
+
+
+def assert_fits_differ():
+    noises = [np.ravel(r.released - r.value) for r in releases_of(fits=2)]
+    assert not np.array_equal(noises[0], noises[1])
+
+
+def test_two_fits_never_share_noise():
+    assert_fits_differ()
+
+
+def test_audit_sees_a_reused_stream(monkeypatch):
+    """Planted: every fit reads the same bytes."""
+    module = __import__("dp_halfspace.estimators.output_perturbation", fromlist=["m"])
+
+    class Stuck:
+        kind = "os"
+
+        def read(self, n):
+            return bytes(range(1, 256)) * (n // 255 + 1)
+
+    class Fixed(Stuck):
+        def read(self, n):
+            return super().read(n)[:n]
+
+    monkeypatch.setattr(module, "noise_source", lambda seed: Fixed())
+    with pytest.raises(AssertionError):
+        assert_fits_differ()
+
+
+def test_a_release_that_was_not_charged_is_refused():
+    record = privacy.PrivacyRecord(
+        epsilon=1.0, delta=1e-5, events=(privacy.Gaussian(0.2),), noise="os"
+    )
+    permit = mechanisms.authorise(record, privacy.noise_source(None))
+    honest = GaussianNoise(1.0, 0.2)
+    permit.release(np.zeros(2), honest)
+    for mechanism in (honest, GaussianNoise(1.0, 0.3)):
+        with pytest.raises(RuntimeError, match="not charged"):
+            permit.release(np.zeros(2), mechanism)
+
+
+def audit_pairs(n=60, d=3):
+    """Replace-one pairs with as little noise from the common records as possible."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    X /= 2 * np.linalg.norm(X, axis=1, keepdims=True)
+    for features in (X, np.zeros((n, d))):
+        y = np.where(np.arange(n) % 2, 1, -1)
+        features = features.copy()
+        features[0], y[0] = np.eye(d)[0], 1
+        flipped = y.copy()
+        flipped[0] = -1
+        moved = features.copy()
+        moved[0] = -features[0]
+        yield (features, y), (features, flipped)
+        yield (features, y), (moved, y)
+
+
+def black_box(fits, make):
+    """Largest lower bound on mu over the pairs, thresholds chosen on one half."""
+    canary = np.eye(3)[:1]
+    worst = 0.0
+    for pair in audit_pairs():
+        a, b = (
+            np.array([make().fit(*data).decision_function(canary)[0] for _ in range(fits)])
+            for data in pair
+        )
+        low, high = (b, a) if np.mean(a) > np.mean(b) else (a, b)
+        half = fits // 2
+        middle = (np.median(low[:half]) + np.median(high[:half])) / 2
+        worst = max(worst, mu_lower_bound(low[half:], high[half:], threshold=middle))
+    return worst
+
+
+def claimed(epsilon, delta):
+    return privacy.gdp_mu(epsilon, delta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["logistic", "huber_hinge"])
+def test_black_box_audit(loss):
+    def make():
+        return OutputPerturbationClassifier(
+            loss=loss, alpha=0.3, epsilon=4.0, delta=1e-4, classes=[-1, 1]
+        )
+
+    assert black_box(1500, make) <= claimed(4.0, 1e-4)
+
+
+@pytest.mark.slow
+def test_black_box_audit_sees_half_the_noise(monkeypatch):
+    honest = GaussianNoise.perturb
+    monkeypatch.setattr(
+        GaussianNoise,
+        "perturb",
+        lambda self, value, source: value + (honest(self, value, source) - value) / 2,
+    )
+
+    def make():
+        return OutputPerturbationClassifier(
+            loss="huber_hinge", alpha=3.0, epsilon=4.0, delta=1e-4, classes=[-1, 1]
+        )
+
+    assert black_box(1500, make) > claimed(4.0, 1e-4)

@@ -1,0 +1,383 @@
+"""scikit-learn's checks and our own, over one table of all estimators."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import json
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import dp_halfspace
+from dp_halfspace import BudgetError, PrivacyWarning, privacy
+from dp_halfspace.privacy.mechanisms import recording
+from tests.conftest import separated
+from tests.instances import ESTIMATORS, VARIANTS, instances, label
+
+RELEASED = {
+    "alpha_",
+    "classes_",
+    "coef_",
+    "feature_names_in_",
+    "intercept_",
+    "n_features_in_",
+    "privacy_",
+}
+
+every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
+one_of_each = pytest.mark.parametrize(
+    "estimator", [getattr(dp_halfspace, name)() for name in ESTIMATORS], ids=label
+)
+
+
+def fitted(estimator, X, y, **params):
+    """Fit a clone; a seed is used on purpose in many tests, so its warning is not one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return clone(estimator).set_params(**params).fit(X, y)
+
+
+def coefficients(estimator):
+    return np.column_stack([estimator.coef_, estimator.intercept_])
+
+
+def test_every_estimator_is_in_the_table():
+    assert set(VARIANTS) == set(ESTIMATORS)
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
+@parametrize_with_checks(instances(through_origin=False, epsilon=50.0))
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+# -- privacy -------------------------------------------------------------------------
+
+
+@every_estimator
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_spends_at_most_the_budget_and_shows_it(estimator, epsilon, margin_data):
+    record = fitted(estimator, *margin_data, epsilon=epsilon).privacy_
+    assert record.epsilon == epsilon
+    assert record.delta == (0.0 if estimator.delta == 0 else 1 / 400**2)
+    assert record.adjacency == "replace-one"
+    assert record.noise == "os"
+    assert privacy.epsilon(record.events, record.delta) <= epsilon * (1 + 1e-12)
+    assert privacy.epsilon(record.events, record.delta) >= epsilon * (1 - 1e-6)
+    restored = privacy.PrivacyRecord.from_dict(json.loads(record.to_json()))
+    assert privacy.epsilon(restored.events, restored.delta) <= epsilon * (1 + 1e-12)
+    assert "replace" in record.summary()
+
+
+def neighbours(X, y):
+    """Data sets of the same public shape that differ in everything private."""
+    moved = X.copy()
+    moved[0] = -1e6 * X[0]
+    flipped = y.copy()
+    flipped[0] = 1 - flipped[0]
+    yield moved, flipped
+    yield X, np.zeros_like(y)
+    yield np.zeros_like(X), y
+    yield 1e-9 * X, 1 - y
+
+
+@every_estimator
+def test_noise_scale_is_bit_identical_on_other_data(estimator, margin_data):
+    X, y = margin_data
+    with recording() as first:
+        fitted(estimator, X, y, classes=[0, 1])
+    for other in neighbours(X, y):
+        with recording() as second:
+            fitted(estimator, *other, classes=[0, 1])
+        assert [r.mechanism for r in first] == [r.mechanism for r in second]
+        assert [r.value.shape for r in first] == [r.value.shape for r in second]
+
+
+def test_bit_identity_test_sees_a_scale_made_from_the_data(monkeypatch, margin_data):
+    """Planted: the scale depends on the class counts."""
+    module = importlib.import_module("dp_halfspace.estimators.output_perturbation")
+    honest, honest_check = module.additive_noise, module.check_training_data
+    seen = []
+
+    def remember(*args, **kwargs):
+        seen.append(honest_check(*args, **kwargs))
+        return seen[-1]
+
+    def scale_from_counts(sensitivity, epsilon, delta):
+        return honest(sensitivity * (1 + np.mean(seen[-1].codes)), epsilon, delta)
+
+    monkeypatch.setattr(module, "check_training_data", remember)
+    monkeypatch.setattr(module, "additive_noise", scale_from_counts)
+    with pytest.raises(AssertionError):
+        test_noise_scale_is_bit_identical_on_other_data(
+            dp_halfspace.OutputPerturbationClassifier(), margin_data
+        )
+
+
+@every_estimator
+def test_rows_beyond_the_norm_are_clipped(estimator, margin_data):
+    X, y = margin_data
+    once = fitted(estimator, X, y, data_norm=0.5, random_state=3)
+    twice = fitted(estimator, 1000 * X, y, data_norm=0.5, random_state=3)
+    np.testing.assert_allclose(coefficients(once), coefficients(twice), rtol=1e-5, atol=1e-7)
+
+
+@every_estimator
+def test_only_declared_attributes(estimator, margin_data):
+    model = fitted(estimator, *margin_data)
+    added = set(vars(model)) - set(vars(estimator))
+    assert added <= RELEASED
+
+
+@every_estimator
+def test_absent_class_does_not_raise(estimator, margin_data):
+    X, y = margin_data
+    for labels in (np.zeros_like(y), np.full_like(y, 2)):
+        model = fitted(estimator, X, labels, classes=[0, 1, 2])
+        assert model.coef_.shape == (3, 5)
+    assert fitted(estimator, X, np.ones_like(y), classes=[0, 1]).coef_.shape == (1, 5)
+
+
+@every_estimator
+def test_degenerate_data_fit_silently(estimator):
+    for X in (np.zeros((6, 3)), np.ones((6, 3)), np.full((6, 3), 1e300), np.full((6, 3), 1e-320)):
+        model = fitted(estimator, X, [0, 1, 0, 1, 1, 1], classes=[0, 1])
+        assert np.isfinite(coefficients(model)).all()
+    model = fitted(estimator, [[0.5, 0.5]], [1], classes=[0, 1])
+    assert np.isfinite(coefficients(model)).all()
+
+
+class Book:
+    """A ledger that writes down the order of events."""
+
+    def __init__(self, refuse=False):
+        self.records, self.refuse = [], refuse
+
+    def charge(self, record):
+        if self.refuse:
+            raise BudgetError("nothing is left")
+        self.records.append(record)
+
+
+@every_estimator
+def test_ledger_is_charged_before_noise(estimator, margin_data):
+    book = Book()
+    model = estimator.__class__(**{**estimator.get_params(), "ledger": book}).fit(*margin_data)
+    assert book.records == [model.privacy_]
+    refusing = estimator.__class__(**{**estimator.get_params(), "ledger": Book(refuse=True)})
+    with recording() as releases, pytest.raises(BudgetError):
+        refusing.fit(*margin_data)
+    assert releases == []
+    assert set(vars(refusing)) == set(estimator.get_params())
+
+
+@every_estimator
+def test_seed_reproduces_and_warns(estimator, margin_data):
+    X, y = margin_data
+    with pytest.warns(PrivacyWarning, match="random_state"):
+        seeded = clone(estimator).set_params(random_state=7).fit(X, y)
+    assert seeded.privacy_.noise == "seeded"
+    assert "void" in seeded.privacy_.summary()
+    again = fitted(estimator, X, y, random_state=7)
+    np.testing.assert_array_equal(coefficients(seeded), coefficients(again))
+    other = fitted(estimator, X, y, random_state=8)
+    assert not np.array_equal(coefficients(seeded), coefficients(other))
+    free = [fitted(estimator, X, y) for _ in range(2)]
+    assert not np.array_equal(coefficients(free[0]), coefficients(free[1]))
+
+
+@every_estimator
+def test_clone_and_pickle_share_no_state(estimator, margin_data):
+    X, y = margin_data
+    model = fitted(estimator, X, y)
+    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        np.testing.assert_array_equal(coefficients(model), coefficients(twin))
+        assert twin.privacy_ == model.privacy_
+        assert not np.array_equal(coefficients(fitted(twin, X, y)), coefficients(model))
+    assert not hasattr(clone(model), "coef_")
+
+
+# -- behaviour -----------------------------------------------------------------------
+
+
+@every_estimator
+def test_parameters_are_untouched_by_fit(estimator, margin_data):
+    params = {"classes": [0, 1], "class_weight": {0: 1.0, 1: 2.0}}
+    model = clone(estimator).set_params(**params)
+    before = copy.deepcopy(model.get_params())
+    model.fit(*margin_data)
+    assert model.get_params() == before
+    assert json.dumps(before)
+
+
+@every_estimator
+def test_sparse_dense_pandas_and_layouts_agree(estimator, margin_data):
+    X, y = margin_data
+    X = np.where(np.abs(X) < 0.2, 0.0, X)
+    reference = coefficients(fitted(estimator, X, y, random_state=1))
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    duplicated = sparse.csr_array((np.r_[X[0], X[0]], np.r_[0:5, 0:5], [0, 10]), shape=(1, 5))
+    stacked = sparse.vstack([duplicated / 2, sparse.csr_array(X[1:])]).tocsr()
+    for variant in (sparse.csr_array(X), sparse.csc_matrix(X), np.asfortranarray(X), stacked):
+        got = coefficients(fitted(estimator, variant, y, random_state=1))
+        np.testing.assert_allclose(got, reference, rtol=1e-4, atol=1e-6)
+    model = fitted(estimator, frame, y, random_state=1)
+    assert list(model.feature_names_in_) == list("abcde")
+    plain = fitted(estimator, X, y, random_state=1)
+    np.testing.assert_array_equal(model.predict(frame), plain.predict(X))
+    with pytest.warns(PrivacyWarning):
+        model.fit(X, y)
+    assert not hasattr(model, "feature_names_in_")
+
+
+@every_estimator
+def test_string_labels_and_order_of_classes(estimator, margin_data):
+    X, y = margin_data
+    words = np.array(["no", "yes"])[y]
+    model = fitted(estimator, X, words, classes=["yes", "no"], random_state=1)
+    assert list(model.classes_) == ["no", "yes"]
+    numbers = fitted(estimator, X, y, random_state=1)
+    np.testing.assert_array_equal(model.predict(X) == "yes", numbers.predict(X) == 1)
+
+
+@every_estimator
+def test_large_epsilon_separates(estimator):
+    for n_classes in (2, 4):
+        X, y = separated(3000, 6, n_classes, seed=2)
+        assert fitted(estimator, X, y, epsilon=100.0).score(X, y) > 0.9
+
+
+@every_estimator
+def test_infinite_epsilon_has_no_noise(estimator, margin_data):
+    X, y = margin_data
+    a, b = (fitted(estimator, X, y, epsilon=np.inf) for _ in range(2))
+    np.testing.assert_array_equal(coefficients(a), coefficients(b))
+    assert a.privacy_.epsilon == np.inf
+    assert a.privacy_.noise == "none"
+    assert privacy.epsilon(a.privacy_.events, 1e-6) == np.inf
+
+
+@one_of_each
+def test_model_selection_tools_work(estimator, margin_data):
+    X, y = margin_data
+    estimator = clone(estimator).set_params(epsilon=20.0, classes=[0, 1])
+    assert cross_val_score(estimator, X, y, cv=3).mean() > 0.8
+    search = GridSearchCV(
+        make_pipeline(FunctionTransformer(), estimator),
+        {f"{type(estimator).__name__.lower()}__epsilon": [10.0, 20.0]},
+        cv=2,
+    )
+    assert search.fit(X, y).score(X, y) > 0.8
+
+
+# -- errors --------------------------------------------------------------------------
+
+SECRET = "8231977"
+
+
+@one_of_each
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"epsilon": "1"}, "epsilon"),
+        ({"delta": 0.5}, "delta"),
+        ({"delta": -1e-9}, "delta"),
+        ({"delta": float("nan")}, "delta"),
+        ({"data_norm": 0}, "data_norm"),
+        ({"data_norm": float("inf")}, "data_norm"),
+        ({"data_norm": float("nan")}, "data_norm"),
+        ({"fit_intercept": "yes"}, "fit_intercept"),
+        ({"intercept_scaling": 0.0}, "intercept_scaling"),
+        ({"classes": [0]}, "classes"),
+        ({"classes": [0, 0]}, "classes"),
+        ({"classes": [[0, 1]]}, "classes"),
+        ({"classes": [0.0, float("nan")]}, "classes"),
+        ({"class_weight": "balanced"}, "class_weight"),
+        ({"class_weight": {7: 1.0}}, "class_weight"),
+        ({"class_weight": {0: -1.0}}, "class_weight"),
+        ({"class_weight": {0: float("nan")}}, "class_weight"),
+        ({"random_state": -1}, "random_state"),
+        ({"random_state": np.random.RandomState(0)}, "random_state"),
+        ({"ledger": 3}, "ledger"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(estimator, params, named, margin_data):
+    model = clone(estimator).set_params(**params)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=named):
+        model.fit(*margin_data)
+    assert vars(model) == before
+
+
+def bad_tables():
+    good = np.full((4, 2), 0.5)
+    holes = good.copy()
+    holes[2, 1] = np.nan
+    yield holes, [0, 1, 0, 1], "NaN or infinity in column 1"
+    yield np.where(np.isnan(holes), np.inf, holes), [0, 1, 0, 1], "NaN or infinity in column 1"
+    yield sparse.csr_array(holes), [0, 1, 0, 1], "NaN or infinity in column 1"
+    yield pd.DataFrame(holes, columns=["age", "pay"]), [0, 1, 0, 1], "column 'pay'"
+    text = pd.DataFrame({"age": [1, 2, 3, 4], "pay": ["a", SECRET, "b", "c"]})
+    yield text, [0, 1, 0, 1], "not numeric in column 'pay'"
+    yield np.array([[1, "x" + SECRET]] * 4, dtype=object), [0, 1, 0, 1], "not numeric in column 1"
+    yield np.full(4, float(SECRET)), [0, 1, 0, 1], "two-dimensional"
+    yield float(SECRET), [0, 1, 0, 1], "two-dimensional"
+    yield good.astype(complex) * float(SECRET), [0, 1, 0, 1], "Complex data not supported"
+    yield good, [0, 1, 0], "inconsistent numbers of samples"
+    yield good, [0.5, float(SECRET) / 7, 0.1, 0.2], "Unknown label type"
+    yield good, [1, 1, 1, 1], "at least 2 classes"
+    yield good, None, "requires y"
+
+
+@one_of_each
+@pytest.mark.parametrize("case", list(bad_tables()), ids=lambda case: case[2][:40])
+def test_bad_data_errors_name_the_rule_and_no_value(estimator, case, margin_data):
+    X, y, named = case
+    model = fitted(estimator, *margin_data)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=re.escape(named)) as caught:
+        model.fit(X, y)
+    assert vars(model) == before
+    chain = [caught.value, caught.value.__cause__]
+    chain += [] if caught.value.__suppress_context__ else [caught.value.__context__]
+    assert not any(SECRET in str(e) or SECRET[:5] in str(e) for e in chain if e)
+
+
+@one_of_each
+def test_unknown_label_is_refused_without_naming_it(estimator, margin_data):
+    X, y = margin_data
+    labels = y.copy()
+    labels[5] = int(SECRET)
+    with pytest.raises(ValueError, match="not among the public labels") as caught:
+        clone(estimator).set_params(classes=[0, 1]).fit(X, labels)
+    assert SECRET not in str(caught.value)
+
+
+@one_of_each
+def test_misspelt_parameter_is_refused(estimator):
+    with pytest.raises(TypeError, match="epsilom"):
+        type(estimator)(epsilom=1.0)
+    signature = inspect.signature(type(estimator).__init__)
+    assert not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+
+
+@every_estimator
+def test_fit_prints_and_warns_nothing(estimator, margin_data, capsys):
+    clone(estimator).set_params(verbose=1).fit(*margin_data)
+    assert capsys.readouterr() == ("", "")
