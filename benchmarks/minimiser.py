@@ -51,7 +51,7 @@ def problems() -> Iterator[tuple[str, Any, np.ndarray]]:
         X /= np.sqrt((X**2).sum(axis=1).mean())
         noise = 0.1 * rng.standard_normal(n)
         yield f"dense {n} x {d}", X, np.where(X[:, 0] + noise > 0, 1.0, -1.0)
-    X = sparse.random_array((10_000, 10_000), density=5e-3, format="csr", rng=rng)
+    X = sparse.random(10_000, 10_000, density=5e-3, format="csr", random_state=0)
     w = rng.standard_normal(10_000)
     yield "sparse 10000 x 10000", X, np.where(X @ w > 0, 1.0, -1.0)
 

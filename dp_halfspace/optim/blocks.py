@@ -91,9 +91,10 @@ def row_squares(block: Block) -> FloatArray:
         # In float64, whatever the stored type: a float32 square would round or overflow.
         data = block.matrix.data.astype(np.float64)
         row = np.repeat(np.arange(block.hi - block.lo), np.diff(block.matrix.indptr))
-        squares = np.bincount(row, data * data, minlength=block.hi - block.lo)
+        sums = np.bincount(row, data * data, minlength=block.hi - block.lo)
     else:
-        squares = np.einsum("ij,ij->i", block.matrix, block.matrix)
+        sums = np.einsum("ij,ij->i", block.matrix, block.matrix)
+    squares = np.asarray(sums, dtype=np.float64)
     if block.scale is not None:
         squares = squares * block.scale**2
     if block.bias is not None:

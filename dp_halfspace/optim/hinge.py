@@ -182,13 +182,17 @@ def certified_hinge(objective: MarginObjective, gap: float, *, radius: float) ->
     largest = radius + math.sqrt(2.0 * gap / objective.ridge)
     goal = gap * (1.0 - 1e-6)
     with single_blas_thread(), np.errstate(all="ignore"):
+        best = _dual(objective, objective.weights / 2.0)
         for dual in _by_smoothing(objective, goal):
             if dual.gap <= goal and float(np.linalg.norm(dual.w)) <= largest:
                 return dual.w
-        return dual_accelerated_gradient(objective, goal)
+            best = dual if dual.gap < best.gap else best
+        return dual_accelerated_gradient(objective, goal, best.alpha)
 
 
-def dual_accelerated_gradient(objective: MarginObjective, gap: float) -> FloatArray:
+def dual_accelerated_gradient(
+    objective: MarginObjective, gap: float, start: FloatArray | None = None
+) -> FloatArray:
     """Maximise the dual by accelerated projected gradient steps, in a number known beforehand.
 
     Parameters
@@ -198,6 +202,8 @@ def dual_accelerated_gradient(objective: MarginObjective, gap: float) -> FloatAr
     gap : float
         Distance of the dual value to its maximum that the number of steps guarantees. A
         computed duality gap as small as this ends the iteration earlier.
+    start : ndarray of shape (n,) or None, default=None
+        Dual variables to start from, between 0 and the weights; None for the middle.
 
     Returns
     -------
@@ -222,9 +228,9 @@ def dual_accelerated_gradient(objective: MarginObjective, gap: float) -> FloatAr
     """
     rows, signs, weights = objective.rows, objective.signs, objective.weights
     lipschitz = rows.shape[0] * max(rows.row_bound, 1e-100) ** 2 / objective.ridge
-    spread = float(weights @ weights) / 4.0
-    steps = math.ceil(math.sqrt(2.0 * lipschitz * spread / gap))
-    alpha = weights / 2.0
+    alpha = weights / 2.0 if start is None else start
+    farthest = np.maximum(alpha, weights - alpha)
+    steps = math.ceil(math.sqrt(2.0 * lipschitz * float(farthest @ farthest) / gap))
     extrapolated, t = alpha, 1.0
     for step in range(steps):
         if step % _CHECK_EVERY == 0:

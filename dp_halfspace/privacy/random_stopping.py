@@ -245,7 +245,7 @@ def selection_event(law: RunLaw, mu: float) -> Selection:
     >>> from dp_halfspace.privacy.accounting import delta
     >>> from dp_halfspace.privacy.random_stopping import geometric_law, selection_event
     >>> f"{delta([selection_event(geometric_law(15.0), 0.15)], 1.0):.2e}"
-    '2.80e-07'
+    '2.82e-07'
     """
     mu = check_nonnegative("mu", mu)
     ratio = selection_log_ratio(law, mu)
@@ -298,7 +298,7 @@ def calibrate_selection(law: RunLaw, epsilon: float, delta: float) -> float:
         lambda mu: [selection_event(law, mu)],
         epsilon,
         delta,
-        lower=classical,
+        lower=0.5 * classical,
         upper=whole,
         rtol=1e-5,
     )

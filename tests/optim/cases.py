@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mpmath
 import numpy as np
+from scipy import sparse
 
 from dp_halfspace.optim.losses import (
     HINGE,
@@ -50,6 +51,11 @@ def data_sets():
     yield "tiny rows", X * 10.0 ** rng.integers(-300, -100, 60)[:, None], y
     yield "one huge row", np.where(np.arange(60)[:, None] == 5, 1e200 * X, X), y
     yield "subnormal row", np.where(np.arange(60)[:, None] == 5, 5e-324, X), y
+
+
+def mostly_zero(n, d, density, rng):
+    """A random matrix with few entries, in CSR form."""
+    return sparse.csr_array(rng.random((n, d)) * (rng.random((n, d)) < density))
 
 
 def clipped_float128(X, bound=1.0, bias=None):

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from dp_halfspace.optim import clipping
 from dp_halfspace.optim.clipping import canonical_csr, clip_scales
+from tests.optim.cases import mostly_zero
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 ROWS = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE)
@@ -136,7 +137,7 @@ def test_duplicates_whose_sum_overflows():
 
 
 def test_canonical_rows_are_shared_not_copied():
-    X = sparse.random_array((20, 5), density=0.3, format="csr", rng=np.random.default_rng(0))
+    X = mostly_zero(20, 5, 0.3, np.random.default_rng(0))
     assert np.shares_memory(canonical_csr(X).data, X.data)
     with pytest.raises(ValueError, match="CSR"):
         canonical_csr(X.tocsc())

@@ -36,6 +36,7 @@ from tests.optim.cases import (
     clipped_float128,
     data_sets,
     loss_id,
+    mostly_zero,
     naive_gradient,
     naive_softmax_gradient,
 )
@@ -117,7 +118,7 @@ def test_certified_on_many_records(loss, form):
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.1), SQUARED_HINGE], ids=loss_id)
 def test_certified_with_more_coefficients_than_a_dense_hessian_allows(loss):
     rng = np.random.default_rng(0)
-    X = sparse.random_array((400, 900), density=0.02, format="csr", rng=rng)
+    X = mostly_zero(400, 900, 0.02, rng)
     signs = np.where(rng.random(400) < 0.5, -1.0, 1.0)
     J = MarginObjective(clipped_rows(X, 1.0, 0.5), signs, np.ones(400), loss, 0.4)
     solve_and_check(J, clipped_float128(X.toarray(), 1.0, 0.5), signs)
@@ -378,7 +379,7 @@ def test_few_passes_over_the_data(loss, ridge):
 
 def test_few_passes_for_many_coefficients():
     rng = np.random.default_rng(0)
-    X = sparse.random_array((2000, 3000), density=0.01, format="csr", rng=rng)
+    X = mostly_zero(2000, 3000, 0.01, rng)
     signs = np.where(rng.random(2000) < 0.5, -1.0, 1.0)
     J = Counting(MarginObjective(clipped_rows(X, 1.0), signs, np.ones(2000), LOGISTIC, 20.0))
     certified_minimum(J, 2e-7, radius=100.0)

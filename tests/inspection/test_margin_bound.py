@@ -1,0 +1,366 @@
+"""The margin bound: against the method that it is about, and against its parts.
+
+The method is written here again, in numpy, for records given with multiplicities.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, special
+
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.inspection import margin_bound, margin_risk_bound
+from dp_halfspace.optim.clipping import clip_scales
+from dp_halfspace.privacy import Exponential, Gaussian, delta, gdp_mu
+from dp_halfspace.projection import draw_rademacher, jl_dimension, jl_distortion, jl_margin
+
+
+def train(U, counts, c, mu, rng, *, n_steps, runs, norm=1.0):
+    """Averaged noisy gradient descent on the hinge of signed rows, all runs at once."""
+    n, rank = counts.sum(), min(U.shape[1], counts.sum())
+    lipschitz = norm / c
+    sigma = 0.0 if math.isinf(mu) else 2 * lipschitz / n * math.sqrt(n_steps) / mu
+    eta = 1 / math.sqrt(n_steps * (lipschitz**2 + rank * sigma**2))
+    W = np.zeros((runs, U.shape[1]))
+    total = np.zeros_like(W)
+    for _ in range(n_steps):
+        total += W
+        pulling = c - W @ U.T > 0
+        slope = -(pulling * counts) @ U / (n * c)
+        W = W - eta * (slope + sigma * rng.standard_normal(W.shape))
+    return total / n_steps
+
+
+def mean_error(W, U, counts):
+    return float(((W @ U.T <= 0) * counts).sum(axis=1).mean() / counts.sum())
+
+
+def mean_hinge(W, U, counts, c):
+    return float((np.maximum(0, 1 - W @ U.T / c) * counts).sum(axis=1).mean() / counts.sum())
+
+
+def margin_rows(n, d, margin, n_outliers, rng):
+    """Signed unit rows of which some are at the opposite of the separator."""
+    w = np.eye(d)[0]
+    U = rng.standard_normal((n, d))
+    U[:, 0] = 0
+    U *= math.sqrt(1 - margin**2) / np.linalg.norm(U, axis=1, keepdims=True)
+    U[:, 0] = margin
+    U[:n_outliers] = -w
+    return U
+
+
+# --- the statement, measured --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "margin", "n_outliers", "epsilon", "n_steps"),
+    [
+        (3000, 5, 0.3, 0, 1.0, 400),
+        (3000, 5, 0.3, 300, 1.0, 400),
+        (3000, 5, 0.9, 900, 0.3, 100),
+        (300, 400, 0.5, 0, 8.0, 100),
+        (500, 3, 0.2, 5, math.inf, 900),
+    ],
+)
+def test_measured_error_stays_below(n, d, margin, n_outliers, epsilon, n_steps):
+    rng = np.random.default_rng(n + d)
+    U, counts = margin_rows(n, d, margin, n_outliers, rng), np.ones(n, dtype=int)
+    W = train(U, counts, margin, gdp_mu(epsilon, 1e-6), rng, n_steps=n_steps, runs=10)
+    bound = margin_risk_bound(n, d, epsilon, 1e-6, margin, n_outliers=n_outliers, n_steps=n_steps)
+    assert mean_error(W, U, counts) <= mean_hinge(W, U, counts, margin) <= bound < 1
+
+
+def test_norm_of_the_rows_is_a_unit():
+    rng = np.random.default_rng(3)
+    U, counts = 5 * margin_rows(2000, 4, 0.3, 50, rng), np.ones(2000, dtype=int)
+    W = train(U, counts, 1.5, gdp_mu(1.0, 1e-6), rng, n_steps=400, runs=10, norm=5.0)
+    options = {"n_outliers": 50, "n_steps": 400}
+    bound = margin_risk_bound(2000, 4, 1.0, 1e-6, 1.5, data_norm=5.0, **options)
+    assert mean_hinge(W, U, counts, 1.5) <= bound
+    assert bound == pytest.approx(margin_risk_bound(2000, 4, 1.0, 1e-6, 0.3, **options))
+
+
+def test_measured_error_after_a_projection_stays_below():
+    n, d, margin, epsilon = 4000, 1500, 0.8, 4.0
+    rng = np.random.default_rng(8)
+    U = margin_rows(200, d, margin, 4, rng)
+    counts = np.full(200, n // 200)
+    k = jl_dimension(margin, n)
+    bound = margin_risk_bound(
+        n, d, epsilon, 1e-6, margin, n_outliers=80, n_steps=900, n_components=k
+    )
+    projection = draw_rademacher(d, k, rng)
+    Z = projection.apply(U)
+    Z *= clip_scales(Z, 1.0)[:, None]
+    c = jl_margin(margin, distortion=jl_distortion(k, n))
+    W = train(Z, counts, c, gdp_mu(epsilon, 1e-6), rng, n_steps=900, runs=3)
+    assert mean_error(W, Z, counts) == mean_error(projection.pull_back(W), U, counts)
+    assert mean_error(W, Z, counts) <= mean_hinge(W, Z, counts, c) <= bound < 1
+
+
+def poisoned(margin, n):
+    """Half of the records barely on the right side, and outliers that pull them over."""
+    lift = math.sqrt(1 - margin**2)
+    U = np.array([[margin / lift, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+    weak = n // 2
+    outliers = math.floor(weak * margin / lift * 1.02)
+    return U, np.array([weak, outliers, n - weak - outliers])
+
+
+def test_outliers_do_what_the_bound_allows_and_half_of_it_fails():
+    margin, n, n_steps = 0.25, 10**6, 10_000
+    U, counts = poisoned(margin, n)
+    rng = np.random.default_rng(2)
+    error = mean_error(
+        train(U, counts, margin, gdp_mu(1.0, 1e-6), rng, n_steps=n_steps, runs=2), U, counts
+    )
+    bound = margin_risk_bound(n, 2, 1.0, 1e-6, margin, n_outliers=int(counts[1]), n_steps=n_steps)
+    assert bound / 2 < error <= bound
+    optimisation = margin_risk_bound(n, 2, 1.0, 1e-6, margin, n_steps=n_steps)
+    assert error > 1.5 * (optimisation + counts[1] / n)  # planted: outliers cost 1, not 1 + v/c
+
+
+def noisy_case(mu):
+    """Hinge loss when the noise decides: one direction, a dozen equal records."""
+    U, counts = np.ones((1, 1)), np.array([12])
+    rng = np.random.default_rng(4)
+    return mean_hinge(train(U, counts, 1.0, mu, rng, n_steps=400, runs=4000), U, counts, 1.0)
+
+
+def test_noise_costs_what_the_bound_allows_and_half_of_it_fails(monkeypatch):
+    measured = noisy_case(gdp_mu(1.0, 1e-6))
+    assert measured <= margin_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
+    with monkeypatch.context() as patch:
+        patch.setattr(margin_bound, "gdp_mu", lambda *budget: 2 * gdp_mu(*budget))
+        assert measured > margin_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
+
+
+def test_candidates_share_the_budget_and_an_unshared_bound_fails():
+    n, d, n_steps = 1800, 90, 10_000
+    U, counts = np.eye(d), np.full(d, n // d)
+    margin = 1 / math.sqrt(d)
+    mu = margin_bound._training_mu(1.0, 1e-6, 4, 0.1)
+    rng = np.random.default_rng(7)
+    measured = mean_hinge(
+        train(U, counts, margin, mu, rng, n_steps=n_steps, runs=20), U, counts, margin
+    )
+    shared = {"n_candidates": 4, "selection_epsilon": 0.1}
+    assert measured <= margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=n_steps, **shared) < 1
+    assert measured > margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=n_steps)
+
+
+def test_dimension_costs_its_root_and_one_dimension_fails():
+    d, n, mu = 6, 90, gdp_mu(1.0, 1e-6)
+    U, counts = np.eye(d), np.full(d, n // d)
+    margin = 1 / math.sqrt(d)
+    rng = np.random.default_rng(6)
+    W = train(U, counts, margin, mu, rng, n_steps=900, runs=500)
+    measured = mean_hinge(W, U, counts, margin)
+    assert measured <= margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=900) < 1
+    assert measured > margin_risk_bound(n, 1, 1.0, 1e-6, margin, n_steps=900)  # planted
+
+
+def selected(counts, epsilon):
+    """Mean error count that the exponential mechanism selects."""
+    return float(counts @ special.softmax(-epsilon * counts / 2))
+
+
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=30), st.floats(1e-2, 5.0))
+def test_selection_costs_at_most_its_term(counts, epsilon):
+    counts = np.array(counts)
+    excess = selected(counts, epsilon) - counts.min()
+    assert excess <= 2 * math.log(len(counts)) / epsilon + 1e-9
+
+
+def test_selection_term_is_used_and_half_of_it_fails():
+    many, epsilon = 1000, 0.1
+    counts = np.full(many, 100)
+    counts[0] = 0
+    options = {"n_steps": 10**6, "n_outliers": 0}
+    alone = margin_risk_bound(10**6, 1, 5.0, 1e-6, 1.0, **options)
+    chosen = margin_risk_bound(
+        10**6, 1, 5.0, 1e-6, 1.0, n_candidates=many, selection_epsilon=epsilon, **options
+    )
+    mu = margin_bound._training_mu(5.0, 1e-6, many, epsilon)
+    term = chosen - math.hypot(1e-3, 2e-6 / mu)
+    assert alone < chosen
+    assert term / 2 < selected(counts, epsilon) / 10**6 <= term * (1 + 1e-9)
+
+
+# --- its parts ----------------------------------------------------------------------------
+
+
+@given(
+    st.integers(1, 10**7),
+    st.integers(1, 10**5),
+    st.floats(0.05, 8.0),
+    st.floats(0.01, 1.0),
+    st.integers(1, 10**6),
+)
+def test_plain_bound_is_the_formula(n, d, epsilon, margin, n_steps):
+    mu = optimize.brentq(
+        lambda m: (
+            special.ndtr(m / 2 - epsilon / m)
+            - math.exp(epsilon) * special.ndtr(-m / 2 - epsilon / m)
+            - 1e-6
+        ),
+        1e-3,
+        10,
+        xtol=1e-13,
+    )
+    value = math.sqrt(1 / n_steps + 4 * min(n, d) / (n * mu) ** 2) / margin
+    got = margin_risk_bound(n, d, epsilon, 1e-6, margin, n_steps=n_steps)
+    assert got == pytest.approx(min(1, value), rel=1e-6)
+
+
+def test_budget_beside_a_selection_is_the_largest_that_fits():
+    for epsilon, selection in [(1.0, 0.1), (1.0, 0.5), (0.3, 0.05)]:
+        mu = margin_bound._training_mu(epsilon, 1e-6, 1, selection)
+        assert delta([Exponential(selection), Gaussian(mu)], epsilon) <= 1e-6
+        assert delta([Exponential(selection), Gaussian(1.001 * mu)], epsilon) > 1e-6
+    assert margin_bound._training_mu(1.0, 1e-6, 9, 0.1) == pytest.approx(0.2302 / 3, rel=1e-3)
+
+
+def test_projection_uses_the_distortion_of_its_dimension():
+    n, d, margin = 100_000, 50_000, 0.5
+    options = {"n_steps": 10_000}
+    mu = gdp_mu(1.0, 1e-6)
+    for k in (jl_dimension(margin, n), 5000, 20_000):
+        c = jl_margin(margin, distortion=jl_distortion(k, n))
+        value = math.sqrt(1e-4 + 4 * k / (n * mu) ** 2) / c
+        got = margin_risk_bound(n, d, 1.0, 1e-6, margin, n_components=k, **options)
+        assert got == pytest.approx(value)
+    for useless in (1, 100):
+        assert margin_risk_bound(n, d, 1.0, 1e-6, margin, n_components=useless) == 1.0
+
+
+def test_patterns_bound_sauers_sum():
+    for n, dimension in [(1, 1), (5, 3), (50, 7), (40, 79), (40, 80), (30, 500)]:
+        count = sum(math.comb(2 * n, i) for i in range(min(dimension, 2 * n) + 1))
+        a = (math.log(count) + math.log(4 / 0.05)) / n
+        got = margin_bound._population_bound(0.0, n, dimension, 0.05)
+        assert got >= min(1.0, 4 * a)
+
+
+@given(st.floats(0, 1), st.integers(1, 10**7), st.integers(1, 1000))
+def test_population_bound_solves_the_relative_inequality(error, n, dimension):
+    a = margin_bound._population_bound(0.0, n, dimension, 0.1) / 4
+    risk = margin_bound._population_bound(error, n, dimension, 0.1)
+    if risk < 1 and 4 * a < 1:
+        assert risk - 2 * math.sqrt(a * risk) == pytest.approx(error, abs=1e-9)
+        assert risk <= 2 * error + 5 * a + 1e-12
+
+
+def test_population_bound_holds_on_fresh_records():
+    n, margin = 20_000, 0.6
+    rng = np.random.default_rng(11)
+    draw = lambda m: margin_rows(m, 4, margin, rng.binomial(m, 0.02), rng)  # noqa: E731
+    U, counts = draw(n), np.ones(n, dtype=int)
+    outliers = int((U[:, 0] < 0).sum())
+    W = train(U, counts, margin, gdp_mu(1.0, 1e-6), rng, n_steps=200, runs=2)
+    fresh = draw(50_000)
+    options = {"n_outliers": outliers, "population": True}
+    bound = margin_risk_bound(n, 4, 1.0, 1e-6, margin, **options)
+    assert mean_error(W, fresh, np.ones(50_000, dtype=int)) <= bound < 1
+    options["population"] = False
+    assert margin_risk_bound(n, 4, 1.0, 1e-6, margin, **options) < bound
+
+
+def test_failure_probability_is_shared():
+    args, options = (10**6, 10**5, 1.0, 1e-6, 0.8), {"n_components": 2000, "n_steps": 10**5}
+    both = margin_risk_bound(*args, population=True, beta=0.1, **options)
+    train_bound = margin_risk_bound(*args, beta=0.05, **options)
+    expected = margin_bound._population_bound(train_bound, 10**6, 2000, 0.05)
+    assert both == pytest.approx(expected)
+    assert margin_risk_bound(*args, beta=0.1) == margin_risk_bound(*args, beta=1e-9)
+
+
+@given(
+    st.integers(1, 10**6),
+    st.integers(1, 10**4),
+    st.floats(0.01, 8.0),
+    st.floats(0.01, 1.0),
+    st.integers(0, 100),
+    st.booleans(),
+)
+def test_monotone_in_size_budget_margin_steps_and_outliers(
+    n, d, epsilon, margin, outliers, population
+):
+    def bound(n=n, d=d, epsilon=epsilon, margin=margin, outliers=outliers, n_steps=200):
+        return margin_risk_bound(
+            n,
+            d,
+            epsilon,
+            1e-6,
+            margin,
+            n_outliers=min(outliers, n),
+            n_steps=n_steps,
+            population=population,
+        )
+
+    base = bound() * (1 + 1e-9)
+    assert bound(n=max(n, outliers) + 1) <= base or n < outliers
+    assert bound(n=7 * n + 100) <= base
+    assert bound(epsilon=1.3 * epsilon) <= base
+    assert bound(margin=min(1.0, 1.1 * margin)) <= base
+    assert bound(n_steps=300) <= base
+    assert bound(d=d + 1) * (1 + 1e-9) >= bound()
+    assert bound(outliers=outliers + 1) * (1 + 1e-9) >= bound()
+    assert 0 < base <= 1 + 1e-9
+
+
+def test_edges():
+    assert margin_risk_bound(100, 3, 1.0, 0.0, 0.5) == 1.0
+    assert margin_risk_bound(1, 1, 1.0, 1e-6, 1.0) == 1.0
+    assert margin_risk_bound(100, 3, math.inf, 0.0, 0.5, n_steps=400) == pytest.approx(0.1)
+    assert margin_risk_bound(100, 3, 0.0, 0.1, 1.0) <= 1.0
+    free = {"n_candidates": 5, "selection_epsilon": math.inf, "n_steps": 400}
+    assert margin_risk_bound(100, 3, math.inf, 0.0, 0.5, **free) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"n_samples": 0}, "n_samples"),
+        ({"n_features": 1.5}, "n_features"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"margin": 0.0}, "margin"),
+        ({"margin": 1.1}, "margin"),
+        ({"margin": math.nan}, "margin"),
+        ({"n_outliers": -1}, "n_outliers"),
+        ({"n_outliers": 101}, "n_outliers"),
+        ({"data_norm": 0.0}, "data_norm"),
+        ({"data_norm": math.inf}, "data_norm"),
+        ({"n_steps": 0}, "n_steps"),
+        ({"n_components": 0}, "n_components"),
+        ({"beta": 0.0}, "beta"),
+        ({"beta": 1.0}, "beta"),
+        ({"n_candidates": 0}, "n_candidates"),
+        ({"n_candidates": 2}, "selection_epsilon"),
+        ({"selection_epsilon": -0.1}, "selection_epsilon"),
+        ({"selection_epsilon": math.nan}, "selection_epsilon"),
+    ],
+)
+def test_refusals(change, word):
+    arguments = {
+        "n_samples": 100,
+        "n_features": 3,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "margin": 0.5,
+    }
+    with pytest.raises(ValueError, match=word):
+        margin_risk_bound(**{**arguments, **change})
+
+
+def test_a_selection_beyond_the_budget_is_refused():
+    with pytest.raises(BudgetError):
+        margin_risk_bound(100, 3, 0.5, 1e-9, 0.5, selection_epsilon=1.0)
+    with pytest.raises(BudgetError):
+        margin_risk_bound(100, 3, 0.5, 0.0, 0.5, selection_epsilon=1.0)
