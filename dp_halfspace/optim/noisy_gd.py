@@ -130,7 +130,7 @@ def plan_descent(
     """
     # Of the order of the noise in the coefficients, times eight.
     radius = 8.0 * scale * (1.0 + math.sqrt(n_columns * n_outputs))
-    rounding = gradient_error(
+    rounding = amplification * gradient_error(
         n_samples=n_samples,
         n_columns=n_columns,
         block_rows=block_rows,
@@ -144,26 +144,18 @@ def plan_descent(
     # The metric is applied to the sum once more, and factors of rows may be rounded otherwise
     # because of another record's bits.
     per_record = 2.0**-52 * (2 * n_columns + 8) * clip * compression
-    rounding = amplification * (rounding + n_samples * per_record)
+    rounding += amplification * n_samples * per_record
     sensitivity = 2.0 * (clip * (1.0 + 2.0**-30) + rounding)
-    if math.isinf(mu):
-        mechanism: GaussianNoise | NoNoise = NoNoise()
-    else:
-        mechanism = GaussianNoise(sensitivity, mu / math.sqrt(n_steps) * (1.0 - 2.0**-40))
+    step_mu = mu / math.sqrt(n_steps) * (1.0 - 2.0**-40)
+    mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
     # With little noise the curvature limits the step, not the noise.
     stride = min(scale * mu / (2.0 * clip * n_steps), MAX_STRIDE / n_samples)
+    step_size = (1.0 - momentum) * stride
+    # fmt: off
     return DescentPlan(
-        n_columns,
-        n_outputs,
-        shift,
-        clip,
-        n_steps,
-        momentum,
-        (1.0 - momentum) * stride,
-        window,
-        radius,
-        mechanism,
+        n_columns, n_outputs, shift, clip, n_steps, momentum, step_size, window, radius, mechanism
     )
+    # fmt: on
 
 
 def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArray) -> Slopes:

@@ -1,0 +1,294 @@
+"""What all maps share: linear, adjoint, sparse as dense, finite, one row at a time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from dp_halfspace.optim.clipping import clip_scales
+from dp_halfspace.projection import (
+    HadamardMap,
+    LinearMap,
+    RademacherMap,
+    SparseMap,
+    base,
+    draw_hadamard,
+    draw_rademacher,
+    draw_sparse,
+)
+
+DRAWS = {"rademacher": draw_rademacher, "sparse": draw_sparse, "hadamard": draw_hadamard}
+every_map = pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())
+
+
+@st.composite
+def problems(draw):
+    """A map, rows and coefficients of compatible, often awkward, shapes."""
+    d = draw(st.integers(1, 70))
+    kind = draw(st.sampled_from(list(DRAWS.values())))
+    most = 1 << (d - 1).bit_length() if kind is draw_hadamard else 2 * d
+    k = draw(st.integers(1, most))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    n = draw(st.integers(1, 9))
+    return kind(d, k, rng), rng.standard_normal((n, d)), rng.standard_normal((3, k))
+
+
+@given(problems())
+def test_apply_is_the_matrix_and_pull_back_its_transpose(problem):
+    projection, X, W = problem
+    matrix = projection.to_array()
+    assert isinstance(projection, LinearMap)
+    assert matrix.shape == (projection.n_components, projection.n_features_in)
+    image = projection.apply(X)
+    np.testing.assert_allclose(image, X @ matrix.T, atol=1e-12)
+    np.testing.assert_allclose(projection.pull_back(W), W @ matrix, atol=1e-12)
+    np.testing.assert_allclose(projection.pull_back(W[0]), W[0] @ matrix, atol=1e-12)
+    np.testing.assert_allclose(image @ W.T, X @ projection.pull_back(W).T, atol=1e-11)
+
+
+@given(problems())
+def test_sparse_rows_give_what_dense_rows_give(problem):
+    projection, X, _ = problem
+    X = np.where(np.abs(X) > 1.0, X, 0.0)
+    dense = projection.apply(X)
+    for container in (sparse.csr_array, sparse.csr_matrix):
+        np.testing.assert_allclose(projection.apply(container(X)), dense, atol=1e-13)
+
+
+@every_map
+def test_stored_twice_counts_twice(draw):
+    projection = draw(3, 2, np.random.default_rng(0))
+    twice = sparse.csr_array(([1.0, 2.0, 5.0], [1, 1, 2], [0, 3]), shape=(1, 3))
+    np.testing.assert_allclose(
+        projection.apply(twice), projection.apply(np.array([[0.0, 3.0, 5.0]])), atol=1e-14
+    )
+
+
+@every_map
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.uint8, bool])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_other_types_and_layouts_are_read_as_float64(draw, dtype, order):
+    projection = draw(11, 6, np.random.default_rng(1))
+    X = np.random.default_rng(2).integers(0, 200, (7, 11)).astype(dtype, order=order)
+    expected = projection.apply(X.astype(np.float64))
+    np.testing.assert_allclose(projection.apply(X), expected, rtol=1e-12, atol=1e-10)
+    if dtype != np.float16:
+        image = projection.apply(sparse.csr_array(X))
+        np.testing.assert_allclose(image, expected, rtol=1e-12, atol=1e-10)
+        assert image.dtype == np.float64
+
+
+@every_map
+def test_the_largest_integer_does_not_wrap(draw):
+    projection = draw(1, 1, np.random.default_rng(4))
+    lowest = np.array([[np.iinfo(np.int64).min]])
+    assert abs(projection.apply(lowest)[0, 0]) == 2.0**63
+
+
+@every_map
+def test_same_generator_state_same_map(draw):
+    first, again, other = (draw(40, 16, np.random.default_rng(s)) for s in (7, 7, 8))
+    np.testing.assert_array_equal(first.to_array(), again.to_array())
+    assert (first.to_array() != other.to_array()).any()
+    copied = pickle.loads(pickle.dumps(first))
+    X = np.random.default_rng(0).standard_normal((4, 40))
+    np.testing.assert_array_equal(copied.apply(X), first.apply(X))
+    rng = np.random.default_rng(7)
+    draw(40, 16, rng)
+    assert (draw(40, 16, rng).to_array() != first.to_array()).any()
+
+
+@every_map
+def test_blocks_do_not_show(draw):
+    projection = draw(33, 20, np.random.default_rng(3))
+    X = np.random.default_rng(4).standard_normal((20_000, 33))
+    expected = X @ projection.to_array().T
+    np.testing.assert_allclose(projection.apply(X), expected, atol=1e-12)
+    np.testing.assert_allclose(projection.apply(sparse.csr_array(X)), expected, atol=1e-12)
+
+
+# --- one row at a time, and finite --------------------------------------------------------
+
+
+def influenced_rows(apply, X, i, row):
+    """Numbers of the image rows that change when record i is replaced."""
+    changed = X.copy()
+    changed[i] = row
+    with np.errstate(all="ignore"):
+        return np.flatnonzero((apply(X) != apply(changed)).any(axis=1)).tolist()
+
+
+@every_map
+def test_replacing_a_record_changes_one_row(draw):
+    projection = draw(21, 8, np.random.default_rng(5))
+    X = np.random.default_rng(6).standard_normal((300, 21))
+    for row in (np.zeros(21), np.full(21, 1e308), -5 * X[17]):
+        assert influenced_rows(projection.apply, X, 17, row) == [17]
+
+
+@every_map
+def test_planted_scaling_by_the_whole_table_is_seen(draw):
+    projection = draw(21, 8, np.random.default_rng(5))
+    X = np.random.default_rng(6).standard_normal((300, 21))
+
+    def leaky(X):
+        return projection.apply(X / np.abs(X).max())
+
+    assert len(influenced_rows(leaky, X, 17, 100 * X[17])) == 300
+
+
+def worst_images(projection):
+    """Images of finite rows that overflow: infinities of both signs meet."""
+    d = projection.n_features_in
+    X = 1.7e308 * np.where(np.random.default_rng(0).random((50, d)) < 0.5, 1.0, -1.0)
+    return projection.apply(X), projection.apply(sparse.csr_array(X))
+
+
+@every_map
+def test_overflow_stays_an_ordinary_row(draw):
+    projection = draw(64, 16, np.random.default_rng(9))
+    for image in worst_images(projection):
+        assert np.isfinite(image).all()
+        scaled = image * clip_scales(image, 1.0)[:, None]
+        assert (np.linalg.norm(scaled, axis=1) <= 1.0).all()
+
+
+@pytest.mark.parametrize("module", ["hadamard", "jl", "sparse_signs"])
+def test_planted_overflow_is_seen(monkeypatch, module):
+    draw = {"hadamard": draw_hadamard, "jl": draw_rademacher, "sparse_signs": draw_sparse}[module]
+    monkeypatch.setattr(f"dp_halfspace.projection.{module}.saturated", lambda Z: Z)
+    images = worst_images(draw(64, 16, np.random.default_rng(9)))
+    assert not all(np.isfinite(image).all() for image in images)
+
+
+def test_saturated_leaves_finite_entries():
+    Z = np.array([[np.inf, -np.inf, np.nan, 2.0]])
+    top = np.finfo(np.float64).max
+    np.testing.assert_array_equal(base.saturated(Z), [[top, -top, 0.0, 2.0]])
+    large = np.full((2, 2), top)  # their sum overflows, they do not
+    np.testing.assert_array_equal(base.saturated(large.copy()), large)
+
+
+# --- norms in expectation -----------------------------------------------------------------
+
+
+def all_rademacher(d, k):
+    for bits in itertools.product(range(0, 256, 1 << (8 - k)), repeat=d):
+        yield RademacherMap(np.array(bits, dtype=np.uint8)[:, None], k)
+
+
+def all_sparse(d, k, count):
+    columns = [
+        (places, signs)
+        for places in itertools.combinations(range(k), count)
+        for signs in itertools.product((-1.0, 1.0), repeat=count)
+    ]
+    for choice in itertools.product(columns, repeat=d):
+        matrix = np.zeros((d, k))
+        for j, (places, signs) in enumerate(choice):
+            matrix[j, list(places)] = np.array(signs) / math.sqrt(count)
+        yield SparseMap(sparse.csr_array(matrix))
+
+
+def all_hadamard(d, k):
+    size = 1 << (d - 1).bit_length()
+    for outputs in itertools.combinations(range(size), k):
+        for signs in itertools.product((-1, 1), repeat=d):
+            yield HadamardMap(np.array(signs, dtype=np.int8), np.array(outputs))
+
+
+@pytest.mark.parametrize(
+    ("maps", "d", "k", "share"),
+    [
+        (lambda: all_rademacher(3, 1), 3, 1, 1.0),
+        (lambda: all_rademacher(3, 3), 3, 3, 1.0),
+        (lambda: all_sparse(3, 3, 1), 3, 3, 1.0),
+        (lambda: all_sparse(2, 4, 3), 2, 4, 1.0),
+        (lambda: all_sparse(3, 3, 2), 3, 3, 1.0),
+        (lambda: all_hadamard(4, 1), 4, 1, 1.0),
+        (lambda: all_hadamard(3, 2), 3, 2, 2 / 3),
+        (lambda: all_hadamard(7, 3), 7, 3, 5 / 7),
+        (lambda: all_hadamard(5, 8), 5, 8, 0.0),
+    ],
+)
+def test_mean_and_variance_of_squared_norms_by_enumeration(maps, d, k, share):
+    x = np.array([3.0, -1.0, 2.0, 0.5, 1.0, -2.0, 0.1])[:d]
+    squares = [float(np.sum(projection.apply(x[None]) ** 2)) for projection in maps()]
+    variance = share * 2.0 / k * (np.sum(x**2) ** 2 - np.sum(x**4))
+    assert np.mean(squares) == pytest.approx(np.sum(x**2), rel=1e-12)
+    assert np.var(squares) == pytest.approx(variance, rel=1e-10, abs=1e-10)
+
+
+@every_map
+def test_mean_and_variance_of_drawn_maps(draw):
+    d, k, draws = 24, 8, 3000
+    x = np.linspace(-1.0, 2.0, d)
+    rng = np.random.default_rng(12)
+    squares = np.array([np.sum(draw(d, k, rng).apply(x[None]) ** 2) for _ in range(draws)])
+    share = (32 - k) / 31 if draw is draw_hadamard else 1.0
+    variance = share * 2.0 / k * (np.sum(x**2) ** 2 - np.sum(x**4))
+    assert abs(squares.mean() - np.sum(x**2)) < 5 * math.sqrt(variance / draws)
+    assert squares.var() == pytest.approx(variance, rel=0.12)
+
+
+# --- refusals and memory ------------------------------------------------------------------
+
+
+@every_map
+@pytest.mark.parametrize("bad", [0, -1, 2.5, "3", None])
+def test_sizes_are_positive_integers(draw, bad):
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="n_features must be"):
+        draw(bad, 1, rng)
+    with pytest.raises(ValueError, match="n_components must be"):
+        draw(3, bad, rng)
+
+
+@every_map
+def test_shapes_types_and_formats_are_checked(draw):
+    projection = draw(4, 2, np.random.default_rng(0))
+    for X in (np.ones((2, 5)), np.ones(4), sparse.csr_array(np.ones((2, 3)))):
+        with pytest.raises(ValueError, match="X must have shape"):
+            projection.apply(X)
+    for X in (np.ones((2, 4), dtype=complex), np.full((2, 4), "a"), np.ones((2, 4), np.longdouble)):
+        with pytest.raises(ValueError, match="real numbers of at most 64 bits"):
+            projection.apply(X)
+    with pytest.raises(ValueError, match="CSR"):
+        projection.apply(sparse.csc_array(np.ones((2, 4))))
+    for w in (np.ones(3), np.ones((2, 3)), np.ones((1, 1, 2)), np.array(1.0)):
+        with pytest.raises(ValueError, match="last axis of length 2"):
+            projection.pull_back(w)
+
+
+@every_map
+def test_no_rows(draw):
+    assert draw(4, 2, np.random.default_rng(0)).apply(np.ones((0, 4))).shape == (0, 2)
+    assert draw(4, 2, np.random.default_rng(0)).apply(sparse.csr_array((0, 4))).shape == (0, 2)
+
+
+@every_map
+def test_a_sparse_table_is_not_densified(draw):
+    projection = draw(30_000, 8, np.random.default_rng(0))
+    X = sparse.random_array((600, 30_000), density=1e-3, format="csr", rng=1)
+    tracemalloc.start()
+    projection.apply(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.1 * 600 * 30_000 * 8
+
+
+def test_row_blocks_cover_the_rows():
+    X = np.arange(24.0).reshape(12, 2)
+    blocks = list(base.row_blocks(X, 10))
+    assert [(lo, hi) for lo, hi, _ in blocks] == [(0, 5), (5, 10), (10, 12)]
+    np.testing.assert_array_equal(np.vstack([b for _, _, b in blocks]), X)
+    assert [hi for _, hi, _ in base.row_blocks(X, 1, min_rows=7)] == [7, 12]
+    assert [hi for _, hi, _ in base.row_blocks(sparse.csr_array(X), 1)] == [12]

@@ -1,0 +1,89 @@
+"""The fast transform against the explicit matrix, and its isometries."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import linalg, stats
+
+from dp_halfspace.projection import draw_hadamard, hadamard, walsh_hadamard
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024])
+def test_transform_is_the_hadamard_matrix(size):
+    rng = np.random.default_rng(size)
+    X = rng.integers(-50, 50, (5, size)).astype(np.float64)
+    np.testing.assert_array_equal(walsh_hadamard(X), X @ linalg.hadamard(size))
+
+
+@given(st.integers(0, 14), st.integers(1, 20), st.integers(0, 10**6))
+def test_twice_is_the_size_and_norms_are_kept(levels, n, seed):
+    size = 2**levels
+    X = np.random.default_rng(seed).standard_normal((n, size))
+    before = X.copy()
+    image = walsh_hadamard(X)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_allclose(walsh_hadamard(image), size * X, atol=1e-9 * size)
+    np.testing.assert_allclose(np.sum(image**2, axis=1), size * np.sum(X**2, axis=1))
+
+
+def test_blocks_and_layouts_do_not_show():
+    X = np.asfortranarray(np.random.default_rng(0).integers(-9, 9, (3000, 64)))
+    np.testing.assert_array_equal(walsh_hadamard(X), X @ linalg.hadamard(64))
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3), (2, 0), (1, 2, 4)])
+def test_transform_refuses_other_shapes(shape):
+    with pytest.raises(ValueError, match="power of two"):
+        walsh_hadamard(np.ones(shape))
+
+
+@pytest.mark.parametrize(("d", "k"), [(1, 1), (2, 1), (5, 3), (16, 4), (17, 20), (100, 64)])
+def test_map_is_signs_then_hadamard_then_choice(d, k):
+    projection = draw_hadamard(d, k, np.random.default_rng(d))
+    size = 1 << (d - 1).bit_length()
+    matrix = linalg.hadamard(size)[projection.outputs][:, :d] * projection.signs / np.sqrt(k)
+    np.testing.assert_allclose(projection.to_array(), matrix, atol=1e-14)
+    assert (projection.n_features_in, projection.n_components) == (d, k)
+    assert (np.diff(projection.outputs) > 0).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 64, 100])
+def test_all_outputs_are_an_isometry(d):
+    size = 1 << (d - 1).bit_length()
+    matrix = draw_hadamard(d, size, np.random.default_rng(0)).to_array()
+    np.testing.assert_allclose(matrix.T @ matrix, np.eye(d), atol=1e-13)
+    with pytest.raises(ValueError, match=f"{d} features has {size} outputs"):
+        draw_hadamard(d, size + 1, np.random.default_rng(0))
+
+
+def test_columns_have_norm_one():
+    matrix = draw_hadamard(50, 12, np.random.default_rng(1)).to_array()
+    np.testing.assert_allclose(np.linalg.norm(matrix, axis=0), 1.0)
+
+
+def test_choices_and_signs_are_uniform():
+    rng = np.random.default_rng(3)
+    maps = [draw_hadamard(3, 2, rng) for _ in range(6000)]
+    chosen = [tuple(m.outputs.tolist()) for m in maps]
+    counts = [chosen.count(pair) for pair in itertools.combinations(range(4), 2)]
+    assert stats.chisquare(counts).pvalue > 1e-6
+    signs = np.array([m.signs for m in maps]) > 0
+    assert stats.chisquare(np.bincount(signs @ [4, 2, 1], minlength=8)).pvalue > 1e-6
+
+
+def test_a_spike_is_spread_and_without_signs_a_constant_row_is_lost():
+    d, k = 256, 32
+    rng = np.random.default_rng(5)
+    flat = np.ones((1, d))
+    ratios = [np.sum(draw_hadamard(d, k, rng).apply(flat) ** 2) / d for _ in range(50)]
+    assert 0.2 < min(ratios) <= max(ratios) < 3
+    planted = hadamard.HadamardMap(np.ones(d, dtype=np.int8), np.arange(1, k + 1))
+    np.testing.assert_array_equal(planted.apply(flat), 0.0)
+    spike = np.eye(d)[:5]
+    norms = np.linalg.norm(draw_hadamard(d, k, rng).apply(spike), axis=1)
+    np.testing.assert_allclose(norms, 1.0)

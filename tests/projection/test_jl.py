@@ -1,0 +1,218 @@
+"""Dense signs and the margin they keep, against measurement and against the formulas."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_halfspace.optim.clipping import clip_scales
+from dp_halfspace.projection import (
+    RademacherMap,
+    draw_rademacher,
+    jl_dimension,
+    jl_distortion,
+    jl_margin,
+    projection_pays,
+)
+
+margins = st.floats(1e-3, 1.0)
+betas = st.floats(1e-6, 0.999)
+counts = st.integers(1, 10**8)
+
+
+def exponent(e):
+    """Of the tail bound, for each component."""
+    return e**2 / 4 - e**3 / 6
+
+
+# --- the map ------------------------------------------------------------------------------
+
+
+def test_entries_are_fair_independent_signs():
+    k = 200
+    matrix = draw_rademacher(300, k, np.random.default_rng(0)).to_array() * math.sqrt(k)
+    np.testing.assert_array_equal(np.abs(np.round(matrix, 12)), 1.0)
+    assert abs(matrix.mean()) < 5 / math.sqrt(matrix.size)
+    correlation = np.abs(matrix @ matrix.T / 300 - np.eye(k))
+    assert correlation.max() < 6 / math.sqrt(300)
+
+
+def test_bits_are_read_highest_first():
+    projection = RademacherMap(np.array([[0b10110000, 0b01000000]], dtype=np.uint8), 10)
+    np.testing.assert_allclose(
+        projection.to_array()[:, 0] * math.sqrt(10), [-1, 1, -1, -1, 1, 1, 1, 1, 1, -1]
+    )
+
+
+def test_one_component_and_more_components_than_features():
+    X = np.random.default_rng(0).standard_normal((5, 3))
+    one = draw_rademacher(3, 1, np.random.default_rng(1))
+    np.testing.assert_allclose(one.apply(X), X @ one.to_array().T)
+    many = draw_rademacher(3, 5000, np.random.default_rng(2))
+    ratio = np.linalg.norm(many.apply(X), axis=1) / np.linalg.norm(X, axis=1)
+    assert np.abs(ratio - 1).max() < 6 / math.sqrt(5000)
+
+
+def test_a_hundred_million_signs_fit():
+    tracemalloc.start()
+    projection = draw_rademacher(100_000, 1000, np.random.default_rng(0))
+    X = np.zeros((2, 100_000))
+    X[0, 17] = X[1, 99_999] = 1.0
+    image = projection.apply(X)
+    w = projection.pull_back(image[0])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5e8  # float64 signs would take 8e8
+    np.testing.assert_allclose(np.linalg.norm(image, axis=1), 1.0)
+    assert w[17] == pytest.approx(1.0)
+
+
+# --- the numbers --------------------------------------------------------------------------
+
+
+@given(margins, counts, betas)
+def test_dimension_is_the_least_that_meets_the_union_bound(margin, n, beta):
+    k, e = jl_dimension(margin, n, beta), margin / 2
+    slack = 1e-9
+    assert (3 * n + 1) * math.exp(-k * exponent(e)) <= beta * (1 + slack * k)
+    assert (3 * n + 1) * math.exp(-(k - 1) * exponent(e)) >= beta * (1 - slack * k)
+
+
+@given(st.integers(1, 10**7), counts, betas)
+def test_distortion_meets_the_union_bound_and_is_the_least(k, n, beta):
+    e = jl_distortion(k, n, beta)
+    target = math.log((3 * n + 1) / beta)
+    if math.isinf(e):
+        assert k * exponent(1.0) < target * (1 + 1e-12)
+    else:
+        assert 0 < e <= 1
+        assert k * exponent(e) >= target * (1 - 1e-9)
+        assert k * exponent(0.999 * e) < target
+
+
+@given(margins, counts, betas)
+def test_dimension_and_distortion_are_inverse(margin, n, beta):
+    e = jl_distortion(jl_dimension(margin, n, beta), n, beta)
+    assert e <= margin / 2 * (1 + 1e-6)
+    assert jl_margin(margin, distortion=e) >= jl_margin(margin) * (1 - 1e-6)
+
+
+@given(margins, st.floats(0.0, 2.0))
+def test_retained_margin(margin, e):
+    kept = jl_margin(margin, distortion=e)
+    assert kept == pytest.approx(max(0.0, (margin - e) / (1 + e)))
+    assert jl_margin(margin) == pytest.approx(margin / (2 + margin))
+
+
+def test_half_the_margin_is_nearly_the_best_distortion():
+    for margin in (0.1, 0.3, 0.6):
+        price = {
+            e: 1 / math.sqrt(exponent(e * margin)) / jl_margin(margin, distortion=e * margin)
+            for e in np.round(np.linspace(0.05, 0.95, 91), 2)
+        }
+        assert price[0.5] < 1.05 * min(price.values())
+
+
+@pytest.mark.parametrize("margin", [0.1, 0.3, 0.8])
+def test_rule_compares_the_price_of_noise(margin):
+    for n in (100, 3000, 14_000, 16_000, 10**7):
+        for d in (50, 2000, 10**6):
+            k = jl_dimension(margin, n, 0.05)
+            price = math.sqrt(k) / (margin / (2 + margin))
+            pays = k < d and price < math.sqrt(min(n, d)) / margin
+            assert projection_pays(n, d, margin) is pays
+    assert not projection_pays(14_000, 10**6, 0.3)
+    assert projection_pays(16_000, 10**6, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda: jl_dimension(0.0, 10), "margin"),
+        (lambda: jl_dimension(1.5, 10), "margin"),
+        (lambda: jl_dimension(math.nan, 10), "margin"),
+        (lambda: jl_dimension(0.5, 0), "n_samples"),
+        (lambda: jl_dimension(0.5, 10, 0.0), "beta"),
+        (lambda: jl_dimension(0.5, 10, 1.0), "beta"),
+        (lambda: jl_dimension(0.5, 10, math.nan), "beta"),
+        (lambda: jl_distortion(0, 10), "n_components"),
+        (lambda: jl_distortion(5, 2.5), "n_samples"),
+        (lambda: jl_margin(-0.1), "margin"),
+        (lambda: jl_margin(0.1, distortion=-1e-9), "distortion"),
+        (lambda: jl_margin(0.1, distortion=math.nan), "distortion"),
+        (lambda: projection_pays(10, 0, 0.1), "n_features"),
+        (lambda: projection_pays(10, 10, 0.0), "margin"),
+    ],
+)
+def test_refusals(call, word):
+    with pytest.raises(ValueError, match=word):
+        call()
+
+
+# --- the theorem --------------------------------------------------------------------------
+
+
+def test_inequalities_of_the_proof():
+    e = np.linspace(1e-6, 1, 10_001)
+    lower = np.log(1 - e / 2 + 3 * e**2 / 8) + e / 2 * (1 - e)
+    upper = -(e - np.log1p(e)) / 2
+    assert (lower <= -exponent(e) + 1e-16).all()
+    assert (upper <= -exponent(e) + 1e-16).all()
+
+
+@pytest.mark.parametrize(("k", "e"), [(12, 0.6), (40, 0.3)])
+@pytest.mark.parametrize("spread", [2, 50])
+def test_one_sided_tails_are_below_the_bound(k, e, spread):
+    draws = 5000
+    rng = np.random.default_rng(k + spread)
+    signs = 1.0 - 2.0 * rng.integers(0, 2, size=(draws, k, spread), dtype=np.int8)
+    squares = np.mean(signs.mean(axis=2) ** 2 * spread, axis=1)  # of a flat unit row
+    bound = math.exp(-k * exponent(e))
+    for tail in (np.mean(squares >= 1 + e), np.mean(squares <= 1 - e)):
+        assert tail <= bound
+        assert tail > bound**8  # eight times the exponent would be false
+
+
+def separable(n, d, margin, rng):
+    """Unit rows, already multiplied by their labels, all with exactly this margin."""
+    w = rng.standard_normal(d)
+    w /= np.linalg.norm(w)
+    U = rng.standard_normal((n, d))
+    U -= np.outer(U @ w, w)
+    U *= math.sqrt(1 - margin**2) / np.linalg.norm(U, axis=1, keepdims=True)
+    return U + margin * w, w
+
+
+def failure_rate(n, d, margin, n_components, draws):
+    """How often some clipped image has less than the promised margin."""
+    rng = np.random.default_rng(21)
+    U, w = separable(n, d, margin, rng)
+    failures = 0
+    for _ in range(draws):
+        projection = draw_rademacher(d, n_components, rng)
+        Z = projection.apply(U)
+        Z *= clip_scales(Z, 1.0)[:, None]
+        direction = projection.apply(w[None])[0]
+        kept = Z @ direction / np.linalg.norm(direction)
+        failures += kept.min() < jl_margin(margin)
+    return failures / draws
+
+
+@pytest.mark.parametrize(("n", "margin"), [(60, 0.6), (300, 0.4)])
+def test_the_margin_survives_as_often_as_promised(n, margin):
+    beta = 0.1
+    k = jl_dimension(margin, n, beta)
+    assert failure_rate(n, 600, margin, k, 60) <= beta
+    assert failure_rate(n, 600, margin, max(1, k // 20), 60) > beta  # planted: too few
+
+
+@pytest.mark.slow
+def test_the_margin_survives_on_many_draws():
+    beta = 0.2
+    k = jl_dimension(0.4, 500, beta)
+    assert failure_rate(500, 1500, 0.4, k, 200) <= beta
