@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dp_halfspace import datasets, inspection, optim, privacy
+    from dp_halfspace import datasets, inspection, optim, privacy, projection
     from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
     from dp_halfspace.estimators.output_perturbation import OutputPerturbationClassifier
     from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
@@ -27,6 +27,7 @@ __all__ = [
     "inspection",
     "optim",
     "privacy",
+    "projection",
 ]
 
 _HOME = {
@@ -36,7 +37,7 @@ _HOME = {
     "OutputPerturbationClassifier": "dp_halfspace.estimators.output_perturbation",
     "PrivacyWarning": "dp_halfspace.exceptions",
 }
-_SUBPACKAGES = frozenset({"datasets", "inspection", "optim", "privacy"})
+_SUBPACKAGES = frozenset({"datasets", "inspection", "optim", "privacy", "projection"})
 
 
 def __getattr__(name: str) -> Any:
