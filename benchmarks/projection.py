@@ -1,8 +1,8 @@
 """Time the three projections beside a plain product with an explicit matrix of signs.
 
 The ratio to the product in the same run is what to read; the repeats of all methods
-alternate, because rates of shared machines drift. Run with ``OMP_NUM_THREADS=1``. Writes
-``benchmarks/results/projection.json``.
+alternate, because rates of shared machines drift. Run ``python benchmarks/projection.py``;
+numbers go to ``benchmarks/results/projection.json``.
 """
 
 import json
@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+os.environ["OMP_NUM_THREADS"] = "1"  # before numpy starts its threads
+
 import numpy as np
 import scipy
 from scipy import sparse
@@ -19,7 +21,7 @@ from scipy import sparse
 from dp_halfspace.projection import LinearMap, draw_hadamard, draw_rademacher, draw_sparse
 
 RESULTS = Path(__file__).parent / "results" / "projection.json"
-REPEATS = 7
+REPEATS = 5
 ENTRIES = 2**23  # of X: 64 MB
 MAX_MATRIX = 2**26  # of the explicit matrix: 512 MB
 DRAWS = {"rademacher": draw_rademacher, "sparse": draw_sparse, "hadamard": draw_hadamard}
@@ -103,7 +105,6 @@ def main() -> None:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "machine": platform.machine(),
-        "omp_num_threads": os.environ.get("OMP_NUM_THREADS"),
         "dense": dense,
         "csr": csr,
         "faster_than_the_product": {

@@ -154,7 +154,7 @@ def margin_risk_bound(
     if relative == 0.0 or mu == 0.0:
         return 1.0
     # The noise acts in the span of the rows: its rank, not the dimension, is what counts.
-    rank = min(d if n_components is None else n_components, n)
+    rank = min(dimension, n)
     noise = 2.0 * math.sqrt(rank) / (n * mu)
     bound = outliers / n * (1.0 + 1.0 / relative)
     bound += math.hypot(1.0 / math.sqrt(steps), noise) / relative

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from dp_halfspace.optim.objectives import Objective
+from dp_halfspace.optim.objectives import Objective, SmoothFunction
 
 __all__ = [
     "Point",
@@ -52,7 +52,7 @@ class Point:
     norm: float
 
 
-def point_at(objective: Objective, w: FloatArray, extra_ridge: float = 0.0) -> Point:
+def point_at(objective: SmoothFunction, w: FloatArray, extra_ridge: float = 0.0) -> Point:
     """Evaluate the gradient, of the objective plus ``extra_ridge / 2 ||w||^2``."""
     gradient = objective.gradient(w)
     if extra_ridge:
@@ -61,7 +61,7 @@ def point_at(objective: Objective, w: FloatArray, extra_ridge: float = 0.0) -> P
 
 
 def _search(
-    objective: Objective, start: Point, direction: FloatArray, extra_ridge: float = 0.0
+    objective: SmoothFunction, start: Point, direction: FloatArray, extra_ridge: float = 0.0
 ) -> Point | None:
     """Return a point along the direction where the slope is much smaller, if one is found."""
     first = float(start.gradient @ direction)
@@ -95,7 +95,7 @@ def _search(
     return None
 
 
-def newton(objective: Objective, start: Point, target: float, max_steps: int) -> Point:
+def newton(objective: SmoothFunction, start: Point, target: float, max_steps: int) -> Point:
     """Take damped (semismooth) Newton steps with a dense Hessian."""
     point, damping = start, 0.0
     for _ in range(max_steps):
@@ -112,7 +112,7 @@ def newton(objective: Objective, start: Point, target: float, max_steps: int) ->
 
 
 def _next_damping(
-    objective: Objective, damping: float, point: Point, found: Point, direction: FloatArray
+    objective: SmoothFunction, damping: float, point: Point, found: Point, direction: FloatArray
 ) -> float:
     """Return the multiple of the identity that the next Hessian needs.
 
@@ -126,7 +126,7 @@ def _next_damping(
     return damping / 3.0 if damping > objective.ridge else 0.0
 
 
-def _inverse(objective: Objective, w: FloatArray, damping: float = 0.0) -> Metric | None:
+def _inverse(objective: SmoothFunction, w: FloatArray, damping: float = 0.0) -> Metric | None:
     """Return the product with the inverse of the Hessian, None when it has none in floats."""
     hessian = objective.hessian(w)
     hessian.flat[:: objective.size + 1] += damping
@@ -212,7 +212,11 @@ def _two_loops(
 
 
 def newton_cg(
-    objective: Objective, start: Point, target: float, max_passes: int, extra_ridge: float = 0.0
+    objective: SmoothFunction,
+    start: Point,
+    target: float,
+    max_passes: int,
+    extra_ridge: float = 0.0,
 ) -> Point:
     """Take truncated Newton steps; the Hessian is only ever multiplied by vectors."""
     point, first = start, start.norm

@@ -1,15 +1,13 @@
 """Certified minimisers for the hinge, whose minimum sits on kinks that floats miss.
 
-No gradient is small near such a minimum, so the certificate is the duality gap at a point
-``w(alpha)`` that belongs to dual variables. Proofs in ``docs/proofs/certificate.md``,
-section 5.
+No gradient is small near such a minimum, so the certificate is a duality gap. Proofs in
+``docs/proofs/certificate.md``, section 5.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -17,18 +15,21 @@ from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim.descent import newton, newton_cg, point_at
-from dp_halfspace.optim.losses import huber_hinge
-from dp_halfspace.optim.objectives import MAX_DENSE, MarginObjective
+from dp_halfspace.optim.objectives import MarginObjective
+from dp_halfspace.optim.proximal import multiplier_steps
 from dp_halfspace.optim.tolerance import UNIT, check_scales
 
-__all__ = ["HingeTolerance", "certified_hinge", "dual_accelerated_gradient", "hinge_tolerance"]
+__all__ = [
+    "HingeTolerance",
+    "certified_hinge",
+    "dual_accelerated_gradient",
+    "duality_gap",
+    "hinge_tolerance",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 _RELATIVE = 5e-3
-_FIRST_WIDTH, _LAST_WIDTH, _FACTOR = 0.3, 1e-13, 4.0
-_NEWTON_STEPS, _CG_PASSES = 300, 5000
 _CHECK_EVERY = 20
 
 
@@ -49,15 +50,6 @@ class HingeTolerance:
     gap: float
     distance: float
     radius: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Dual:
-    """Dual variables, the primal point that belongs to them and the gap between them."""
-
-    alpha: FloatArray
-    w: FloatArray
-    gap: float
 
 
 def hinge_tolerance(
@@ -121,7 +113,7 @@ def hinge_tolerance(
     if max(in_margins, in_sums, UNIT * n_samples) > 1e-7:
         raise CertificateError("the data are too large for a certificate in float64")
     of_margins = mass * in_margins * row_norm * largest
-    of_point = (in_sums * mass * row_norm) ** 2 / (2.0 * ridge)
+    of_point = (in_sums * mass * row_norm) ** 2 / ridge
     error = 1.01 * (of_margins + of_point) + 2.0**-500 * mass * (n_columns + 8)
     distance = max(_RELATIVE * sensitivity, math.sqrt(5.0 * error / ridge))
     if not 2.0 * distance <= sensitivity:
@@ -182,12 +174,60 @@ def certified_hinge(objective: MarginObjective, gap: float, *, radius: float) ->
     largest = radius + math.sqrt(2.0 * gap / objective.ridge)
     goal = gap * (1.0 - 1e-6)
     with single_blas_thread(), np.errstate(all="ignore"):
-        best = _dual(objective, objective.weights / 2.0)
-        for dual in _by_smoothing(objective, goal):
-            if dual.gap <= goal and float(np.linalg.norm(dual.w)) <= largest:
-                return dual.w
-            best = dual if dual.gap < best.gap else best
-        return dual_accelerated_gradient(objective, goal, best.alpha)
+        closest, best = math.inf, objective.weights / 2.0
+        for w, alpha in multiplier_steps(objective, goal):
+            found = duality_gap(objective, w, alpha)
+            if found <= goal and float(np.linalg.norm(w)) <= largest:
+                return w
+            if found < closest:
+                closest, best = found, alpha
+        return dual_accelerated_gradient(objective, goal, best)
+
+
+def duality_gap(objective: MarginObjective, w: FloatArray, alpha: FloatArray) -> float:
+    """Return the computed bound on how far the objective at a point is above its minimum.
+
+    Parameters
+    ----------
+    objective : MarginObjective
+        With the hinge as loss and no linear term.
+    w : ndarray of shape (size,)
+        Any point.
+    alpha : ndarray of shape (n,)
+        Any dual variables, between 0 and the weights.
+
+    Returns
+    -------
+    float
+        At least 0. The sum of the gaps of the records, plus `ridge` times the squared
+        distance of `w` to the point that belongs to `alpha`; half of this product would
+        do in real arithmetic, the other half covers rounding errors of that point.
+
+    References
+    ----------
+    ``docs/proofs/certificate.md``, Lemma 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.hinge import duality_gap
+    >>> from dp_halfspace.optim.losses import HINGE
+    >>> from dp_halfspace.optim.objectives import MarginObjective
+    >>> from dp_halfspace.optim.rows import Rows
+    >>> J = MarginObjective(Rows(np.array([[0.5]])), np.ones(1), np.ones(1), HINGE, ridge=1.0)
+    >>> duality_gap(J, np.array([0.5]), np.array([1.0]))
+    0.0
+    """
+    shortfall = 1.0 - objective.rows.margins(w) * objective.signs
+    # Products of numbers that are not negative: every term has full relative accuracy.
+    terms = np.where(shortfall > 0.0, (objective.weights - alpha) * shortfall, -alpha * shortfall)
+    apart = w - _point_of(objective, alpha)
+    return float(terms.sum()) + objective.ridge * float(apart @ apart)
+
+
+def _point_of(objective: MarginObjective, alpha: FloatArray) -> FloatArray:
+    """Return the point that belongs to dual variables."""
+    return objective.rows.adjoint(alpha * objective.signs) / objective.ridge
 
 
 def dual_accelerated_gradient(
@@ -234,62 +274,14 @@ def dual_accelerated_gradient(
     extrapolated, t = alpha, 1.0
     for step in range(steps):
         if step % _CHECK_EVERY == 0:
-            dual = _dual(objective, alpha)
-            if dual.gap <= gap:
-                return dual.w
-        w = rows.adjoint(extrapolated * signs) / objective.ridge
+            w = _point_of(objective, alpha)
+            if duality_gap(objective, w, alpha) <= gap:
+                return w
+        w = _point_of(objective, extrapolated)
         ascent = 1.0 - rows.margins(w) * signs
         previous = alpha
         alpha = np.clip(extrapolated + ascent / lipschitz, 0.0, weights)
         following = (1.0 + math.sqrt(1.0 + 4.0 * t * t)) / 2.0
         extrapolated = alpha + (t - 1.0) / following * (alpha - previous)
         t = following
-    return _dual(objective, alpha).w
-
-
-def _dual(objective: MarginObjective, alpha: FloatArray) -> _Dual:
-    """Return the point that belongs to dual variables and the computed duality gap."""
-    rows, signs, weights = objective.rows, objective.signs, objective.weights
-    w = rows.adjoint(alpha * signs) / objective.ridge
-    shortfall = 1.0 - rows.margins(w) * signs
-    # Products of numbers that are not negative: every term has full relative accuracy.
-    terms = np.where(shortfall > 0.0, (weights - alpha) * shortfall, -alpha * shortfall)
-    return _Dual(alpha, w, float(terms.sum()))
-
-
-def _by_smoothing(objective: MarginObjective, gap: float) -> Iterator[_Dual]:
-    """Yield dual variables from minimisers of ever less smoothed hinges.
-
-    Once the records on the kink are found, minimiser and dual variables are smooth
-    functions of the width, so both are extrapolated: the first to start the next
-    minimisation from, the second to width zero.
-    """
-    start = np.zeros(objective.size)
-    older: tuple[FloatArray, FloatArray] | None = None
-    width = _FIRST_WIDTH
-    while width >= _LAST_WIDTH:
-        w = _smoothed_minimiser(objective, width, gap, start)
-        slopes = huber_hinge(width).derivative(objective.rows.margins(w) * objective.signs)
-        alpha = -slopes * objective.weights
-        yield _dual(objective, alpha)
-        start = w
-        if older is not None:
-            limit = alpha + (alpha - older[1]) / (_FACTOR - 1.0)
-            yield _dual(objective, np.clip(limit, 0.0, objective.weights))
-            start = w + (w - older[0]) / _FACTOR
-        older = (w, alpha)
-        width /= _FACTOR
-
-
-def _smoothed_minimiser(
-    objective: MarginObjective, width: float, gap: float, start: FloatArray
-) -> FloatArray:
-    """Minimise with the Huber hinge of the given width, accurately enough for the gap."""
-    smoothed = replace(objective, loss=huber_hinge(width))
-    n_kinks = max(1, min(objective.rows.shape))
-    reach = max(objective.rows.row_bound, 1e-100)
-    target = objective.ridge / reach * math.sqrt(width * gap / (4.0 * n_kinks))
-    point = point_at(smoothed, start)
-    if objective.size <= MAX_DENSE:
-        return newton(smoothed, point, target, _NEWTON_STEPS).w
-    return newton_cg(smoothed, point, target, _CG_PASSES).w
+    return _point_of(objective, alpha)

@@ -22,17 +22,22 @@ from dp_halfspace.optim.losses import Loss
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.softmax import SoftmaxObjective
 
-__all__ = ["MAX_DENSE", "MarginObjective", "Objective", "SoftmaxObjective"]
+__all__ = [
+    "MAX_DENSE",
+    "MarginObjective",
+    "Objective",
+    "SmoothFunction",
+    "SoftmaxObjective",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 
-class Objective(Protocol):
-    """A smooth, strongly convex function, as a solver sees it.
+class SmoothFunction(Protocol):
+    """A smooth, strongly convex function, as a descent method sees it.
 
-    A class with these members can be minimised by
-    :func:`~dp_halfspace.optim.minimum.certified_minimum`. None of them may warn or raise
-    because of the data; a value beyond the largest double is infinite or not a number.
+    No member may warn or raise because of the data; a value beyond the largest double is
+    infinite or not a number.
     """
 
     @property
@@ -44,25 +49,8 @@ class Objective(Protocol):
         """Modulus of strong convexity, positive."""
 
     @property
-    def gradient_lipschitz(self) -> float:
-        """Bound on the largest eigenvalue of every Hessian."""
-
-    @property
     def initial_gap(self) -> float:
         """Bound on ``J(0)`` minus the minimum."""
-
-    def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
-        """Return ``J(w)`` and its gradient.
-
-        Parameters
-        ----------
-        w : ndarray of shape (size,)
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (size,)
-        """
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """Return the gradient.
@@ -99,6 +87,27 @@ class Objective(Protocol):
         -------
         callable
             Maps an ndarray of shape (size,) to one of the same shape.
+        """
+
+
+class Objective(SmoothFunction, Protocol):
+    """A function that :func:`~dp_halfspace.optim.minimum.certified_minimum` can minimise."""
+
+    @property
+    def gradient_lipschitz(self) -> float:
+        """Bound on the largest eigenvalue of every Hessian."""
+
+    def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """Return ``J(w)`` and its gradient.
+
+        Parameters
+        ----------
+        w : ndarray of shape (size,)
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray of shape (size,)
         """
 
     def subsample(self, n_rows: int) -> Objective | None:

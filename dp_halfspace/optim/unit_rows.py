@@ -19,6 +19,7 @@ __all__ = ["flattened", "unit_rows"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
+
 def unit_rows(X: Any, data_norm: float, bias: float | None) -> Rows:
     """Return the rows ``[x / data_norm, bias]``, divided by their norm.
 

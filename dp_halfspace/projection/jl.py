@@ -302,7 +302,8 @@ def projection_pays(n_samples: int, n_features: int, margin: float, *, beta: flo
     """
     k = jl_dimension(margin, n_samples, beta)
     rank = min(n_samples, checked_size("n_features", n_features))
-    return k < n_features and math.sqrt(k) / jl_margin(margin) < math.sqrt(rank) / margin
+    # Implies k < rank, because the retained margin is below the margin.
+    return math.sqrt(k) / jl_margin(margin) < math.sqrt(rank) / margin
 
 
 def _checked_margin(margin: float) -> float:

@@ -53,6 +53,27 @@ def data_sets():
     yield "subnormal row", np.where(np.arange(60)[:, None] == 5, 5e-324, X), y
 
 
+def random_problem(seed):
+    """Rows, signs, weights and a ridge per mean loss, over many orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    n, d = int(10 ** rng.uniform(0, 3)), int(rng.integers(1, 30))
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-4, 1, d)
+    signs = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+    kind = seed % 7
+    if kind == 0:
+        X = np.round(X)
+    elif kind == 1:
+        X = np.resize(X[: max(1, n // 4)], X.shape)
+    elif kind == 2:
+        X *= 10.0 ** rng.integers(-200, 200, (n, 1))
+    elif kind == 3:
+        signs[:] = 1.0
+    elif kind == 4:
+        signs = np.where(X[:, 0] > 0, 1.0, -1.0)
+    weights = 10.0 ** rng.uniform(-2, 1, n) if seed % 2 else np.ones(n)
+    return X, signs, weights, 10.0 ** rng.uniform(-8, 1)
+
+
 def mostly_zero(n, d, density, rng):
     """A random matrix with few entries, in CSR form."""
     return sparse.csr_array(rng.random((n, d)) * (rng.random((n, d)) < density))

@@ -17,13 +17,14 @@ from dp_halfspace.optim import hinge
 from dp_halfspace.optim.hinge import (
     certified_hinge,
     dual_accelerated_gradient,
+    duality_gap,
     hinge_tolerance,
 )
 from dp_halfspace.optim.losses import HINGE, LOGISTIC
 from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.optim.rows import Rows, clipped_rows
 from dp_halfspace.optim.stability import minimiser_radius
-from tests.optim.cases import clipped_float128, data_sets, mostly_zero
+from tests.optim.cases import clipped_float128, data_sets, mostly_zero, random_problem
 
 CASES = list(data_sets())
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
@@ -158,6 +159,17 @@ def test_more_coefficients_than_a_dense_hessian_allows(monkeypatch):
     assert np.linalg.norm(w - tighter) <= 1.1 * rule.distance
 
 
+def test_fast_path_is_enough_on_random_problems(monkeypatch):
+    monkeypatch.setattr(hinge, "dual_accelerated_gradient", None)
+    for seed in range(120):
+        X, signs, weights, ridge = random_problem(seed)
+        J, Z, radius, rule = problem(X, signs, ridge, weights=weights)
+        w = certified_hinge(J, rule.gap, radius=radius)
+        tighter = certified_hinge(J, rule.gap / 10, radius=radius)
+        assert np.linalg.norm(w - tighter) <= 1.4 * rule.distance
+        assert distance_bound(J, Z, tighter, w) <= rule.distance
+
+
 # --- the certificate itself ---
 
 
@@ -168,28 +180,31 @@ def test_gap_bounds_the_distance_for_any_dual_variables(seed):
     n, d = int(rng.integers(1, 12)), int(rng.integers(1, 4))
     X, signs = rng.standard_normal((n, d)), np.where(rng.random(n) < 0.5, -1.0, 1.0)
     J, Z, radius, rule = problem(X, signs, 0.1, weights=rng.random(n) + 0.1)
-    dual = hinge._dual(J, rng.random(n) * J.weights)
+    alpha = rng.random(n) * J.weights
     best = certified_hinge(J, rule.gap, radius=radius)
-    assert dual.gap >= primal(J, Z, dual.w) - primal(J, Z, best) - 1e-9
-    assert np.linalg.norm(dual.w - best) <= math.sqrt(2 * dual.gap / J.ridge) + rule.distance
+    for w in (hinge._point_of(J, alpha), rng.standard_normal(J.size)):
+        gap = duality_gap(J, w, alpha)
+        assert gap >= primal(J, Z, w) - primal(J, Z, best) - 1e-9
+        assert np.linalg.norm(w - best) <= math.sqrt(2 * gap / J.ridge) + rule.distance
 
 
-def test_computed_gap_against_the_exact_one():
+@pytest.mark.parametrize("shift", [0.0, 1e-3])
+def test_computed_gap_against_the_exact_one(shift):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((400, 6)) * 10.0 ** rng.integers(-4, 3, (400, 6))
     signs = np.where(rng.random(400) < 0.5, -1.0, 1.0)
-    J, Z, radius, rule = problem(X, signs, 1e-3)
-    w = certified_hinge(J, rule.gap, radius=radius)
-    alpha = np.clip(rng.random(400), 0, 1)
-    dual = hinge._dual(J, alpha)
-    v = np.asarray(dual.w, dtype=np.longdouble)
-    wide_alpha = alpha.astype(np.longdouble)
-    combination = Z.T @ (wide_alpha * signs)
-    dual_value = wide_alpha.sum() - combination @ combination / (2 * J.ridge)
-    exact = J.weights @ np.maximum(1 - signs * (Z @ v), 0) + J.ridge / 2 * v @ v - dual_value
+    J, Z, _, rule = problem(X, signs, 1e-3)
+    alpha = rng.random(400)
+    w = hinge._point_of(J, alpha) + shift
+    wide, wide_alpha = w.astype(np.longdouble), alpha.astype(np.longdouble)
+    point = Z.T @ (wide_alpha * signs) / J.ridge
+    dual = wide_alpha.sum() - J.ridge / 2 * point @ point
+    losses = J.weights @ np.maximum(1 - signs * (Z @ wide), 0)
+    exact = losses + J.ridge / 2 * wide @ wide - dual
+    # The computed gap counts the distance of the two points twice.
+    exact += J.ridge / 2 * (wide - point) @ (wide - point)
     allowed = 0.99 * J.ridge * rule.distance**2 / 2 - rule.gap
-    assert abs(float(exact) - dual.gap) <= allowed + 1e-3 * dual.gap
-    assert np.linalg.norm(w) <= rule.radius
+    assert abs(float(exact) - duality_gap(J, w, alpha)) <= allowed + 1e-3 * float(exact)
 
 
 def test_a_solver_that_stops_early_is_seen(monkeypatch):
@@ -217,8 +232,8 @@ def test_fallback_certifies_when_the_fast_path_fails(case, monkeypatch):
         return dual_accelerated_gradient(*arguments)
 
     monkeypatch.setattr(hinge, "dual_accelerated_gradient", watched)
-    useless = hinge._Dual(np.zeros(len(X)), np.full(J.size, np.nan), math.nan)
-    monkeypatch.setattr(hinge, "_by_smoothing", lambda objective, gap: iter([useless]))
+    useless = (np.full(J.size, np.nan), np.zeros(len(X)))
+    monkeypatch.setattr(hinge, "multiplier_steps", lambda objective, gap: iter([useless]))
     w = certified_hinge(J, rule.gap, radius=radius)
     assert reached
     assert np.linalg.norm(w - best) <= 2 * rule.distance
@@ -232,20 +247,22 @@ def test_without_early_stop_the_promised_steps_are_enough(seed, monkeypatch):
     signs = np.where(rng.random(20) < 0.5, -1.0, 1.0)
     J, _, radius, rule = problem(X, signs, 0.2, weights=rng.random(20) + 0.2)
     best = certified_hinge(J, rule.gap / 1e4, radius=radius)
-    monkeypatch.setattr(hinge, "_CHECK_EVERY", 10**9)
-    true_dual = hinge._dual
-    first = [True]
-
-    def no_stop_at_the_start(objective, alpha):
-        dual = true_dual(objective, alpha)
-        gap = math.inf if first and first.pop() else dual.gap
-        return hinge._Dual(dual.alpha, dual.w, gap)
-
-    monkeypatch.setattr(hinge, "_dual", no_stop_at_the_start)
+    monkeypatch.setattr(hinge, "duality_gap", lambda *arguments: math.inf)
     for gap in (1e-1, 1e-3, 1e-5):
-        w = dual_accelerated_gradient(J, gap)
-        assert np.linalg.norm(w - best) <= math.sqrt(2 * gap / J.ridge)
-        first.append(True)
+        for start in (None, np.zeros(20), J.weights):
+            w = dual_accelerated_gradient(J, gap, start)
+            assert np.linalg.norm(w - best) <= math.sqrt(2 * gap / J.ridge)
+
+
+def test_all_records_on_the_kink_at_any_scale(monkeypatch):
+    """One class and an intercept: every margin is 1, whatever tiny features add to it."""
+    monkeypatch.setattr(hinge, "dual_accelerated_gradient", None)
+    for scale in (1.0, 1e-3, 1e-6):
+        X = scale * np.random.default_rng(0).standard_normal((2000, 5))
+        for ridge in (0.9, 0.25, 0.01):
+            J, Z, radius, rule = problem(X, np.ones(2000), ridge, bias=1.0)
+            w = certified_hinge(J, rule.gap, radius=radius)
+            assert distance_bound(J, Z, np.append(np.zeros(5), 1.0), w) <= rule.distance
 
 
 # --- the tolerance ---

@@ -39,6 +39,7 @@ from tests.optim.cases import (
     mostly_zero,
     naive_gradient,
     naive_softmax_gradient,
+    random_problem,
 )
 
 CASES = list(data_sets())
@@ -155,6 +156,18 @@ def test_softmax_with_many_coefficients():
     Z = clipped_float128(X, 1.0)
     gradient = naive_softmax_gradient(Z, targets, 10, np.ones(3000), 3.0, w)
     assert float(np.sqrt((gradient**2).sum())) <= 2e-8
+
+
+def test_fast_path_is_enough_on_random_problems(monkeypatch):
+    """The fallback takes thousands of passes: nothing but a bug should need it."""
+    monkeypatch.setattr(minimum, "accelerated_gradient", None)
+    for seed in range(200):
+        X, signs, weights, ridge = random_problem(seed)
+        loss = SMOOTH[seed % len(SMOOTH)]
+        bias = 1.0 if seed % 3 else None
+        rows = clipped_rows(X, 1.0, bias)
+        J = MarginObjective(rows, signs, weights, loss, ridge * len(X))
+        solve_and_check(J, clipped_float128(X, 1.0, bias), signs)
 
 
 # --- the certificate can fail ---

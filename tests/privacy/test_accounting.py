@@ -24,6 +24,7 @@ from dp_halfspace.privacy.events import (
     ObjectivePerturbation,
     Pure,
     Repeated,
+    Selection,
 )
 from dp_halfspace.privacy.profiles import exponential_delta, gdp_delta, gdp_epsilon, gdp_mu
 
@@ -150,6 +151,10 @@ def test_nothing_and_no_guarantee():
         Exponential(math.inf),
         ObjectivePerturbation(math.inf, ((1, 0.0),)),
         ObjectivePerturbation(0.0, ((1, 0.0), (1, math.inf))),
+        Selection(math.inf, 0.0, 0.0),
+        Selection(2.0, math.inf, 0.0),
+        Selection(2.0, 0.0, math.inf),
+        Selection(2.0, 0.0, 0.0, (1.0, math.inf)),
         Repeated(Repeated(Gaussian(1.0), 2**40), 2**40),
     ):
         assert epsilon([Gaussian(0.1), event], 0.5) == math.inf
@@ -357,6 +362,111 @@ def test_pairwise_objective_dominates_its_density():
             worst = max(worst, p.hockey_stick(q, value) / bound)
             assert p.hockey_stick(q, value) <= bound + 1e-9
     assert 0.03 < worst <= 1.0
+
+
+# --- selections -------------------------------------------------------------------------------
+
+SPREAD = Selection(12.5, 0.4, 0.2, (0.3, 0.25, 0.0, 0.45))
+
+
+def atoms(event):
+    """Masses and log-ratios of a selection."""
+    n = len(event.shares)
+    return [
+        (event.mean_runs * w, event.log_ratio * (j + 1) / n) for j, w in enumerate(event.shares)
+    ]
+
+
+@pytest.mark.parametrize("event", [Selection(7.5, 0.3, 0.25), Selection(1.0, 0.0, 0.4), SPREAD])
+def test_selection_alone_is_its_contract(event):
+    for value in (-1.0, 0.0, 0.3, 0.8, 1.5, 4.0):
+        expected = sum(mass * gdp_delta(event.mu, value - j) for mass, j in atoms(event))
+        assert delta([event], value) == pytest.approx(min(1.0, expected), rel=1e-9)
+    found = epsilon([event], 1e-6)
+    assert delta([event], found) <= 1e-6 < delta([event], found * (1 - 1e-6))
+
+
+def test_selection_beside_everything_else():
+    """E over the other losses of the masses times shifted profiles, non-integer masses."""
+    objective, value, truth = glm(0.3, 0.1), 2.5, 1 / (1 + math.exp(-0.2))
+    expected = sum(
+        weight * count * mass * gdp_delta(math.hypot(v, 0.3, 0.2), value - 0.1 + shift - j)
+        for weight, shift in ((truth, -0.2), (1 - truth, 0.2))
+        for count, v in objective.vertices
+        for mass, j in atoms(SPREAD)
+    )
+    got = delta([Gaussian(0.3), SPREAD, objective, Pure(0.2)], value)
+    assert expected * (1 - 1e-9) <= got <= expected * (1 + 1e-5)
+    single = Selection(12.5, 0.4, 0.2)
+    expected = quad(
+        lambda t: 12.5 * gdp_delta(0.2, 1.4 - t - 0.4) * math.exp(t / 2) / 4 / math.sinh(0.15),
+        -0.3,
+        0.3,
+        epsrel=1e-11,
+    )[0]
+    got = delta([single, Exponential(0.3)], 1.4)
+    assert expected * (1 - 1e-9) <= got <= expected * (1 + 1e-5)
+
+
+def test_two_selections_multiply():
+    other = Selection(3.0, 0.1, 0.15)
+    for value in (0.9, 1.6, 3.0):
+        expected = sum(
+            a * b * gdp_delta(0.25, value - x - y)
+            for (a, x), (b, y) in itertools.product(atoms(SPREAD), atoms(other))
+        )
+        got = delta([SPREAD, other], value)
+        assert min(1, expected) * (1 - 1e-9) <= got <= min(1, expected * (1 + 1e-6))
+        expected = sum(
+            a * b * gdp_delta(0.2 * math.sqrt(2), value - x - y)
+            for (a, x), (b, y) in itertools.product(atoms(SPREAD), repeat=2)
+        )
+        assert delta([Repeated(SPREAD, 2)], value) == pytest.approx(min(1, expected), rel=1e-9)
+
+
+def test_selection_beside_a_ranking_objective():
+    """Under the convex kernel the masses stay in front of the expected excess."""
+    event, objective, value = Selection(2.5, 0.2, 0.3), auc(0.2, 0.1), 1.1
+
+    def excess(mu):
+        return quad(
+            lambda v: max(v - value + 0.3, 0.0) * norm.pdf(v, mu * mu / 2, mu), -6, 6, points=[0.8]
+        )[0]
+
+    expected = sum(2.5 * count * excess(math.hypot(v, 0.3)) for count, v in objective.vertices)
+    assert delta([event, objective], value) == pytest.approx(expected, rel=1e-7)
+
+
+def test_selection_without_noise_has_a_bounded_loss():
+    event = Selection(4.0, 0.3, 0.0)
+    assert epsilon([event, Pure(0.25)], 0.0) == pytest.approx(0.55, rel=1e-15)
+    assert delta([event], 0.3) == 0.0
+    assert delta([event], 0.2) == pytest.approx(4 * -math.expm1(-0.1), rel=1e-9)
+    assert epsilon([Selection(1.0, 0.0, 0.0)], 0.0) == 0.0
+    assert delta([Selection(4.0, 0.0, 0.5), Exponential(0.1)], 1.0) == pytest.approx(
+        4 * delta([Gaussian(0.5), Exponential(0.1)], 1.0), rel=1e-6
+    )
+
+
+def test_many_selections_do_not_overflow():
+    many = epsilon([Repeated(Selection(15.0, 1e-3, 0.01), 10_000)], 1e-6)
+    assert many > epsilon([Gaussian(1.0)], 1e-6) + 10.0
+    assert many < 10_000
+    assert delta([Repeated(SPREAD, 1000)], 1e6) < 1e-300
+
+
+def test_planted_selection_bugs_are_caught():
+    """Each part of the contract matters beside another event."""
+    others = [Gaussian(0.3), Pure(0.1)]
+    right = delta([SPREAD, *others], 1.5)
+    for wrong in (
+        Selection(1.0, 0.4, 0.2, SPREAD.shares),
+        Selection(12.5, 0.0, 0.2, SPREAD.shares),
+        Selection(12.5, 0.4, 0.0, SPREAD.shares),
+        Selection(12.5, 0.4, 0.2, SPREAD.shares[::-1]),
+    ):
+        assert delta([wrong, *others], 1.5) < 0.95 * right
+    assert delta([Selection(12.5, 0.4, 0.2), *others], 1.5) > 1.2 * right
 
 
 # --- another accountant -----------------------------------------------------------------------
@@ -582,6 +692,13 @@ singles = st.one_of(
     st.builds(Pure, small),
     st.builds(Exponential, small),
     st.builds(glm, small, small),
+    st.builds(
+        lambda more, j, mu, low: Selection(1.0 + more, j, mu, (low, 1.0)),
+        st.floats(0.0, 30.0),
+        small,
+        small,
+        small,
+    ),
 )
 lists = st.lists(singles, max_size=4)
 deltas = st.floats(1e-12, 0.3)
@@ -603,6 +720,8 @@ def test_repeated_is_repetition(event, count, small_delta, others):
         lambda t: Exponential(0.3 * t),
         lambda t: glm(0.3 * t, 0.2 * t),
         lambda t: auc(0.3 * t, 0.2 * t),
+        lambda t: Selection(2.0 * t, 0.2 * t, 0.3 * t),
+        lambda t: Selection(2.0 * t, 0.2 * t, 0.3 * t, (0.2, 0.5, 0.3)),
         lambda t: ObjectivePerturbation(0.2 * t, ((1, 0.0),)),
     ],
 )

@@ -16,6 +16,7 @@ from dp_halfspace.privacy.events import (
     ObjectivePerturbation,
     Pure,
     Repeated,
+    Selection,
     event_from_dict,
 )
 
@@ -29,6 +30,13 @@ singles = st.one_of(
         numbers,
         st.lists(st.tuples(st.integers(1, 10**6), numbers), max_size=4),
         st.booleans(),
+    ),
+    st.builds(
+        lambda runs, j, mu, shares: Selection(1.0 + runs, j, mu, (1.0, *shares)),
+        numbers,
+        numbers,
+        numbers,
+        st.lists(numbers, max_size=4),
     ),
 )
 events = singles | st.builds(Repeated, singles, st.integers(1, 10**9))
@@ -73,9 +81,27 @@ def test_mutable_vertices_are_copied():
     assert hash(event) == hash(ObjectivePerturbation(0.1, ((1, 0.0), (2, 0.3))))
 
 
+def test_shares_are_copied_and_have_a_default():
+    shares = [np.float64(0.5), 1]
+    event = Selection(3, np.float32(0.5), 1, shares)
+    shares[0] = 9.0
+    assert event == Selection(3.0, 0.5, 1.0, (0.5, 1.0))
+    assert all(type(x) is float for x in (event.mean_runs, event.mu, *event.shares))
+    assert Selection(1.5, 0.2, 0.1) == Selection(1.5, 0.2, 0.1, (1.0,))
+    assert Selection(4.0, 0.2, 0.1, (0.25, 0.0)).shares == (0.25, 0.0)
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [
+        (lambda: Selection(0.99, 0.1, 0.1), "mean_runs"),
+        (lambda: Selection(math.nan, 0.1, 0.1), "mean_runs"),
+        (lambda: Selection(2.0, -0.1, 0.1), "log_ratio"),
+        (lambda: Selection(2.0, 0.1, math.nan), "mu"),
+        (lambda: Selection(2.0, 0.1, 0.1, ()), "shares"),
+        (lambda: Selection(2.0, 0.1, 0.1, (0.2, 0.2)), "shares"),
+        (lambda: Selection(2.0, 0.1, 0.1, (1.0, -0.1)), "shares"),
+        (lambda: Selection(math.inf, 0.1, 0.1, (0.0,)), "shares"),
         (lambda: Gaussian(-0.1), "mu"),
         (lambda: Gaussian(math.nan), "mu"),
         (lambda: Pure(-1), "epsilon"),
@@ -121,6 +147,7 @@ def test_only_events_are_repeated():
         {"type": "Gaussian", "epsilon": 1.0},
         {"type": "Gaussian", "mu": "nan"},
         {"type": "Repeated", "event": {"type": "Gaussian"}, "count": 1},
+        {"type": "Selection", "mean_runs": 2.0, "log_ratio": 0.1, "mu": 0.1},
     ],
 )
 def test_unknown_data_is_refused(data):
@@ -135,3 +162,4 @@ def test_descriptions_carry_the_numbers():
     event = ObjectivePerturbation(0.1, ((1, 0.0), (3, 0.7)), pairwise=True)
     assert event.describe().startswith("pairwise objective perturbation")
     assert "3 x 0.7" in event.describe()
+    assert "12.5 on average, of mu = 0.15" in Selection(12.5, 0.3, 0.15).describe()

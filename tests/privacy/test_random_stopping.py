@@ -16,7 +16,7 @@ from scipy.special import ndtr
 
 from dp_halfspace.privacy import _rank_ratio, _run_law
 from dp_halfspace.privacy.accounting import calibrate, delta
-from dp_halfspace.privacy.events import Gaussian, Selection
+from dp_halfspace.privacy.events import Gaussian, Pure, Selection
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunLaw,
@@ -506,6 +506,29 @@ def test_planted_accounting_bugs_are_caught():
     assert worst > delta([Gaussian(mu)], 1.0)  # one run charged instead of the selection
     assert worst > delta([selection_event(geometric_law(8), mu)], 1.0)  # the law of another r
     assert worst > delta([selection_event(law, mu / math.sqrt(2))], 1.0)  # score not charged
+
+
+def test_selections_compose_adaptively():
+    """For each output of a selection another one, or randomised response, of its own."""
+    rng = np.random.default_rng(2)
+    law, mu = RunLaw(1.0, 0.2, 60), 0.3
+    f, flip = generating_function(law), 1 / (1 + math.exp(0.2))
+    events = {
+        "selection": [selection_event(law, mu)] * 2,
+        "response": [selection_event(law, mu), Pure(0.2)],
+    }
+    bounds = {kind: [delta(listed, e) for e in EPSILONS] for kind, listed in events.items()}
+    for _ in range(30):
+        p, q, scores = random_mechanisms(rng, mu, 17, n_outcomes=16)
+        best = np.stack([selected(f, masses, scores) for masses in (p, q)])
+        first, second = best[:, 0], best[:, 1:]
+        answers = rng.permuted(np.tile([flip, 1 - flip], (16, 1)), axis=1)
+        response = np.stack([answers, answers[:, ::-1]])
+        for kind, stage in (("selection", second), ("response", response)):
+            joint = (first[:, :, None] * stage).reshape(2, -1)
+            for epsilon, bound in zip(EPSILONS, bounds[kind], strict=True):
+                assert divergence(*joint, epsilon) <= bound + 1e-13
+                assert divergence(*joint[::-1], epsilon) <= bound + 1e-13
 
 
 def ranked_line(mu, generating):
