@@ -243,6 +243,15 @@ def test_run_law_meets_its_miss_with_no_run_to_spare(n_candidates, miss, eta):
     assert law.k_max == 1 or found >= miss * (1 - 1e-6)
 
 
+@pytest.mark.parametrize("eta", [0.5, 0.7, 1.0, 2.0, 9.0])
+@pytest.mark.parametrize("miss", [0.3, 0.1])
+def test_default_caps_cut_less_than_they_say(eta, miss):
+    law = run_law(8, miss, eta=eta)
+    oracle = stats.nbinom(eta, law.r)
+    assert oracle.sf(law.k_max) / oracle.sf(0) <= 1e-9 * (1 + 1e-6)
+    assert oracle.sf(0.98 * law.k_max) / oracle.sf(0) > 1e-9
+
+
 def test_run_law_edges():
     assert run_law(1, 0.5) == run_law(10, 0.95) == RunLaw(1.0, 1.0, 1)
     assert run_law(3, 0.3, eta=0.0).eta == 0.0
@@ -342,6 +351,54 @@ def test_chords_are_above_the_envelope_and_below_one_chord(law, mu):
     c = math.exp(event.log_ratio * 0.8)
     chords = event.mean_runs * (shares * np.maximum(0, 1 - c / knots)).sum()
     assert chords <= (at - c * behind).max() * 1.06
+
+
+@pytest.mark.parametrize("law", [*LAWS, RunLaw(1.0, 0.5, 2)])
+def test_slopes_are_enclosed(law):
+    """With two runs at most f'' is constant, and the normal density alone decides."""
+    coefficients = _rank_ratio._coefficients(law.probabilities)
+    low = np.linspace(-7, 7, 141)
+    for width in (0.3, 1e-3):
+        at_low, at_high, flattest, steepest = _rank_ratio._enclosed_slopes(
+            coefficients, low, low + width
+        )
+        inside = low + width * np.linspace(0, 1, 51)[:, None]
+        value = law.derivative(ndtr(inside))
+        q = ndtr(inside)
+        curve = sum(k * (k - 1) * p * q ** (k - 2) for k, p in enumerate(law.probabilities, 1))
+        slope = stats.norm.pdf(inside) * curve
+        assert (slope >= flattest * (1 - 1e-12)).all()
+        assert (slope <= steepest * (1 + 1e-12)).all()
+        np.testing.assert_allclose([at_low, at_high], value[[0, -1]], rtol=1e-11)
+        assert (steepest - flattest <= 5 * width * (law.k_max + 9) * steepest).all()
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("mu", [1e-4, 0.1, 2.0])
+def test_cells_bound_their_functions(law, mu, monkeypatch):
+    """On random cells, wide ones and one across 0 included, at many points of each."""
+    families = []
+    exact = _rank_ratio._supremum
+
+    def record(cells, mu, tolerance):
+        families.append((cells, len(tolerance)))
+        return exact(cells, mu, tolerance)
+
+    monkeypatch.setattr(_rank_ratio, "_supremum", record)
+    event = selection_event(law, mu)
+    rng = np.random.default_rng(0)
+    low = np.append(rng.uniform(-6, 6 + mu, 400), -0.7)
+    high = np.append(low[:-1] + rng.exponential(0.5, 400), 0.3)
+    inside = low + (high - low) * np.linspace(0, 1, 101)[:, None]
+    assert len(families) == (1 if mu < 2.0**-12 else 2)
+    for cells, count in families:
+        index = rng.integers(0, count, len(low))
+        _, bound = cells(low, high, index)
+        values = np.stack([cells(t, t, index)[0] for t in inside])
+        assert (values.max(axis=0) <= bound + 1e-11 * event.mean_runs).all()
+        # Quadratic in the width: nothing is lost on narrow cells.
+        value, bound = cells(low, low + 1e-5, index)
+        assert (bound - value <= 1e-4 * event.mean_runs).all()
 
 
 def test_first_order_cells_would_be_seen(monkeypatch):
