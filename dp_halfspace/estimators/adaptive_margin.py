@@ -87,7 +87,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     References
     ----------
     R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin
-    Guarantees", 2022; X. Wang, J. Zhu and Y. Wang, "Adapting to Linear Separable Subsets with
+    Guarantees", 2022; E. Wang, Y. Zhu and Y.-X. Wang, "Adapting to Linear Separable Subsets with
     Large-Margin in Differentially Private Learning", 2025, Algorithm 5 with corrected noise.
     Proofs: ``docs/proofs/metric.md``, ``docs/proofs/noisy_gradient.md``. Constants:
     ``docs/defaults.md``.

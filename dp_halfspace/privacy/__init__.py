@@ -9,6 +9,7 @@ from dp_halfspace.privacy.events import (
     ObjectivePerturbation,
     Pure,
     Repeated,
+    Selection,
     event_from_dict,
 )
 from dp_halfspace.privacy.gaussian import rounded_gaussian
@@ -22,9 +23,19 @@ from dp_halfspace.privacy.mechanisms import (
     authorise,
 )
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_epsilon, gdp_mu
+from dp_halfspace.privacy.random_stopping import (
+    RunLaw,
+    calibrate_selection,
+    geometric_law,
+    miss_probability,
+    run_law,
+    selection_event,
+    selection_log_ratio,
+)
 from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.privacy.selection import exponential_mechanism, permute_and_flip
+from dp_halfspace.privacy.tune import select_best
 
 __all__ = [
     "ByteSource",
@@ -39,9 +50,12 @@ __all__ = [
     "PrivacyRecord",
     "Pure",
     "Repeated",
+    "RunLaw",
+    "Selection",
     "additive_noise",
     "authorise",
     "calibrate",
+    "calibrate_selection",
     "delta",
     "discrete_laplace",
     "epsilon",
@@ -50,9 +64,15 @@ __all__ = [
     "gdp_delta",
     "gdp_epsilon",
     "gdp_mu",
+    "geometric_law",
     "l2_laplace",
+    "miss_probability",
     "noise_source",
     "permute_and_flip",
     "public_generator",
     "rounded_gaussian",
+    "run_law",
+    "select_best",
+    "selection_event",
+    "selection_log_ratio",
 ]
