@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dp_halfspace import datasets, inspection, optim, privacy, projection
     from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
+    from dp_halfspace.estimators.objective_perturbation import ObjectivePerturbationClassifier
     from dp_halfspace.estimators.output_perturbation import OutputPerturbationClassifier
     from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
 
@@ -21,6 +22,7 @@ __all__ = [
     "AdaptiveMarginClassifier",
     "BudgetError",
     "CertificateError",
+    "ObjectivePerturbationClassifier",
     "OutputPerturbationClassifier",
     "PrivacyWarning",
     "datasets",
@@ -34,6 +36,7 @@ _HOME = {
     "AdaptiveMarginClassifier": "dp_halfspace.estimators.adaptive_margin",
     "BudgetError": "dp_halfspace.exceptions",
     "CertificateError": "dp_halfspace.exceptions",
+    "ObjectivePerturbationClassifier": "dp_halfspace.estimators.objective_perturbation",
     "OutputPerturbationClassifier": "dp_halfspace.estimators.output_perturbation",
     "PrivacyWarning": "dp_halfspace.exceptions",
 }

@@ -7,15 +7,42 @@ that moves one of these names is repaired in this file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
+from typing import Any, TypeVar
 
-from sklearn.base import _fit_context as fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["HasMethods", "Interval", "StrOptions", "fit_context", "single_blas_thread"]
+__all__ = ["HasMethods", "Interval", "Options", "StrOptions", "fit_context", "single_blas_thread"]
+
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
+    """Validate the parameters before a ``fit``, and keep floating-point flags to itself.
+
+    Whether a number under- or overflows depends on private data: neither a warning nor,
+    under ``numpy.seterr(all="raise")``, an exception may show it.
+    """
+
+    def decorate(fit: Fit) -> Fit:
+        checked: Fit = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)(
+            fit
+        )
+
+        @wraps(checked)
+        def quiet(*args: Any, **kwargs: Any) -> Any:
+            with np.errstate(all="ignore"):
+                return checked(*args, **kwargs)
+
+        return quiet  # type: ignore[return-value]
+
+    return decorate
 
 
 @cache

@@ -72,13 +72,26 @@ def check_training_data(
     if hasattr(probe, "feature_names_in_"):
         del probe.feature_names_in_
     X = check_features(probe, X, reset=True)
+    labels = _checked_labels(y)
+    check_consistent_length(X, labels)
+    codes, label_set = _encode(labels, classes)
+    if classes is None:
+        # Asks whether the labels look like classes; a public label set settles that.
+        check_classification_targets(labels)
+    return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
+
+
+def _checked_labels(y: ArrayLike) -> NDArray[Any]:
+    """Return the labels as one column."""
+    array = np.asarray(y)
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: labels must be real numbers or text")
+    if array.ndim > 2:
+        raise ValueError("y must be one-dimensional: one label for each record")
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("Input y contains NaN or infinity: every record needs a label")
-    check_consistent_length(X, labels)
-    check_classification_targets(labels)
-    codes, label_set = _encode(labels, classes)
-    return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
+    return labels
 
 
 def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -90,8 +103,21 @@ def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         Naming the columns that are not numeric or hold NaN or infinity.
     """
     _check_two_dimensional(X)
+    _check_sparse_structure(X)
+    checked = _converted(estimator, X, reset=reset)
+    if checked is None:
+        raise ValueError(_not_numeric(X))
+    _check_finite(checked, getattr(estimator, "feature_names_in_", None))
+    return checked
+
+
+def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """Return `X` as floats, or None where a library's message would quote its entries.
+
+    The caller raises: an exception raised here would carry that message as its context.
+    """
     try:
-        checked = validate_data(
+        return validate_data(
             estimator,
             X,
             reset=reset,
@@ -99,12 +125,25 @@ def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
         )
-    except ValueError as error:
+    except OverflowError:
+        return None
+    except (TypeError, ValueError) as error:
         if _QUOTES_DATA.search(str(error)):
-            raise ValueError(_not_numeric(X)) from None
+            return None
         raise
-    _check_finite(checked, getattr(estimator, "feature_names_in_", None))
-    return checked
+
+
+def _check_sparse_structure(X: Any) -> None:
+    """Refuse a compressed matrix whose indices point outside: reading it would be a crash."""
+    if not sparse.issparse(X) or X.format not in {"csr", "csc", "bsr"}:
+        return
+    try:
+        X.check_format(full_check=True)
+        is_valid = True
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise ValueError("X is a sparse matrix with invalid indices: rebuild it")
 
 
 def _check_two_dimensional(X: Any) -> None:
@@ -151,7 +190,7 @@ def _is_real(column: NDArray[Any]) -> bool:
     """Tell whether a column converts to float."""
     try:
         column.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return not any(isinstance(v, complex) for v in column)
 

@@ -8,7 +8,23 @@ import dp_halfspace
 
 # For each public estimator: variants that take different paths through the code.
 VARIANTS: dict[str, list[dict[str, Any]]] = {
-    "AdaptiveMarginClassifier": [{}],
+    "AdaptiveMarginClassifier": [
+        {},
+        {"delta": 0.0},
+        {"solver": "objective_perturbation"},
+        {"margin": 0.1},
+        {"margin": 0.2, "iterate": "last"},
+        {"selection": "exponential"},
+    ],
+    "ObjectivePerturbationClassifier": [
+        {},
+        {"delta": 0.0},
+        {"rows": "clipped"},
+        {"loss": "logistic", "rows": "clipped", "delta": 0.0},
+        {"loss": "huber_hinge"},
+        {"loss": "smoothed_hinge", "metric": False, "delta": 0.0},
+        {"alpha": 0.05},
+    ],
     "OutputPerturbationClassifier": [
         {},
         {"delta": 0.0},
@@ -24,8 +40,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 # predicted nearly everywhere, which no halfspace through the origin can do.
 THROUGH_ORIGIN: dict[str, list[dict[str, Any]]] = {
     "AdaptiveMarginClassifier": [{"fit_intercept": False}],
+    "ObjectivePerturbationClassifier": [{"fit_intercept": False}],
     "OutputPerturbationClassifier": [{"fit_intercept": False}],
 }
+
+# Parameters that tell variants apart.
+SHOWN = {
+    "loss", "delta", "alpha", "rows", "fit_intercept", "solver", "margin", "selection"
+}  # fmt: skip
 
 ESTIMATORS = [n for n in dp_halfspace.__all__ if n.endswith("Classifier")]
 
@@ -44,6 +66,6 @@ def label(estimator: Any) -> str:
     changed = {
         k: v
         for k, v in estimator.get_params().items()
-        if k in {"loss", "delta", "alpha", "fit_intercept"} and v not in ("auto", True, None)
+        if k in SHOWN and v not in ("auto", "none", "noisy_gd", True, None)
     }
     return type(estimator).__name__ + "-" + "-".join(f"{k}={v}" for k, v in changed.items())

@@ -8,6 +8,7 @@ import inspect
 import json
 import pickle
 import re
+import threading
 import warnings
 
 import numpy as np
@@ -15,7 +16,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -32,8 +33,10 @@ RELEASED = {
     "coef_",
     "feature_names_in_",
     "intercept_",
+    "margin_",
     "n_features_in_",
     "privacy_",
+    "projection_",
 }
 
 every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
@@ -343,6 +346,57 @@ def bad_tables():
     yield good, [0.5, float(SECRET) / 7, 0.1, 0.2], "Unknown label type"
     yield good, [1, 1, 1, 1], "at least 2 classes"
     yield good, None, "requires y"
+    yield good, np.array([1, 0, 1, 0]) * complex(1, float(SECRET)), "Complex data not supported"
+    yield good, [0, None, 1, SECRET], "y mixes types"
+    yield np.array([[1, int(SECRET) * 10**400]] * 4), [0, 1, 0, 1], "not numeric in column 1"
+    outside = sparse.csr_array(good)
+    outside.indices[3] = 50
+    yield outside, [0, 1, 0, 1], "invalid indices"
+
+
+@one_of_each
+def test_any_label_of_the_public_set_is_accepted_silently(estimator, margin_data):
+    """Labels that look like measurements, or are nearly all different, are still labels."""
+    X, _ = margin_data
+    fitted(estimator, X[:2], [0.0, 0.5], classes=[0.0, 0.5, 1e300])
+    labels = np.arange(21) % 10
+    labels[0] = 15
+    fitted(estimator, X[:21], labels, classes=range(20))
+
+
+@one_of_each
+def test_floating_point_flags_stay_inside(estimator, margin_data):
+    X, y = (array.copy() for array in margin_data)
+    X[0] *= 1e-310
+    X[1, 0] = 1e308
+    with np.errstate(all="raise"):
+        fitted(estimator, X, y)
+
+
+@one_of_each
+def test_clones_charge_the_same_ledger(estimator, margin_data):
+    class Book:
+        def __init__(self):
+            self.lock, self.records = threading.Lock(), []
+
+        def charge(self, record):
+            with self.lock:
+                self.records.append(record)
+
+    X, y = margin_data
+    model, book = clone(estimator), Book()
+    model.set_params(ledger=book, classes=[0, 1])
+    cross_val_score(make_pipeline("passthrough", model), X, y, cv=KFold(3))
+    assert len(book.records) == 3
+    assert clone(model).ledger is book is model.ledger
+
+
+@one_of_each
+@pytest.mark.parametrize("bad", [{"epsilon": 1e-290}, {"epsilon": 1e300}, {"delta": 5e-324}])
+def test_budgets_beyond_arithmetic_are_refused_by_name(estimator, bad, margin_data):
+    (name,) = bad
+    with pytest.raises(ValueError, match=name):
+        clone(estimator).set_params(**bad).fit(*margin_data)
 
 
 @one_of_each
@@ -354,8 +408,8 @@ def test_bad_data_errors_name_the_rule_and_no_value(estimator, case, margin_data
     with pytest.raises(ValueError, match=re.escape(named)) as caught:
         model.fit(X, y)
     assert vars(model) == before
-    chain = [caught.value, caught.value.__cause__]
-    chain += [] if caught.value.__suppress_context__ else [caught.value.__context__]
+    # A debugger shows suppressed contexts too.
+    chain = [caught.value, caught.value.__cause__, caught.value.__context__]
     assert not any(SECRET in str(e) or SECRET[:5] in str(e) for e in chain if e)
 
 

@@ -3,41 +3,86 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.utils import Tags
 
-from dp_halfspace._sklearn import fit_context
+from dp_halfspace._sklearn import Interval, StrOptions, fit_context
 from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace.estimators._margin_selection import (
+    SELECTIONS,
+    SelectionPlan,
+    margin_grid,
+    plan_selection,
+    run_selection,
+)
+from dp_halfspace.estimators._margin_training import (
+    PROJECTIONS,
+    Problem,
+    Training,
+    asked_margin,
+    plan_training,
+)
 from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
-from dp_halfspace.optim.defaults import EngineDefaults, engine_defaults
-from dp_halfspace.optim.engine import EnginePlan, plan_engine, run_engine
-from dp_halfspace.optim.rows import block_size
+from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.unit_rows import unit_rows
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.randomness import ByteSource, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
 __all__ = ["AdaptiveMarginClassifier"]
+
+_SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
+# Public numbers are divided by its square; no data set has such a margin.
+_SMALLEST_MARGIN = 1e-9
 
 
 class AdaptiveMarginClassifier(PrivateLinearClassifier):
     """Private linear classifier for any margin: the default of the suite.
 
     Rows are brought to norm one. A fifth of the budget buys a private metric (the second
-    moment of the rows), the rest 40 accelerated full-batch gradient steps on clipped slopes
-    of a shifted logistic loss. Nothing has to be tuned, and the margin need not be known.
+    moment of the rows), the rest a few dozen accelerated full-batch gradient steps on clipped
+    slopes of a shifted logistic loss. Nothing has to be tuned, and the margin need not be
+    known. The published algorithms for a known margin and for a grid of margins can be
+    chosen instead.
 
     Parameters
     ----------
+    margin : "auto", float or array-like of float, default="auto"
+        ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the distance of the
+        rows from the hyperplane, after they have been brought to norm one; then there is no
+        metric. An array-like is the grid of `selection`.
+    solver : str, default="noisy_gd"
+        ``"noisy_gd"``, ``"objective_perturbation"`` (one noisy objective, exactly
+        minimised; always used for pure epsilon) or ``"phased_prox"`` (one pass of proximal
+        steps, two classes).
+    selection : str, default="none"
+        How to choose from a grid of margins: ``"exponential"`` mechanism on error counts,
+        ``"gaussian"`` noise on all error counts, ``"random_stopping"`` (best of a random
+        number of runs). With ``margin="auto"`` the grid has four margins that follow from
+        public sizes. Rarely worth its price.
+    selection_score : str, default="training"
+        What `selection` counts: ``"training"`` errors, or ``"population"``, which adds a
+        public penalty for the dimension.
+    iterate : str, default="averaged"
+        Iterate of ``"noisy_gd"`` that is returned: the mean of the last ones, or ``"last"``.
+    projection : str or None, default="auto"
+        Public random map in front: ``"rademacher"``, ``"sparse"``, ``"hadamard"`` or None.
+        ``"auto"`` projects for pure epsilon with more than 512 columns only: Gaussian noise
+        does not grow with the dimension. `coef_` is mapped back.
+    n_components : int or None, default=None
+        Dimension after a projection. None follows from the margin, or is 500 (150 for
+        pure epsilon).
     epsilon : float, default=1.0
         Budget of one call of ``fit``, in (0, inf]. Infinity runs the same steps without noise
         and without any guarantee.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``. Must be positive: the steps are Gaussian.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
         PUBLIC scale of a row. Longer rows are scaled down to it; then every row is normalised
         together with the constant column. Choose it from what the columns mean, never from
@@ -45,8 +90,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
-        Size of the constant column, relative to the default of one half of `data_norm`
-        (less for more than 512 columns).
+        Size of the constant column, relative to the default of one fifth of `data_norm`
+        (another fraction for more than 512 columns, see ``privacy_.public``).
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the labels seen, which are then treated as public.
     class_weight : dict or None, default=None
@@ -67,6 +112,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         Released coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
+    margin_ : float
+        Known or selected margin; otherwise the margin of unit rows below which a record
+        still pulls at the model, a function of the released coefficients.
+    projection_ : LinearMap or None
+        The public map that was used.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -76,21 +126,27 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     See Also
     --------
-    OutputPerturbationClassifier : One noisy minimiser; also for pure epsilon.
+    ObjectivePerturbationClassifier : The minimiser of one noisy objective.
+    OutputPerturbationClassifier : One noisy minimiser.
+    dp_halfspace.inspection.margin_risk_bound : What a margin buys, before any fit.
 
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency, and exactly mu-Gaussian private. Public: the number of rows, the columns, the
-    label set and every parameter. Private: everything else. No branch depends on the data.
+    adjacency; with the default solver exactly mu-Gaussian private. Public: the number of
+    rows, the columns, the label set and every parameter. Private: everything else. No branch
+    depends on the data. With ``selection="random_stopping"`` the running time reveals the
+    number of runs: keep it to yourself.
 
     References
     ----------
-    R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin
-    Guarantees", 2022; E. Wang, Y. Zhu and Y.-X. Wang, "Adapting to Linear Separable Subsets with
-    Large-Margin in Differentially Private Learning", 2025, Algorithm 5 with corrected noise.
-    Proofs: ``docs/proofs/metric.md``, ``docs/proofs/noisy_gradient.md``. Constants:
-    ``docs/defaults.md``.
+    E. Wang, Y. Zhu and Y.-X. Wang, "Adapting to Linear Separable Subsets with Large-Margin in
+    Differentially Private Learning", 2025, Algorithms 1 to 6; R. Bassily, M. Mohri and
+    A. Suresh, "Differentially Private Learning with Margin Guarantees", 2022, Algorithms 2
+    and 5; H. Nguyen, J. Ullman and L. Zakynthinou, "Efficient Private Algorithms for Learning
+    Large-Margin Halfspaces", 2020, Algorithms 1 and 3; all with corrected noise. Proofs:
+    ``docs/proofs/metric.md``, ``noisy_gradient.md``, ``phased_prox.md``, ``selection.md``,
+    ``objective_perturbation.md``. Constants: ``docs/defaults.md``.
 
     Examples
     --------
@@ -102,9 +158,31 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateLinearClassifier._parameter_constraints,
+        "margin": [
+            StrOptions({"auto"}),
+            Interval(Real, _SMALLEST_MARGIN, 1, closed="both"),
+            "array-like",
+        ],
+        "solver": [StrOptions(set(_SOLVERS))],
+        "selection": [StrOptions({"none", *SELECTIONS})],
+        "selection_score": [StrOptions({"training", "population"})],
+        "iterate": [StrOptions({"averaged", "last"})],
+        "projection": [StrOptions({"auto", *PROJECTIONS}), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
     def __init__(
         self,
+        margin: Any = "auto",
         *,
+        solver: str = "noisy_gd",
+        selection: str = "none",
+        selection_score: str = "training",
+        iterate: str = "averaged",
+        projection: str | None = "auto",
+        n_components: int | None = None,
         epsilon: float = 1.0,
         delta: float | str = "auto",
         data_norm: float = 1.0,
@@ -116,6 +194,13 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         ledger: Any = None,
         verbose: int = 0,
     ) -> None:
+        self.margin = margin
+        self.solver = solver
+        self.selection = selection
+        self.selection_score = selection_score
+        self.iterate = iterate
+        self.projection = projection
+        self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
         self.data_norm = data_norm
@@ -149,52 +234,99 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             If a parameter or the schema of the data is refused; the estimator is unchanged.
         BudgetError
             By the ledger, before any noise is drawn.
+        CertificateError
+            By ``"objective_perturbation"``, if rounding errors could be as large as the
+            influence of a record: a function of public sizes.
         """
         data = check_training_data(self, X, y, classes=self.classes)
         weights = label_weights(self.class_weight, data.classes)
         source = noise_source(self.random_state)
 
-        defaults, plan = self._plan(data.X, len(data.classes))
-        record = self._record(defaults, plan, data.X.shape[0], data.classes, source)
+        plan = self._plan(data.X, len(data.classes))
+        record = self._record(plan, data.X.shape[0], data.classes, source)
         permit = authorise(record, source, self.ledger)
 
-        bias = defaults.bias * float(self.intercept_scaling) if self.fit_intercept else None
-        rows = unit_rows(data.X, float(self.data_norm), bias)
-        released = run_engine(plan, rows, data.codes, weights / weights.max(), permit)
+        def rows_of(training: Training) -> Rows:
+            return unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
 
-        return self._remember(data, record, self._in_units_of_data(released, bias))
+        used, released = _released(plan, rows_of, data.codes, weights / weights.max(), permit)
 
-    def _plan(self, X: Any, n_classes: int) -> tuple[EngineDefaults, EnginePlan]:
+        self.margin_ = asked_margin(used, released)
+        self.projection_ = used.linear_map
+        return self._remember(data, record, self._in_units_of_data(used, released))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.solver != "phased_prox"
+        return tags
+
+    def _plan(self, X: Any, n_classes: int) -> Training | SelectionPlan:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
         n_samples, n_features = X.shape
-        delta = resolved_delta(self.delta, n_samples)
-        if delta == 0 and math.isfinite(self.epsilon):
-            raise ValueError(
-                "delta must be positive: the steps are Gaussian. For pure epsilon use "
-                "OutputPerturbationClassifier(delta=0)"
-            )
-        mu = math.inf if math.isinf(self.epsilon) else gdp_mu(float(self.epsilon), delta)
-        n_columns = n_features + bool(self.fit_intercept)
-        defaults = engine_defaults(n_samples, n_columns, n_classes, mu)
-        plan = plan_engine(
-            defaults,
+        epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
+        margins = self._checked_margins(n_classes, is_pure=delta == 0 and math.isfinite(epsilon))
+        problem = Problem(
             n_samples=n_samples,
-            n_columns=n_columns,
+            n_features=n_features,
             n_classes=n_classes,
-            block_rows=block_size(n_samples, n_features, is_sparse=sparse.issparse(X)),
-            mu=mu,
+            is_sparse=sparse.issparse(X),
+            intercept=float(self.intercept_scaling) if self.fit_intercept else None,
+            projection=self.projection,
+            n_components=self.n_components,
+            averaged=self.iterate == "averaged",
+            seed=self.random_state,
         )
-        return defaults, plan
+        if self.selection == "none":
+            margin = margins[0] if margins else None
+            return plan_training(problem, self.solver, margin, epsilon, delta)
+        return plan_selection(
+            problem,
+            self.solver,
+            self.selection,
+            margins or margin_grid(problem, epsilon, delta),
+            epsilon=epsilon,
+            delta=delta,
+            population=self.selection_score == "population",
+        )
+
+    def _checked_margins(self, n_classes: int, *, is_pure: bool) -> list[float]:
+        """Return the margins given, none for the automatic ones; refuse what cannot be done."""
+        if self.solver == "phased_prox" and (n_classes > 2 or is_pure):
+            raise ValueError(
+                "Only binary classification is supported by solver='phased_prox', and only "
+                "delta > 0: use 'objective_perturbation' or 'noisy_gd'"
+            )
+        if self.selection == "none":
+            if isinstance(self.margin, str):
+                return []
+            margins = _checked_numbers(self.margin)
+            if margins.ndim != 0:
+                raise ValueError(
+                    "margin is a grid, but selection='none': choose a selection, or one margin"
+                )
+            return [float(margins)]
+        if is_pure or self.solver == "objective_perturbation":
+            raise ValueError(
+                f"selection={self.selection!r} needs a Gaussian solver: delta > 0 and "
+                "solver='noisy_gd' or 'phased_prox'"
+            )
+        if isinstance(self.margin, str):
+            return []
+        grid = _checked_numbers(self.margin)
+        if grid.ndim != 1 or grid.size == 0:
+            raise ValueError("margin must be 'auto' or a list of numbers when there is a selection")
+        return [float(margin) for margin in grid]
 
     def _record(
         self,
-        defaults: EngineDefaults,
-        plan: EnginePlan,
+        plan: Training | SelectionPlan,
         n_samples: int,
         classes: NDArray[Any],
         source: ByteSource,
     ) -> PrivacyRecord:
         """Say what is about to be spent, and what is assumed public."""
+        candidates = (plan,) if isinstance(plan, Training) else plan.candidates
+        first = candidates[0]
         return PrivacyRecord(
             epsilon=float(self.epsilon),
             delta=resolved_delta(self.delta, n_samples),
@@ -202,18 +334,50 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             noise="none" if math.isinf(self.epsilon) else source.kind,
             public={
                 **self._public_facts(n_samples, classes),
-                "relative_constant_column": defaults.bias,
-                "private_metric": plan.metric is not None,
-                "n_steps": plan.descent.n_steps,
+                "relative_constant_column": first.bias,
+                "solver": first.solver,
+                "selection": self.selection,
+                "margins": [candidate.margin for candidate in candidates],
+                "private_metric": first.private_metric,
+                "n_components": [
+                    None if c.linear_map is None else c.linear_map.n_components for c in candidates
+                ],
             },
         )
 
     def _in_units_of_data(
-        self, released: NDArray[np.float64], bias: float | None
+        self, used: Training, released: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Undo the public scale of the rows: post-processing."""
-        n_features = released.shape[1] - (bias is not None)
-        scale = np.full(released.shape[1], 1.0 / float(self.data_norm))
-        if bias is not None:
-            scale[n_features:] = bias / float(self.intercept_scaling)
-        return np.asarray(released * scale)
+        """Undo projection and public scale of the rows: post-processing."""
+        n_columns = used.n_columns - (used.bias is not None)
+        features, constant = released[:, :n_columns], released[:, n_columns:]
+        if used.linear_map is not None:
+            features = used.linear_map.pull_back(features)
+        if used.bias is not None:
+            constant = constant * (used.bias / float(self.intercept_scaling))
+        return np.hstack([features / float(self.data_norm), constant])
+
+
+def _checked_numbers(margin: Any) -> NDArray[np.float64]:
+    """Return one margin or a grid of them as an array, if all are margins."""
+    try:
+        numbers = np.asarray(float(margin) if isinstance(margin, Real) else margin)
+    except ValueError:
+        numbers = np.empty(0, dtype=object)
+    is_number = numbers.dtype.kind in "iuf"
+    if not is_number or not ((numbers >= _SMALLEST_MARGIN) & (numbers <= 1)).all():
+        raise ValueError("margin must be 'auto', a number in [1e-9, 1] or a list of such numbers")
+    return numbers.astype(np.float64)
+
+
+def _released(
+    plan: Training | SelectionPlan,
+    rows_of: Callable[[Training], Rows],
+    codes: NDArray[np.intp],
+    weights: NDArray[np.float64],
+    permit: Permit,
+) -> tuple[Training, NDArray[np.float64]]:
+    """Train, with a selection or without."""
+    if isinstance(plan, SelectionPlan):
+        return run_selection(plan, rows_of, codes, weights, permit)
+    return plan, plan.run(rows_of(plan), codes, weights, permit)

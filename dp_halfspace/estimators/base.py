@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._sklearn import HasMethods, Interval, StrOptions
+from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions
 from dp_halfspace._validation import TrainingData, check_features
 from dp_halfspace.optim.rows import clipped_rows
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PrivateLinearClassifier", "resolved_delta"]
 
+# Outside nothing useful can be computed, and accounting would meet the ends of the floats.
+_EPSILON_RANGE = (1e-9, 1e6)
+_SMALLEST_DELTA = 1e-300
 # Public numbers are squared, multiplied and divided below; this keeps them finite.
 _NORM_RANGE = (1e-50, 1e50)
 
@@ -33,9 +38,15 @@ def resolved_delta(delta: float | str, n_samples: int) -> float:
 class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
     """Prediction from released coefficients: post-processing, hence free of charge."""
 
+    ledger: Any
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, 0, None, closed="right")],
-        "delta": [Interval(Real, 0, 0.5, closed="left"), StrOptions({"auto"})],
+        "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
+        "delta": [
+            Interval(Real, _SMALLEST_DELTA, 0.5, closed="left"),
+            Options(Real, {0}),
+            StrOptions({"auto"}),
+        ],
         "data_norm": [Interval(Real, *_NORM_RANGE, closed="both")],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [Interval(Real, *_NORM_RANGE, closed="both")],
@@ -45,6 +56,18 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         "ledger": [HasMethods("charge"), None],
         "verbose": ["verbose"],
     }
+
+    def __sklearn_clone__(self) -> Any:
+        """Clone as usual, but go on charging the same ledger.
+
+        A copied ledger would let every fold of a cross-validation spend the whole budget
+        again.
+        """
+        bare = copy.copy(self)
+        bare.ledger = None
+        twin = BaseEstimator.__sklearn_clone__(bare)
+        twin.ledger = self.ledger
+        return twin
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.

@@ -11,13 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["Block", "add_adjoint", "add_gram", "block_size", "row_squares", "times"]
+__all__ = [
+    "Block",
+    "add_adjoint",
+    "add_gram",
+    "block_size",
+    "image_squares",
+    "row_squares",
+    "times",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64: stays in cache between its two uses
 _MIN_ROWS = 48
 _SPARSE_ROWS = 8192
+_WORK_ENTRIES = 2**15  # of what is computed from a block and thrown away
 
 
 class Block(NamedTuple):
@@ -88,18 +97,47 @@ def add_adjoint(block: Block, p: FloatArray, out: FloatArray) -> None:
 def row_squares(block: Block) -> FloatArray:
     """Return the squared norms of the logical rows."""
     if sparse.issparse(block.matrix):
-        # In float64, whatever the stored type: a float32 square would round or overflow.
-        data = block.matrix.data.astype(np.float64)
-        row = np.repeat(np.arange(block.hi - block.lo), np.diff(block.matrix.indptr))
-        sums = np.bincount(row, data * data, minlength=block.hi - block.lo)
+        squares = _stored_squares(block.matrix)
     else:
         sums = np.einsum("ij,ij->i", block.matrix, block.matrix)
-    squares = np.asarray(sums, dtype=np.float64)
+        squares = np.asarray(sums, dtype=np.float64)
     if block.scale is not None:
         squares = squares * block.scale**2
     if block.bias is not None:
         squares = squares + np.square(block.bias)
     return squares
+
+
+def _stored_squares(matrix: Any) -> FloatArray:
+    """Return the squared norms of the rows of a CSR matrix, some rows at a time."""
+    n_rows, step = matrix.shape[0], 1024
+    squares = np.empty(n_rows)
+    for lo in range(0, n_rows, step):
+        ends = matrix.indptr[lo : lo + step + 1]
+        # In float64, whatever the stored type: a float32 square would round or overflow.
+        data = matrix.data[ends[0] : ends[-1]].astype(np.float64)
+        row = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        np.square(data, out=data)
+        squares[lo : lo + step] = np.bincount(row, data, minlength=len(ends) - 1)
+    return squares
+
+
+def image_squares(block: Block, transform: FloatArray) -> FloatArray:
+    """Return the squared norms of the logical rows times a matrix, some rows at a time."""
+    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, _WORK_ENTRIES // transform.shape[1])
+    squares = np.empty(n_rows)
+    for lo in range(0, n_rows, step):
+        image = times(_part(block, lo, min(lo + step, n_rows)), transform)
+        squares[lo : lo + step] = np.einsum("ij,ij->i", image, image)
+    return squares
+
+
+def _part(block: Block, lo: int, hi: int) -> Block:
+    """Return some rows of a block, for margins only."""
+    matrix = block.matrix[lo:hi]
+    scale = None if block.scale is None else block.scale[lo:hi]
+    bias = block.bias[lo:hi] if isinstance(block.bias, np.ndarray) else block.bias
+    return Block(block.lo + lo, block.lo + hi, matrix, None, scale, bias)
 
 
 def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
@@ -112,17 +150,27 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
     if 2 * used.size < root.size:
         matrix, factor, root = matrix[used], factor[used], root[used]
         bias = bias[used] if isinstance(bias, np.ndarray) else bias
+    # Some rows at a time: the scaled copy would be as large as a small matrix itself.
+    step = max(_MIN_ROWS, _WORK_ENTRIES // max(d, 1))
     if sparse.issparse(matrix):
-        data = matrix.data * np.repeat(factor, np.diff(matrix.indptr))
-        scaled = sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-        product = (scaled.T @ scaled).toarray()
-    else:
-        scaled = matrix * factor[:, None]
-        product = scaled.T @ scaled
-    out[:d, :d] += product
-    if bias is not None:
-        weighted = root * bias
-        cross = scaled.T @ weighted
-        out[d, :d] += cross
-        out[:d, d] += cross
-        out[d, d] += weighted @ weighted
+        step = max(1, len(factor))
+    for lo in range(0, len(factor), step):
+        rows = slice(lo, lo + step)
+        if sparse.issparse(matrix):
+            scaled = _scaled(matrix, factor)
+            out[:d, :d] += (scaled.T @ scaled).toarray()
+        else:
+            scaled = matrix[rows] * factor[rows, None]
+            out[:d, :d] += scaled.T @ scaled
+        if bias is not None:
+            weighted = root[rows] * (bias[rows] if isinstance(bias, np.ndarray) else bias)
+            cross = scaled.T @ weighted
+            out[d, :d] += cross
+            out[:d, d] += cross
+            out[d, d] += weighted @ weighted
+
+
+def _scaled(matrix: Any, factor: FloatArray) -> Any:
+    """Multiply the rows of a CSR matrix, which keeps its indices."""
+    data = matrix.data * np.repeat(factor, np.diff(matrix.indptr))
+    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)

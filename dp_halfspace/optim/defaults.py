@@ -12,6 +12,7 @@ __all__ = ["EngineDefaults", "engine_defaults"]
 
 # More columns than this have no metric: its release costs more than it brings.
 WIDE = 512
+_FEWEST_STEPS, _MOST_STEPS = 20, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,20 @@ def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -
     --------
     >>> from dp_halfspace.optim.defaults import engine_defaults
     >>> engine_defaults(10000, 20, 2, 0.2).n_steps
-    40
+    20
     """
     wide = n_columns > WIDE
+    if n_classes > 2 and wide:
+        return EngineDefaults(0.1, 0.0, 3.0, 1.0, 20, 0.8, 1.0, 0.1)
     if n_classes > 2:
-        scale = 5.0 / n_classes**0.25
-        return EngineDefaults(0.1 if wide else 0.5, 0.2, 3.0, 1.0, 40, 0.8, scale, 0.1)
-    if not wide:
-        return EngineDefaults(0.5, 0.2, 2.0, 0.5, 40, 0.8, 3.0, 0.5)
+        return EngineDefaults(0.2, 0.2, 3.0, 1.0, 30, 0.8, 4.25 / n_classes**0.25, 0.35)
     # Curvature over noise, per direction that the rows can tell apart.
-    strength = n_samples / min(n_columns, 1000) * mu / 2.0
-    bias = min(max(0.06 / math.sqrt(max(strength, 1e-12)), 0.1), 0.5)
-    return EngineDefaults(bias, 0.0, 4.0, 0.5, 40, 0.8, min(3.2, 3.3 * strength**0.6), 0.5)
+    strength = max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
+    # The less noise, the finer the optimum that is worth approaching.
+    n_steps = round(min(max(80.0 * mu, _FEWEST_STEPS), _MOST_STEPS))
+    if not wide:
+        scale = min(max(1.6 * strength**0.25, 1.8), 3.0)
+        return EngineDefaults(0.2, 0.2, 2.0, 0.7, n_steps, 0.8, scale, 0.5)
+    bias = min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
+    scale = min(4.0 * strength**0.6, 3.8)
+    return EngineDefaults(bias, 0.0, 4.0, 0.5, n_steps + 4, 0.8, scale, 0.3)

@@ -41,8 +41,8 @@ class RidgeProblem:
     Attributes
     ----------
     loss : Loss
-        Margin loss. The logistic loss with three classes or more means the multinomial
-        model; any other loss is then used one class against the rest, stacked.
+        Margin loss. A logistic loss, shifted or not, with three classes or more means the
+        multinomial model; any other loss is then used one class against the rest, stacked.
     n_samples, n_columns, n_classes : int
         Sizes; the constant column counts.
     row_norm : float
@@ -64,7 +64,7 @@ class RidgeProblem:
     @property
     def multinomial(self) -> bool:
         """Whether one softmax model is fitted."""
-        return self.n_classes > 2 and self.loss.name == "logistic"
+        return self.n_classes > 2 and self.loss.name in ("logistic", "shifted_logistic")
 
     @property
     def n_stacked(self) -> int:
@@ -100,7 +100,9 @@ class RidgeProblem:
     def radius(self, ridge: float) -> float:
         """Radius of a ball that holds the minimiser of each separate problem."""
         if self.multinomial:
-            return softmax_radius(self.n_classes, ridge=ridge, max_weight=self.max_weight)
+            return softmax_radius(
+                self.n_classes, ridge=ridge, max_weight=self.max_weight, shift=self.loss.shift
+            )
         return minimiser_radius(
             self.loss, row_norm=self.row_norm, ridge=ridge, max_weight=self.max_weight
         )
@@ -114,7 +116,7 @@ class RidgeProblem:
             "max_weight": self.max_weight,
         }
         if self.multinomial:
-            return softmax_sensitivity(self.n_classes, **sizes)
+            return softmax_sensitivity(self.n_classes, **sizes, shift=self.loss.shift)
         return minimiser_sensitivity(self.loss, **sizes)
 
 
@@ -183,7 +185,7 @@ def plan_erm(problem: RidgeProblem, ridge: float) -> ErmPlan:
     }
     if problem.loss.smooth:
         rule = (
-            softmax_tolerance(problem.n_classes, **public)
+            softmax_tolerance(problem.n_classes, **public, shift=problem.loss.shift)
             if problem.multinomial
             else gradient_tolerance(problem.loss, **public)
         )
@@ -270,8 +272,11 @@ def minimise(
     total_ridge = plan.ridge * problem.n_samples
     record_weights = weights[codes]
     if problem.multinomial:
+        shift = problem.loss.shift
         flat = certified_minimum(
-            SoftmaxObjective(rows, codes, problem.n_classes, record_weights, total_ridge),
+            SoftmaxObjective(
+                rows, codes, problem.n_classes, record_weights, total_ridge, shift=shift
+            ),
             plan.tolerance,
             radius=plan.radius,
             optimizer=optimizer,

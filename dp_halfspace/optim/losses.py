@@ -74,6 +74,8 @@ class Loss:
         ``l(0)``.
     minimiser : float
         Where the loss starts to increase; infinite when it never does.
+    shift : float
+        How far a logistic loss is moved to the right.
 
     References
     ----------
@@ -98,6 +100,7 @@ class Loss:
     self_argmax: float
     at_zero: float
     minimiser: float = math.inf
+    shift: float = 0.0
 
     @property
     def monotone(self) -> bool:
@@ -206,6 +209,7 @@ def shifted_logistic(shift: float) -> Loss:
         self_bound=peak * _UP,
         self_argmax=1.0 + peak,
         at_zero=float(softplus(0.0, shift)) * _UP,
+        shift=float(shift),
     )
 
 

@@ -205,7 +205,7 @@ def _as_start(answer: Any, size: int) -> FloatArray:
     """Copy what a callable returned, or return zero when it is no vector of numbers."""
     try:
         w = np.asarray(answer)
-    except ValueError:  # nested lists of different lengths
+    except Exception:  # noqa: BLE001 - any object may come back, and none may show
         return np.zeros(size)
     if w.dtype.kind not in "biuf" or w.shape != (size,):
         return np.zeros(size)
@@ -234,8 +234,10 @@ def _auto(objective: Objective, target: float) -> Point:
 
 
 def _newton(objective: Objective, target: float) -> Point:
-    """Take full Newton steps from zero."""
-    return newton(objective, point_at(objective, np.zeros(objective.size)), target, _NEWTON_STEPS)
+    """Take full Newton steps from zero; kinks of the slopes may leave a rest."""
+    start = point_at(objective, np.zeros(objective.size))
+    point = newton(objective, start, target, _NEWTON_STEPS)
+    return point if point.norm <= target else hybrid_newton(objective, point, target)
 
 
 def _newton_cg(objective: Objective, target: float) -> Point:

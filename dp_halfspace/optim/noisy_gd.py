@@ -28,6 +28,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 
 MAX_STRIDE = 2000.0
+# A map that stretches coefficients by more than this does not do it to useful ones.
+_MAX_STRETCH = 64.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,9 @@ class DescentPlan:
     radius : float
         Iterates are projected to a ball of this radius, which they leave only by accident;
         floating-point errors are bounded inside it.
+    reach : float
+        Queries that the metric has mapped are projected to a ball of this radius, for the
+        same reason.
     mechanism : GaussianNoise or NoNoise
         Of one step.
     """
@@ -65,6 +70,7 @@ class DescentPlan:
     step_size: float
     window: float
     radius: float
+    reach: float
     mechanism: GaussianNoise | NoNoise
 
     @property
@@ -89,6 +95,8 @@ def plan_descent(
     window: float,
     amplification: float = 1.0,
     compression: float = 1.0,
+    smoothness: float = 0.5,
+    max_stride: float = MAX_STRIDE,
 ) -> DescentPlan:
     """Fix the public numbers of a run that is mu-Gaussian private.
 
@@ -110,6 +118,10 @@ def plan_descent(
     amplification, compression : float, default=1.0
         Bounds on how much the metric stretches coefficients and rows; they enter the
         rounding errors only.
+    smoothness : float, default=0.5
+        Lipschitz constant of the slopes; it enters the rounding errors only.
+    max_stride : float, default=2000.0
+        Largest step of the sum over records, times their number.
 
     Returns
     -------
@@ -130,32 +142,67 @@ def plan_descent(
     """
     # Of the order of the noise in the coefficients, times eight.
     radius = 8.0 * scale * (1.0 + math.sqrt(n_columns * n_outputs))
-    rounding = amplification * gradient_error(
+    reach = min(amplification, _MAX_STRETCH) * radius
+    rounding = _rounding(
+        n_samples=n_samples,
+        n_columns=n_columns,
+        block_rows=block_rows,
+        clip=clip,
+        smoothness=smoothness,
+        evaluation=2.0 * n_outputs + 32.0,
+        radius=radius,
+        reach=reach,
+        amplification=amplification,
+        compression=compression,
+    )
+    # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
+    length = 1.0 + (2.0**-30 if amplification == 1.0 else 2.0**-27)
+    sensitivity = 2.0 * (clip * length + rounding)
+    step_mu = mu / math.sqrt(n_steps) * (1.0 - 2.0**-40)
+    mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
+    # With little noise the curvature limits the step, not the noise.
+    stride = min(scale * mu / (2.0 * clip * n_steps), max_stride / n_samples)
+    step_size = (1.0 - momentum) * stride
+    # fmt: off
+    return DescentPlan(
+        n_columns, n_outputs, shift, clip, n_steps, momentum, step_size, window, radius, reach,
+        mechanism,
+    )
+    # fmt: on
+
+
+def _rounding(
+    *,
+    n_samples: int,
+    n_columns: int,
+    block_rows: int,
+    clip: float,
+    smoothness: float,
+    evaluation: float,
+    radius: float,
+    reach: float,
+    amplification: float,
+    compression: float,
+) -> float:
+    """Bound the rounding error of a step: ``docs/proofs/noisy_gradient.md``, floating point."""
+    # Errors of the sums, which the metric stretches.
+    sums = gradient_error(
         n_samples=n_samples,
         n_columns=n_columns,
         block_rows=block_rows,
         row_norm=compression,
         ridge=0.0,
-        radius=radius * amplification,
+        radius=1.0,
         slope=clip,
-        smoothness=0.5,
-        evaluation=2.0 * n_outputs + 32.0,
+        smoothness=0.0,
+        evaluation=evaluation,
     )
-    # The metric is applied to the sum once more, and factors of rows may be rounded otherwise
-    # because of another record's bits.
-    per_record = 2.0**-52 * (2 * n_columns + 8) * clip * compression
-    rounding += amplification * n_samples * per_record
-    sensitivity = 2.0 * (clip * (1.0 + 2.0**-30) + rounding)
-    step_mu = mu / math.sqrt(n_steps) * (1.0 - 2.0**-40)
-    mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
-    # With little noise the curvature limits the step, not the noise.
-    stride = min(scale * mu / (2.0 * clip * n_steps), MAX_STRIDE / n_samples)
-    step_size = (1.0 - momentum) * stride
-    # fmt: off
-    return DescentPlan(
-        n_columns, n_outputs, shift, clip, n_steps, momentum, step_size, window, radius, mechanism
-    )
-    # fmt: on
+    # Errors of the slopes multiply mapped rows, which have norm one: from inexact margins,
+    # and from factors of rows that may be rounded otherwise because of another record's bits.
+    margins = (n_columns + 3) * compression * reach
+    factors = 2 * (2 * n_columns + 8) * (clip + smoothness * radius)
+    per_record = 1.01 * 2.0**-53 * (smoothness * margins + factors)
+    return amplification * sums + n_samples * per_record
 
 
 def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArray) -> Slopes:
@@ -232,7 +279,7 @@ def descend(
     n_averaged = max(1, round(plan.window * plan.n_steps))
     for step in range(plan.n_steps):
         ahead = _project(point + plan.momentum * velocity, plan.radius)
-        query = ahead if transform is None else transform @ ahead
+        query = ahead if transform is None else _project(transform @ ahead, plan.reach)
         ascent = rows.fused_adjoint(query, slopes)
         if transform is not None:
             ascent = transform @ ascent

@@ -22,6 +22,7 @@ from dp_halfspace.optim.blocks import (
     add_adjoint,
     add_gram,
     block_size,
+    image_squares,
     row_squares,
     times,
 )
@@ -213,11 +214,8 @@ class Rows:
         """
         out = np.empty(self.shape[0])
         for block in self._blocks():
-            if transform is None:
-                out[block.lo : block.hi] = row_squares(block)
-            else:
-                image = times(block, transform)
-                out[block.lo : block.hi] = np.einsum("ij,ij->i", image, image)
+            squares = row_squares(block) if transform is None else image_squares(block, transform)
+            out[block.lo : block.hi] = squares
         return np.sqrt(out)
 
     def rescaled(self, factor: FloatArray, *, row_bound: float) -> Rows:
@@ -253,6 +251,30 @@ class Rows:
         bias = self._bias[index] if isinstance(self._bias, np.ndarray) else self._bias
         scale = None if self._scale is None else self._scale[index]
         return Rows(self._matrix[index], scale, bias, row_bound=self._bound)
+
+    def dense(self, index: NDArray[np.intp]) -> FloatArray:
+        """Return the rows of ``Z`` with these numbers, as an array.
+
+        Parameters
+        ----------
+        index : ndarray of shape (m,), int
+
+        Returns
+        -------
+        ndarray of shape (m, D)
+        """
+        chosen = self.subset(index)
+        out = np.empty(chosen.shape)
+        d = self._matrix.shape[1]
+        for block in chosen._blocks():
+            part = out[block.lo : block.hi]
+            is_sparse = sparse.issparse(block.matrix)
+            part[:, :d] = block.matrix.toarray() if is_sparse else block.matrix
+            if block.scale is not None:
+                part[:, :d] *= block.scale[:, None]
+            if block.bias is not None:
+                part[:, d] = block.bias
+        return out
 
     def _blocks(self) -> Iterator[Block]:
         """Read the matrix block by block; a dense block is valid until the next one."""

@@ -36,6 +36,9 @@ class SoftmaxObjective:
         Positive.
     linear : ndarray of shape (K * D,) or None, default=None
         Coefficients of the linear term.
+    shift : float, default=0.0
+        Subtracted from the score of a record's own class, so that a record of a smaller
+        margin still pulls; not negative.
 
     Raises
     ------
@@ -58,6 +61,7 @@ class SoftmaxObjective:
     weights: FloatArray
     ridge: float
     linear: FloatArray | None = None
+    shift: float = 0.0
 
     def __post_init__(self) -> None:
         n = self.rows.shape[0]
@@ -65,6 +69,8 @@ class SoftmaxObjective:
             raise ValueError("targets and weights must have one entry per row")
         if self.n_classes < 2:
             raise ValueError("n_classes must be at least 2")
+        if not 0.0 <= self.shift < math.inf:
+            raise ValueError("shift must be finite and not negative")
         check_terms(self.ridge, self.linear, self.size)
 
     @property
@@ -80,8 +86,9 @@ class SoftmaxObjective:
 
     @property
     def initial_gap(self) -> float:
-        """``sum(c) log(K) + ||linear||^2 / (2 ridge)``."""
-        total = float(self.weights.sum()) * math.log(self.n_classes)
+        """``sum(c) log(1 + (K - 1) exp(shift)) + ||linear||^2 / (2 ridge)``."""
+        at_zero = self.shift + math.log(math.exp(-self.shift) + self.n_classes - 1)
+        total = float(self.weights.sum()) * at_zero
         return total * (1.0 + 1e-9) + depth(self.linear, self.ridge)
 
     def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
@@ -90,11 +97,12 @@ class SoftmaxObjective:
 
         def errors(logits: FloatArray, lo: int, hi: int) -> FloatArray:
             nonlocal total
+            logits = self._shifted(logits, lo, hi)
             logits -= logits.max(axis=1, keepdims=True)
             own = logits[np.arange(hi - lo), self.targets[lo:hi]]
             losses = np.log(np.exp(logits).sum(axis=1)) - own
             total += float(self.weights[lo:hi] @ losses)
-            return self._errors(logits, lo, hi)
+            return self._residuals(logits, lo, hi)
 
         with np.errstate(all="ignore"):
             gradient = self.rows.fused_adjoint(self._matrix(w), errors)
@@ -111,7 +119,7 @@ class SoftmaxObjective:
         D = self.rows.shape[1]
         hessian = np.zeros((self.n_classes, D, self.n_classes, D))
         with np.errstate(all="ignore"):
-            p = _softmax(self.rows.margins(self._matrix(w)))
+            p = self._probabilities(w)
             for k in range(self.n_classes):
                 own = self.rows.gram(self.weights * p[:, k] * (1.0 - p[:, k]))
                 hessian[k, :, k, :] = own
@@ -125,7 +133,7 @@ class SoftmaxObjective:
     def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return the product with a (generalised) Hessian; see `Objective`."""
         with np.errstate(all="ignore"):
-            p = _softmax(self.rows.margins(self._matrix(w)))
+            p = self._probabilities(w)
 
         def product(v: FloatArray) -> FloatArray:
             def scale(a: FloatArray, lo: int, hi: int) -> FloatArray:
@@ -159,7 +167,22 @@ class SoftmaxObjective:
         return np.asarray(w).reshape(self.n_classes, -1).T
 
     def _errors(self, logits: FloatArray, lo: int, hi: int) -> FloatArray:
-        """Return ``c_i (p_i - e_target)``."""
+        """Return ``c_i (p_i - e_target)`` for scores."""
+        return self._residuals(self._shifted(logits, lo, hi), lo, hi)
+
+    def _shifted(self, logits: FloatArray, lo: int, hi: int) -> FloatArray:
+        """Lower the scores of the records' own classes, in place."""
+        if self.shift:
+            logits[np.arange(hi - lo), self.targets[lo:hi]] -= self.shift
+        return logits
+
+    def _probabilities(self, w: FloatArray) -> FloatArray:
+        """Return the softmax of the shifted scores of all records."""
+        logits = self.rows.margins(self._matrix(w))
+        return _softmax(self._shifted(logits, 0, len(logits)))
+
+    def _residuals(self, logits: FloatArray, lo: int, hi: int) -> FloatArray:
+        """Return ``c_i (p_i - e_target)`` for shifted scores."""
         errors = _softmax(logits)
         errors[np.arange(hi - lo), self.targets[lo:hi]] -= 1.0
         errors *= self.weights[lo:hi, None]

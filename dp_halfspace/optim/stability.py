@@ -138,7 +138,9 @@ def minimiser_sensitivity(
     return 2.0 * max_weight * row_norm * slope / (ridge * n_samples) * _UP
 
 
-def softmax_radius(n_classes: int, *, ridge: float, max_weight: float = 1.0) -> float:
+def softmax_radius(
+    n_classes: int, *, ridge: float, max_weight: float = 1.0, shift: float = 0.0
+) -> float:
     """Bound the Frobenius norm of the multinomial logistic minimiser.
 
     Parameters
@@ -149,6 +151,8 @@ def softmax_radius(n_classes: int, *, ridge: float, max_weight: float = 1.0) -> 
         Coefficient of the regulariser, per mean loss.
     max_weight : float, default=1.0
         Largest public class weight.
+    shift : float, default=0.0
+        Subtracted from the score of a record's own class, at most 100.
 
     Returns
     -------
@@ -164,12 +168,18 @@ def softmax_radius(n_classes: int, *, ridge: float, max_weight: float = 1.0) -> 
     >>> round(softmax_radius(3, ridge=1.0) ** 2, 6)
     0.463056
     """
-    peak = float(lambertw((n_classes - 1) / math.e).real)
+    peak = float(lambertw((n_classes - 1) * math.exp(shift - 1.0)).real)
     return math.sqrt(max_weight * peak / ridge) * _UP
 
 
 def softmax_sensitivity(
-    n_classes: int, *, row_norm: float, ridge: float, n_samples: int, max_weight: float = 1.0
+    n_classes: int,
+    *,
+    row_norm: float,
+    ridge: float,
+    n_samples: int,
+    max_weight: float = 1.0,
+    shift: float = 0.0,
 ) -> float:
     """Bound the Frobenius distance of two neighbouring multinomial logistic minimisers.
 
@@ -179,6 +189,8 @@ def softmax_sensitivity(
         Number of classes; the bound does not grow with it.
     row_norm, ridge, n_samples, max_weight
         As in :func:`minimiser_sensitivity`.
+    shift : float, default=0.0
+        As in :func:`softmax_radius`.
 
     Returns
     -------
@@ -195,6 +207,6 @@ def softmax_sensitivity(
     >>> bound < 2 * 2**0.5 / (0.1 * 100)
     True
     """
-    reach = row_norm * softmax_radius(n_classes, ridge=ridge, max_weight=max_weight)
-    slope = 1.0 / (1.0 + math.exp(-math.sqrt(2.0) * reach) / (n_classes - 1))
+    reach = row_norm * softmax_radius(n_classes, ridge=ridge, max_weight=max_weight, shift=shift)
+    slope = 1.0 / (1.0 + math.exp(-math.sqrt(2.0) * reach - shift) / (n_classes - 1))
     return 2.0 * math.sqrt(2.0) * max_weight * row_norm * slope / (ridge * n_samples) * _UP

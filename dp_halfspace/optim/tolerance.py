@@ -235,6 +235,7 @@ def softmax_tolerance(
     max_weight: float = 1.0,
     linear: float = 0.0,
     linear_error: float = 0.0,
+    shift: float = 0.0,
 ) -> Tolerance:
     """Fix the tolerance for multinomial logistic regression.
 
@@ -247,6 +248,8 @@ def softmax_tolerance(
         number of coefficients.
     radius, max_weight, linear, linear_error : float
         As in :func:`gradient_tolerance`, for all classes together.
+    shift : float, default=0.0
+        Subtracted from the score of a record's own class, not negative.
 
     Returns
     -------
@@ -271,6 +274,8 @@ def softmax_tolerance(
     """
     _check_positive(change=change, row_norm=row_norm, ridge=ridge, max_weight=max_weight)
     largest = radius + change / ridge
+    # The subtraction of the shift is rounded once.
+    shifting = 0.5 * (row_norm * largest + shift) if shift else 0.0
     error = gradient_error(
         n_samples=n_samples,
         n_columns=n_columns,
@@ -280,7 +285,7 @@ def softmax_tolerance(
         radius=largest,
         slope=max_weight * math.sqrt(2.0),
         smoothness=max_weight * 0.5,
-        evaluation=max_weight * (2.0 * n_classes + 24.0),
+        evaluation=max_weight * (2.0 * n_classes + 24.0 + shifting),
         linear=linear,
     )
     return _tolerance(change, error, linear_error, largest)

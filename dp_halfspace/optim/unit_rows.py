@@ -7,7 +7,7 @@ treated by itself.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 from dp_halfspace.optim.clipping import clip_scales
 from dp_halfspace.optim.rows import Rows
 
+if TYPE_CHECKING:
+    from dp_halfspace.projection import LinearMap
+
 __all__ = ["flattened", "unit_rows"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 
-def unit_rows(X: Any, data_norm: float, bias: float | None) -> Rows:
+def unit_rows(
+    X: Any, data_norm: float, bias: float | None, linear_map: LinearMap | None = None
+) -> Rows:
     """Return the rows ``[x / data_norm, bias]``, divided by their norm.
 
     Parameters
@@ -31,6 +36,8 @@ def unit_rows(X: Any, data_norm: float, bias: float | None) -> Rows:
         Public scale of a row. Longer rows are scaled down to it before the constant is appended.
     bias : float or None
         Public constant column, positive; None for none.
+    linear_map : LinearMap or None, default=None
+        Public map that the clipped features go through; the constant does not.
 
     Returns
     -------
@@ -46,7 +53,8 @@ def unit_rows(X: Any, data_norm: float, bias: float | None) -> Rows:
     array([1.4, 1. ])
     """
     scale = clip_scales(X, data_norm) / data_norm
-    rows = Rows(X, scale, bias, row_bound=1.0 + (bias or 0.0))
+    features = X if linear_map is None else linear_map.apply(X)
+    rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0))
     return rows.rescaled(_inverse(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 

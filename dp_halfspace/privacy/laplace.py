@@ -9,6 +9,7 @@ import functools
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,7 @@ from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
 
 __all__ = ["l2_laplace"]
 
-_GRID_BITS = 20
+_MAX_GRID_BITS = 30
 # A uniform number is (2 V + 1) * 2**-257 for an integer V of 256 random bits.
 _UNIFORM_BYTES = 32
 _UNIFORM_LOG2 = 257
@@ -29,13 +30,17 @@ _MANTISSA_BITS = 1024
 
 
 def l2_laplace(
-    value: ArrayLike, scale: float, *, source: ByteSource = OS_RANDOMNESS
+    value: ArrayLike,
+    scale: float,
+    *,
+    source: ByteSource = OS_RANDOMNESS,
+    grid_bits: int = 20,
 ) -> NDArray[np.float64]:
     r"""Release a vector with noise of density proportional to ``exp(-||z||_2 / scale)``.
 
     The norm is over the whole flattened array. Returns :math:`Q_g(\text{value} + z)`, with
     :math:`z` the ideal real vector and :math:`Q_g` rounding to the public grid
-    :math:`g = 2^{\lfloor \log_2 (\text{scale} \sqrt d) \rfloor - 20}`.
+    :math:`g = 2^{\lfloor \log_2 (\text{scale} \sqrt d) \rfloor - \text{grid\_bits}}`.
 
     Parameters
     ----------
@@ -47,6 +52,8 @@ def l2_laplace(
         :math:`2^{900}`: :math:`\|z\|` follows Gamma(``d``) times ``scale``.
     source : ByteSource, default=OS_RANDOMNESS
         Where the random bytes come from.
+    grid_bits : int, default=20
+        Fineness of the grid relative to the noise, from 0 to 30. Public.
 
     Returns
     -------
@@ -56,7 +63,7 @@ def l2_laplace(
     Raises
     ------
     ValueError
-        If ``scale``, which is public, is outside its range.
+        If ``scale`` or ``grid_bits``, which are public, is outside its range.
 
     Notes
     -----
@@ -80,11 +87,13 @@ def l2_laplace(
     (2, 3)
     """
     scale = checked_scale(scale, "scale")
+    if not isinstance(grid_bits, Integral) or not 0 <= grid_bits <= _MAX_GRID_BITS:
+        raise ValueError(f"grid_bits must be an int from 0 to {_MAX_GRID_BITS}, got {grid_bits!r}")
     dimension = np.size(np.asarray(value))
     if dimension == 0:
         return np.zeros(np.shape(np.asarray(value)))
     # The grid depends on the dimension and not on the drawn radius, which is private.
-    log2_grid = math.frexp(scale * math.sqrt(dimension))[1] - 1 - _GRID_BITS
+    log2_grid = math.frexp(scale * math.sqrt(dimension))[1] - 1 - int(grid_bits)
     sigma = Fraction(scale) * _chi_variate(dimension + 1, source)
     return gaussian_on_grid(value, sigma, log2_grid, source)
 

@@ -12,24 +12,28 @@ of the noise in ``docs/proofs/noise.md``.
 from __future__ import annotations
 
 import math
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy.events import Event, Gaussian, Pure, Repeated
-from dp_halfspace.privacy.gaussian import rounded_gaussian
+from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated
+from dp_halfspace.privacy.gaussian import checked_scale, rounded_gaussian
 from dp_halfspace.privacy.laplace import l2_laplace
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.selection import exponential_mechanism
 
 __all__ = [
+    "DisjointReleases",
+    "ExponentialChoice",
     "GaussianNoise",
     "L2LaplaceNoise",
     "Ledger",
@@ -75,6 +79,10 @@ class GaussianNoise:
     sensitivity: float
     mu: float
 
+    def __post_init__(self) -> None:
+        # Here, where everything is public and nothing is charged yet.
+        checked_scale(self.sigma, "sigma")
+
     @property
     def sigma(self) -> float:
         """Standard deviation of every coordinate."""
@@ -105,6 +113,10 @@ class L2LaplaceNoise:
     sensitivity: float
     epsilon: float
 
+    def __post_init__(self) -> None:
+        # As for Gaussian noise: before anything is charged.
+        checked_scale(self.scale, "scale")
+
     @property
     def scale(self) -> float:
         """Scale of the density; the norm of d-dimensional noise is Gamma(d, scale)."""
@@ -118,6 +130,34 @@ class L2LaplaceNoise:
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Add the noise, rounded exactly to a public grid."""
         return l2_laplace(value, self.scale, source=source)
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialChoice:
+    """The choice of one of finitely many candidates by their scores.
+
+    Attributes
+    ----------
+    sensitivity : float
+        Bound on the change of any one score.
+    epsilon : float
+        Bound on the range of the privacy loss that is charged.
+    """
+
+    sensitivity: float
+    epsilon: float
+
+    @property
+    def event(self) -> Exponential:
+        """What the choice costs: ``Exponential(epsilon)``."""
+        return Exponential(self.epsilon)
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Return the number of the chosen candidate; larger scores are better."""
+        chosen = exponential_mechanism(
+            value, self.epsilon, sensitivity=self.sensitivity, source=source
+        )
+        return np.array([chosen], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +210,10 @@ def additive_noise(
 
 
 class Ledger(Protocol):
-    """A budget that outlives a fit."""
+    """A budget that outlives a fit.
+
+    A copy or a pickle of a ledger must be another handle on the same account.
+    """
 
     def charge(self, record: PrivacyRecord) -> None:
         """Book the record durably, or raise BudgetError and book nothing."""
@@ -222,6 +265,7 @@ class Permit:
     record: PrivacyRecord
     _source: ByteSource
     _unspent: Counter[Event] = field(init=False)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
         self._unspent = Counter()
@@ -240,16 +284,86 @@ class Permit:
             If the event was not charged: a defect of the calling code, seen before
             any noise is drawn.
         """
-        if not self._unspent[mechanism.event]:
-            raise RuntimeError(f"{mechanism.event} was not charged before the release")
-        if mechanism.event != Pure(math.inf):
-            # A record without any guarantee covers any number of exact releases.
-            self._unspent[mechanism.event] -= 1
-        released = mechanism.perturb(value, self._source)
-        recorder = _RECORDER.get()
-        if recorder is not None:
-            recorder(Release(mechanism, value, released))
-        return released
+        return _perturbed(value, mechanism, self.spend(mechanism.event))
+
+    def spend(self, event: Event) -> ByteSource:
+        """Use up one event, and return the randomness that it pays for.
+
+        For mechanisms that are more than noise on a value; `release` calls it.
+
+        Raises
+        ------
+        RuntimeError
+            As in `release`.
+        """
+        # Without the lock two threads could both find the last one unspent.
+        with self._lock:
+            if not self._unspent[event]:
+                raise RuntimeError(f"{event} was not charged before the release")
+            if event != Pure(math.inf):
+                # A record without any guarantee covers any number of exact releases.
+                self._unspent[event] -= 1
+        return self._source
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse: a copy would be the right to release everything again."""
+        raise TypeError("a permit cannot be pickled or copied: it is the right to release once")
+
+    def disjoint(self, event: Event) -> DisjointReleases:
+        """Use up one event for releases from disjoint blocks of records.
+
+        Raises
+        ------
+        RuntimeError
+            As in `release`.
+        """
+        return DisjointReleases(event, self.spend(event))
+
+
+@dataclass(slots=True)
+class DisjointReleases:
+    """Releases that together cost one of them: a record takes part in one block only.
+
+    Which record is in which block must not depend on the data; a release may depend on
+    earlier ones. Made by :meth:`Permit.disjoint` only. Proof: ``docs/proofs/accounting.md``,
+    section 6.
+    """
+
+    _event: Event
+    _source: ByteSource
+    _next: int = field(init=False, default=0)
+
+    def release(
+        self, value: NDArray[np.float64], mechanism: Mechanism, block: range
+    ) -> NDArray[np.float64]:
+        """Perturb a value computed from earlier releases and the records of a block.
+
+        Raises
+        ------
+        RuntimeError
+            If the block is empty or not behind all earlier ones, or the mechanism costs
+            something else: a defect of the calling code, seen before any noise is drawn.
+        """
+        is_behind = block.step == 1 and self._next <= block.start < block.stop
+        if not is_behind or mechanism.event != self._event:
+            raise RuntimeError("blocks must be disjoint, and each must cost the event charged")
+        self._next = block.stop
+        return _perturbed(value, mechanism, self._source)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse, as a permit does: a copy would release from the same records again."""
+        raise TypeError("releases from disjoint blocks cannot be pickled or copied")
+
+
+def _perturbed(
+    value: NDArray[np.float64], mechanism: Mechanism, source: ByteSource
+) -> NDArray[np.float64]:
+    """Draw the noise, and show it to a recorder."""
+    released = mechanism.perturb(value, source)
+    recorder = _RECORDER.get()
+    if recorder is not None:
+        recorder(Release(mechanism, value, released))
+    return released
 
 
 def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None = None) -> Permit:

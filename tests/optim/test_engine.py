@@ -11,6 +11,7 @@ from scipy import sparse
 from dp_halfspace import privacy
 from dp_halfspace.optim.defaults import engine_defaults
 from dp_halfspace.optim.engine import plan_engine, run_engine
+from dp_halfspace.optim.rows import block_size
 from dp_halfspace.optim.unit_rows import unit_rows
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
 from tests.conftest import separated
@@ -88,3 +89,19 @@ def test_metric_pays_on_stretched_data():
     without = np.mean((X @ run(X, y, 2, plain)[0] > 0) == y)
     assert with_metric > 0.95
     assert with_metric >= without
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+@pytest.mark.parametrize("n_samples", [10**3, 10**5, 10**6])
+@pytest.mark.parametrize("n_columns", [5, 50, 500, 5000])
+def test_rounding_hardly_adds_to_the_noise(n_samples, n_columns, n_classes):
+    defaults = engine_defaults(n_samples, n_columns, n_classes, 0.2)
+    plan = plan_engine(
+        defaults,
+        n_samples=n_samples,
+        n_columns=n_columns,
+        n_classes=n_classes,
+        block_rows=block_size(n_samples, n_columns, is_sparse=False),
+        mu=0.2,
+    )
+    assert 1.0 < plan.descent.mechanism.sensitivity / (2.0 * defaults.clip) < 1.02

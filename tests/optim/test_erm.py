@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim import HINGE, LOGISTIC, SQUARED_HINGE, huber_hinge
-from dp_halfspace.optim.erm import RIDGE_FLOOR, RidgeProblem, automatic_ridge, plan_erm
+from dp_halfspace.optim import HINGE, LOGISTIC, SQUARED_HINGE, huber_hinge, shifted_logistic
+from dp_halfspace.optim.erm import (
+    RIDGE_FLOOR,
+    RidgeProblem,
+    automatic_ridge,
+    minimise,
+    plan_erm,
+)
+from dp_halfspace.optim.rows import clipped_rows
+from dp_halfspace.optim.stability import softmax_sensitivity
 from dp_halfspace.privacy import gdp_mu
 
 SMOOTH = [LOGISTIC, huber_hinge(0.5), SQUARED_HINGE]
@@ -95,3 +103,23 @@ def test_automatic_ridge_at_infinite_epsilon_is_the_floor():
 def test_automatic_ridge_falls_with_the_budget(delta):
     ridges = [automatic_ridge(problem(), e, delta, norm_guess=4.0) for e in (0.1, 1.0, 10.0)]
     assert ridges == sorted(ridges, reverse=True)
+
+
+def moved_minimiser(shift, ridge):
+    """Largest distance of the minimisers of two data sets of one record, three classes."""
+    plan = plan_erm(problem(shifted_logistic(shift), n=1, d=1, k=3, norm=1 + 2.0**-50), ridge)
+
+    def fitted(x, label):
+        rows = clipped_rows(np.array([[x]]), 1.0)
+        return minimise(plan, rows, np.array([label]), np.ones(3))
+
+    start = fitted(1.0, 0)
+    return max(np.linalg.norm(start - fitted(x, k)) for x in (-1.0, 1.0) for k in (0, 1)), plan
+
+
+@pytest.mark.parametrize(("shift", "ridge"), [(2.0, 10.0), (4.0, 10.0), (12.0, 100.0)])
+def test_shifted_softmax_is_covered_and_the_plain_bound_would_not_do(shift, ridge):
+    moved, plan = moved_minimiser(shift, ridge)
+    assert 0.8 * plan.sensitivity < moved <= plan.sensitivity
+    plain = softmax_sensitivity(3, row_norm=1.0, ridge=ridge, n_samples=1)
+    assert moved > 1.05 * plain

@@ -136,7 +136,7 @@ def test_transform_is_a_change_of_coordinates():
     X, y = separated(300, 4, seed=2)
     A = rng.standard_normal((4, 4))
     A = A @ A.T / 4 + np.eye(4)
-    plan = plan_for(300, 4, mu=math.inf)
+    plan = plan_for(300, 4, mu=math.inf, amplification=np.linalg.norm(A, 2))
     slopes = clipped_slopes(plan, y, np.ones(300))
     through = descend(Rows(X), slopes, plan, permit_for(plan, math.inf), A)
     direct = descend(Rows(X @ A), slopes, plan, permit_for(plan, math.inf)) @ A

@@ -7,6 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 from dp_halfspace.optim.clipping import clip_scales
@@ -141,6 +143,87 @@ def test_subset():
         np.testing.assert_allclose(part.margins(w), rows.margins(w)[index], rtol=1e-13)
         assert part.row_bound == 9.0
     assert Rows(DENSE, None, 0.5).subset(index).shape == (3, D + 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "X"), list(storages()), ids=lambda v: v if isinstance(v, str) else ""
+)
+@pytest.mark.parametrize("scale", [None, SCALE], ids=["plain", "scaled"])
+@pytest.mark.parametrize("bias", [None, 0.7, COLUMN], ids=["none", "number", "column"])
+def test_single_rows_do_not_depend_on_the_storage(name, X, scale, bias):
+    """Dense rows, lengths and rescaled rows, against the matrix in extended precision."""
+    rows = Rows(X, scale, bias)
+    Z = logical_rows(DENSE, scale, bias)
+    index = RNG.permutation(N)[:300]
+    np.testing.assert_allclose(rows.dense(index), Z[index].astype(float), rtol=1e-15)
+    np.testing.assert_allclose(rows.lengths(), np.linalg.norm(Z.astype(float), axis=1), rtol=1e-13)
+    transform = RNG.standard_normal((Z.shape[1], 2))
+    images = np.linalg.norm(Z.astype(float) @ transform, axis=1)
+    np.testing.assert_allclose(rows.lengths(transform), images, rtol=1e-9, atol=1e-13)
+    factor = RNG.random(N)
+    scaled = rows.rescaled(factor, row_bound=7.0)
+    assert scaled.row_bound == 7.0
+    expected = (Z * factor[:, None]).astype(float)
+    np.testing.assert_allclose(scaled.dense(index), expected[index], rtol=1e-14)
+    w = RNG.standard_normal(Z.shape[1])
+    np.testing.assert_allclose(scaled.margins(w), expected @ w, atol=1e-13)
+    # The original is untouched.
+    np.testing.assert_allclose(rows.margins(w), Z.astype(float) @ w, atol=1e-13)
+
+
+@given(
+    n=st.integers(1, 40),
+    d=st.integers(0, 12),
+    dtype=st.sampled_from([np.float64, np.float32, np.int32, np.uint8, bool]),
+    form=st.sampled_from([np.asarray, np.asfortranarray, sparse.csr_array]),
+    seed=st.integers(0, 99),
+)
+def test_dense_rows_of_any_shape_and_type(n, d, dtype, form, seed):
+    rng = np.random.default_rng(seed)
+    X = (4 * rng.random((n, d)) * (rng.random((n, d)) < 0.5)).astype(dtype)
+    scale, bias = rng.random(n), rng.standard_normal(n)
+    index = rng.integers(n, size=int(rng.integers(0, 2 * n)))
+    rows = Rows(form(X), scale, bias)
+    expected = logical_rows(X.astype(np.float64), scale, bias).astype(float)
+    got = rows.dense(index)
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, expected[index], rtol=1e-15)
+    np.testing.assert_allclose(rows.lengths(), np.linalg.norm(expected, axis=1), rtol=1e-13)
+
+
+def test_dense_rows_are_a_copy_of_many_blocks():
+    rows = Rows(DENSE, None, 0.5)
+    assert rows.block_rows < N
+    dense = rows.dense(np.arange(N))
+    np.testing.assert_array_equal(dense[:, :D], DENSE)
+    dense[:] = 0.0
+    np.testing.assert_array_equal(rows.dense(np.arange(3))[:, :D], DENSE[:3])
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csr_array])
+def test_extreme_factors_reach_dense_rows_and_lengths(form):
+    X = np.array([[1.7e308, 1.7e308, -1.7e308], [0.1, 0.2, 0.3], [3e-300, 0.0, 4e-300]])
+    rows = Rows(form(X), np.array([1e-308, 1.0, 1e300]), 0.5)
+    expected = np.array([[1.7, 1.7, -1.7, 0.5], [0.1, 0.2, 0.3, 0.5], [3.0, 0.0, 4.0, 0.5]])
+    np.testing.assert_allclose(rows.dense(np.array([2, 0, 1])), expected[[2, 0, 1]], rtol=1e-12)
+    np.testing.assert_allclose(rows.lengths(), np.linalg.norm(expected, axis=1), rtol=1e-12)
+    again = rows.rescaled(np.array([2.0, 0.0, 0.5]), row_bound=9.0)
+    scaled = expected * np.array([2.0, 0.0, 0.5])[:, None]
+    np.testing.assert_allclose(again.dense(np.arange(3)), scaled, rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csr_array])
+@pytest.mark.parametrize("huge", [1e300, 1e140, 0.0])
+def test_other_rows_keep_their_bits(form, huge):
+    """What one record is must not change how another one is rounded."""
+    X = np.random.default_rng(1).standard_normal((300, 17))
+    other = X.copy()
+    other[0] *= huge
+    w = np.random.default_rng(2).standard_normal((17, 2))
+    pair = [clipped_rows(form(x), 1.0) for x in (X, other)]
+    index = np.arange(1, 300)
+    for read in (lambda r: r.margins(w)[1:], lambda r: r.dense(index), lambda r: r.lengths()[1:]):
+        np.testing.assert_array_equal(*(read(rows) for rows in pair))
 
 
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, np.float32, sparse.csr_array])

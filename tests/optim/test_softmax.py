@@ -25,8 +25,8 @@ LINEAR = RNG.standard_normal(SIZE)
 W = 0.7 * RNG.standard_normal(SIZE)
 
 
-def objective(linear=LINEAR, form=np.asarray):
-    return SoftmaxObjective(Rows(form(X), SCALE, 0.5), TARGETS, K, WEIGHTS, 0.3, linear)
+def objective(linear=LINEAR, form=np.asarray, shift=0.0):
+    return SoftmaxObjective(Rows(form(X), SCALE, 0.5), TARGETS, K, WEIGHTS, 0.3, linear, shift)
 
 
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csr_array])
@@ -42,8 +42,19 @@ def test_value_and_gradient_are_the_formula(form):
     np.testing.assert_array_equal(J.gradient(W), gradient)
 
 
-def test_derivatives_against_differences():
-    J = objective()
+def test_shift_lowers_the_score_of_the_own_class():
+    logits = (logical_rows(X, SCALE, 0.5) @ W.reshape(K, -1).T).astype(float)
+    logits[np.arange(N), TARGETS] -= 2.0
+    losses = np.logaddexp.reduce(logits, axis=1) - logits[np.arange(N), TARGETS]
+    value = objective(shift=2.0).value_and_gradient(W)[0]
+    assert value == pytest.approx(WEIGHTS @ losses + 0.15 * W @ W + LINEAR @ W, rel=1e-13)
+    at_zero = objective(linear=None, shift=2.0)
+    assert at_zero.initial_gap == pytest.approx(at_zero.value_and_gradient(np.zeros(SIZE))[0])
+
+
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+def test_derivatives_against_differences(shift):
+    J = objective(shift=shift)
     step = 1e-5
     numeric = [
         (J.value_and_gradient(W + e)[0] - J.value_and_gradient(W - e)[0]) / (2 * step)
@@ -118,3 +129,5 @@ def test_bad_arguments():
         SoftmaxObjective(rows, TARGETS, 1, WEIGHTS, 1.0)
     with pytest.raises(ValueError, match="linear"):
         SoftmaxObjective(rows, TARGETS, K, WEIGHTS, 1.0, np.ones(D))
+    with pytest.raises(ValueError, match="shift"):
+        SoftmaxObjective(rows, TARGETS, K, WEIGHTS, 1.0, shift=-1.0)

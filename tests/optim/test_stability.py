@@ -43,7 +43,9 @@ def test_radius_logistic_anchors(ridge, radius):
 def test_softmax_radius_anchors():
     assert softmax_radius(3, ridge=1.0) ** 2 == pytest.approx(0.463056, abs=1e-6)
     assert softmax_radius(10, ridge=1.0) ** 2 == pytest.approx(1.101003, abs=1e-6)
-    # Two classes: the constant of the logistic loss.
+    # Two classes: the constant of the logistic loss, shifted too.
+    shifted = get_loss("shifted_logistic", shift=2.0).self_bound
+    assert softmax_radius(2, ridge=1.0, shift=2.0) ** 2 == pytest.approx(shifted, abs=1e-8)
     assert softmax_radius(2, ridge=1.0) ** 2 == pytest.approx(lambertw(1 / math.e).real, abs=1e-8)
 
 

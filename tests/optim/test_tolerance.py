@@ -111,12 +111,13 @@ def test_bound_on_degenerate_data(case):
 
 
 @pytest.mark.parametrize("size", [0.0, 1.0, 50.0])
-def test_softmax_error_is_below_the_bound(size):
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_softmax_error_is_below_the_bound(size, shift):
     X = adversarial_rows(150)
     n, k = len(X), 4
     rng = np.random.default_rng(2)
     targets = rng.integers(0, k, n)
-    J = SoftmaxObjective(Rows(X, row_bound=1.0), targets, k, np.ones(n), 0.7)
+    J = SoftmaxObjective(Rows(X, row_bound=1.0), targets, k, np.ones(n), 0.7, shift=shift)
     w = size * rng.standard_normal(J.size)
     with mpmath.workdps(40):
         W = [[mpmath.mpf(float(v)) for v in row] for row in w.reshape(k, -1)]
@@ -124,6 +125,7 @@ def test_softmax_error_is_below_the_bound(size):
         for row, target in zip(X, targets, strict=True):
             z = [mpmath.mpf(float(v)) for v in row]
             logits = [mpmath.exp(mpmath.fdot(z, v)) for v in W]
+            logits[target] *= mpmath.exp(-shift)
             total = mpmath.fsum(logits)
             for j in range(k):
                 p = logits[j] / total - (j == target)
@@ -140,7 +142,7 @@ def test_softmax_error_is_below_the_bound(size):
         radius=float(np.linalg.norm(w)),
         slope=math.sqrt(2),
         smoothness=0.5,
-        evaluation=2 * k + 24,
+        evaluation=2 * k + 24 + (0.5 * (np.linalg.norm(w) + shift) if shift else 0.0),
     )
     assert error <= bound <= 1e5 * error + 1e-20
 
@@ -204,6 +206,9 @@ def test_heavier_losses_have_larger_errors():
     ]
     assert errors == sorted(errors)
     assert softmax_tolerance(3, **base).float_error < softmax_tolerance(50, **base).float_error
+    plain, shifted = (softmax_tolerance(3, **base, shift=a).float_error for a in (0.0, 3.0))
+    units = 0.5 * (softmax_tolerance(3, **base).radius + 3.0)
+    assert shifted - plain == pytest.approx(1.01 * UNIT * 1000 * units, rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -250,3 +250,17 @@ def test_same_bytes_same_output_and_fresh_bytes_fresh_output():
 def test_outputs_are_the_same_on_every_platform():
     steps = l2_laplace([0.1, -2.0], 1.0, source=SeededBytes(0, "golden")) / grid_of(1.0, 2)
     assert [int(s) for s in steps] == [1490277, 620546]
+
+
+@pytest.mark.parametrize("bits", [0, 20, 30])
+def test_grid_may_be_finer(bits):
+    draws = np.array([l2_laplace(np.zeros(3), 1.0, grid_bits=bits) for _ in range(50)])
+    steps = draws * 2.0**bits
+    assert np.all(steps == np.rint(steps))
+    assert np.any(steps / 2 != np.rint(steps / 2))
+
+
+@pytest.mark.parametrize("bits", [-1, 31, 2.0])
+def test_grid_outside_its_range_is_refused(bits):
+    with pytest.raises(ValueError, match="grid_bits"):
+        l2_laplace(np.zeros(3), 1.0, grid_bits=bits)

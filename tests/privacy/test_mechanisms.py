@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy.stats import chi2
 
 from dp_halfspace import BudgetError
 from dp_halfspace.privacy import (
+    Exponential,
     Gaussian,
     GaussianNoise,
     L2LaplaceNoise,
@@ -21,7 +27,7 @@ from dp_halfspace.privacy import (
     gdp_delta,
     noise_source,
 )
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, recording
 
 EPSILONS = [0.01, 0.1, 1.0, 8.0, 50.0]
 
@@ -104,3 +110,145 @@ def test_recorder_sees_value_and_release_and_ends_with_its_block():
     assert seen.mechanism == noise
     np.testing.assert_array_equal(seen.value, np.ones(3))
     np.testing.assert_array_equal(seen.released, released)
+
+
+# -- choices -------------------------------------------------------------------------
+
+
+def tail_of_choices(mechanism, *, rate, draws=2000):
+    """Chi-square tail of the chosen indices against weights exp(rate * score)."""
+    scores = np.array([0.0, -3.0, -1.0, -10.0, -1.0])
+    weights = np.exp(rate * scores)
+    expected = draws * weights / weights.sum()
+    source = noise_source(None)
+    chosen = [int(mechanism.perturb(scores, source)[0]) for _ in range(draws)]
+    counts = np.bincount(chosen, minlength=len(scores))
+    return chi2.sf(((counts - expected) ** 2 / expected).sum(), len(scores) - 1)
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(1.0, 0.8), (2.5, 1.0)])
+def test_choice_has_the_probabilities_of_its_event(sensitivity, epsilon):
+    mechanism = ExponentialChoice(sensitivity, epsilon)
+    assert mechanism.event == Exponential(epsilon)
+    assert tail_of_choices(mechanism, rate=epsilon / (2 * sensitivity)) > 1e-6
+
+
+def test_choice_test_sees_a_missing_factor_two():
+    """Planted: weights exp(epsilon score / sensitivity)."""
+    assert tail_of_choices(ExponentialChoice(1.0, 1.6), rate=0.4) < 1e-6
+
+
+def test_choice_is_one_index_and_is_charged():
+    permit = authorise(record(Exponential(0.5)), noise_source(None))
+    mechanism = ExponentialChoice(1.0, 0.5)
+    with recording() as releases:
+        chosen = permit.release(np.array([-1000.0, 0.0, -1000.0]), mechanism)
+    np.testing.assert_array_equal(chosen, [1.0])
+    assert [r.mechanism for r in releases] == [mechanism]
+    with pytest.raises(RuntimeError, match="not charged"):
+        permit.release(np.zeros(3), mechanism)
+
+
+# -- spending, and disjoint blocks ---------------------------------------------------
+
+
+def test_spending_returns_the_source_once():
+    source = noise_source(None)
+    permit = authorise(record(Repeated(Gaussian(0.1), 2)), source)
+    assert permit.spend(Gaussian(0.1)) is source
+    permit.release(np.zeros(1), GaussianNoise(1.0, 0.1))
+    for event in (Gaussian(0.1), Gaussian(0.2), Pure(math.inf)):
+        with pytest.raises(RuntimeError, match="not charged"):
+            permit.spend(event)
+
+
+def test_no_guarantee_is_never_used_up():
+    entry = PrivacyRecord(epsilon=math.inf, delta=0.0, events=(Pure(math.inf),), noise="none")
+    permit = authorise(entry, noise_source(None))
+    for _ in range(3):
+        permit.spend(Pure(math.inf))
+    blocks = permit.disjoint(Pure(math.inf))
+    np.testing.assert_array_equal(blocks.release(np.ones(2), NoNoise(), range(4)), np.ones(2))
+
+
+def test_disjoint_blocks_cost_one_release():
+    permit = authorise(record(Gaussian(0.1)), noise_source(None))
+    blocks = permit.disjoint(Gaussian(0.1))
+    # The event is used up at once, not at the first release.
+    with pytest.raises(RuntimeError, match="not charged"):
+        permit.release(np.zeros(2), GaussianNoise(1.0, 0.1))
+    with pytest.raises(RuntimeError, match="not charged"):
+        permit.disjoint(Gaussian(0.1))
+    # Other sensitivities at the same cost; gaps between blocks are fine.
+    used = [(GaussianNoise(1.0, 0.1), range(5)), (GaussianNoise(1e-6, 0.1), range(7, 8))]
+    with recording() as releases:
+        for mechanism, block in used:
+            blocks.release(np.zeros(3), mechanism, block)
+    assert [r.mechanism for r in releases] == [mechanism for mechanism, _ in used]
+    assert all(r.released.any() for r in releases)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        range(9, 12),
+        range(5),
+        range(5, 10),
+        range(-3, 0),
+        range(10, 20, 2),
+        range(10, 10),
+        range(20, 0),
+        range(12, 10, -1),
+    ],
+    ids=str,
+)
+def test_blocks_that_are_not_disjoint_are_refused(block):
+    blocks = authorise(record(Gaussian(0.1)), noise_source(None)).disjoint(Gaussian(0.1))
+    noise = GaussianNoise(1.0, 0.1)
+    blocks.release(np.zeros(1), noise, range(10))
+    with recording() as releases, pytest.raises(RuntimeError, match="disjoint"):
+        blocks.release(np.zeros(1), noise, block)
+    assert releases == []
+    # A refused block leaves no trace: earlier records stay used.
+    with pytest.raises(RuntimeError, match="disjoint"):
+        blocks.release(np.zeros(1), noise, range(9, 30))
+    blocks.release(np.zeros(1), noise, range(10, 30))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [GaussianNoise(1.0, 0.2), L2LaplaceNoise(1.0, 0.1), ExponentialChoice(1.0, 0.1), NoNoise()],
+    ids=lambda m: type(m).__name__,
+)
+def test_blocks_of_another_cost_are_refused(mechanism):
+    blocks = authorise(record(Gaussian(0.1)), noise_source(None)).disjoint(Gaussian(0.1))
+    with recording() as releases, pytest.raises(RuntimeError, match="disjoint"):
+        blocks.release(np.zeros(1), mechanism, range(3))
+    assert releases == []
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_rights_to_release_cannot_be_duplicated(duplicate):
+    permit = authorise(record(Gaussian(0.1)), noise_source(None))
+    with pytest.raises(TypeError, match="cannot be pickled or copied"):
+        duplicate(permit)
+    with pytest.raises(TypeError, match="cannot be pickled or copied"):
+        duplicate(permit.disjoint(Gaussian(0.1)))
+
+
+def test_threads_cannot_share_the_last_release():
+    """The test and the decrement are one step."""
+    for _ in range(100):
+        permit = authorise(record(Gaussian(0.1)), noise_source(None))
+        gate = threading.Barrier(4)
+
+        def spend(permit=permit, gate=gate):
+            gate.wait()
+            try:
+                permit.spend(Gaussian(0.1))
+            except RuntimeError:
+                return 0
+            return 1
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(lambda _, f=spend: f(), range(4))) == 1

@@ -1,0 +1,325 @@
+"""The ways in which AdaptiveMarginClassifier can fit, as plans of public numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.optim.defaults import engine_defaults
+from dp_halfspace.optim.engine import plan_engine, run_engine
+from dp_halfspace.optim.erm import RidgeProblem
+from dp_halfspace.optim.losses import shifted_logistic
+from dp_halfspace.optim.margin_descent import (
+    default_margin,
+    margin_slopes,
+    plan_margin_descent,
+)
+from dp_halfspace.optim.noisy_gd import descend
+from dp_halfspace.optim.objective_defaults import objective_defaults
+from dp_halfspace.optim.objective_engine import plan_objective_engine, run_objective_engine
+from dp_halfspace.optim.phased_prox import plan_phased_prox, run_phased_prox
+from dp_halfspace.optim.rows import Rows, block_size
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.projection import (
+    LinearMap,
+    draw_hadamard,
+    draw_rademacher,
+    draw_sparse,
+    jl_dimension,
+    jl_distortion,
+    jl_margin,
+)
+
+__all__ = [
+    "PROJECTIONS",
+    "Problem",
+    "Training",
+    "asked_margin",
+    "plan_gaussian_training",
+    "plan_training",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Run: TypeAlias = Callable[[Rows, NDArray[np.intp], FloatArray, Permit], FloatArray]
+
+PROJECTIONS: dict[str, Callable[[int, int, np.random.Generator], LinearMap]] = {
+    "rademacher": draw_rademacher,
+    "sparse": draw_sparse,
+    "hadamard": draw_hadamard,
+}
+# Up to here the metric still applies to what was projected.
+_COMPONENTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is public about a fit before a way is chosen.
+
+    Attributes
+    ----------
+    n_samples, n_features, n_classes : int
+    is_sparse : bool
+        Storage of the features.
+    intercept : float or None
+        Factor of the constant column, None for no such column.
+    projection : str or None
+        A key of `PROJECTIONS`, ``"auto"`` or None.
+    n_components : int or None
+    averaged : bool
+        Whether iterates are averaged.
+    seed : int or None
+        Of public random objects.
+    """
+
+    n_samples: int
+    n_features: int
+    n_classes: int
+    is_sparse: bool
+    intercept: float | None
+    projection: str | None
+    n_components: int | None
+    averaged: bool
+    seed: int | None
+
+    def drawn(self, wanted: int | None) -> LinearMap | None:
+        """Draw the projection; `wanted` is the number of components of the automatic one.
+
+        None where it would not make the rows shorter: it could only lose margin then.
+        """
+        kind = self.projection
+        if kind == "auto" and (wanted or self.n_components):
+            kind = "rademacher"
+        if kind is None or kind == "auto":
+            return None
+        size = self.n_components or wanted or _COMPONENTS
+        if size >= self.n_features:
+            return None
+        rng = public_generator(self.seed, "projection")
+        return PROJECTIONS[kind](self.n_features, size, rng)
+
+    def n_columns(self, linear_map: LinearMap | None) -> int:
+        """Columns of the rows that a solver sees."""
+        features = self.n_features if linear_map is None else linear_map.n_components
+        return features + (self.intercept is not None)
+
+    def block_rows(self, linear_map: LinearMap | None) -> int:
+        """Rows that are summed at a time."""
+        if linear_map is None:
+            return block_size(self.n_samples, self.n_features, is_sparse=self.is_sparse)
+        return block_size(self.n_samples, linear_map.n_components, is_sparse=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """One way to fit, fixed by public numbers.
+
+    Attributes
+    ----------
+    solver : str
+        The one that is used.
+    margin : float or None
+        The margin that it is built for; None when it needs none.
+    shift : float
+        Score at which a record is content.
+    bias : float or None
+        Constant column, relative to rows divided by their public scale.
+    linear_map : LinearMap or None
+    n_columns : int
+        Columns of the rows, constant column included.
+    events : tuple of Event
+        What a run costs.
+    run : callable
+        From unit rows, codes, class weights and permit to private coefficients.
+    private_metric : bool
+    """
+
+    solver: str
+    margin: float | None
+    shift: float
+    bias: float | None
+    linear_map: LinearMap | None
+    n_columns: int
+    events: tuple[Event, ...]
+    run: Run
+    private_metric: bool = False
+
+
+def plan_training(
+    problem: Problem, solver: str, margin: float | None, epsilon: float, delta: float
+) -> Training:
+    """Plan one fit within a budget.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : {"noisy_gd", "objective_perturbation", "phased_prox"}
+    margin : float or None
+        None for a solver that needs none, or for the default of one that does.
+    epsilon, delta : float
+        Zero `delta` asks for pure epsilon, which only a perturbed objective can give.
+
+    Returns
+    -------
+    Training
+    """
+    if solver == "objective_perturbation" or (delta == 0 and math.isfinite(epsilon)):
+        return _objective(problem, margin, epsilon, delta)
+    mu = math.inf if math.isinf(epsilon) else gdp_mu(epsilon, delta)
+    return plan_gaussian_training(problem, solver, margin, mu)
+
+
+def plan_gaussian_training(
+    problem: Problem, solver: str, margin: float | None, mu: float
+) -> Training:
+    """Plan one fit that is mu-Gaussian private; parameters as in `plan_training`."""
+    if solver == "phased_prox":
+        return _phased(problem, margin, mu)
+    return _automatic(problem, mu) if margin is None else _descent(problem, margin, mu)
+
+
+def _constant(problem: Problem, default: float) -> float | None:
+    """Scale the default constant column."""
+    return None if problem.intercept is None else default * problem.intercept
+
+
+def _automatic(problem: Problem, mu: float) -> Training:
+    """Metric and accelerated steps: no margin is needed."""
+    linear_map = problem.drawn(None)
+    n_columns = problem.n_columns(linear_map)
+    defaults = engine_defaults(problem.n_samples, n_columns, problem.n_classes, mu)
+    if not problem.averaged:
+        defaults = replace(defaults, window=0.0)
+    plan = plan_engine(
+        defaults,
+        n_samples=problem.n_samples,
+        n_columns=n_columns,
+        n_classes=problem.n_classes,
+        block_rows=problem.block_rows(linear_map),
+        mu=mu,
+    )
+
+    def run(rows: Rows, codes: NDArray[np.intp], weights: FloatArray, permit: Permit) -> FloatArray:
+        return run_engine(plan, rows, codes, weights, permit)
+
+    bias = _constant(problem, defaults.bias)
+    return Training(
+        "noisy_gd", None, defaults.shift, bias, linear_map, n_columns, plan.events, run,
+        plan.metric is not None,
+    )  # fmt: skip
+
+
+def _known(
+    problem: Problem, margin: float, mu: float
+) -> tuple[LinearMap | None, float | None, float]:
+    """Projection, constant column and what is left of the margin, where it is known."""
+    is_named = problem.projection in PROJECTIONS
+    linear_map = problem.drawn(jl_dimension(margin, problem.n_samples) if is_named else None)
+    if linear_map is not None:
+        distortion = jl_distortion(linear_map.n_components, problem.n_samples)
+        # The published algorithms count on a third; more is proved for many components.
+        margin = max(jl_margin(margin, distortion=distortion), margin / 3.0)
+    n_columns = problem.n_columns(linear_map)
+    bias = engine_defaults(problem.n_samples, n_columns, problem.n_classes, mu).bias
+    return linear_map, _constant(problem, bias), margin
+
+
+def _descent(problem: Problem, margin: float, mu: float) -> Training:
+    """Noisy gradient steps for one margin."""
+    linear_map, bias, kept = _known(problem, margin, mu)
+    n_columns = problem.n_columns(linear_map)
+    plan = plan_margin_descent(
+        n_samples=problem.n_samples,
+        n_columns=n_columns,
+        n_outputs=1 if problem.n_classes == 2 else problem.n_classes,
+        block_rows=problem.block_rows(linear_map),
+        mu=mu,
+        margin=kept,
+        averaged=problem.averaged,
+    )
+
+    def run(rows: Rows, codes: NDArray[np.intp], weights: FloatArray, permit: Permit) -> FloatArray:
+        with single_blas_thread():
+            return descend(rows, margin_slopes(plan, codes, weights[codes]), plan, permit)
+
+    return Training("noisy_gd", margin, plan.shift, bias, linear_map, n_columns, (plan.event,), run)
+
+
+def _phased(problem: Problem, margin: float | None, mu: float) -> Training:
+    """One pass of proximal steps for one margin."""
+    if margin is None:
+        margin = default_margin(problem.n_samples, problem.n_columns(None), mu)
+    linear_map, bias, kept = _known(problem, margin, mu)
+    n_columns = problem.n_columns(linear_map)
+    plan = plan_phased_prox(problem.n_samples, n_columns, mu=mu, margin=kept)
+    order = public_generator(problem.seed, "permutation").permutation(problem.n_samples)
+
+    def run(rows: Rows, codes: NDArray[np.intp], weights: FloatArray, permit: Permit) -> FloatArray:
+        return run_phased_prox(plan, rows, codes, weights, permit, order=order)
+
+    return Training("phased_prox", margin, margin, bias, linear_map, n_columns, (plan.event,), run)
+
+
+def _objective(problem: Problem, margin: float | None, epsilon: float, delta: float) -> Training:
+    """Minimise a perturbed objective; the metric and an automatic ridge without a margin."""
+    n_samples, n_classes = problem.n_samples, problem.n_classes
+    defaults = objective_defaults(n_samples, problem.n_columns(None), n_classes, epsilon, delta)
+    linear_map = problem.drawn(defaults.n_components)
+    n_columns = problem.n_columns(linear_map)
+    ridge = None
+    if margin is not None:
+        mu = gdp_mu(epsilon, delta) if delta > 0 else epsilon / math.sqrt(n_columns + 1)
+        # Balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm R.
+        ridge = 2.0 * math.sqrt(n_columns) / mu * margin / (defaults.shift * n_samples)
+    risk = RidgeProblem(
+        shifted_logistic(defaults.shift),
+        n_samples,
+        n_columns,
+        n_classes,
+        row_norm=1.0,
+        block_rows=problem.block_rows(linear_map),
+        max_weight=1.0,
+    )
+    plan = plan_objective_engine(risk, epsilon, delta, ridge=ridge, metric=margin is None)
+
+    def run(rows: Rows, codes: NDArray[np.intp], weights: FloatArray, permit: Permit) -> FloatArray:
+        return run_objective_engine(plan, rows, codes, weights, permit)
+
+    return Training(
+        "objective_perturbation", margin, defaults.shift, _constant(problem, defaults.bias),
+        linear_map, n_columns, plan.events, run, plan.metric is not None,
+    )  # fmt: skip
+
+
+def asked_margin(training: Training, released: FloatArray) -> float:
+    """Return the margin of unit rows below which a record still pulls at the model.
+
+    Parameters
+    ----------
+    training : Training
+    released : ndarray of shape (1, n_columns) or (K, n_columns)
+        Private coefficients for unit rows.
+
+    Returns
+    -------
+    float
+        The known margin, or the score that the loss asks for over the norm of the released
+        coefficients (the largest difference of two classes), at most one: post-processing.
+    """
+    if training.margin is not None:
+        return training.margin
+    gram = released @ released.T
+    squares = np.diag(gram)
+    largest = float(squares.max())
+    if len(released) > 1:
+        largest = float((squares[:, None] + squares[None, :] - 2.0 * gram).max())
+    norm = math.sqrt(max(largest, 0.0))
+    return min(1.0, training.shift / norm) if norm > 0.0 else 1.0
