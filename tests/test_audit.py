@@ -11,11 +11,13 @@ import pytest
 from scipy.special import expit
 from scipy.stats import chi2
 
+import dp_halfspace
 from dp_halfspace import OutputPerturbationClassifier, privacy
 from dp_halfspace.privacy import mechanisms
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, recording
 from tests.adversarial import mu_lower_bound, neighbouring_pairs
 from tests.conftest import separated
+from tests.instances import ESTIMATORS
 
 FALSE_ALARM = 1e-6
 
@@ -210,6 +212,41 @@ def test_black_box_audit(loss):
     assert black_box(1500, make) <= claimed(4.0, 1e-4)
 
 
+def with_defaults(name, **params):
+    return lambda: getattr(dp_halfspace, name)(epsilon=4.0, delta=1e-4, classes=[-1, 1], **params)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_black_box_audit_of_the_defaults(name):
+    assert black_box(1500, with_defaults(name)) <= claimed(4.0, 1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"margin": 0.5},
+        {"solver": "phased_prox", "margin": 0.5},
+        {"selection": "exponential"},
+        {"selection": "gaussian"},
+    ],
+    ids=str,
+)
+def test_black_box_audit_of_the_other_ways(params):
+    make = with_defaults("AdaptiveMarginClassifier", **params)
+    assert black_box(800, make) <= claimed(4.0, 1e-4)
+
+
+def tight():
+    """Nearly all of the sensitivity is attained, so little noise shows in few fits."""
+    return with_defaults("OutputPerturbationClassifier", loss="huber_hinge", alpha=3.0)
+
+
+def test_black_box_audit_in_short():
+    assert black_box(120, tight()) <= claimed(4.0, 1e-4)
+
+
 @pytest.mark.slow
 def test_black_box_audit_sees_half_the_noise(monkeypatch):
     honest = GaussianNoise.perturb
@@ -225,3 +262,13 @@ def test_black_box_audit_sees_half_the_noise(monkeypatch):
         )
 
     assert black_box(1500, make) > claimed(4.0, 1e-4)
+
+
+def test_short_audit_sees_a_quarter_of_the_noise(monkeypatch):
+    honest = GaussianNoise.perturb
+    monkeypatch.setattr(
+        GaussianNoise,
+        "perturb",
+        lambda self, value, source: value + (honest(self, value, source) - value) / 4,
+    )
+    assert black_box(120, tight()) > claimed(4.0, 1e-4)

@@ -1,0 +1,134 @@
+"""Removed points against normalised margin: Figures 2 and 3 of Wang, Zhu and Wang (2025).
+
+On satimage a linear SVM is fitted again and again; each time the points of the smallest normalised
+margin ``y <w, x> / (|w| |x|)`` are removed, wrong ones first. The smallest margin of what is left
+against the share that is gone is the margin-outlier curve on which the bounds of that paper
+rest. The paper compares pixels with features of pretrained networks; here pixels are compared with
+random Fourier features. Nothing in the curve is private: it is for whoever holds the data. What
+the private classifier reaches on the same features stands beside it.
+
+Writes ``results/removed_points.json`` and ``docs/images/removed_points.svg``.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before numpy starts its threads
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.svm import LinearSVC
+
+from benchmarks.cells import RESULTS, merge, read, run_cell, versions
+from benchmarks.methods import METHODS
+from benchmarks.pictures import IMAGES, save
+from benchmarks.predictors import row_norms, with_constant
+from benchmarks.problems import load
+from benchmarks.tables import removed_table
+from dp_halfspace.datasets import Benchmark
+
+FloatArray = NDArray[np.float64]
+
+EPSILON, FITS = 1.0, 5
+SHARE, STEPS = 0.0025, 48  # of all points in each step: 12 % in the end
+PAIRS = {"1, 2, 3 against the rest": None, "3 against 4": (3, 4)}
+FEATURES = ("pixels", "Fourier")
+
+
+def normalised_margins(X: Any, signs: FloatArray, penalty: float) -> FloatArray:
+    """Fit a linear SVM to unit rows and return every row's normalised margin."""
+    svm = LinearSVC(C=penalty, dual=False, fit_intercept=False).fit(X, signs)
+    w = svm.coef_[0]
+    return signs * (X @ w) / (row_norms(X) * np.linalg.norm(w))
+
+
+def removal_curve(
+    X: FloatArray, signs: FloatArray, *, share: float, steps: int, penalty: float
+) -> tuple[list[float], list[float]]:
+    """Shares of removed points, and the normalised margin of the points that are left."""
+    n = len(signs)
+    batch = max(1, round(share * n))
+    kept = np.arange(n)
+    shares, margins = [], []
+    for _ in range(steps + 1):
+        found = normalised_margins(X[kept], signs[kept], penalty)
+        shares.append(1.0 - len(kept) / n)
+        margins.append(max(float(found.min()), 0.0))  # Definition N.1
+        kept = kept[np.argsort(found)[batch:]]
+    return shares, margins
+
+
+def problem(pair: tuple[int, int] | None, features: str) -> Benchmark:
+    """Take two classes of satimage, or classes 1, 2, 3 against the rest, as labels -1 and 1."""
+    data = load("satimage" if pair is None else "satimage6")
+    parts = []
+    for X, y in ((data.X_train, data.y_train), (data.X_test, data.y_test)):
+        chosen = np.full(len(y), True) if pair is None else np.isin(y, pair)
+        labels = y[chosen] if pair is None else np.where(y[chosen] == pair[0], 1, -1)
+        parts += [_mapped(X[chosen], features), labels]
+    norm = data.data_norm if features == "pixels" else 1.0
+    return Benchmark(features, *parts, norm, (-1, 1))
+
+
+def _mapped(X: FloatArray, features: str) -> FloatArray:
+    """Return the pixels, or public random features of about unit norm."""
+    if features == "pixels":
+        return X
+    # The length scale is a fifth of the public norm of the rows, which is 6.
+    sampler = RBFSampler(gamma=0.5 / 1.2**2, n_components=400, random_state=0)
+    return np.asarray(sampler.fit_transform(X))
+
+
+def measure(data: Benchmark, *, share: float = SHARE, steps: int = STEPS, fits: int = FITS) -> dict:
+    """Trace the curve of the training set, and score the private classifier on the test set."""
+    rows = with_constant(data.X_train / data.data_norm)
+    signs = data.y_train.astype(np.float64)
+    curve = removal_curve(rows, signs, share=share, steps=steps, penalty=100.0)
+    private = run_cell(data, METHODS["adaptive_margin"], EPSILON, fits)
+    return {"curve": curve, "last_margin": curve[1][-1], "private": private}
+
+
+def draw(path: Path, picture: Path) -> None:
+    """Plot the curves of the file, one panel per pair of classes."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 (only the pictures need it)
+
+    cells = read(path)["cells"]
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    axes = figure.subplots(1, len(PAIRS))
+    for axis, pair in zip(axes, PAIRS, strict=True):
+        for features in FEATURES:
+            found = cells[f"{pair}, {features}"]
+            shares, margins = found["curve"]
+            label = f"{features} (private accuracy {found['private']['mean']:.3f})"
+            axis.plot(100 * np.array(shares), margins, marker=".", label=label)
+        axis.set(title=pair, xlabel="removed points, % of n")
+        axis.grid(alpha=0.3)
+        axis.legend(frameon=False)
+    axes[0].set_ylabel("normalised margin")
+    save(figure, picture)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure, print the table and draw the picture."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--out", type=Path, default=RESULTS / "removed_points.json")
+    options.add_argument("--picture", type=Path, default=IMAGES / "removed_points.svg")
+    given = options.parse_args(argv)
+    for name, pair in PAIRS.items():
+        for features in FEATURES:
+            found = measure(problem(pair, features))
+            merge(given.out, "cells", f"{name}, {features}", value=found)
+            print(f"{name}, {features}: margin {found['last_margin']:.4f} in the end", flush=True)
+    merge(given.out, "versions", value=versions())
+    print(removed_table(read(given.out)))
+    draw(given.out, given.picture)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""Turn the results into Markdown, and put them into docs/benchmarks.md between its markers."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from benchmarks.cells import ANY_BUDGET, RESULTS, read
+from benchmarks.methods import METHODS
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """One table with its columns padded, so that it reads well as plain text too."""
+    table = [list(header), *map(list, rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(header))]
+    lines = [" | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in table]
+    lines.insert(1, " | ".join("-" * w for w in widths))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _number(cell: dict | None) -> str:
+    """Mean accuracy, with its standard deviation over the draws where there are draws."""
+    if cell is None:
+        return "-"
+    mean = f"{cell['mean']:.4f}"
+    return mean if cell["draws"] == 1 else f"{mean} ± {cell['sd']:.4f}"
+
+
+def accuracy_table(found: dict[str, dict]) -> str:
+    """Lay out one data set: a row per method, a column per budget; the best private one is bold."""
+    methods = [key for key in METHODS if key in found]
+    labels = {label for key in methods for label in found[key]} - {ANY_BUDGET}
+    budgets = sorted(labels, key=float)
+    best = {}
+    for label in budgets:
+        means = [cell[label]["mean"] for cell in found.values() if label in cell]
+        best[label] = f"{max(means):.4f}"
+    rows = []
+    for key in methods:
+        if not METHODS[key].private:
+            rows.append([METHODS[key].title, *[_number(found[key].get(ANY_BUDGET))] * len(budgets)])
+            continue
+        texts = {label: _number(found[key].get(label)) for label in budgets}
+        bold = {k: f"**{t}**" if t.startswith(best[k]) else t for k, t in texts.items()}
+        rows.append([METHODS[key].title, *bold.values()])
+    return markdown(["", *(f"epsilon {label}" for label in budgets)], rows)
+
+
+def gain_table(results: dict, ours: str = "adaptive_margin") -> str:
+    """Mean over the data sets of our accuracy minus each other one's, and the worst set."""
+    cells = results["cells"].values()
+    labels = {label for found in cells for label in found.get(ours, {})}
+    budgets = sorted(labels, key=float)
+    rows = []
+    for key, method in METHODS.items():
+        if not method.private or key == ours:
+            continue
+        row = [method.title]
+        for label in budgets:
+            gains = [
+                100 * (found[ours][label]["mean"] - found[key][label]["mean"])
+                for found in cells
+                if label in found.get(ours, {}) and label in found.get(key, {})
+            ]
+            row.append(f"{np.mean(gains):+.1f} (worst {min(gains):+.1f})" if gains else "-")
+        if row[1:] != ["-"] * len(budgets):
+            rows.append(row)
+    return markdown([f"{METHODS[ours].title} minus", *(f"epsilon {b}" for b in budgets)], rows)
+
+
+def accuracy_tables(results: dict) -> str:
+    """One table per data set, each under a line that says what the set is; then the gains."""
+    parts = []
+    for name, found in results.get("cells", {}).items():
+        facts = results["problems"][name]
+        parts.append(
+            f"**{name}**: {facts['n_train']} training and {facts['n_test']} test rows, "
+            f"{facts['n_features']} columns, {facts['n_classes']} classes"
+        )
+        parts.append(accuracy_table(found))
+    if any("adaptive_margin" in found for found in results.get("cells", {}).values()):
+        parts += [
+            "Difference in points of accuracy, mean over the sets above:",
+            gain_table(results),
+        ]
+    return "\n\n".join([*parts, *filter(None, [missing_list(results)])])
+
+
+def missing_list(results: dict) -> str:
+    """Say which methods have no number and why."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for name, found in results.get("missing", {}).items():
+        for key, reason in found.items():
+            if reason is not None:
+                reasons.setdefault((key, reason), []).append(name)
+    lines = [
+        f"- No {METHODS[key].title} on {', '.join(names)}: {reason}"
+        for (key, reason), names in reasons.items()
+    ]
+    return "\n".join(lines)
+
+
+def speed_table(results: dict) -> str:
+    """Fit time and extra memory beside LogisticRegression, measured in one run."""
+    rows = []
+    for name, found in results["speed"].items():
+        for key, timing in found["methods"].items():
+            low, middle, high = timing["ratio_quartiles"]
+            rows.append(
+                [
+                    f"{name} {found['shape']}",
+                    METHODS[key].title,
+                    f"{1e3 * timing['seconds']:.1f}",
+                    f"{1e3 * timing['logistic_seconds']:.1f}",
+                    f"{middle:.2f} [{low:.2f}, {high:.2f}]",
+                    f"{timing['memory_ratio']:.2f}",
+                    f"{found['logistic_memory_ratio']:.2f}",
+                ]
+            )
+    header = ["data", "classifier", "ms", "LR ms", "time / LR", "memory / X", "LR memory / X"]
+    return markdown(header, rows)
+
+
+def dimension_table(results: dict) -> str:
+    """Accuracy against the number of columns: a row per method."""
+    cells = results["cells"]
+    sizes = sorted({int(d) for found in cells.values() for d in found})
+    rows = [
+        [METHODS[key].title, *(_number(cells[key].get(str(d))) for d in sizes)]
+        for key in METHODS
+        if key in cells
+    ]
+    return markdown(["", *(f"d = {d}" for d in sizes)], rows)
+
+
+def removed_table(results: dict) -> str:
+    """Points to remove for a margin, and what the private classifier reaches, per features."""
+    rows = []
+    for name, found in results["cells"].items():
+        share = {f"{100 * s:.1f} %": m for s, m in zip(*found["curve"], strict=True)}
+        separable = next((text for text, margin in share.items() if margin > 0), "-")
+        rows.append([name, separable, f"{found['last_margin']:.4f}", _number(found["private"])])
+    header = ["features", "removed until separable", "margin at the end", "private accuracy"]
+    return markdown(header, rows)
+
+
+def sections(folder: Path = RESULTS) -> dict[str, str]:
+    """Make the generated parts of the page, by the name of their marker."""
+    parts = {"methods": "\n".join(f"- **{m.title}**: {m.about}" for m in METHODS.values())}
+    printers = {
+        "linear": accuracy_tables,
+        "multiclass": accuracy_tables,
+        "speed": speed_table,
+        "dimension": dimension_table,
+        "removed_points": removed_table,
+    }
+    for name, text in printers.items():
+        results = read(folder / f"{name}.json")
+        if results:
+            parts[name] = text(results)
+    return parts
+
+
+def fill(page: str, parts: dict[str, str]) -> str:
+    """Replace what stands between the markers of each part."""
+    for name, text in parts.items():
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        if page.count(begin) != 1 or page.count(end) != 1:
+            raise ValueError(f"the page must hold {begin} and {end} once each")
+        head, rest = page.split(begin)
+        tail = rest.split(end)[1]
+        page = f"{head}{begin}\n{text}\n{end}{tail}"
+    return page
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Rewrite the generated parts of the page."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--page", type=Path, default=PAGE)
+    options.add_argument("--results", type=Path, default=RESULTS)
+    given = options.parse_args(argv)
+    given.page.write_text(fill(given.page.read_text(), sections(given.results)))
+    print(f"wrote {given.page}")
+
+
+if __name__ == "__main__":
+    main()
