@@ -16,6 +16,21 @@ from dp_halfspace.optim.losses import (
 )
 from dp_halfspace.optim.minimum import certified_minimum
 from dp_halfspace.optim.objectives import MarginObjective, Objective, SoftmaxObjective
+from dp_halfspace.optim.pairwise import PairwiseObjective
+from dp_halfspace.optim.pairwise_bounds import (
+    PairwiseProblem,
+    count_bounds,
+    count_normaliser,
+    default_normaliser,
+    pairwise_corners,
+    pairwise_gradient_change,
+    pairwise_jacobian_log_ratio,
+    pairwise_radius,
+    pairwise_ridge_floor,
+    pairwise_sensitivity,
+)
+from dp_halfspace.optim.pairwise_noise import PairwiseLinearTerm, pairwise_linear_term
+from dp_halfspace.optim.pairwise_tolerance import pairwise_tolerance
 from dp_halfspace.optim.rows import Rows, block_size, clipped_rows
 from dp_halfspace.optim.stability import (
     logistic_diameter,
@@ -36,6 +51,9 @@ __all__ = [
     "Loss",
     "MarginObjective",
     "Objective",
+    "PairwiseLinearTerm",
+    "PairwiseObjective",
+    "PairwiseProblem",
     "RidgeProblem",
     "Rows",
     "SoftmaxObjective",
@@ -46,6 +64,9 @@ __all__ = [
     "certified_minimum",
     "clip_scales",
     "clipped_rows",
+    "count_bounds",
+    "count_normaliser",
+    "default_normaliser",
     "get_loss",
     "gradient_tolerance",
     "hinge_tolerance",
@@ -54,6 +75,14 @@ __all__ = [
     "minimise",
     "minimiser_radius",
     "minimiser_sensitivity",
+    "pairwise_corners",
+    "pairwise_gradient_change",
+    "pairwise_jacobian_log_ratio",
+    "pairwise_linear_term",
+    "pairwise_radius",
+    "pairwise_ridge_floor",
+    "pairwise_sensitivity",
+    "pairwise_tolerance",
     "plan_erm",
     "shifted_logistic",
     "smoothed_hinge",

@@ -17,10 +17,12 @@ from dp_halfspace.optim.losses import Loss
 __all__ = [
     "UNIT",
     "Tolerance",
+    "check_positive",
     "check_scales",
     "gradient_error",
     "gradient_tolerance",
     "softmax_tolerance",
+    "solver_tolerance",
 ]
 
 # Unit roundoff of float64, round to nearest.
@@ -204,7 +206,7 @@ def gradient_tolerance(
     """
     if not loss.smooth:
         raise ValueError("the loss must be smooth")
-    _check_positive(change=change, row_norm=row_norm, ridge=ridge, max_weight=max_weight)
+    check_positive(change=change, row_norm=row_norm, ridge=ridge, max_weight=max_weight)
     largest = radius + change / ridge
     slope = loss.slope_bound(row_norm * largest)
     error = gradient_error(
@@ -219,7 +221,7 @@ def gradient_tolerance(
         evaluation=max_weight * (8.0 * slope + 16.0 * loss.smoothness),
         linear=linear,
     )
-    return _tolerance(change, error, linear_error, largest)
+    return solver_tolerance(change, error, linear_error, largest)
 
 
 def softmax_tolerance(
@@ -272,7 +274,7 @@ def softmax_tolerance(
     >>> rule.certified < 3e-7
     True
     """
-    _check_positive(change=change, row_norm=row_norm, ridge=ridge, max_weight=max_weight)
+    check_positive(change=change, row_norm=row_norm, ridge=ridge, max_weight=max_weight)
     largest = radius + change / ridge
     # The subtraction of the shift is rounded once.
     shifting = 0.5 * (row_norm * largest + shift) if shift else 0.0
@@ -288,7 +290,7 @@ def softmax_tolerance(
         evaluation=max_weight * (2.0 * n_classes + 24.0 + shifting),
         linear=linear,
     )
-    return _tolerance(change, error, linear_error, largest)
+    return solver_tolerance(change, error, linear_error, largest)
 
 
 def check_scales(row_norm: float, radius: float) -> None:
@@ -313,14 +315,14 @@ def check_scales(row_norm: float, radius: float) -> None:
         raise CertificateError("the bounds on the norms are out of reach of float64")
 
 
-def _check_positive(**numbers: float) -> None:
+def check_positive(**numbers: float) -> None:
     """Refuse public numbers that are not positive and finite."""
     for name, number in numbers.items():
         if not 0.0 < number < math.inf:
             raise ValueError(f"{name} must be positive and finite")
 
 
-def _tolerance(change: float, error: float, linear_error: float, radius: float) -> Tolerance:
+def solver_tolerance(change: float, error: float, linear_error: float, radius: float) -> Tolerance:
     """Apply the rule."""
     target = max(_RELATIVE * change, 10.0 * error)
     certified = target + error + linear_error
