@@ -28,6 +28,8 @@ _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
 
+_SHAPES = re.compile(r"Found array|Expected|X has \d+ features|Sparse|The feature names")
+
 
 @dataclass(frozen=True)
 class TrainingData:
@@ -128,7 +130,9 @@ def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     except OverflowError:
         return None
     except (TypeError, ValueError) as error:
-        if _QUOTES_DATA.search(str(error)):
+        # What converting an object says is up to the object; only shapes may speak then.
+        is_opaque = isinstance(error, ValueError) and getattr(X, "dtype", None) == object
+        if _QUOTES_DATA.search(str(error)) or (is_opaque and not _SHAPES.match(str(error))):
             return None
         raise
 
@@ -217,7 +221,7 @@ def _encode(y: NDArray[Any], classes: ArrayLike | None) -> tuple[NDArray[np.intp
     """Translate labels into positions in the public label set."""
     try:
         seen, inverse = np.unique(y, return_inverse=True)
-    except TypeError:
+    except (TypeError, ArithmeticError):
         raise ValueError("y mixes types: use labels of one type") from None
     if classes is None:
         if len(seen) < 2:

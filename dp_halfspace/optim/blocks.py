@@ -150,6 +150,7 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
     if 2 * used.size < root.size:
         matrix, factor, root = matrix[used], factor[used], root[used]
         bias = bias[used] if isinstance(bias, np.ndarray) else bias
+    part = np.zeros_like(out)
     # Some rows at a time: the scaled copy would be as large as a small matrix itself.
     step = max(_MIN_ROWS, _WORK_ENTRIES // max(d, 1))
     if sparse.issparse(matrix):
@@ -158,16 +159,18 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
         rows = slice(lo, lo + step)
         if sparse.issparse(matrix):
             scaled = _scaled(matrix, factor)
-            out[:d, :d] += (scaled.T @ scaled).toarray()
+            part[:d, :d] += (scaled.T @ scaled).toarray()
         else:
             scaled = matrix[rows] * factor[rows, None]
-            out[:d, :d] += scaled.T @ scaled
+            part[:d, :d] += scaled.T @ scaled
         if bias is not None:
             weighted = root[rows] * (bias[rows] if isinstance(bias, np.ndarray) else bias)
             cross = scaled.T @ weighted
-            out[d, :d] += cross
-            out[:d, d] += cross
-            out[d, d] += weighted @ weighted
+            part[d, :d] += cross
+            part[:d, d] += cross
+            part[d, d] += weighted @ weighted
+    # One addition for each block: that is what the bound on rounding errors counts.
+    out += part
 
 
 def _scaled(matrix: Any, factor: FloatArray) -> Any:

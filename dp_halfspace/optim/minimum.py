@@ -218,8 +218,15 @@ def _polished(objective: Objective, target: float, w: FloatArray) -> Point:
     """Improve a point until its gradient is small."""
     point = point_at(objective, w)
     if objective.size <= MAX_DENSE:
-        return hybrid_newton(objective, point, target)
+        return _rescued(objective, hybrid_newton(objective, point, target), target)
     return newton_cg(objective, point, target, _CG_PASSES)
+
+
+def _rescued(objective: Objective, point: Point, target: float) -> Point:
+    """Start again along decreasing ridges: kinks that stop a fast method are smooth there."""
+    if point.norm <= target:
+        return point
+    return hybrid_newton(objective, newton_cg_path(objective, target, _CG_PASSES), target)
 
 
 def _auto(objective: Objective, target: float) -> Point:
@@ -230,14 +237,14 @@ def _auto(objective: Objective, target: float) -> Point:
     if start is None:
         return _polished(objective, target, np.zeros(objective.size))
     point = lbfgs(objective, point_at(objective, start.w), target, start.metric, _START_STEPS)
-    return hybrid_newton(objective, point, target)
+    return _rescued(objective, hybrid_newton(objective, point, target), target)
 
 
 def _newton(objective: Objective, target: float) -> Point:
     """Take full Newton steps from zero; kinks of the slopes may leave a rest."""
     start = point_at(objective, np.zeros(objective.size))
     point = newton(objective, start, target, _NEWTON_STEPS)
-    return point if point.norm <= target else hybrid_newton(objective, point, target)
+    return point if point.norm <= target else _polished(objective, target, point.w)
 
 
 def _newton_cg(objective: Objective, target: float) -> Point:

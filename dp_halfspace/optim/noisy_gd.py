@@ -202,7 +202,12 @@ def _rounding(
     margins = (n_columns + 3) * compression * reach
     factors = 2 * (2 * n_columns + 8) * (clip + smoothness * radius)
     per_record = 1.01 * 2.0**-53 * (smoothness * margins + factors)
-    return amplification * sums + n_samples * per_record
+    mapped = 0.0
+    if amplification > 1.0:
+        # The product of the sum with the metric.
+        roundings = 1.01 * 2.0**-53 * (n_columns + 2) * math.sqrt(n_columns)
+        mapped = roundings * amplification * compression * n_samples * clip
+    return amplification * sums + mapped + n_samples * per_record
 
 
 def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArray) -> Slopes:
