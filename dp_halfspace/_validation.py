@@ -131,10 +131,16 @@ def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         return None
     except (TypeError, ValueError) as error:
         # What converting an object says is up to the object; only shapes may speak then.
-        is_opaque = isinstance(error, ValueError) and getattr(X, "dtype", None) == object
+        is_opaque = isinstance(error, ValueError) and not _is_numeric(X)
         if _QUOTES_DATA.search(str(error)) or (is_opaque and not _SHAPES.match(str(error))):
             return None
         raise
+
+
+def _is_numeric(X: Any) -> bool:
+    """Tell whether the entries are of a numeric type by declaration."""
+    kind = getattr(getattr(X, "dtype", None), "kind", None)
+    return kind is not None and kind in "biufc"
 
 
 def _check_sparse_structure(X: Any) -> None:
