@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dp_halfspace import datasets, inspection, optim, privacy, projection
     from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
+    from dp_halfspace.estimators.auc import PrivateAUCClassifier
     from dp_halfspace.estimators.objective_perturbation import ObjectivePerturbationClassifier
     from dp_halfspace.estimators.output_perturbation import OutputPerturbationClassifier
     from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
@@ -25,6 +26,7 @@ __all__ = [
     "ObjectivePerturbationClassifier",
     "OutputPerturbationClassifier",
     "PrivacyWarning",
+    "PrivateAUCClassifier",
     "datasets",
     "inspection",
     "optim",
@@ -39,6 +41,7 @@ _HOME = {
     "ObjectivePerturbationClassifier": "dp_halfspace.estimators.objective_perturbation",
     "OutputPerturbationClassifier": "dp_halfspace.estimators.output_perturbation",
     "PrivacyWarning": "dp_halfspace.exceptions",
+    "PrivateAUCClassifier": "dp_halfspace.estimators.auc",
 }
 _SUBPACKAGES = frozenset({"datasets", "inspection", "optim", "privacy", "projection"})
 

@@ -34,19 +34,35 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"loss": "squared_hinge"},
         {"loss": "squared"},
     ],
+    "PrivateAUCClassifier": [
+        {},
+        {"delta": 0.0, "threshold_share": 0.1},
+        {"mechanism": "mean_difference"},
+        {"mechanism": "mean_difference", "delta": 0.0},
+        {"mechanism": "objective"},
+        {"mechanism": "objective", "loss": "huber", "delta": 0.0},
+        {"mechanism": "output", "loss": "squared"},
+        {"mechanism": "output", "loss": "squared_hinge", "delta": 0.0},
+    ],
 }
 
 # Not for scikit-learn's checks: one of them weights a class by 1e7 and expects it to be
-# predicted nearly everywhere, which no halfspace through the origin can do.
+# predicted nearly everywhere, which no halfspace through the origin can do, and no ranking
+# whose threshold is given.
 THROUGH_ORIGIN: dict[str, list[dict[str, Any]]] = {
     "AdaptiveMarginClassifier": [{"fit_intercept": False}],
     "ObjectivePerturbationClassifier": [{"fit_intercept": False}],
     "OutputPerturbationClassifier": [{"fit_intercept": False}],
+    "PrivateAUCClassifier": [
+        {"fit_intercept": False},
+        {"class_counts": [200, 200], "threshold": 0.0},
+    ],
 }
 
 # Parameters that tell variants apart.
 SHOWN = {
-    "loss", "delta", "alpha", "rows", "fit_intercept", "solver", "margin", "selection"
+    "loss", "delta", "alpha", "rows", "fit_intercept", "solver", "margin", "selection",
+    "mechanism", "threshold",
 }  # fmt: skip
 
 ESTIMATORS = [n for n in dp_halfspace.__all__ if n.endswith("Classifier")]

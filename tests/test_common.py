@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dp_halfspace
@@ -50,6 +51,10 @@ def fitted(estimator, X, y, **params):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         return clone(estimator).set_params(**params).fit(X, y)
+
+
+def takes_many_classes(estimator):
+    return get_tags(estimator).classifier_tags.multi_class
 
 
 def coefficients(estimator):
@@ -147,9 +152,10 @@ def test_only_declared_attributes(estimator, margin_data):
 @every_estimator
 def test_absent_class_does_not_raise(estimator, margin_data):
     X, y = margin_data
-    for labels in (np.zeros_like(y), np.full_like(y, 2)):
-        model = fitted(estimator, X, labels, classes=[0, 1, 2])
-        assert model.coef_.shape == (3, 5)
+    if takes_many_classes(estimator):
+        for labels in (np.zeros_like(y), np.full_like(y, 2)):
+            model = fitted(estimator, X, labels, classes=[0, 1, 2])
+            assert model.coef_.shape == (3, 5)
     assert fitted(estimator, X, np.ones_like(y), classes=[0, 1]).coef_.shape == (1, 5)
 
 
@@ -257,7 +263,7 @@ def test_string_labels_and_order_of_classes(estimator, margin_data):
 
 @every_estimator
 def test_large_epsilon_separates(estimator):
-    for n_classes in (2, 4):
+    for n_classes in (2, 4) if takes_many_classes(estimator) else (2,):
         X, y = separated(3000, 6, n_classes, seed=2)
         assert fitted(estimator, X, y, epsilon=100.0).score(X, y) > 0.9
 
@@ -358,6 +364,9 @@ def bad_tables():
 def test_any_label_of_the_public_set_is_accepted_silently(estimator, margin_data):
     """Labels that look like measurements, or are nearly all different, are still labels."""
     X, _ = margin_data
+    fitted(estimator, X[:2], [0.0, 1e300], classes=[0.0, 1e300])
+    if not takes_many_classes(estimator):
+        return
     fitted(estimator, X[:2], [0.0, 0.5], classes=[0.0, 0.5, 1e300])
     labels = np.arange(21) % 10
     labels[0] = 15

@@ -1,0 +1,338 @@
+"""The ways in which PrivateAUCClassifier can fit, as plans of public numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.estimators._auc_budget import (
+    Budget,
+    Choice,
+    RankingProblem,
+    pay_for_threshold,
+    plan_share,
+)
+from dp_halfspace.optim.class_counts import class_weights, smaller_share
+from dp_halfspace.optim.defaults import engine_defaults
+from dp_halfspace.optim.engine import EnginePlan, plan_engine, run_engine
+from dp_halfspace.optim.erm import RidgeProblem
+from dp_halfspace.optim.losses import get_loss, shifted_logistic
+from dp_halfspace.optim.mean_difference import (
+    MeanDifferencePlan,
+    mean_difference_for,
+    plan_mean_difference,
+    run_mean_difference,
+)
+from dp_halfspace.optim.objective_defaults import objective_defaults
+from dp_halfspace.optim.objective_engine import plan_objective_engine, run_objective_engine
+from dp_halfspace.optim.pairwise_bounds import PairwiseProblem, default_normaliser
+from dp_halfspace.optim.ranking import (
+    RankingPlan,
+    automatic_ranking_ridge,
+    plan_objective_ranking,
+    plan_output_ranking,
+    run_ranking,
+)
+from dp_halfspace.optim.rows import Rows, clip_scales, clipped_rows
+from dp_halfspace.optim.unit_rows import unit_rows
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, Permit
+
+__all__ = ["LOSSES", "MECHANISMS", "RankingProblem", "Training", "plan_training"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Positive: TypeAlias = NDArray[np.bool_]
+Direction: TypeAlias = tuple[FloatArray, float]
+Run: TypeAlias = Callable[[Any, Positive, Permit], Direction]
+
+MECHANISMS = ("noisy_gd", "mean_difference", "objective", "output")
+LOSSES = {
+    "logistic": "logistic",
+    "squared": "squared",
+    "huber": "huber_hinge",
+    "squared_hinge": "squared_hinge",
+}
+
+# In the gradient the larger class weighs the ratio of the sizes to a power. Weights discard
+# signal, which pays once the noise is small: measured in docs/estimators/auc.md.
+_HIGHEST_POWER, _POWER_STRENGTH, _PURE_POWER = 0.5, 80.0, 0.25
+# A class rarer than this, among more columns than this, is ranked by the mean difference.
+_RARE, _MANY_COLUMNS = 0.03, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """One way to fit, fixed by public numbers.
+
+    Attributes
+    ----------
+    mechanism : str
+        One of `MECHANISMS`.
+    events : tuple of Event
+        Everything that a fit releases, the threshold included.
+    run : callable
+        From features, positives and permit to coefficients in units of the data and the
+        score round which a threshold is looked for.
+    threshold : ExponentialChoice, NoNoise or None
+        None for a threshold that is given.
+    public : dict
+        What else the record should say.
+    """
+
+    mechanism: str
+    events: tuple[Event, ...]
+    run: Run
+    threshold: Choice
+    public: dict[str, Any]
+
+
+def plan_training(problem: RankingProblem, mechanism: str) -> Training:
+    """Plan one fit within a budget.
+
+    Parameters
+    ----------
+    problem : RankingProblem
+    mechanism : str
+        ``"auto"`` or one of `MECHANISMS`.
+
+    Returns
+    -------
+    Training
+
+    Raises
+    ------
+    CertificateError, ValueError
+        From public numbers, before any data are read.
+    """
+    choice, budget = pay_for_threshold(problem)
+    plans: dict[str, Callable[[RankingProblem, Budget, Choice], _Plan]] = {
+        "auto": _weighted_objective if problem.is_pure else _automatic,
+        "noisy_gd": _weighted_objective if problem.is_pure else _noisy_gd,
+        "mean_difference": _mean_difference,
+        "objective": _objective,
+        "output": _output,
+    }
+    events, run, public = plans[mechanism](problem, budget, choice)
+    if isinstance(choice, ExponentialChoice):
+        events = (*events, choice.event)
+    return Training(mechanism, events, run, choice, public)
+
+
+_Plan: TypeAlias = tuple[tuple[Event, ...], Run, dict[str, Any]]
+
+
+def _noisy_gd(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
+    """Plan a metric and accelerated steps with weighted classes."""
+    del choice
+    events, share_of, left = plan_share(problem, budget)
+    plan, bias = _plan_engine(problem, left)
+    power = _power(problem, budget)
+
+    def run(X: Any, positive: Positive, permit: Permit) -> Direction:
+        count, deviation = share_of(positive, permit)
+        weights = class_weights(count, problem.n_samples, deviation=deviation, power=power)
+        return _run_engine(
+            plan, problem, bias, X=X, positive=positive, weights=weights, permit=permit
+        )
+
+    return (*events, *plan.events), run, {"private_metric": plan.metric is not None}
+
+
+def _automatic(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
+    """Plan the steps, and a mean difference of the same price for a rare class."""
+    if problem.n_features <= _MANY_COLUMNS:
+        return _noisy_gd(problem, budget, choice)
+    n = problem.n_samples
+    events, share_of, left = plan_share(problem, budget)
+    plan, bias = _plan_engine(problem, left)
+    other = mean_difference_for(plan, n, problem.n_features, problem.block_rows)
+    power = _power(problem, budget)
+
+    def run(X: Any, positive: Positive, permit: Permit) -> Direction:
+        count, deviation = share_of(positive, permit)
+        # Whatever the released count decides, the events are the same.
+        if smaller_share(count, n, deviation=deviation) < _RARE:
+            weights = class_weights(count, n, deviation=deviation)
+            return _run_difference(
+                other, problem, X=X, positive=positive, weights=weights, permit=permit
+            )
+        weights = class_weights(count, n, deviation=deviation, power=power)
+        return _run_engine(
+            plan, problem, bias, X=X, positive=positive, weights=weights, permit=permit
+        )
+
+    return (*events, *plan.events), run, {"private_metric": plan.metric is not None}
+
+
+def _power(problem: RankingProblem, budget: Budget) -> float:
+    """Choose the power of the class weights by curvature over noise, per direction."""
+    strength = problem.n_samples / problem.n_columns * budget.mu / 2.0
+    return min(strength / _POWER_STRENGTH, _HIGHEST_POWER)
+
+
+def _plan_engine(problem: RankingProblem, budget: Budget) -> tuple[EnginePlan, float | None]:
+    """Plan the engine; return the constant column, too."""
+    defaults = engine_defaults(problem.n_samples, problem.n_columns, 2, budget.mu)
+    plan = plan_engine(
+        defaults,
+        n_samples=problem.n_samples,
+        n_columns=problem.n_columns,
+        n_classes=2,
+        block_rows=problem.block_rows,
+        mu=budget.mu,
+    )
+    return plan, None if problem.intercept is None else defaults.bias * problem.intercept
+
+
+def _run_engine(
+    plan: EnginePlan,
+    problem: RankingProblem,
+    bias: float | None,
+    *,
+    X: Any,
+    positive: Positive,
+    weights: FloatArray,
+    permit: Permit,
+) -> Direction:
+    """Take the steps on unit rows."""
+    rows = unit_rows(X, problem.data_norm, bias)
+    released = run_engine(plan, rows, positive.astype(np.intp), weights, permit)
+    return _in_units_of_data(released, problem, bias)
+
+
+def _weighted_objective(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
+    """Plan one perturbed objective of the same rows: what pure epsilon can pay for."""
+    del choice
+    events, share_of, left = plan_share(problem, budget)
+    defaults = objective_defaults(problem.n_samples, problem.n_columns, 2, left.epsilon, 0.0)
+    bias = None if problem.intercept is None else defaults.bias * problem.intercept
+    risk = RidgeProblem(
+        shifted_logistic(defaults.shift),
+        problem.n_samples,
+        problem.n_columns,
+        2,
+        row_norm=1.0,
+        block_rows=problem.block_rows,
+        max_weight=1.0,
+    )
+    plan = plan_objective_engine(risk, left.epsilon, 0.0)
+
+    def run(X: Any, positive: Positive, permit: Permit) -> Direction:
+        count, deviation = share_of(positive, permit)
+        weights = class_weights(count, problem.n_samples, deviation=deviation, power=_PURE_POWER)
+        rows = unit_rows(X, problem.data_norm, bias)
+        codes = positive.astype(np.intp)
+        released = run_objective_engine(plan, rows, codes, weights, permit)
+        return _in_units_of_data(released, problem, bias)
+
+    return (*events, *plan.events), run, {"private_metric": plan.metric is not None}
+
+
+def _in_units_of_data(
+    released: FloatArray, problem: RankingProblem, bias: float | None
+) -> Direction:
+    """Undo the public scale; the constant column says where the classes meet."""
+    coefficients = released[0, : problem.n_features] / problem.data_norm
+    return coefficients, 0.0 if bias is None else -float(released[0, -1]) * bias
+
+
+def _mean_difference(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
+    """Plan the difference of the class means of standardised rows."""
+    del choice
+    n = problem.n_samples
+    events, share_of, left = plan_share(problem, budget)
+    plan = plan_mean_difference(
+        n, problem.n_features, problem.block_rows, mu=left.mu, epsilon=left.epsilon
+    )
+
+    def run(X: Any, positive: Positive, permit: Permit) -> Direction:
+        count, deviation = share_of(positive, permit)
+        weights = class_weights(count, n, deviation=deviation)
+        return _run_difference(
+            plan, problem, X=X, positive=positive, weights=weights, permit=permit
+        )
+
+    standardised = plan.standardisation is not None
+    return (*events, *plan.events), run, {"private_standardisation": standardised}
+
+
+def _run_difference(
+    plan: MeanDifferencePlan,
+    problem: RankingProblem,
+    *,
+    X: Any,
+    positive: Positive,
+    weights: FloatArray,
+    permit: Permit,
+) -> Direction:
+    """Take the difference on rows in the unit ball."""
+    scale = clip_scales(X, problem.data_norm) / problem.data_norm
+    rows = Rows(X, scale, 1.0, row_bound=math.sqrt(2.0) * (1.0 + 2.0**-50))
+    w, centre = run_mean_difference(plan, rows, positive, weights, permit)
+    return w / problem.data_norm, centre
+
+
+def _pairs(problem: RankingProblem) -> PairwiseProblem:
+    """Describe the sum over pairs."""
+    n, share = problem.n_samples, problem.positive_share
+    normaliser = default_normaliser(n)
+    if share is not None:
+        normaliser *= 4.0 * share * (1.0 - share)
+    return PairwiseProblem(
+        get_loss(LOSSES[problem.loss]),
+        n,
+        problem.n_features,
+        problem.data_norm * (1.0 + 2.0**-50),
+        problem.block_rows,
+        normaliser,
+    )
+
+
+def _output(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
+    """Plan the exact minimiser of the sum over pairs, with noise."""
+    del choice
+    pairs = _pairs(problem)
+    ridge = problem.alpha
+    if ridge is None:
+        ridge = automatic_ranking_ridge(
+            pairs, problem.epsilon, problem.delta, perturbs_objective=False
+        )
+    plan = plan_output_ranking(pairs, ridge, mu=budget.mu, epsilon=budget.epsilon)
+    return _ranking(problem, plan)
+
+
+def _objective(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
+    """Plan the exact minimiser of the sum over pairs with a random linear term."""
+    pairs = _pairs(problem)
+    ridge = problem.alpha
+    if ridge is None:
+        ridge = automatic_ranking_ridge(
+            pairs, problem.epsilon, problem.delta, perturbs_objective=True
+        )
+    epsilon = budget.epsilon if problem.is_pure else problem.epsilon
+    others = (choice.event,) if isinstance(choice, ExponentialChoice) else ()
+    plan = plan_objective_ranking(
+        pairs, ridge, epsilon, problem.delta, others=() if problem.is_pure else others
+    )
+    return _ranking(problem, plan)
+
+
+def _ranking(problem: RankingProblem, plan: RankingPlan) -> _Plan:
+    """Run a plan of pairs on the clipped rows."""
+
+    def run(X: Any, positive: Positive, permit: Permit) -> Direction:
+        rows = clipped_rows(X, problem.data_norm)
+        return run_ranking(plan, rows, positive, permit), 0.0
+
+    public = {
+        "loss": problem.loss,
+        "alpha": plan.ridge,
+        "pairs": plan.problem.normaliser,
+        "certified_gradient": plan.tolerance.certified,
+    }
+    return plan.events, run, public

@@ -1,0 +1,317 @@
+"""PrivateAUCClassifier: ranking, threshold, public numbers, budgets, audit."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from dp_halfspace import privacy
+from dp_halfspace.estimators.auc import PrivateAUCClassifier
+from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
+from tests.adversarial import mu_lower_bound, neighbouring_pairs
+
+MECHANISMS = ["noisy_gd", "mean_difference", "objective", "output"]
+
+every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
+every_delta = pytest.mark.parametrize("delta", ["auto", 0.0])
+
+
+def table(n=3000, d=5, share=0.1, seed=0):
+    """Rare positives, shifted along one direction, far from the origin."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) < share).astype(int)
+    X = 0.15 * rng.standard_normal((n, d)) + 0.2
+    X[:, 0] += 0.3 * y
+    return X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True)), y
+
+
+@pytest.fixture(scope="module")
+def data():
+    return table()
+
+
+def model(**params):
+    return PrivateAUCClassifier(**{"classes": [0, 1], **params})
+
+
+@every_mechanism
+@every_delta
+def test_every_mechanism_ranks(mechanism, delta, data):
+    fitted = model(mechanism=mechanism, delta=delta, epsilon=20.0).fit(*data)
+    assert roc_auc_score(data[1], fitted.decision_function(data[0])) > 0.85
+    assert privacy.epsilon(fitted.privacy_.events, fitted.privacy_.delta) <= 20.0 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "huber", "squared_hinge"])
+@pytest.mark.parametrize("mechanism", ["output", "objective"])
+def test_losses(loss, mechanism, data):
+    fitted = model(mechanism=mechanism, loss=loss, epsilon=20.0)
+    if mechanism == "objective" and loss.startswith("squared"):
+        with pytest.raises(ValueError, match="Lipschitz"):
+            fitted.fit(*data)
+        return
+    assert roc_auc_score(data[1], fitted.fit(*data).decision_function(data[0])) > 0.85
+
+
+@every_mechanism
+@every_delta
+def test_class_counts_change_no_scale(mechanism, delta, data):
+    X, y = data
+    seen = []
+    for labels in (y, 1 - y, np.zeros_like(y), np.ones_like(y)):
+        with recording() as releases:
+            model(mechanism=mechanism, delta=delta).fit(X, labels)
+        seen.append([release.mechanism for release in releases])
+    assert seen[0] == seen[1] == seen[2] == seen[3]
+
+
+@every_mechanism
+@pytest.mark.parametrize("label", [0, 1])
+def test_an_empty_class_is_silent(mechanism, label, data):
+    fitted = model(mechanism=mechanism).fit(data[0], np.full(len(data[1]), label))
+    assert np.isfinite(fitted.coef_).all()
+    assert np.isfinite(fitted.intercept_).all()
+
+
+@every_mechanism
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_very_few_records(mechanism, n):
+    X, y = np.full((n, 2), 0.5), np.arange(n) % 2
+    for delta in ("auto", 0.0):
+        assert np.isfinite(model(mechanism=mechanism, delta=delta).fit(X, y).coef_).all()
+
+
+def test_three_classes_are_refused(data):
+    X, y = data
+    for classes in (None, [0, 1, 2]):
+        with pytest.raises(ValueError, match="Only binary"):
+            model(classes=classes).fit(X, np.arange(len(y)) % 3)
+
+
+@pytest.mark.parametrize(
+    "counts", [(0, 5), (-1, 2), (1,), (1, 2, 3), ("a", 1), (np.nan, 1), (np.inf, 1), "public"]
+)
+def test_bad_class_counts_are_named(counts, data):
+    with pytest.raises(ValueError, match="class_counts"):
+        model(class_counts=counts).fit(*data)
+
+
+def test_public_counts_buy_no_count(data):
+    private = model().fit(*data).privacy_
+    public = model(class_counts=(300, 2700)).fit(*data).privacy_
+    assert len(public.events) == len(private.events) - 1
+    assert dict(public.public)["class_counts"] is not None
+
+
+@every_delta
+def test_threshold_given_or_bought(delta, data):
+    X, y = data
+    bought = model(delta=delta, epsilon=20.0).fit(X, y)
+    given = model(delta=delta, epsilon=20.0, threshold=0.25).fit(X, y)
+    assert any(isinstance(e, privacy.Exponential) for e in bought.privacy_.events)
+    assert not any(isinstance(e, privacy.Exponential) for e in given.privacy_.events)
+    assert given.intercept_[0] == pytest.approx(-0.25)
+    assert bought.score(X, y) > max(y.mean(), 1 - y.mean()) - 0.005
+    np.testing.assert_array_equal(given.predict(X), (X @ given.coef_[0] > 0.25).astype(int))
+
+
+def test_no_intercept_no_threshold(data):
+    fitted = model(fit_intercept=False).fit(*data)
+    np.testing.assert_array_equal(fitted.intercept_, [0.0])
+    assert not any(isinstance(e, privacy.Exponential) for e in fitted.privacy_.events)
+
+
+def test_class_weight_moves_the_threshold(data):
+    X, y = data
+    heavy = model(epsilon=50.0, class_weight={0: 1, 1: 1000}).fit(X, y)
+    light = model(epsilon=50.0, class_weight={0: 1000, 1: 1}).fit(X, y)
+    assert heavy.predict(X)[y == 1].mean() > 0.9
+    assert light.predict(X)[y == 0].mean() < 0.01
+
+
+def test_infinite_epsilon_minimises_over_all_pairs():
+    """The coefficients meet the first-order condition of the stated objective."""
+    X, y = table(n=200)
+    alpha = 0.01
+    w = model(mechanism="objective", alpha=alpha, epsilon=np.inf).fit(X, y).coef_[0]
+    pairs = (X[y == 1][:, None] - X[y == 0][None]).reshape(-1, X.shape[1])
+    slopes = -1 / (1 + np.exp(pairs @ w))
+    gradient = pairs.T @ slopes / (200**2 / 4) + alpha * w
+    assert np.linalg.norm(gradient) < 1e-6
+
+
+def test_scikit_learn_tools(data):
+    X, y = data
+    ranker = model(epsilon=30.0)
+    assert cross_val_score(ranker, X, y, cv=3, scoring="roc_auc").mean() > 0.8
+    pipe = make_pipeline(FunctionTransformer(), clone(ranker)).fit(X, y)
+    assert roc_auc_score(y, pipe.decision_function(X)) > 0.8
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    named = clone(ranker).fit(frame, y)
+    assert list(named.feature_names_in_) == list("abcde")
+    for mechanism in MECHANISMS:
+        csr = clone(ranker).set_params(mechanism=mechanism).fit(sparse.csr_array(X), y)
+        assert roc_auc_score(y, csr.decision_function(sparse.csr_array(X))) > 0.8
+
+
+@pytest.mark.parametrize("d", [5, 50])
+def test_auto_runs_the_mean_difference_for_a_rare_class_among_many_columns(d):
+    X, y = table(n=4000, d=d, share=0.01)
+    for share, counts in ((0.01, (1, 99)), (0.3, (3, 7))):
+        with recording() as releases:
+            fitted = model(class_counts=counts, threshold=0.0).fit(X, y)
+        values = [release.value for release in releases[1:]]
+        same = all(np.array_equal(values[0], value) for value in values)
+        assert same == (share < 0.03 and d > 40)
+        steps = fitted.privacy_.events[-1]
+        assert steps.count == len(values)
+
+
+def test_auto_charges_the_same_events_whatever_the_count():
+    X, y = table(n=4000, d=50, share=0.01)
+    for params in ({}, {"delta": 0.0}):
+        events = [
+            model(**params).fit(X, labels).privacy_.events
+            for labels in (y, 1 - y, np.arange(4000) % 2)
+        ]
+        assert events[0] == events[1] == events[2]
+
+
+def exact_queries(X, y, **params):
+    with recording() as releases:
+        model(threshold=0.0, class_counts=(1, 1), **params).fit(X, y)
+    return [release for release in releases if np.size(release.value) > 0]
+
+
+def worst_first_query(**params):
+    """Largest change of the first query in units of its sensitivity: the rest follows it."""
+    rng = np.random.default_rng(4)
+    worst = 0.0
+    for X, y, other, flipped in neighbouring_pairs(rng, 60):
+        a = exact_queries(X, y, **params)[0]
+        b = exact_queries(other, flipped, **params)[0]
+        worst = max(worst, np.linalg.norm(a.value - b.value) / a.mechanism.sensitivity)
+    return worst
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"mechanism": "mean_difference"},
+        {"mechanism": "noisy_gd"},
+        {"mechanism": "output", "loss": "huber", "alpha": 3.0},
+        {"mechanism": "output", "delta": 0.0},
+    ],
+    ids=str,
+)
+def test_queries_of_neighbours_are_within_sensitivity(params):
+    assert 0.1 < worst_first_query(**params) <= 1.0
+
+
+def test_audit_sees_a_factor_two(monkeypatch):
+    """Planted: the sensitivity of adding a record, used for replacing one."""
+    module = importlib.import_module("dp_halfspace.optim.mean_difference")
+    honest = module._sensitivity
+    monkeypatch.setattr(module, "_sensitivity", lambda *a: honest(*a) / 2)
+    assert worst_first_query(mechanism="mean_difference") > 1.0
+
+
+def test_scale_test_sees_a_scale_made_from_the_counts(monkeypatch, data):
+    """Planted: the published sensitivity 2 / min(n_pos, n_neg)."""
+    module = importlib.import_module("dp_halfspace.estimators._auc_training")
+    honest = module.run_mean_difference
+
+    def cheat(plan, rows, positive, weights, permit):
+        noise = plan.mechanism
+        rarest = max(1, min(positive.sum(), (~positive).sum()))
+        scale = GaussianNoise(noise.sensitivity / rarest, noise.mu)
+        object.__setattr__(plan, "mechanism", scale)
+        return honest(plan, rows, positive, weights, permit)
+
+    monkeypatch.setattr(module, "run_mean_difference", cheat)
+    with pytest.raises(AssertionError):
+        test_class_counts_change_no_scale("mean_difference", "auto", data)
+
+
+def black_box(fits, **params):
+    """Lower bound on mu from the coefficient along a canary that flips its label."""
+    X = np.zeros((40, 2))
+    X[0] = [1.0, 0.0]
+    y = np.arange(40) % 2
+    flipped = y.copy()
+    flipped[0] = 1 - y[0]
+    low, high = (
+        np.array([model(**params).fit(X, labels).coef_[0, 0] for _ in range(fits)])
+        for labels in (y, flipped)
+    )
+    if np.mean(low) > np.mean(high):
+        low, high = high, low
+    half = fits // 2
+    middle = (np.median(low[:half]) + np.median(high[:half])) / 2
+    return mu_lower_bound(low[half:], high[half:], threshold=middle)
+
+
+AUDITED = {
+    "mechanism": "mean_difference",
+    "epsilon": 4.0,
+    "delta": 1e-4,
+    "class_counts": (1, 1),
+    "threshold": 0.0,
+}
+
+
+def test_black_box_audit():
+    assert black_box(600, **AUDITED) <= privacy.gdp_mu(4.0, 1e-4)
+
+
+def test_black_box_audit_sees_a_third_of_the_noise(monkeypatch):
+    honest = GaussianNoise.perturb
+    monkeypatch.setattr(
+        GaussianNoise,
+        "perturb",
+        lambda self, value, source: value + (honest(self, value, source) - value) / 3,
+    )
+    assert black_box(600, **AUDITED) > privacy.gdp_mu(4.0, 1e-4)
+
+
+@pytest.mark.slow
+@every_mechanism
+def test_black_box_audit_of_every_mechanism(mechanism):
+    params = {"mechanism": mechanism, "epsilon": 4.0, "delta": 1e-4}
+    assert black_box(500, **params) <= privacy.gdp_mu(4.0, 1e-4)
+
+
+def test_parts_never_exceed_the_budget():
+    for n, epsilon in ((10, 0.01), (1000, 0.5), (10**5, 40.0)):
+        for delta in (0.0, 1e-9):
+            for mechanism in MECHANISMS:
+                plan = plan_of(mechanism, n, epsilon, delta)
+                spent = privacy.epsilon(plan.events, delta)
+                assert epsilon * (1 - 1e-5) <= spent <= epsilon * (1 + 1e-12)
+
+
+def plan_of(mechanism, n, epsilon, delta):
+    module = importlib.import_module("dp_halfspace.estimators._auc_training")
+    problem = module.RankingProblem(
+        n_samples=n,
+        n_features=5,
+        is_sparse=False,
+        data_norm=1.0,
+        intercept=1.0,
+        loss="logistic",
+        alpha=None,
+        positive_share=None,
+        threshold_share=0.02,
+        epsilon=epsilon,
+        delta=delta,
+    )
+    return module.plan_training(problem, mechanism)
