@@ -235,7 +235,7 @@ def test_black_box_audit_of_the_defaults(name):
 )
 def test_black_box_audit_of_the_other_ways(params):
     make = with_defaults("AdaptiveMarginClassifier", **params)
-    assert black_box(800, make) <= claimed(4.0, 1e-4)
+    assert black_box(300, make) <= claimed(4.0, 1e-4)
 
 
 def tight():
