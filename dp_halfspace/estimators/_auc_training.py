@@ -61,6 +61,7 @@ LOSSES = {
 # In the gradient the larger class weighs the ratio of the sizes to a power. Weights discard
 # signal, which pays once the noise is small: measured in docs/estimators/auc.md.
 _HIGHEST_POWER, _POWER_STRENGTH, _PURE_POWER = 0.5, 80.0, 0.25
+_LARGEST_CONSTANT = 0.25
 # A class rarer than this, among more columns than this, is ranked by the mean difference.
 _RARE, _MANY_COLUMNS = 0.03, 40
 
@@ -210,7 +211,9 @@ def _weighted_objective(problem: RankingProblem, budget: Budget, choice: Choice)
     del choice
     events, share_of, left = plan_share(problem, budget)
     defaults = objective_defaults(problem.n_samples, problem.n_columns, 2, left.epsilon, 0.0)
-    bias = None if problem.intercept is None else defaults.bias * problem.intercept
+    # A large constant column helps a threshold, and only shortens what ranks.
+    constant = min(defaults.bias, _LARGEST_CONSTANT)
+    bias = None if problem.intercept is None else constant * problem.intercept
     risk = RidgeProblem(
         shifted_logistic(defaults.shift),
         problem.n_samples,

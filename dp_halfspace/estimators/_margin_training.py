@@ -30,17 +30,15 @@ from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import (
+    PROJECTIONS,
     LinearMap,
-    draw_hadamard,
-    draw_rademacher,
-    draw_sparse,
+    draw_projection,
     jl_dimension,
     jl_distortion,
     jl_margin,
 )
 
 __all__ = [
-    "PROJECTIONS",
     "Problem",
     "Training",
     "asked_margin",
@@ -51,11 +49,6 @@ __all__ = [
 FloatArray: TypeAlias = NDArray[np.float64]
 Run: TypeAlias = Callable[[Rows, NDArray[np.intp], FloatArray, Permit], FloatArray]
 
-PROJECTIONS: dict[str, Callable[[int, int, np.random.Generator], LinearMap]] = {
-    "rademacher": draw_rademacher,
-    "sparse": draw_sparse,
-    "hadamard": draw_hadamard,
-}
 # Up to here the metric still applies to what was projected.
 _COMPONENTS = 500
 
@@ -91,20 +84,15 @@ class Problem:
     seed: int | None
 
     def drawn(self, wanted: int | None) -> LinearMap | None:
-        """Draw the projection; `wanted` is the number of components of the automatic one.
-
-        None where it would not make the rows shorter: it could only lose margin then.
-        """
+        """Draw the projection; `wanted` is the number of components of the automatic one."""
         kind = self.projection
         if kind == "auto" and (wanted or self.n_components):
             kind = "rademacher"
         if kind is None or kind == "auto":
             return None
         size = self.n_components or wanted or _COMPONENTS
-        if size >= self.n_features:
-            return None
         rng = public_generator(self.seed, "projection")
-        return PROJECTIONS[kind](self.n_features, size, rng)
+        return draw_projection(kind, self.n_features, size, rng)
 
     def n_columns(self, linear_map: LinearMap | None) -> int:
         """Columns of the rows that a solver sees."""

@@ -22,18 +22,22 @@ from dp_halfspace.estimators._margin_selection import (
     run_selection,
 )
 from dp_halfspace.estimators._margin_training import (
-    PROJECTIONS,
     Problem,
     Training,
     asked_margin,
     plan_training,
 )
-from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import (
+    PrivateLinearClassifier,
+    in_units_of_data,
+    resolved_delta,
+)
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.unit_rows import unit_rows
 from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.randomness import ByteSource, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.projection import PROJECTIONS
 
 __all__ = ["AdaptiveMarginClassifier"]
 
@@ -75,12 +79,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         Public random map in front: ``"rademacher"``, ``"sparse"``, ``"hadamard"`` or None.
         ``"auto"`` projects for pure epsilon with more than 512 columns only: Gaussian noise
         does not grow with the dimension. `coef_` is mapped back.
-    n_components : int or None, default=None
-        Dimension after a projection. None follows from the margin, or is 500 (150 for
-        pure epsilon).
+    n_components : int or "auto", default="auto"
+        Dimension after a projection. ``"auto"`` follows from the margin, or is 500 (150 for
+        pure epsilon). With as many as there are columns, or more, nothing is projected.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in (0, inf]. Infinity runs the same steps without noise
-        and without any guarantee.
+        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity runs the same
+        steps without noise and without any guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
@@ -90,8 +94,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
-        Size of the constant column, relative to the default of one fifth of `data_norm`
-        (another fraction for more than 512 columns, see ``privacy_.public``).
+        Size of the constant column, relative to the default, which is about a fifth of
+        `data_norm`; ``privacy_.public["relative_constant_column"]`` has the product.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the labels seen, which are then treated as public.
     class_weight : dict or None, default=None
@@ -170,7 +174,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         "selection_score": [StrOptions({"training", "population"})],
         "iterate": [StrOptions({"averaged", "last"})],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
     def __init__(
@@ -182,7 +186,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         selection_score: str = "training",
         iterate: str = "averaged",
         projection: str | None = "auto",
-        n_components: int | None = None,
+        n_components: int | str = "auto",
         epsilon: float = 1.0,
         delta: float | str = "auto",
         data_norm: float = 1.0,
@@ -253,7 +257,14 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         self.margin_ = asked_margin(used, released)
         self.projection_ = used.linear_map
-        return self._remember(data, record, self._in_units_of_data(used, released))
+        coefficients = in_units_of_data(
+            released,
+            data_norm=float(self.data_norm),
+            bias=used.bias,
+            intercept_scaling=float(self.intercept_scaling),
+            linear_map=used.linear_map,
+        )
+        return self._remember(data, record, coefficients)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -272,7 +283,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             is_sparse=sparse.issparse(X),
             intercept=float(self.intercept_scaling) if self.fit_intercept else None,
             projection=self.projection,
-            n_components=self.n_components,
+            n_components=None if isinstance(self.n_components, str) else self.n_components,
             averaged=self.iterate == "averaged",
             seed=self.random_state,
         )
@@ -344,18 +355,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 ],
             },
         )
-
-    def _in_units_of_data(
-        self, used: Training, released: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Undo projection and public scale of the rows: post-processing."""
-        n_columns = used.n_columns - (used.bias is not None)
-        features, constant = released[:, :n_columns], released[:, n_columns:]
-        if used.linear_map is not None:
-            features = used.linear_map.pull_back(features)
-        if used.bias is not None:
-            constant = constant * (used.bias / float(self.intercept_scaling))
-        return np.hstack([features / float(self.data_norm), constant])
 
 
 def _checked_numbers(margin: Any) -> NDArray[np.float64]:

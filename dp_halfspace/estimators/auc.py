@@ -71,8 +71,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     threshold_share : float, default=0.02
         Share of the budget (of mu^2, or of a pure epsilon) for a private threshold.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in (0, inf]. Infinity runs the same steps without noise
-        and without any guarantee.
+        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity runs the same
+        steps without noise and without any guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0

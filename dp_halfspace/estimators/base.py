@@ -17,11 +17,12 @@ from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions
 from dp_halfspace._validation import TrainingData, check_features
 from dp_halfspace.optim.rows import clipped_rows
 from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.projection import LinearMap
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["PrivateLinearClassifier", "resolved_delta"]
+__all__ = ["PrivateLinearClassifier", "in_units_of_data", "resolved_delta"]
 
 # Outside nothing useful can be computed, and accounting would meet the ends of the floats.
 _EPSILON_RANGE = (1e-9, 1e6)
@@ -33,6 +34,26 @@ _NORM_RANGE = (1e-50, 1e50)
 def resolved_delta(delta: float | str, n_samples: int) -> float:
     """Turn ``delta="auto"`` into min(1/n^2, 1/4), n being public."""
     return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
+
+
+def in_units_of_data(
+    released: NDArray[np.float64],
+    *,
+    data_norm: float,
+    bias: float | None,
+    intercept_scaling: float,
+    linear_map: LinearMap | None,
+) -> NDArray[np.float64]:
+    """Undo the projection and the public scales of unit rows: post-processing.
+
+    `bias` is the value that the constant column had beside rows divided by `data_norm`.
+    """
+    n_kept = released.shape[1] - (bias is not None)
+    features, constant = released[:, :n_kept], released[:, n_kept:]
+    if linear_map is not None:
+        features = linear_map.pull_back(features)
+    scale = 1.0 if bias is None else bias / intercept_scaling
+    return np.hstack([features / data_norm, constant * scale])
 
 
 class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):

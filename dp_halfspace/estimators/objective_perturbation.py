@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -16,7 +15,11 @@ from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context
 from dp_halfspace._validation import check_training_data, label_weights
-from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import (
+    PrivateLinearClassifier,
+    in_units_of_data,
+    resolved_delta,
+)
 from dp_halfspace.optim.erm import RidgeProblem
 from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.minimum import OPTIMIZERS
@@ -32,16 +35,11 @@ from dp_halfspace.optim.unit_rows import unit_rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.projection import LinearMap, draw_hadamard, draw_rademacher, draw_sparse
+from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 
 __all__ = ["ObjectivePerturbationClassifier"]
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
-_MAPS: dict[str, Callable[..., LinearMap]] = {
-    "rademacher": draw_rademacher,
-    "sparse": draw_sparse,
-    "hadamard": draw_hadamard,
-}
 # With clipped rows: a good separator is guessed to need coefficients of this norm in units of
 # 1 / data_norm, and an intercept of this size.
 _SCORE_GUESS = 1.5
@@ -92,8 +90,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         its slope; from 0 to 100. Ignored by the other losses. A positive shift keeps records
         near the separator pulling.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in (0, inf]. Infinity gives the minimiser without noise
-        and without any guarantee.
+        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity gives the
+        minimiser without noise and without any guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
@@ -110,7 +108,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Public random map of the columns to fewer, for unit rows. ``"auto"``: random signs
         for pure epsilon with more than 512 columns, else none.
     n_components : int or "auto", default="auto"
-        Columns after the projection; ``"auto"`` is 150, or less for fewer columns.
+        Columns after the projection; ``"auto"`` is 150. With as many as there are
+        columns, or more, nothing is projected.
     fit_intercept : bool, default=True
         Whether to append a constant column. It is inside the norm and inside the regulariser.
     intercept_scaling : float, default=1.0
@@ -191,7 +190,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "shift": [Interval(Real, 0, 100, closed="both"), StrOptions({"auto"})],
         "rows": [StrOptions({"unit", "clipped"})],
         "metric": ["boolean", StrOptions({"auto"})],
-        "projection": [StrOptions({"auto", *_MAPS}), None],
+        "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
     }
@@ -281,7 +280,15 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             setup.plan, rows, data.codes, weights, permit, optimizer=self.optimizer
         )
         self.alpha_ = setup.plan.objective.ridge
-        return self._remember(data, record, self._in_units_of_data(w, setup))
+        if self.rows == "unit":
+            w = in_units_of_data(
+                w,
+                data_norm=norm,
+                bias=setup.bias,
+                intercept_scaling=float(self.intercept_scaling),
+                linear_map=setup.linear_map,
+            )
+        return self._remember(data, record, w)
 
     def _setup(self, X: Any, weights: NDArray[np.float64], delta: float) -> _Setup:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
@@ -289,8 +296,12 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         linear_map = self._draw_map(n_samples, n_features, len(weights), delta)
         n_kept = n_features if linear_map is None else linear_map.n_components
         is_sparse = sparse.issparse(X) and linear_map is None
-        sizes = (n_samples, n_kept + bool(self.fit_intercept), len(weights))
-        defaults = objective_defaults(*sizes, float(self.epsilon), delta)
+        constant = bool(self.fit_intercept)
+        sizes = (n_samples, n_kept + constant, len(weights))
+        # By the columns of the data: how much a projection drowns is what the rules weigh.
+        defaults = objective_defaults(
+            n_samples, n_features + constant, len(weights), float(self.epsilon), delta
+        )
         bias = self._constant_column()
         row_norm = math.hypot(self.data_norm, bias or 0.0) * (1 + 2.0**-50)
         if self.rows == "unit":
@@ -330,7 +341,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     ) -> LinearMap | None:
         """Draw the public projection, if there is one."""
         kind, components = self.projection, self.n_components
-        if kind in _MAPS and self.rows == "clipped":
+        if kind in PROJECTIONS and self.rows == "clipped":
             raise ValueError('a projection needs rows="unit"')
         if kind == "auto":
             sizes = (n_samples, n_features + bool(self.fit_intercept), n_classes)
@@ -339,21 +350,9 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             kind = "rademacher" if wanted else None
         if kind is None:
             return None
-        size = min(COMPONENTS, n_features) if isinstance(components, str) else int(components)
-        return _MAPS[kind](n_features, size, public_generator(self.random_state, "projection"))
-
-    def _in_units_of_data(
-        self, released: NDArray[np.float64], setup: _Setup
-    ) -> NDArray[np.float64]:
-        """Undo the projection and the public scales of the rows: post-processing."""
-        if self.rows == "clipped":
-            return released
-        n_kept = released.shape[1] - (setup.bias is not None)
-        features, constant = released[:, :n_kept] / float(self.data_norm), released[:, n_kept:]
-        if setup.linear_map is not None:
-            features = setup.linear_map.pull_back(features)
-        scale = 1.0 if setup.bias is None else setup.bias / float(self.intercept_scaling)
-        return np.hstack([features, constant * scale])
+        size = COMPONENTS if isinstance(components, str) else int(components)
+        rng = public_generator(self.random_state, "projection")
+        return draw_projection(kind, n_features, size, rng)
 
     def _record(
         self, setup: _Setup, delta: float, classes: NDArray[Any], source: ByteSource

@@ -60,8 +60,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         budget and `data_norm` alone. Values below ``1e-8 (data_norm^2 + intercept_scaling^2)``
         are raised to that floor.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in (0, inf]. Infinity gives the minimiser without noise
-        and without any guarantee.
+        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity gives the
+        minimiser without noise and without any guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0

@@ -10,14 +10,17 @@ from dp_halfspace.projection.jl import (
     jl_margin,
     projection_pays,
 )
+from dp_halfspace.projection.named import PROJECTIONS, draw_projection
 from dp_halfspace.projection.sparse_signs import SparseMap, draw_sparse
 
 __all__ = [
+    "PROJECTIONS",
     "HadamardMap",
     "LinearMap",
     "RademacherMap",
     "SparseMap",
     "draw_hadamard",
+    "draw_projection",
     "draw_rademacher",
     "draw_sparse",
     "jl_dimension",

@@ -14,7 +14,6 @@ from scipy.stats import chi2
 from dp_halfspace import privacy
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.estimators._margin_training import (
-    PROJECTIONS,
     Problem,
     asked_margin,
     plan_gaussian_training,
@@ -24,7 +23,7 @@ from dp_halfspace.optim.margin_descent import default_margin
 from dp_halfspace.optim.unit_rows import unit_rows
 from dp_halfspace.privacy import PrivacyRecord, Pure, Repeated, authorise, noise_source
 from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
-from dp_halfspace.projection import jl_dimension, jl_margin
+from dp_halfspace.projection import PROJECTIONS, jl_dimension, jl_margin
 from tests.adversarial import neighbouring_pairs
 
 PROBLEM = Problem(

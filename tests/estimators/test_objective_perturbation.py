@@ -324,6 +324,9 @@ def test_pure_noise_on_many_columns_is_projected(form):
     with recording() as releases:
         model = ObjectivePerturbationClassifier(epsilon=8.0, delta=0.0).fit(form(X), y)
     assert releases[-1].value.shape == (1, 151)
+    # The rule for wide data holds: without its large constant column an imbalanced table
+    # would end below its majority class.
+    assert dict(model.privacy_.public)["relative_constant_column"] == 2.5
     assert model.score(form(X), y) > 0.9
     with recording() as releases:
         ObjectivePerturbationClassifier(epsilon=8.0, delta=0.0, projection=None).fit(form(X), y)

@@ -1,0 +1,53 @@
+"""The random maps by the names that estimators take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dp_halfspace.projection.base import LinearMap
+from dp_halfspace.projection.hadamard import draw_hadamard
+from dp_halfspace.projection.jl import draw_rademacher
+from dp_halfspace.projection.sparse_signs import draw_sparse
+
+__all__ = ["PROJECTIONS", "draw_projection"]
+
+PROJECTIONS: dict[str, Callable[[int, int, np.random.Generator], LinearMap]] = {
+    "rademacher": draw_rademacher,
+    "sparse": draw_sparse,
+    "hadamard": draw_hadamard,
+}
+
+
+def draw_projection(
+    kind: str, n_features: int, n_components: int, rng: np.random.Generator
+) -> LinearMap | None:
+    """Draw the map of this name, or None where it would not make the rows shorter.
+
+    Parameters
+    ----------
+    kind : str
+        A key of `PROJECTIONS`.
+    n_features, n_components : int
+    rng : numpy.random.Generator
+        Public randomness.
+
+    Returns
+    -------
+    LinearMap or None
+        None, which stands for the identity, for as many components as features or more: a
+        map could only lose margin then.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import draw_projection
+    >>> draw_projection("sparse", 10, 4, np.random.default_rng(0)).n_components
+    4
+    >>> draw_projection("sparse", 10, 10, np.random.default_rng(0)) is None
+    True
+    """
+    if n_components >= n_features:
+        return None
+    return PROJECTIONS[kind](n_features, n_components, rng)
