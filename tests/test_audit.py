@@ -113,9 +113,9 @@ def test_released_query_is_certified():
 
 def test_audit_sees_an_unconverged_solver(monkeypatch):
     """Planted: the solver stops after one step."""
-    module = __import__("dp_halfspace.optim.erm", fromlist=["erm"])
+    module = __import__("dp_halfspace.optim.minimisers", fromlist=["m"])
 
-    def one_step(objective, gamma, *, radius, optimizer):
+    def one_step(objective, gamma, *, radius, **rest):
         start = np.zeros(objective.rows.shape[1])
         return start - objective.gradient(start) / len(objective.signs)
 

@@ -243,8 +243,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features. CSR stays sparse, unless a metric or a projection is used: both
-            make a dense copy of at most 512, or `n_components`, columns.
+            Finite features. CSR stays sparse, unless a projection is used, which makes a dense
+            copy of `n_components` columns.
         y : array-like of shape (n_samples,)
             Labels from `classes`.
 

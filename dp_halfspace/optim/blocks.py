@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg.blas import dtrmm
 
 __all__ = [
     "Block",
@@ -17,8 +18,12 @@ __all__ = [
     "add_gram",
     "block_size",
     "image_squares",
+    "images",
+    "is_blas_layout",
     "row_squares",
+    "sparse_view",
     "times",
+    "triangular",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -63,6 +68,19 @@ def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
     """
     size = _SPARSE_ROWS if is_sparse else max(_MIN_ROWS, _BLOCK_ENTRIES // max(n_columns, 1))
     return max(1, min(n_rows, size, _SPARSE_ROWS))
+
+
+def sparse_view(kind: Any, arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
+    """Make a sparse matrix of views; the constructor would copy parts of larger arrays."""
+    matrix = kind(shape, dtype=arrays[0].dtype)
+    matrix.data, matrix.indices, matrix.indptr = arrays
+    return matrix
+
+
+def is_blas_layout(X: NDArray[Any]) -> bool:
+    """Whether products with blocks of rows of an array need no copy."""
+    inner, outer = sorted(X.strides)
+    return bool(X.flags.aligned and inner == X.itemsize and outer % X.itemsize == 0)
 
 
 def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
@@ -123,13 +141,32 @@ def _stored_squares(matrix: Any) -> FloatArray:
 
 
 def image_squares(block: Block, transform: FloatArray) -> FloatArray:
-    """Return the squared norms of the logical rows times a matrix, some rows at a time."""
-    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, _WORK_ENTRIES // transform.shape[1])
-    squares = np.empty(n_rows)
+    """Return the squared norms of the images of the logical rows, some rows at a time."""
+    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, _WORK_ENTRIES // transform.shape[0])
+    squares, root = np.empty(n_rows), triangular(transform)
     for lo in range(0, n_rows, step):
-        image = times(_part(block, lo, min(lo + step, n_rows)), transform)
+        image = images(_part(block, lo, min(lo + step, n_rows)), transform, root)
         squares[lo : lo + step] = np.einsum("ij,ij->i", image, image)
     return squares
+
+
+def triangular(transform: FloatArray) -> FloatArray | None:
+    """Return an upper triangular map as BLAS wants it, None when it is not one."""
+    upper = transform.shape[0] == transform.shape[1] and not np.tril(transform, -1).any()
+    return np.asfortranarray(transform) if upper else None
+
+
+def images(block: Block, transform: FloatArray, root: FloatArray | None) -> FloatArray:
+    """Return ``transform z`` for every logical row; half the work if it is triangular."""
+    if sparse.issparse(block.matrix) or root is None:
+        return times(block, transform.T)
+    # The rows are scaled and completed first, so that BLAS can work in place.
+    out = np.empty((block.matrix.shape[0], root.shape[0]))
+    d = block.matrix.shape[1]
+    np.multiply(block.matrix, 1.0 if block.scale is None else block.scale[:, None], out=out[:, :d])
+    if block.bias is not None:
+        out[:, d] = block.bias
+    return np.asarray(dtrmm(1.0, root, out.T, overwrite_b=1).T)
 
 
 def _part(block: Block, lo: int, hi: int) -> Block:

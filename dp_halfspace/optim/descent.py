@@ -147,9 +147,20 @@ class Start:
     metric: Metric
 
 
+def _subsample_rows(objective: Objective) -> int:
+    """Return how many rows give a useful Hessian; more of them save passes over all rows.
+
+    With four passes' worth of rows divided by the coefficients, a Hessian costs as much as
+    a few gradients of all rows.
+    """
+    size = objective.size
+    affordable = min(objective.n_records // 8, 4 * objective.n_records // size)
+    return max(_MIN_SUBSAMPLE, 8 * size, affordable)
+
+
 def preconditioned_start(objective: Objective) -> Start | None:
     """Minimise a subsample roughly, None when all rows are too few for that."""
-    part = objective.subsample(max(_MIN_SUBSAMPLE, 8 * objective.size))
+    part = objective.subsample(_subsample_rows(objective))
     if part is None:
         return None
     zero = point_at(part, np.zeros(part.size))

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from dp_halfspace.optim.hinge import certified_hinge, hinge_tolerance
+from dp_halfspace.optim.hinge import hinge_tolerance
 from dp_halfspace.optim.losses import Loss
-from dp_halfspace.optim.minimum import Optimizer, certified_minimum
-from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
+from dp_halfspace.optim.minimisers import certified_minimisers
+from dp_halfspace.optim.minimum import Optimizer
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.stability import (
     minimiser_radius,
@@ -268,30 +268,13 @@ def minimise(
         Within the certified distance of the exact minimiser on every data set. Private:
         it must be perturbed before anybody sees it.
     """
-    problem = plan.problem
-    total_ridge = plan.ridge * problem.n_samples
-    record_weights = weights[codes]
-    if problem.multinomial:
-        shift = problem.loss.shift
-        flat = certified_minimum(
-            SoftmaxObjective(
-                rows, codes, problem.n_classes, record_weights, total_ridge, shift=shift
-            ),
-            plan.tolerance,
-            radius=plan.radius,
-            optimizer=optimizer,
-        )
-        return flat.reshape(problem.n_classes, problem.n_columns)
-    positives = [1] if problem.n_classes == 2 else range(problem.n_classes)
-    solutions = []
-    for k in positives:
-        signs = np.where(codes == k, 1.0, -1.0)
-        objective = MarginObjective(rows, signs, record_weights, problem.loss, total_ridge)
-        if problem.loss.smooth:
-            found = certified_minimum(
-                objective, plan.tolerance, radius=plan.radius, optimizer=optimizer
-            )
-        else:
-            found = certified_hinge(objective, plan.tolerance, radius=plan.radius)
-        solutions.append(found)
-    return np.vstack(solutions)
+    return certified_minimisers(
+        plan.problem,
+        rows,
+        codes,
+        weights,
+        ridge=plan.ridge,
+        tolerance=plan.tolerance,
+        radius=plan.radius,
+        optimizer=optimizer,
+    )

@@ -22,8 +22,9 @@ __all__ = ["GaussianLinearTerm", "LaplaceLinearTerm"]
 
 # One part in 2^30 covers the rounding of every division below, with room to spare.
 _UP = 1.0 + 2.0**-30
-# The finest grid there is: its rounding must be small beside the tolerance of the solver.
-_GAUSSIAN_GRID_BITS = 36
+# Fine: rounding to the grid must be small beside the tolerance of the solver. Finer still, many
+# draws would have to be decided by exact arithmetic.
+_GAUSSIAN_GRID_BITS = 32
 _LAPLACE_GRID_BITS = 30
 # The bounds on the norm fail with probability exp(-128) < 2^-184.
 _EXPONENT = 128.0

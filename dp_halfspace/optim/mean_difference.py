@@ -319,7 +319,7 @@ def run_mean_difference(
         if plan.standardisation is None:
             return _averaged(rows.adjoint(signed)[:n_columns], plan, permit), 0.0
         transform = release_standardisation(rows, plan.standardisation, permit)
-        clip = 1.0 / np.maximum(rows.lengths(transform), 1.0)
+        clip = 1.0 / np.maximum(rows.lengths(transform.T), 1.0)
         sums = transform.T @ rows.adjoint(signed * clip)
         image = transform @ _averaged(sums, plan, permit)
     return image[:n_columns], -float(image[n_columns])

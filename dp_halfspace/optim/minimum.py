@@ -56,7 +56,12 @@ class _Goal:
 
 
 def certified_minimum(
-    objective: Objective, gamma: float, *, radius: float, optimizer: Optimizer = "auto"
+    objective: Objective,
+    gamma: float,
+    *,
+    radius: float,
+    optimizer: Optimizer = "auto",
+    surrogate: Objective | None = None,
 ) -> FloatArray:
     """Return a point where the computed gradient has a norm of at most `gamma`.
 
@@ -75,6 +80,9 @@ def certified_minimum(
         What is tried first. A callable gets a function that returns value and gradient,
         and a starting point; it returns a point. It is trusted with speed only: its
         answer is checked, and improved or replaced when it does not meet the tolerance.
+    surrogate : Objective or None, default=None
+        The same function with cheaper passes and other roundings. What is tried first runs on
+        it, and is then checked on `objective` like any answer.
 
     Returns
     -------
@@ -115,16 +123,21 @@ def certified_minimum(
     _check(objective, gamma, radius, optimizer)
     # The norm itself is computed with a relative error, covered by the factor.
     goal = _Goal(gamma * (1.0 - 1e-6), radius + 1.9 * gamma / objective.ridge)
+    path = objective if surrogate is None else surrogate
     with single_blas_thread():
         fast: Callable[[Objective, float], Point]
         if callable(optimizer):
-            answer = optimizer(objective.value_and_gradient, np.zeros(objective.size))
-            start = _as_start(answer, objective.size)
-            fast = partial(_polished, w=start)
+            answer = optimizer(path.value_and_gradient, np.zeros(objective.size))
+            fast = partial(_polished, w=_as_start(answer, objective.size))
         else:
             fast = _FAST[optimizer]
         with np.errstate(all="ignore"):
-            point = fast(objective, goal.gradient)
+            # Half of the goal is for the other roundings of a surrogate.
+            point = fast(path, goal.gradient * (1.0 if surrogate is None else 0.5))
+            if surrogate is not None:
+                point = point_at(objective, point.w)
+                if not goal.met_by(point):
+                    point = _polished(objective, goal.gradient, point.w)
             if not goal.met_by(point):
                 point = accelerated_gradient(objective, goal.gradient, goal.norm)
             if not goal.met_by(point):

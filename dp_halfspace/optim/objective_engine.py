@@ -17,6 +17,12 @@ from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.optim.erm import RidgeProblem
+from dp_halfspace.optim.mapped_rows import (
+    Design,
+    FormedRows,
+    MappedRows,
+    formed_block_rows,
+)
 from dp_halfspace.optim.metric import MetricPlan, plan_metric, release_metric
 from dp_halfspace.optim.minimum import Optimizer
 from dp_halfspace.optim.objective_defaults import METRIC_SHARE, objective_defaults
@@ -27,8 +33,8 @@ from dp_halfspace.optim.objective_perturbation import (
     plan_objective,
 )
 from dp_halfspace.optim.objective_ridge import feasible_ridge, unit_row_ridge
-from dp_halfspace.optim.rows import Rows, block_size
-from dp_halfspace.optim.unit_rows import unit_rows
+from dp_halfspace.optim.rows import Rows
+from dp_halfspace.optim.unit_rows import flattened
 from dp_halfspace.privacy.events import Event, Gaussian, Pure
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_mu
@@ -113,14 +119,14 @@ def plan_objective_engine(
     left = epsilon
     if isinstance(event, Pure) and not math.isinf(epsilon):
         left = epsilon - event.epsilon
-    dense = block_size(problem.n_samples, problem.n_columns, is_sparse=False)
-    mapped = replace(problem, row_norm=1.0, block_rows=dense)
+    formed = formed_block_rows(problem.n_samples, problem.n_columns)
+    mapped = replace(problem, row_norm=1.0, block_rows=formed)
     if ridge is None:
         ridge = _automatic(mapped, left, delta, 1.0 - METRIC_SHARE)
     room = feasible_ridge(mapped, ridge, left, delta, earlier)
     if room is None:
         return plan_objective_engine(problem, epsilon, delta, ridge=ridge, metric=False)
-    drift = _drift(released, problem.block_rows)
+    drift = _drift(released, formed)
     plan = plan_objective(mapped, room, left, delta, earlier=earlier, drift=drift)
     return ObjectiveEnginePlan(released, plan)
 
@@ -185,8 +191,7 @@ def run_objective_engine(
     ----------
     plan : ObjectiveEnginePlan
     rows : Rows
-        Within the norm of the problem that was planned, constant column included. With a
-        metric a dense copy of them is made.
+        Within the norm of the problem that was planned, constant column included.
     codes : ndarray of shape (n_samples,)
         Class of each record.
     weights : ndarray of shape (n_classes,)
@@ -202,15 +207,26 @@ def run_objective_engine(
         Coefficients for the rows as given. Private; free to be used.
     """
     with single_blas_thread():
-        transform = None
+        transform, surrogate = None, None
+        design: Design = rows
         if plan.metric is not None:
-            transform = release_metric(rows, plan.metric, permit)
-            # Never formed, the images would cost the certificate the square of the condition
-            # number of the metric.
-            rows = unit_rows(rows.margins(transform), 1.0, None)
+            # A rotation of the images changes no law, and makes half of the map zero.
+            released = release_metric(rows, plan.metric, permit)
+            transform = np.asarray(np.linalg.qr(released, mode="r"))
+            # Without the images, roundings would be stretched by the metric: the solver may do
+            # without them, the certificate may not.
+            design = FormedRows(rows, transform)
+            unmapped = flattened(rows, transform, row_bound=plan.metric.compression)
+            surrogate = MappedRows(unmapped, transform)
         linear = draw_linear(plan.objective, permit)
         exact = minimise_perturbed(
-            plan.objective, rows, codes, weights, linear, optimizer=optimizer
+            plan.objective,
+            design,
+            codes,
+            weights,
+            linear,
+            optimizer=optimizer,
+            surrogate=surrogate,
         )
-        released = permit.release(exact, plan.objective.output)
-        return released if transform is None else released @ transform
+        coefficients = permit.release(exact, plan.objective.output)
+        return coefficients if transform is None else coefficients @ transform

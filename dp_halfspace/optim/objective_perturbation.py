@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,16 +20,17 @@ from scipy.optimize import brentq
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.erm import RidgeProblem
 from dp_halfspace.optim.linear_noise import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.optim.minimum import Optimizer, certified_minimum
+from dp_halfspace.optim.mapped_rows import Design
+from dp_halfspace.optim.minimisers import certified_minimisers
+from dp_halfspace.optim.minimum import Optimizer
 from dp_halfspace.optim.objective_bounds import (
+    Corners,
     block_change,
     gradient_change,
     gradient_corners,
     jacobian_log_ratio,
     objective_ridge_floor,
 )
-from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
-from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.tolerance import Tolerance, gradient_tolerance, softmax_tolerance
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Gaussian, Repeated
@@ -211,13 +213,30 @@ def _gaussian_terms(
     earlier: tuple[Event, ...],
 ) -> tuple[GaussianLinearTerm, float]:
     """Calibrate the linear term; return it and the mu that is left for the output."""
-    log_ratio = jacobian_log_ratio(problem, ridge)
-    change, corners = gradient_change(problem), gradient_corners(problem)
+    log_ratio, corners = jacobian_log_ratio(problem, ridge), gradient_corners(problem)
+    copies = problem.n_stacked
+    mu, output = _calibrated(
+        log_ratio, corners, copies=copies, earlier=earlier, epsilon=epsilon, delta=delta
+    )
+    return GaussianLinearTerm(gradient_change(problem), mu, log_ratio, corners), output
+
+
+@lru_cache(maxsize=256)
+def _calibrated(
+    log_ratio: float,
+    corners: Corners,
+    *,
+    copies: int,
+    earlier: tuple[Event, ...],
+    epsilon: float,
+    delta: float,
+) -> tuple[float, float]:
+    """Return the mu of the linear term and that of the output; folds and grids ask again."""
     ceiling = gdp_mu(epsilon, delta)
 
     def events(mu: float, output: float) -> tuple[Event, ...]:
-        term = GaussianLinearTerm(change, mu, log_ratio, corners)
-        return (*earlier, _for_each_problem(term.event, problem), Gaussian(output))
+        event = GaussianLinearTerm(1.0, mu, log_ratio, corners).event
+        return (*earlier, Repeated(event, copies), Gaussian(output))
 
     if accounting.delta(events(0.0, 0.0), epsilon) > 0.9 * delta:
         raise BudgetError("the earlier releases leave nothing at this regulariser")
@@ -237,7 +256,7 @@ def _gaussian_terms(
     mu = accounting.calibrate(
         lambda value: events(value, output), epsilon, delta, lower=0.0, upper=upper, rtol=1e-8
     )
-    return GaussianLinearTerm(change, mu, log_ratio, corners), output
+    return mu, output
 
 
 def _with_output(
@@ -309,19 +328,20 @@ def draw_linear(plan: ObjectivePlan, permit: Permit) -> list[NDArray[np.float64]
 
 def minimise_perturbed(
     plan: ObjectivePlan,
-    rows: Rows,
+    rows: Design,
     codes: NDArray[np.intp],
     weights: NDArray[np.float64],
     linear: Sequence[NDArray[np.float64]],
     *,
     optimizer: Optimizer = "auto",
+    surrogate: Design | None = None,
 ) -> NDArray[np.float64]:
     """Return certified minimisers with a linear term, one row for each released halfspace.
 
     Parameters
     ----------
     plan : ObjectivePlan
-    rows : Rows
+    rows : Design
         Clipped rows, constant column included.
     codes : ndarray of shape (n_samples,)
         Class of each record.
@@ -331,6 +351,8 @@ def minimise_perturbed(
         As :func:`draw_linear` returns them.
     optimizer : str or callable
         As in :func:`~dp_halfspace.optim.certified_minimum`.
+    surrogate : Design or None, default=None
+        As in :func:`~dp_halfspace.optim.minimisers.certified_minimisers`.
 
     Returns
     -------
@@ -338,31 +360,15 @@ def minimise_perturbed(
         Within the certified distance of the exact minimiser. Private: it must be perturbed
         before anybody sees it.
     """
-    problem = plan.problem
-    total_ridge = plan.ridge * problem.n_samples
-    record_weights = weights[codes]
-    positives = [1] if problem.n_classes == 2 else range(problem.n_stacked)
-    solutions = []
-    for k, term in zip(positives, linear, strict=True):
-        slope = term.ravel()
-        objective: MarginObjective | SoftmaxObjective
-        if problem.multinomial:
-            objective = SoftmaxObjective(
-                rows,
-                codes,
-                problem.n_classes,
-                record_weights,
-                total_ridge,
-                slope,
-                problem.loss.shift,
-            )
-        else:
-            signs = np.where(codes == k, 1.0, -1.0)
-            objective = MarginObjective(
-                rows, signs, record_weights, problem.loss, total_ridge, slope
-            )
-        found = certified_minimum(
-            objective, plan.tolerance.target, radius=plan.radius, optimizer=optimizer
-        )
-        solutions.append(found.reshape(plan.shape))
-    return np.vstack(solutions)
+    return certified_minimisers(
+        plan.problem,
+        rows,
+        codes,
+        weights,
+        ridge=plan.ridge,
+        tolerance=plan.tolerance.target,
+        radius=plan.radius,
+        linear=linear,
+        optimizer=optimizer,
+        surrogate=surrogate,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from scipy.optimize import minimize_scalar
 
@@ -185,16 +186,23 @@ def feasible_ridge(
     if not earlier:
         return ridge
 
+    corners, copies = gradient_corners(problem), problem.n_stacked
+
     def fits(log_ratio: float) -> bool:
-        term = GaussianLinearTerm(1.0, 0.0, log_ratio, gradient_corners(problem))
-        events = (*earlier, Repeated(term.event, problem.n_stacked))
-        return accounting.delta(events, epsilon) <= 0.5 * delta
+        event = GaussianLinearTerm(1.0, 0.0, log_ratio, corners).event
+        return _smallest_delta((*earlier, Repeated(event, copies)), epsilon) <= 0.5 * delta
 
     if not fits(0.0):
         return None
     while not fits(jacobian_log_ratio(problem, ridge)):
         ridge *= 1.3
     return ridge
+
+
+@lru_cache(maxsize=256)
+def _smallest_delta(events: tuple[Event, ...], epsilon: float) -> float:
+    """See `accounting.delta`; folds and grids ask again."""
+    return accounting.delta(events, epsilon)
 
 
 def _squared_linear_term(plan: ObjectivePlan) -> float:

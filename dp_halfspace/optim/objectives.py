@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace.optim._terms import MAX_DENSE, check_terms, depth, finish, spread
 from dp_halfspace.optim.losses import Loss
-from dp_halfspace.optim.rows import Rows
+from dp_halfspace.optim.mapped_rows import Design
 from dp_halfspace.optim.softmax import SoftmaxObjective
 
 __all__ = [
@@ -94,6 +94,10 @@ class Objective(SmoothFunction, Protocol):
     """A function that :func:`~dp_halfspace.optim.minimum.certified_minimum` can minimise."""
 
     @property
+    def n_records(self) -> int:
+        """Number of records in the sum."""
+
+    @property
     def gradient_lipschitz(self) -> float:
         """Bound on the largest eigenvalue of every Hessian."""
 
@@ -131,7 +135,7 @@ class MarginObjective:
 
     Parameters
     ----------
-    rows : Rows of shape (n, D)
+    rows : Design of shape (n, D)
         The ``z_i``.
     signs : ndarray of shape (n,)
         The ``y_i``, in {-1, +1}, of any numeric type.
@@ -161,7 +165,7 @@ class MarginObjective:
     (5.0, array([6.]))
     """
 
-    rows: Rows
+    rows: Design
     signs: NDArray[np.float64] | NDArray[np.int8]
     weights: FloatArray
     loss: Loss
@@ -173,6 +177,11 @@ class MarginObjective:
         if self.signs.shape != (n,) or self.weights.shape != (n,):
             raise ValueError("signs and weights must have one entry per row")
         check_terms(self.ridge, self.linear, self.size)
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return self.rows.shape[0]
 
     @property
     def size(self) -> int:

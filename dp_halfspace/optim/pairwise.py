@@ -205,6 +205,11 @@ class PairwiseObjective:
         object.__setattr__(self, "_split", split)
 
     @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return self.rows.shape[0]
+
+    @property
     def size(self) -> int:
         """Number of coefficients."""
         return self.rows.shape[1]

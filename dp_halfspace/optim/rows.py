@@ -23,8 +23,12 @@ from dp_halfspace.optim.blocks import (
     add_gram,
     block_size,
     image_squares,
+    images,
+    is_blas_layout,
     row_squares,
+    sparse_view,
     times,
+    triangular,
 )
 from dp_halfspace.optim.clipping import canonical_csr, clip_scales
 
@@ -202,11 +206,11 @@ class Rows:
         return out
 
     def lengths(self, transform: FloatArray | None = None) -> FloatArray:
-        """Return the Euclidean norm of every row of ``Z``, or of ``Z transform``.
+        """Return the Euclidean norm of every row of ``Z``, or of its image.
 
         Parameters
         ----------
-        transform : ndarray of shape (D, K) or None, default=None
+        transform : ndarray of shape (K, D) or None, default=None
 
         Returns
         -------
@@ -214,9 +218,30 @@ class Rows:
         """
         out = np.empty(self.shape[0])
         for block in self._blocks():
-            squares = row_squares(block) if transform is None else image_squares(block, transform)
-            out[block.lo : block.hi] = squares
+            out[block.lo : block.hi] = (
+                row_squares(block) if transform is None else image_squares(block, transform)
+            )
         return np.sqrt(out)
+
+    def images(
+        self, transform: FloatArray, block_rows: int
+    ) -> Iterator[tuple[int, int, FloatArray]]:
+        """Yield ``transform z`` for the rows ``z``, some at a time.
+
+        Parameters
+        ----------
+        transform : ndarray of shape (K, D)
+        block_rows : int
+            How many, at most as many as are read at a time.
+
+        Yields
+        ------
+        lo, hi : int
+        images : ndarray of shape (hi - lo, K)
+        """
+        root = triangular(transform)
+        for block in self._blocks(block_rows):
+            yield block.lo, block.hi, images(block, transform, root)
 
     def rescaled(self, factor: FloatArray, *, row_bound: float) -> Rows:
         """Return the rows, each multiplied by its own factor.
@@ -276,18 +301,17 @@ class Rows:
                 part[:, d] = block.bias
         return out
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self, block_rows: int | None = None) -> Iterator[Block]:
         """Read the matrix block by block; a dense block is valid until the next one."""
-        if sparse.issparse(self._matrix):
-            if self._sparse_blocks is None:
-                self._sparse_blocks = [self._csr_block(lo, hi) for lo, hi in self._bounds()]
-            return iter(self._sparse_blocks)
-        return (self._dense_block(lo, hi) for lo, hi in self._bounds())
-
-    def _bounds(self) -> Iterator[tuple[int, int]]:
-        """Return first and last-but-one row of each block."""
-        n, step = self._matrix.shape[0], self.block_rows
-        return ((lo, min(lo + step, n)) for lo in range(0, n, step))
+        n, step = self._matrix.shape[0], min(block_rows or self.block_rows, self.block_rows)
+        bounds = [(lo, min(lo + step, n)) for lo in range(0, n, step)]
+        if not sparse.issparse(self._matrix):
+            return (self._dense_block(lo, hi) for lo, hi in bounds)
+        if step < self.block_rows:
+            return (self._csr_block(lo, hi) for lo, hi in bounds)
+        if self._sparse_blocks is None:
+            self._sparse_blocks = [self._csr_block(lo, hi) for lo, hi in bounds]
+        return iter(self._sparse_blocks)
 
     def _columns(self, lo: int, hi: int) -> tuple[FloatArray | None, FloatArray | float | None]:
         """Return factors and constant column of some rows."""
@@ -305,12 +329,12 @@ class Rows:
         X = self._matrix
         scale, bias = self._columns(lo, hi)
         extreme = self._extreme_rows(lo, hi)
-        if X.dtype == np.float64 and extreme is None and _is_blas_layout(X):
+        if X.dtype == np.float64 and extreme is None and is_blas_layout(X):
             return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, bias)
         if self._buffer is None:
             # In the order of X: with another one, products of the rows that stay where they
             # are would be rounded differently because of a row that does not.
-            is_fortran = _is_blas_layout(X) and X.strides[0] < X.strides[1]
+            is_fortran = is_blas_layout(X) and X.strides[0] < X.strides[1]
             order: Literal["C", "F"] = "F" if is_fortran else "C"
             self._buffer = np.empty((self.block_rows, X.shape[1]), order=order)
         matrix = self._buffer[: hi - lo]
@@ -334,8 +358,8 @@ class Rows:
             scale = np.where(extreme, 1.0, scale)
         arrays = (data, X.indices[first:last], indptr)
         shape = (hi - lo, X.shape[1])
-        matrix = _shared(sparse.csr_array, arrays, shape)
-        transpose = _shared(sparse.csc_array, arrays, shape[::-1])
+        matrix = sparse_view(sparse.csr_array, arrays, shape)
+        transpose = sparse_view(sparse.csc_array, arrays, shape[::-1])
         return Block(lo, hi, matrix, transpose, scale, bias)
 
 
@@ -372,16 +396,3 @@ def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -
     largest = 0.0 if bias is None else float(np.max(np.abs(bias), initial=0.0))
     row_bound = math.hypot(bound, largest) * (1.0 + 2.0**-50)
     return Rows(X, clip_scales(X, bound), bias, row_bound=row_bound)
-
-
-def _shared(kind: Any, arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
-    """Make a sparse matrix of views; the constructor would copy parts of larger arrays."""
-    matrix = kind(shape, dtype=arrays[0].dtype)
-    matrix.data, matrix.indices, matrix.indptr = arrays
-    return matrix
-
-
-def _is_blas_layout(X: NDArray[Any]) -> bool:
-    """Whether products with blocks of rows need no copy."""
-    inner, outer = sorted(X.strides)
-    return bool(X.flags.aligned and inner == X.itemsize and outer % X.itemsize == 0)

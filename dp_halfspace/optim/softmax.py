@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.optim._terms import check_terms, depth, finish, spread
-from dp_halfspace.optim.rows import Rows
+from dp_halfspace.optim.mapped_rows import Design
 
 __all__ = ["SoftmaxObjective"]
 
@@ -24,7 +24,7 @@ class SoftmaxObjective:
 
     Parameters
     ----------
-    rows : Rows of shape (n, D)
+    rows : Design of shape (n, D)
         The ``z_i``.
     targets : ndarray of shape (n,), int
         Class of each record, from 0 to ``n_classes - 1``.
@@ -55,7 +55,7 @@ class SoftmaxObjective:
     array([-0.5,  0.5])
     """
 
-    rows: Rows
+    rows: Design
     targets: NDArray[np.intp]
     n_classes: int
     weights: FloatArray
@@ -72,6 +72,11 @@ class SoftmaxObjective:
         if not 0.0 <= self.shift < math.inf:
             raise ValueError("shift must be finite and not negative")
         check_terms(self.ridge, self.linear, self.size)
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return self.rows.shape[0]
 
     @property
     def size(self) -> int:

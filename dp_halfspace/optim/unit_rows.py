@@ -18,7 +18,7 @@ from dp_halfspace.optim.rows import Rows
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
-__all__ = ["flattened", "unit_rows"]
+__all__ = ["flattened", "inverse_lengths", "unit_rows"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def unit_rows(
     scale = clip_scales(X, data_norm) / data_norm
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0))
-    return rows.rescaled(_inverse(rows.lengths(), rows.shape[1]), row_bound=1.0)
+    return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 
 def flattened(rows: Rows, transform: FloatArray, *, row_bound: float) -> Rows:
@@ -66,7 +66,7 @@ def flattened(rows: Rows, transform: FloatArray, *, row_bound: float) -> Rows:
     rows : Rows
         Unit rows.
     transform : ndarray of shape (D, D)
-        Symmetric, invertible, released.
+        Invertible, released.
     row_bound : float
         Public bound on the norm of the result, from the smallest singular value.
 
@@ -74,16 +74,35 @@ def flattened(rows: Rows, transform: FloatArray, *, row_bound: float) -> Rows:
     -------
     Rows
         ``z_i`` such that ``transform z_i`` has norm one. The images themselves are never
-        formed: a solver multiplies its coefficients by `transform` instead.
+        formed: a solver multiplies its coefficients by the transposed map instead.
     """
-    return rows.rescaled(_inverse(rows.lengths(transform), rows.shape[1]), row_bound=row_bound)
+    return rows.rescaled(
+        inverse_lengths(rows.lengths(transform), rows.shape[1]), row_bound=row_bound
+    )
 
 
-def _inverse(lengths: FloatArray, size: int) -> FloatArray:
+def inverse_lengths(lengths: FloatArray, size: int) -> FloatArray:
     """Return 1 / length on the side that makes the product at most one.
 
-    Squares of the entries of a row shorter than 2^-100 may have underflown, which makes its
-    computed length useless: it counts as zero.
+    Parameters
+    ----------
+    lengths : ndarray of shape (n,)
+        Computed Euclidean norms of rows.
+    size : int
+        Number of columns.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        0 for a row shorter than 2^-100: squares of its entries may have underflown, which
+        makes the computed length useless.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.unit_rows import inverse_lengths
+    >>> inverse_lengths(np.array([2.0, 0.0]), 3).round(9)
+    array([0.5, 0. ])
     """
     known = lengths > 2.0**-100
     safe = np.where(known, lengths, 1.0)

@@ -11,6 +11,7 @@ exponential mechanism, whose log-ratios have bounded range. Derivations:
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, overload
 
 import numpy as np
@@ -178,6 +179,12 @@ def gdp_mu(epsilon: float, delta: float) -> float:
         return math.inf
     if delta == 0.0:
         return 0.0
+    return _largest_mu(epsilon, delta)
+
+
+@lru_cache(maxsize=256)
+def _largest_mu(epsilon: float, delta: float) -> float:
+    """See `gdp_mu`; a plan asks for the same number several times."""
     log_delta = math.log(delta)
     x = math.sqrt(-2.0 * log_delta)
     # Two lower bounds of the root: Phi(-x) <= exp(-x^2/2)/2, and delta_mu(0) < 0.4 mu.

@@ -242,9 +242,9 @@ def test_queries_are_within_what_the_output_noise_hides(delta):
 
 def test_query_test_sees_a_solver_that_stops_early(monkeypatch):
     """Planted: two steps of gradient descent."""
-    module = __import__("dp_halfspace.optim.objective_perturbation", fromlist=["m"])
+    module = __import__("dp_halfspace.optim.minimisers", fromlist=["m"])
 
-    def early(objective, gamma, *, radius, optimizer):
+    def early(objective, gamma, *, radius, **rest):
         w = -objective.gradient(np.zeros(objective.size)) / objective.gradient_lipschitz
         return w - objective.gradient(w) / objective.gradient_lipschitz
 

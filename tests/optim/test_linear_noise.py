@@ -65,7 +65,7 @@ def test_blocks_are_drawn_independently():
 
 @pytest.mark.parametrize(
     ("term", "bits", "size"),
-    [(GAUSSIAN, 36, GAUSSIAN.sigma), (LAPLACE, 30, LAPLACE.scale * math.sqrt(5))],
+    [(GAUSSIAN, 32, GAUSSIAN.sigma), (LAPLACE, 30, LAPLACE.scale * math.sqrt(5))],
     ids=["gaussian", "laplace"],
 )
 def test_draws_lie_on_the_grid_whose_half_is_the_rounding(term, bits, size):

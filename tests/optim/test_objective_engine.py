@@ -11,11 +11,19 @@ from scipy import sparse
 from scipy.stats import chi2
 
 from dp_halfspace import privacy
-from dp_halfspace.optim import LOGISTIC, RidgeProblem, block_size, huber_hinge, shifted_logistic
+from dp_halfspace.optim import (
+    LOGISTIC,
+    RidgeProblem,
+    block_size,
+    huber_hinge,
+    mapped_rows,
+    shifted_logistic,
+)
 from dp_halfspace.optim import linear_noise as linear_module
+from dp_halfspace.optim import minimisers as solver_module
 from dp_halfspace.optim import objective_engine as module
-from dp_halfspace.optim import objective_perturbation as solver_module
 from dp_halfspace.optim.linear_noise import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.optim.mapped_rows import FormedRows
 from dp_halfspace.optim.metric import plan_metric
 from dp_halfspace.optim.objective_bounds import gradient_change
 from dp_halfspace.optim.objective_engine import plan_objective_engine, run_objective_engine
@@ -181,8 +189,9 @@ def assert_certified(monkeypatch, X, y, k, delta, weights):
     )
     with recording() as releases:
         run(X, codes, plan, k=k, weights=weights, epsilon=4.0, delta=delta)
-    (transform,) = seen
-    Z = np.asarray(unit_rows(X, 1.0, None).margins(transform))
+    (released,) = seen
+    transform = np.linalg.qr(released, mode="r")
+    Z = np.asarray(unit_rows(X, 1.0, None).margins(transform.T))
     lengths = np.linalg.norm(Z, axis=1, keepdims=True)
     Z = np.divide(Z, lengths, out=np.zeros_like(Z), where=lengths > 2.0**-100)
     linear = np.vstack([r.released for r in releases[1:-1]])
@@ -201,7 +210,7 @@ def test_private_query_is_certified(monkeypatch, table, k, delta):
 def test_certificate_test_sees_a_solver_that_stops_early(monkeypatch):
     """Planted: two steps of gradient descent."""
 
-    def early(objective, gamma, *, radius, optimizer):
+    def early(objective, gamma, *, radius, **rest):
         w = -objective.gradient(np.zeros(objective.size)) / objective.gradient_lipschitz
         return w - objective.gradient(w) / objective.gradient_lipschitz
 
@@ -227,8 +236,7 @@ def worst_change(k, loss=SHIFTED):
         W = 30.0 * rng.standard_normal(plan.objective.shape)
         found = []
         for features, labels in ((X, y), (other_X, other_y)):
-            image = unit_rows(features, 1.0, None).margins(transform)
-            rows = unit_rows(image, 1.0, None)
+            rows = FormedRows(unit_rows(features, 1.0, None), transform)
             Z = rows.adjoint(np.eye(len(features))).T
             assert np.linalg.norm(Z, axis=1).max() <= 1.0
             found.append(gradients(plan.objective, Z, labels, np.ones(k), 0.0 * W, W))
@@ -243,14 +251,9 @@ def test_change_in_a_metric_is_that_of_unit_rows(k):
 
 
 def test_change_test_sees_rows_that_are_not_brought_back_to_norm_one(monkeypatch):
-    """Planted: images of the metric as they are."""
-    original = unit_rows
-
-    def careless(X, data_norm, bias):
-        rows = original(X, data_norm, bias)
-        return rows if rows.shape[1] == 1 else rows.rescaled(np.full(len(X), 3.0), row_bound=3.0)
-
-    monkeypatch.setitem(globals(), "unit_rows", careless)
+    """Planted: images three times as long."""
+    honest = mapped_rows.inverse_lengths
+    monkeypatch.setattr(mapped_rows, "inverse_lengths", lambda *a: 3.0 * honest(*a))
     with pytest.raises(AssertionError):
         worst_change(2)
 
@@ -266,7 +269,7 @@ def test_drift_covers_what_an_extreme_record_does_to_others():
     turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
     images = []
     for features in (X, other):
-        rows = unit_rows(unit_rows(features, 1.0, None).margins(turn @ A @ turn.T), 1.0, None)
+        rows = FormedRows(unit_rows(features, 1.0, None), np.linalg.qr(turn @ A @ turn.T)[1])
         images.append(rows.adjoint(np.eye(n)).T[1:])
     moved = float(np.linalg.norm(images[0] - images[1], axis=1).sum())
     assert moved <= module._drift(metric, n) < 1e-6
@@ -282,6 +285,20 @@ def test_drift_and_earlier_releases_reach_the_plan():
     total = objective.ridge * 3000
     certified = objective.output.sensitivity * total / 2.0
     assert certified > objective.tolerance.certified
+
+
+@pytest.mark.parametrize("block_rows", [3000, 8192])
+def test_plan_counts_the_rows_that_are_summed_at_a_time(block_rows):
+    """Whatever the layout of the data, images are formed in the blocks of the bound."""
+    case = replace(problem(3000, 100), block_rows=block_rows)
+    plan = plan_objective_engine(case, 1.0, 1e-7)
+    rows = unit_rows(np.zeros((3000, 100)), 1.0, None)
+    for source in (rows, unit_rows(sparse.csr_array((3000, 100)), 1.0, None)):
+        formed = FormedRows(source, np.eye(100))
+        sizes = [hi - lo for lo, hi, _, _ in formed._blocks()]
+        assert max(sizes) == plan.objective.problem.block_rows == formed.block_rows
+        assert sum(sizes) == 3000
+        assert len(sizes) == -(-3000 // formed.block_rows)
 
 
 # -- the whole -----------------------------------------------------------------------

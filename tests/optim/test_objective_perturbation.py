@@ -12,7 +12,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from dp_halfspace.exceptions import BudgetError, CertificateError
-from dp_halfspace.optim import HINGE, LOGISTIC, SQUARED, huber_hinge, shifted_logistic
+from dp_halfspace.optim import HINGE, LOGISTIC, SQUARED, huber_hinge, minimisers, shifted_logistic
 from dp_halfspace.optim import objective_perturbation as module
 from dp_halfspace.optim.erm import RidgeProblem
 from dp_halfspace.optim.objective_bounds import jacobian_log_ratio
@@ -468,19 +468,19 @@ def test_solution_is_certified(params):
 def test_certificate_test_sees_an_unconverged_solver(monkeypatch):
     """Planted: one gradient step."""
 
-    def one_step(objective, gamma, *, radius, optimizer):
+    def one_step(objective, gamma, *, radius, **rest):
         return -objective.gradient(np.zeros(objective.size)) / objective.gradient_lipschitz
 
-    monkeypatch.setattr(module, "certified_minimum", one_step)
+    monkeypatch.setattr(minimisers, "certified_minimum", one_step)
     with pytest.raises(AssertionError):
         assert_certified()
 
 
 def test_certificate_test_sees_a_linear_term_that_is_left_out(monkeypatch):
     """Planted: the minimiser of the objective without noise."""
-    honest = module.certified_minimum
+    honest = minimisers.certified_minimum
     monkeypatch.setattr(
-        module,
+        minimisers,
         "certified_minimum",
         lambda objective, *a, **k: honest(replace(objective, linear=None), *a, **k),
     )
@@ -490,13 +490,13 @@ def test_certificate_test_sees_a_linear_term_that_is_left_out(monkeypatch):
 
 def tolerances_used(monkeypatch, **params):
     """What the solver is asked for in several fits; the drawn terms differ."""
-    used, honest = set(), module.certified_minimum
+    used, honest = set(), minimisers.certified_minimum
 
     def remember(objective, gamma, **rest):
         used.add(gamma)
         return honest(objective, gamma, **rest)
 
-    monkeypatch.setattr(module, "certified_minimum", remember)
+    monkeypatch.setattr(minimisers, "certified_minimum", remember)
     for _ in range(4):
         module_solve = solve(**params)
         used.add(module_solve[0].tolerance.target)

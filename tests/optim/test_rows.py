@@ -159,7 +159,10 @@ def test_single_rows_do_not_depend_on_the_storage(name, X, scale, bias):
     np.testing.assert_allclose(rows.lengths(), np.linalg.norm(Z.astype(float), axis=1), rtol=1e-13)
     transform = RNG.standard_normal((Z.shape[1], 2))
     images = np.linalg.norm(Z.astype(float) @ transform, axis=1)
-    np.testing.assert_allclose(rows.lengths(transform), images, rtol=1e-9, atol=1e-13)
+    np.testing.assert_allclose(rows.lengths(transform.T), images, rtol=1e-9, atol=1e-13)
+    upper = np.triu(RNG.standard_normal((Z.shape[1], Z.shape[1])))
+    images = np.linalg.norm(Z.astype(float) @ upper.T, axis=1)
+    np.testing.assert_allclose(rows.lengths(upper), images, rtol=1e-9, atol=1e-13)
     factor = RNG.random(N)
     scaled = rows.rescaled(factor, row_bound=7.0)
     assert scaled.row_bound == 7.0

@@ -92,7 +92,7 @@ def test_rows_of_every_dimension_and_planted_bug(form, monkeypatch):
         rows = unit_rows(form(X), 1.0, 0.5)
         assert not too_long(rows, X)
         assert min(exact_squares(rows, X)) > 1 - Fraction(4 * (X.shape[1] + 12)) / 2**52
-    monkeypatch.setattr(module, "_inverse", lambda lengths, size: 1.0 / lengths)
+    monkeypatch.setattr(module, "inverse_lengths", lambda lengths, size: 1.0 / lengths)
     assert any(too_long(unit_rows(form(X), 1.0, 0.5), X) for X in data)
 
 
