@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dp_halfspace.estimators.objective_perturbation import ObjectivePerturbationClassifier
     from dp_halfspace.estimators.output_perturbation import OutputPerturbationClassifier
     from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
+    from dp_halfspace.privacy.ledger import PrivacyLedger
 
 __version__ = "0.1.0"
 
@@ -25,6 +26,7 @@ __all__ = [
     "CertificateError",
     "ObjectivePerturbationClassifier",
     "OutputPerturbationClassifier",
+    "PrivacyLedger",
     "PrivacyWarning",
     "PrivateAUCClassifier",
     "datasets",
@@ -40,6 +42,7 @@ _HOME = {
     "CertificateError": "dp_halfspace.exceptions",
     "ObjectivePerturbationClassifier": "dp_halfspace.estimators.objective_perturbation",
     "OutputPerturbationClassifier": "dp_halfspace.estimators.output_perturbation",
+    "PrivacyLedger": "dp_halfspace.privacy.ledger",
     "PrivacyWarning": "dp_halfspace.exceptions",
     "PrivateAUCClassifier": "dp_halfspace.estimators.auc",
 }

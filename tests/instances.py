@@ -23,7 +23,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"loss": "logistic", "rows": "clipped", "delta": 0.0},
         {"loss": "huber_hinge"},
         {"loss": "smoothed_hinge", "metric": False, "delta": 0.0},
-        {"alpha": 0.05},
+        {"alpha": 0.5},
     ],
     "OutputPerturbationClassifier": [
         {},

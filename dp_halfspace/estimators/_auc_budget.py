@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dp_halfspace.optim.class_counts import CountPlan, release_count
 from dp_halfspace.optim.rows import block_size
 from dp_halfspace.optim.threshold import plan_threshold
-from dp_halfspace.privacy.accounting import calibrate
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
@@ -151,6 +151,9 @@ def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:
         return None, Budget(mu, 0.0)
     # An exponential mechanism is about as costly as a Gaussian of half its epsilon.
     price = 2.0 * math.sqrt(share) * mu
+    if accounting.delta((Exponential(price),), epsilon) > 0.5 * problem.delta:
+        # With a large delta that is more than all there is; its share of epsilon never is.
+        price = min(price, share * epsilon)
     return plan_threshold(n, d, price), Budget(_left_beside(price, epsilon, problem.delta), 0.0)
 
 
@@ -161,7 +164,7 @@ def _left_beside(price: float, epsilon: float, delta: float) -> float:
     def events(mu: float) -> tuple[Event, ...]:
         return Exponential(price), Gaussian(mu)
 
-    return calibrate(events, epsilon, delta, lower=0.0, upper=gdp_mu(epsilon, delta))
+    return accounting.calibrate(events, epsilon, delta, lower=0.0, upper=gdp_mu(epsilon, delta))
 
 
 def plan_share(problem: RankingProblem, budget: Budget) -> tuple[tuple[Event, ...], Share, Budget]:

@@ -77,7 +77,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
         PUBLIC scale of a row. Longer rows are scaled down to it. Choose it from what the
-        columns mean, never from the data.
+        columns mean, never from the data. ``"objective"`` and ``"output"`` need one within
+        [2^-100, 2^100].
     fit_intercept : bool, default=True
         Whether there is an intercept: minus the threshold. It never changes the ranking.
         ``"noisy_gd"`` then appends a constant column to the rows, too.
@@ -209,7 +210,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         ValueError
             If a parameter or the schema of the data is refused; the estimator is unchanged.
         BudgetError
-            By the ledger, before any noise is drawn.
+            By the ledger, before any noise is drawn; or by ``"objective"``, if the threshold
+            leaves nothing of a tiny budget.
         CertificateError
             By ``"objective"`` and ``"output"``, if rounding errors could be as large as the
             influence of a record: a function of public sizes.
@@ -249,6 +251,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     def _problem(self, X: Any) -> RankingProblem:
         """Gather the public numbers; of `X`, only shape and layout matter."""
         private = isinstance(self.threshold, str)
+        if not private and self.threshold and not self.fit_intercept:
+            raise ValueError("a threshold other than 0 needs fit_intercept=True")
         return RankingProblem(
             n_samples=X.shape[0],
             n_features=X.shape[1],
@@ -257,13 +261,13 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             intercept=self._constant_column(),
             loss=self.loss,
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
-            positive_share=self._positive_share(),
+            positive_share=self._positive_share(X.shape[0]),
             threshold_share=self.threshold_share if private and self.fit_intercept else 0.0,
             epsilon=float(self.epsilon),
             delta=resolved_delta(self.delta, X.shape[0]),
         )
 
-    def _positive_share(self) -> float | None:
+    def _positive_share(self, n_samples: int) -> float | None:
         """Return the public share of the positive records, if there is one."""
         if isinstance(self.class_counts, str):
             return None
@@ -273,7 +277,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             counts = np.empty(0)
         if counts.shape != (2,) or not (np.isfinite(counts) & (counts > 0)).all():
             raise ValueError("class_counts must be 'private' or two positive public numbers")
-        return float(1.0 / (1.0 + counts[1] / counts[0]))
+        # A class of less than a record means nothing, and would divide by zero.
+        with np.errstate(over="ignore"):
+            share = float(1.0 / (1.0 + counts[1] / counts[0]))
+        least = 1.0 / (n_samples + 1)
+        return min(max(share, least), 1.0 - least)
 
     def _record(self, training: Training, data: TrainingData, source: ByteSource) -> PrivacyRecord:
         """Say what is about to be spent, and what is assumed public."""

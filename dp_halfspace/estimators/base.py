@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions
 from dp_halfspace._validation import TrainingData, check_features
 from dp_halfspace.optim.rows import clipped_rows
+from dp_halfspace.privacy.ledger import PrivacyLedger
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import LinearMap
 
@@ -74,7 +76,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         "classes": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "random_state": [Interval(Integral, 0, None, closed="left"), None],
-        "ledger": [HasMethods("charge"), None],
+        "ledger": [HasMethods("charge"), str, os.PathLike, None],
         "verbose": ["verbose"],
     }
 
@@ -89,6 +91,25 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         twin = BaseEstimator.__sklearn_clone__(bare)
         twin.ledger = self.ledger
         return twin
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; a `PrivacyLedger` appears as the text that stands for it.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            No parameter has parameters of its own.
+
+        Returns
+        -------
+        dict
+            Plain values that JSON and YAML can hold, and that make an estimator with the same
+            ledger, as far as the values given were plain.
+        """
+        params: dict[str, Any] = super().get_params(deep)
+        if isinstance(params["ledger"], PrivacyLedger):
+            params["ledger"] = params["ledger"].handle
+        return params
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
@@ -154,7 +175,8 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = data.feature_names
         self.n_features_in_ = data.X.shape[1]
         self.classes_ = data.classes
-        self.coef_ = np.ascontiguousarray(released[:, : self.n_features_in_])
+        n_kept = released.shape[1] - (constant is not None)
+        self.coef_ = np.ascontiguousarray(released[:, :n_kept])
         self.intercept_ = (
             np.zeros(len(released)) if constant is None else released[:, -1] * constant
         )

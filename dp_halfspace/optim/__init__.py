@@ -19,8 +19,6 @@ from dp_halfspace.optim.objectives import MarginObjective, Objective, SoftmaxObj
 from dp_halfspace.optim.pairwise import PairwiseObjective
 from dp_halfspace.optim.pairwise_bounds import (
     PairwiseProblem,
-    count_bounds,
-    count_normaliser,
     default_normaliser,
     pairwise_corners,
     pairwise_gradient_change,
@@ -64,8 +62,6 @@ __all__ = [
     "certified_minimum",
     "clip_scales",
     "clipped_rows",
-    "count_bounds",
-    "count_normaliser",
     "default_normaliser",
     "get_loss",
     "gradient_tolerance",

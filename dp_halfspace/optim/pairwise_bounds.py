@@ -20,8 +20,6 @@ from dp_halfspace.optim.stability import minimiser_radius
 
 __all__ = [
     "PairwiseProblem",
-    "count_bounds",
-    "count_normaliser",
     "default_normaliser",
     "pairwise_corners",
     "pairwise_gradient_change",
@@ -35,8 +33,8 @@ __all__ = [
 _UP = 1.0 + 2.0**-40
 # The same with the tolerance of a root finder.
 _ROOT_UP = 1.0 + 1e-9
-# Standard deviations of the noise, and share of the records, that a class is assumed to have.
-_COUNT_DEVIATIONS, _COUNT_SHARE = 5.0, 0.005
+# With this much the Jacobians cost nothing, and the exponential of it is still a float.
+_LARGEST_EPSILON = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,67 +92,6 @@ def default_normaliser(n_samples: int) -> float:
     25.0
     """
     return n_samples * n_samples / 4.0
-
-
-def count_bounds(n_samples: int, deviation: float) -> tuple[int, int] | None:
-    """Return the public range that a noisy count of positive records is clipped to.
-
-    Parameters
-    ----------
-    n_samples : int
-    deviation : float
-        Standard deviation of the noise of the count.
-
-    Returns
-    -------
-    (int, int) or None
-        ``(m, n - m)`` with `m` the larger of 1, five standard deviations and half a per cent
-        of all records. None when ``m > n / 4``: a count would say nothing then, and none is
-        to be released. The bounds never cross.
-
-    Examples
-    --------
-    >>> from dp_halfspace.optim.pairwise_bounds import count_bounds
-    >>> count_bounds(1000, 10.0), count_bounds(100, 10.0)
-    ((50, 950), None)
-    """
-    if not deviation >= 0.0:
-        raise ValueError("deviation must be at least 0")
-    lowest = max(1.0, _COUNT_DEVIATIONS * deviation, _COUNT_SHARE * n_samples)
-    if 4.0 * lowest > n_samples:
-        return None
-    return math.ceil(lowest), n_samples - math.ceil(lowest)
-
-
-def count_normaliser(noisy_count: float, n_samples: int, bounds: tuple[int, int]) -> float:
-    """Return the number of pairs that a noisy count of positive records suggests.
-
-    Parameters
-    ----------
-    noisy_count : float
-        Number of positive records plus noise.
-    n_samples : int
-    bounds : (int, int)
-        As :func:`count_bounds` returns them.
-
-    Returns
-    -------
-    float
-        Positive.
-
-    Notes
-    -----
-    Privacy: replacing a record changes the count by at most 1. What is computed from the
-    noisy count costs nothing more.
-
-    Examples
-    --------
-    >>> from dp_halfspace.optim.pairwise_bounds import count_normaliser
-    >>> count_normaliser(-3.2, 1000, (50, 950))
-    47500.0
-    """
-    count = min(max(noisy_count, float(bounds[0])), float(bounds[1]))
-    return count * (n_samples - count)
 
 
 def pairwise_radius(problem: PairwiseProblem, ridge: float) -> float:
@@ -343,6 +280,8 @@ def pairwise_ridge_floor(problem: PairwiseProblem, epsilon: float) -> float:
     """
     if not 0.0 < epsilon < math.inf:
         raise ValueError("epsilon must be positive and finite")
+    # Beyond, the floor underflows; one for a smaller epsilon is only larger.
+    epsilon = min(epsilon, _LARGEST_EPSILON)
     curvature = problem.partners * problem.loss.smoothness * problem.diameter**2
     # J is at least log(1 + curvature / ridge), the value for one direction, and at most its
     # trace bound curvature / ridge.

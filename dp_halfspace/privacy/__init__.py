@@ -14,6 +14,7 @@ from dp_halfspace.privacy.events import (
 )
 from dp_halfspace.privacy.gaussian import rounded_gaussian
 from dp_halfspace.privacy.laplace import l2_laplace
+from dp_halfspace.privacy.ledger import LedgerEntry, PrivacyLedger, open_ledger
 from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,
     L2LaplaceNoise,
@@ -45,8 +46,10 @@ __all__ = [
     "GaussianNoise",
     "L2LaplaceNoise",
     "Ledger",
+    "LedgerEntry",
     "NoNoise",
     "ObjectivePerturbation",
+    "PrivacyLedger",
     "PrivacyRecord",
     "Pure",
     "Repeated",
@@ -68,6 +71,7 @@ __all__ = [
     "l2_laplace",
     "miss_probability",
     "noise_source",
+    "open_ledger",
     "permute_and_flip",
     "public_generator",
     "rounded_gaussian",

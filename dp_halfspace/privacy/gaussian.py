@@ -164,6 +164,8 @@ def _release_block(block: NDArray[np.float64], noise: _Noise, source: ByteSource
     offset = np.subtract(block, whole, out=block)
     whole += _nearest_steps(offset, noise, source)
     np.clip(whole, -_CLIP, _CLIP, out=whole)
+    # Only an exact value on one side of zero could be rounded to -0.0: zero has one sign.
+    np.add(whole, 0.0, out=whole)
     np.multiply(whole, noise.grid, out=block)
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import NoReturn, Protocol
 
 import numpy as np
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated
 from dp_halfspace.privacy.gaussian import checked_scale, rounded_gaussian
 from dp_halfspace.privacy.laplace import l2_laplace
+from dp_halfspace.privacy.ledger import open_ledger
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -366,7 +368,9 @@ def _perturbed(
     return released
 
 
-def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None = None) -> Permit:
+def authorise(
+    record: PrivacyRecord, source: ByteSource, ledger: Ledger | str | PathLike[str] | None = None
+) -> Permit:
     """Charge the ledger with `record`, then permit its releases.
 
     Parameters
@@ -375,8 +379,9 @@ def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None =
         Everything that is going to be released, as events.
     source : ByteSource
         Randomness of the noise.
-    ledger : Ledger or None
-        Charged before this function returns, hence before any noise exists.
+    ledger : Ledger, str, path or None
+        Charged before this function returns, hence before any noise exists. A path or the
+        handle of a ledger stands for it.
 
     Returns
     -------
@@ -386,7 +391,9 @@ def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None =
     ------
     BudgetError
         By the ledger, when the record does not fit into what is left.
+    FileNotFoundError, ValueError
+        If there is no ledger at a path.
     """
     if ledger is not None:
-        ledger.charge(record)
+        open_ledger(ledger).charge(record)
     return Permit(record, source)

@@ -186,6 +186,43 @@ def test_auto_charges_the_same_events_whatever_the_count():
         assert events[0] == events[1] == events[2]
 
 
+@pytest.mark.parametrize(
+    ("n", "epsilon", "pays"),
+    [(1000, 0.6, False), (1000, 0.9, True), (100, 0.9, False), (10**5, 0.2, True)],
+)
+def test_pure_epsilon_buys_a_metric_when_it_is_large_or_the_noise_is_small(n, epsilon, pays):
+    plan = plan_of("auto", n, epsilon, 0.0)
+    assert plan.public["private_metric"] == pays
+    assert privacy.epsilon(plan.events, 0.0) == pytest.approx(epsilon)
+
+
+def test_much_pure_noise_is_met_by_a_strong_regulariser():
+    """In proportion to the noise on the sum: the more of it, the larger the factor."""
+    module = importlib.import_module("dp_halfspace.estimators._auc_training")
+    defaults = module.objective_defaults(1000, 6, 2, 0.1, 0.0)
+    risk = module.RidgeProblem(module.shifted_logistic(2.0), 1000, 6, 2, 1.0, 1000)
+    usual = module.plan_objective_engine(risk, 0.1, 0.0, metric=False).objective.ridge
+    factors = [
+        module._plan_perturbed(risk, 0.1, strength, defaults).objective.ridge / usual
+        for strength in (0.1, 1.0, 49.0)
+    ]
+    assert factors[0] > 4 * factors[1]
+    assert factors[1] == pytest.approx(4.0 / 0.6)
+    assert factors[2] == pytest.approx(1.0)
+
+
+def test_the_larger_class_weighs_less_the_more_signal_there_is():
+    module = importlib.import_module("dp_halfspace.estimators._auc_training")
+
+    def power(n, **left):
+        budget = module.Budget(**{"mu": 0.0, "epsilon": 0.0, **left})
+        return module._power(problem_of(n, 1.0, 0.0 if "epsilon" in left else 1e-9), budget)
+
+    for left, highest in (({"mu": 0.05}, 0.5), ({"epsilon": 0.05}, 0.25)):
+        powers = [power(n, **left) for n in (100, 1000, 10**6)]
+        assert 0 < powers[0] < powers[1] < powers[2] == highest
+
+
 def exact_queries(X, y, **params):
     with recording() as releases:
         model(threshold=0.0, class_counts=(1, 1), **params).fit(X, y)
@@ -299,9 +336,9 @@ def test_parts_never_exceed_the_budget():
                 assert epsilon * (1 - 1e-5) <= spent <= epsilon * (1 + 1e-12)
 
 
-def plan_of(mechanism, n, epsilon, delta):
+def problem_of(n, epsilon, delta):
     module = importlib.import_module("dp_halfspace.estimators._auc_training")
-    problem = module.RankingProblem(
+    return module.RankingProblem(
         n_samples=n,
         n_features=5,
         is_sparse=False,
@@ -314,4 +351,31 @@ def plan_of(mechanism, n, epsilon, delta):
         epsilon=epsilon,
         delta=delta,
     )
-    return module.plan_training(problem, mechanism)
+
+
+def plan_of(mechanism, n, epsilon, delta):
+    module = importlib.import_module("dp_halfspace.estimators._auc_training")
+    return module.plan_training(problem_of(n, epsilon, delta), mechanism)
+
+
+@pytest.mark.parametrize("counts", [(1e17, 1), (1, 1e300), (5e-324, 1e308)])
+@pytest.mark.parametrize("mechanism", ["auto", "output", "objective"])
+def test_absurd_public_counts_are_used_as_far_as_they_make_sense(counts, mechanism):
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    fitted = model(mechanism=mechanism, class_counts=counts).fit(X, y)
+    assert np.isfinite(fitted.coef_).all()
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(2000.0, "auto"), (1e6, 0.0), (0.01, 0.25)])
+@pytest.mark.parametrize("mechanism", ["noisy_gd", "mean_difference", "output", "objective"])
+def test_extreme_budgets_have_a_plan(epsilon, delta, mechanism):
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    params = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism}
+    fitted = model(threshold_share=0.9, threshold="private", **params).fit(X, y)
+    assert np.isfinite(fitted.intercept_).all()
+
+
+def test_a_threshold_needs_an_intercept():
+    X, y = np.eye(2), np.array([0, 1])
+    with pytest.raises(ValueError, match="fit_intercept"):
+        model(threshold=0.3, fit_intercept=False).fit(X, y)

@@ -20,8 +20,6 @@ from dp_halfspace.optim.minimum import certified_minimum
 from dp_halfspace.optim.pairwise import PairwiseObjective
 from dp_halfspace.optim.pairwise_bounds import (
     PairwiseProblem,
-    count_bounds,
-    count_normaliser,
     default_normaliser,
     pairwise_corners,
     pairwise_gradient_change,
@@ -273,25 +271,13 @@ def test_radius_anchors():
         assert pairwise_radius(problem, ridge) == pytest.approx(radius, abs=2e-6)
 
 
-@given(st.integers(1, 10**6), st.floats(0.0, 1e5), st.floats(-1e7, 1e7))
-def test_private_counts(n, deviation, noisy):
-    """The clamp is never empty or inverted, the normaliser never zero or negative."""
-    bounds = count_bounds(n, deviation)
-    if bounds is None:
-        assert 4 * max(1, 5 * deviation, 0.005 * n) > n
-        return
-    low, high = bounds
-    assert 1 <= low <= n / 2 <= high < n
-    Z = count_normaliser(noisy, n, bounds)
-    assert low * (n - low) <= Z <= n * n / 4
-
-
-def test_counts_where_the_clamp_used_to_cross():
-    assert count_bounds(500, 200.0) is None
-    assert count_bounds(1000, 200.0) is None
-    assert count_bounds(10_000, 20.0) == (100, 9900)
-    with pytest.raises(ValueError, match="deviation"):
-        count_bounds(10, -1.0)
+@pytest.mark.parametrize("epsilon", [300.0, 2000.0, 1e6])
+@pytest.mark.parametrize("r", [1e-50, 1.0])
+def test_floor_exists_for_huge_budgets(epsilon, r):
+    problem = PairwiseProblem(LOGISTIC, 1000, 3, r, 1000, default_normaliser(1000))
+    ridge = pairwise_ridge_floor(problem, epsilon)
+    assert 0 < ridge
+    assert pairwise_jacobian_log_ratio(problem, ridge) <= epsilon / 2
 
 
 @pytest.mark.parametrize("n", [1, 2])

@@ -536,6 +536,27 @@ def test_same_bytes_same_output_and_fresh_bytes_fresh_output():
     assert np.mean(rounded_gaussian(value, 0.7) == rounded_gaussian(value, 0.7)) < 0.01
 
 
+def zero_signs():
+    """Signs of the released zeros of values on both sides of zero, on a coarse grid."""
+    values = np.repeat([0.0, -0.0, 0.3, -0.3, 1e-300, -1e-300], 200)
+    released = rounded_gaussian(values, 1.0, source=SeededBytes(0, "zeros"), grid_bits=0)
+    zeros = released[released == 0.0]
+    assert zeros.size > 100
+    return np.signbit(zeros)
+
+
+def test_a_released_zero_has_one_sign():
+    assert not zero_signs().any()
+
+
+def test_sign_test_sees_minus_zero(monkeypatch):
+    """Planted: zeros keep the sign of what was rounded."""
+    honest = np.add
+    keep = lambda a, b, **rest: a if np.isscalar(b) and b == 0.0 else honest(a, b, **rest)  # noqa: E731
+    monkeypatch.setattr(gaussian.np, "add", keep)
+    assert 0.1 < zero_signs().mean() < 0.9
+
+
 def test_outputs_are_the_same_on_every_platform():
     steps = rounded_gaussian([0.1, -2.0, 1e4], 1.0, source=SeededBytes(0, "golden"), grid_bits=36)
     assert [int(s) for s in steps * 2.0**36] == [58492977175, -156624796379, 687223187088086]

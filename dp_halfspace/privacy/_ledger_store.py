@@ -1,0 +1,345 @@
+"""Where a ledger keeps its entries: the memory of one process, or a file of SQLite.
+
+A store knows texts and their order, nothing about privacy. Every entry carries a digest of
+itself and of all before it, so that a changed, lost or reordered entry is noticed. A transaction
+excludes every other writer, and is durable when it ends; a process that is killed inside one
+leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Hashable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
+
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.privacy._log_profiles import check_delta, check_nonnegative
+from dp_halfspace.privacy.events import number_to_json
+
+__all__ = [
+    "LostStore",
+    "Row",
+    "Store",
+    "Transaction",
+    "checked_terms",
+    "digest_of",
+    "found_store",
+    "opened_store",
+]
+
+# "dphl", so that a file says what it is before it is read.
+_APPLICATION, _FORMAT = 0x6470686C, 1
+_WAIT_SECONDS = 60.0
+_ADJACENCIES = ("replace-one", "replace-one-label")
+_SCHEMA = """
+CREATE TABLE account (terms TEXT NOT NULL);
+CREATE TABLE entries (
+    number INTEGER PRIMARY KEY, time TEXT NOT NULL, record TEXT NOT NULL, digest TEXT NOT NULL
+);
+"""
+
+
+class Row(NamedTuple):
+    """One entry as it is stored."""
+
+    number: int
+    time: str
+    record: str
+    digest: str
+
+
+class Transaction(Protocol):
+    """The right to read, and to add to, the entries while nobody else does."""
+
+    def rows(self, after: int) -> list[Row]:
+        """Return the entries with numbers beyond one, in order."""
+
+    def insert(self, row: Row) -> None:
+        """Add an entry."""
+
+
+class Store(Protocol):
+    """A place for entries."""
+
+    @property
+    def handle(self) -> str:
+        """Text by which the store is found again."""
+
+    @property
+    def identity(self) -> Hashable:
+        """What tells two stores of this process apart, also of one handle."""
+
+    @property
+    def first_digest(self) -> str:
+        """What stands for the digest before the first entry."""
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What was agreed when the store was made; never changes."""
+
+    def transaction(self, *, writes: bool) -> AbstractContextManager[Transaction]:
+        """Exclude all other writers until the end of the block, where changes become durable."""
+
+
+def digest_of(previous: str, row: Row) -> str:
+    """Return what the digest of an entry has to be."""
+    text = json.dumps([previous, row.number, row.time, row.record])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _digest_of_terms(terms: dict[str, Any]) -> str:
+    """Return what stands for the digest before the first entry."""
+    return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class MemoryStore:
+    """Entries in the memory of the process that made them.
+
+    Another process, also one that was forked, would spend a copy of the budget: it is refused.
+    """
+
+    terms: dict[str, Any]
+    handle: str = field(default_factory=lambda: f"memory:{uuid4()}")
+    _process: int = field(default_factory=os.getpid)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _rows: list[Row] = field(default_factory=list)
+    _added: list[Row] = field(default_factory=list)
+
+    @property
+    def identity(self) -> Hashable:
+        """See `Store`."""
+        return self.handle
+
+    @property
+    def first_digest(self) -> str:
+        """See `Store`."""
+        return _digest_of_terms(self.terms)
+
+    @contextmanager
+    def transaction(self, *, writes: bool) -> Iterator[Transaction]:
+        """See `Store`."""
+        del writes
+        if os.getpid() != self._process:
+            raise BudgetError(_LOST)
+        with self._lock:
+            self._added = []
+            yield self
+            self._rows += self._added
+
+    def rows(self, after: int) -> list[Row]:
+        """See `Transaction`."""
+        return self._rows[after:]
+
+    def insert(self, row: Row) -> None:
+        """See `Transaction`."""
+        self._added.append(row)
+
+
+_LOST = (
+    "this ledger lives in the memory of another process, which cannot be charged from here: "
+    "give the ledger a path to share it between processes"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LostStore:
+    """What is left of a store that is out of reach: it refuses everything."""
+
+    handle: str
+    reason: str = _LOST
+    first_digest: str = ""
+
+    @property
+    def identity(self) -> Hashable:
+        """See `Store`."""
+        return self.handle
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """See `Store`; refused."""
+        raise BudgetError(self.reason)
+
+    def transaction(self, *, writes: bool) -> AbstractContextManager[Transaction]:
+        """See `Store`; refused."""
+        del writes
+        raise BudgetError(self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _SqlTransaction:
+    """A transaction of SQLite."""
+
+    _connection: sqlite3.Connection
+
+    def rows(self, after: int) -> list[Row]:
+        """See `Transaction`."""
+        query = "SELECT number, time, record, digest FROM entries WHERE number > ? ORDER BY number"
+        return [Row(*values) for values in self._connection.execute(query, (after,))]
+
+    def insert(self, row: Row) -> None:
+        """See `Transaction`."""
+        self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+
+
+@dataclass(frozen=True, slots=True)
+class FileStore:
+    """Entries in a file, for any number of threads and processes.
+
+    No connection outlives a transaction, so nothing is shared by a fork.
+    """
+
+    path: Path
+    terms: dict[str, Any]
+
+    @property
+    def handle(self) -> str:
+        """The absolute path."""
+        return str(self.path)
+
+    @property
+    def identity(self) -> Hashable:
+        """See `Store`; a file that takes the place of another is another one."""
+        found = self.path.stat()
+        return self.handle, found.st_dev, found.st_ino
+
+    @property
+    def first_digest(self) -> str:
+        """See `Store`."""
+        return _digest_of_terms(self.terms)
+
+    @classmethod
+    def open(cls, path: Path) -> FileStore:
+        """Open a file that is there; it is read, and never changed, by this.
+
+        Raises
+        ------
+        ValueError
+            If it is no ledger, or damaged.
+        FileNotFoundError
+            If it is not there.
+        """
+        if not path.exists():
+            raise FileNotFoundError(f"there is no ledger at {path}")
+        # Its first bytes say what a file is; nothing else may be opened for writing, which
+        # is how SQLite repairs what a killed process has left.
+        with path.open("rb") as file:
+            header = file.read(100)
+        is_ours = header[:16] == b"SQLite format 3\0" and len(header) == 100
+        kind = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
+        if not is_ours or kind != (_APPLICATION, _FORMAT):
+            raise ValueError(f"{path} is not a privacy ledger of this version")
+        try:
+            with closing(_connect(path)) as connection:
+                if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+                    raise ValueError(f"the ledger {path} is damaged")
+                (terms,) = connection.execute("SELECT terms FROM account").fetchone()
+                return cls(path, json.loads(terms))
+        except (sqlite3.DatabaseError, json.JSONDecodeError, TypeError) as error:
+            raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
+
+    @classmethod
+    def create(cls, path: Path, terms: dict[str, Any]) -> FileStore:
+        """Make a file; one that is there already, or appears meanwhile, is opened instead.
+
+        The file appears under its name complete, or not at all.
+        """
+        try:
+            handle, name = tempfile.mkstemp(prefix=path.name, suffix=".new", dir=path.parent)
+        except OSError as error:
+            raise BudgetError(f"the ledger {path} cannot be created: {error}") from error
+        os.close(handle)
+        new = Path(name)
+        try:
+            with closing(_connect(new)) as connection:
+                connection.executescript(_SCHEMA)
+                connection.execute("INSERT INTO account VALUES (?)", (json.dumps(terms),))
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {_FORMAT}")
+            # Neither of them replaces a file that is there.
+            (os.rename if os.name == "nt" else os.link)(new, path)
+        except FileExistsError:
+            pass  # another process was faster; whether it agrees on the terms is checked
+        except (sqlite3.Error, OSError) as error:
+            raise BudgetError(f"the ledger {path} cannot be created: {error}") from error
+        finally:
+            new.unlink(missing_ok=True)
+        return cls.open(path)
+
+    @contextmanager
+    def transaction(self, *, writes: bool) -> Iterator[Transaction]:
+        """See `Store`."""
+        try:
+            with closing(_connect(self.path)) as connection:
+                connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+                yield _SqlTransaction(connection)
+                # Durable before anybody draws noise; an exception leaves without this.
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise BudgetError(
+                f"the ledger {self.path} cannot be used, so nothing is released: {error}"
+            ) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open a connection that waits for others, and makes every commit durable."""
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=rw", uri=True, timeout=_WAIT_SECONDS, isolation_level=None
+    )
+    connection.execute("PRAGMA synchronous = EXTRA")
+    return connection
+
+
+# Ledgers in memory, by handle. They stay for the life of the process: a handle that had
+# forgotten its entries would hand out the budget again.
+_IN_MEMORY: dict[str, MemoryStore] = {}
+
+
+def found_store(handle: str) -> Store:
+    """Find a store by its handle; one in the memory of another process refuses to be used."""
+    if handle.startswith("memory:"):
+        return _IN_MEMORY.get(handle) or LostStore(handle)
+    return FileStore.open(Path(handle).absolute())
+
+
+def opened_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> Store:
+    """Open or make a store."""
+    complete = {"dataset": "data", "adjacency": _ADJACENCIES[0], **terms}
+    if path is not None:
+        place = Path(path).absolute()
+        if place.exists():
+            return FileStore.open(place)
+    if not {"epsilon", "delta"} <= set(terms):
+        raise ValueError("a new ledger needs its cap: epsilon and delta")
+    if path is not None:
+        return FileStore.create(place, complete)
+    store = MemoryStore(complete)
+    _IN_MEMORY[store.handle] = store
+    return store
+
+
+def checked_terms(
+    epsilon: float | None, delta: float | None, dataset: str | None, adjacency: str | None
+) -> dict[str, Any]:
+    """Return the terms that were asked for, as JSON can hold them."""
+    terms: dict[str, Any] = {}
+    if epsilon is not None:
+        terms["epsilon"] = number_to_json(check_nonnegative("epsilon", epsilon))
+    if delta is not None:
+        terms["delta"] = check_delta(delta)
+    if dataset is not None:
+        terms["dataset"] = str(dataset)
+    if adjacency is not None:
+        if adjacency not in _ADJACENCIES:
+            raise ValueError(f"adjacency must be one of {_ADJACENCIES}, got {adjacency!r}")
+        terms["adjacency"] = adjacency
+    return terms

@@ -1,0 +1,140 @@
+"""Fits that share one account: folds, grids, processes and plain parameters."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+import dp_halfspace
+from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger
+from dp_halfspace.privacy.mechanisms import recording
+from tests.conftest import separated
+from tests.instances import ESTIMATORS, instances, label
+
+X, Y = separated(120, 3, 2)
+DEFAULT = OutputPerturbationClassifier()
+every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
+one_of_each = pytest.mark.parametrize(
+    "estimator", [getattr(dp_halfspace, name)() for name in ESTIMATORS], ids=label
+)
+FORK = multiprocessing.get_context("fork")
+
+
+def charged(estimator, ledger):
+    return clone(estimator).set_params(ledger=ledger, classes=[0, 1])
+
+
+def generous(path=None):
+    return PrivacyLedger(path, epsilon=1e5, delta=0.4)
+
+
+@every_estimator
+def test_parameters_stay_plain_and_lead_to_the_same_account(estimator):
+    ledger = generous()
+    model = charged(estimator, ledger)
+    params = model.get_params()
+    json.dumps(params)
+    assert params["ledger"] == ledger.handle
+    twin = type(model)(**params).fit(X, Y)
+    assert [entry.record for entry in ledger.entries()] == [twin.privacy_]
+    assert model.ledger is ledger is clone(model).ledger
+
+
+def test_parameters_survive_yaml():
+    yaml = pytest.importorskip("yaml")
+    params = charged(DEFAULT, generous()).get_params()
+    assert yaml.safe_load(yaml.safe_dump(params)) == params
+
+
+@one_of_each
+def test_a_full_ledger_stops_the_fit_before_any_noise(estimator):
+    ledger = PrivacyLedger(epsilon=1e-9, delta=0.0)
+    model = charged(estimator, ledger)
+    before = dict(vars(model))
+    with recording() as releases, pytest.raises(BudgetError, match="what is left"):
+        model.fit(X, Y)
+    assert releases == []
+    assert vars(model) == before
+    assert ledger.entries() == []
+
+
+@one_of_each
+def test_an_infinite_epsilon_is_refused(estimator):
+    ledger = generous()
+    with pytest.raises(BudgetError):
+        charged(estimator, ledger).set_params(epsilon=np.inf).fit(X, Y)
+    assert ledger.entries() == []
+
+
+def test_every_fold_and_every_candidate_is_charged(tmp_path):
+    for ledger in (generous(), generous(tmp_path / "study.db")):
+        model = make_pipeline(Normalizer(), charged(DEFAULT, ledger))
+        cross_val_score(model, X, Y, cv=KFold(3))
+        assert len(ledger.entries()) == 3
+        step = model.steps[-1][0]
+        grid = {f"{step}__epsilon": [0.5, 1.0]}
+        search = GridSearchCV(model, grid, cv=KFold(2)).fit(X, Y)
+        assert len(ledger.entries()) == 3 + 2 * 2 + 1
+        assert search.best_estimator_.steps[-1][1].ledger.handle == ledger.handle
+
+
+def test_worker_processes_charge_a_file(tmp_path):
+    ledger = generous(tmp_path / "study.db")
+    model = charged(DEFAULT, ledger)
+    cross_val_score(model, X, Y, cv=KFold(4), n_jobs=2)
+    assert len(ledger.entries()) == 4
+    by_path = charged(DEFAULT, str(tmp_path / "study.db"))
+    Parallel(n_jobs=2)(delayed(clone(by_path).fit)(X, Y) for _ in range(2))
+    assert len(ledger.entries()) == 6
+
+
+def test_worker_processes_cannot_charge_a_ledger_in_memory():
+    ledger = generous()
+    with pytest.raises(BudgetError, match="give the ledger a path"):
+        Parallel(n_jobs=2)(delayed(charged(DEFAULT, ledger).fit)(X, Y) for _ in range(2))
+    assert ledger.entries() == []
+
+
+def test_a_path_without_a_ledger_is_a_clear_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no ledger at"):
+        charged(DEFAULT, tmp_path / "nowhere.db").fit(X, Y)
+
+
+def test_a_model_predicts_where_its_ledger_is_not(tmp_path):
+    ledger = generous(tmp_path / "study.db")
+    model = charged(DEFAULT, ledger).fit(X, Y)
+    frozen = pickle.dumps(model)
+    (tmp_path / "study.db").unlink()
+    thawed = pickle.loads(frozen)
+    np.testing.assert_array_equal(thawed.predict(X), model.predict(X))
+    with pytest.raises(BudgetError, match="no ledger"):
+        thawed.fit(X, Y)
+
+
+def fit_often(path, times):
+    for _ in range(times):
+        charged(DEFAULT, path).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("processes", "times"), [(3, 4), pytest.param(8, 50, marks=pytest.mark.slow)]
+)
+def test_fits_of_many_processes_are_all_charged(tmp_path, processes, times):
+    path = str(tmp_path / "study.db")
+    ledger = generous(path)
+    workers = [FORK.Process(target=fit_often, args=(path, times)) for _ in range(processes)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(300)
+        assert worker.exitcode == 0
+    assert [e.number for e in ledger.entries()] == list(range(1, processes * times + 1))
