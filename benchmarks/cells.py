@@ -12,7 +12,7 @@ import json
 import platform
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,15 @@ from dp_halfspace.datasets import Benchmark
 RESULTS = Path(__file__).parent / "results"
 ANY_BUDGET = "any"
 GROUPS = ("ours", "peers", "baselines")
-_ENTRIES, _COEFFICIENTS = 3_000_000, 100_000
+_ROWS, _ENTRIES, _COEFFICIENTS = 100_000, 3_000_000, 100_000
 
 
 def default_fits(problem: Benchmark, method: Method) -> int:
     """Draw the noise twenty times where a fit is cheap, else five times; once if there is none."""
     if not method.private:
         return 1
-    small = entries(problem.X_train) < _ENTRIES and coefficients(problem) < _COEFFICIENTS
+    few_entries = entries(problem.X_train) < _ENTRIES and len(problem.y_train) < _ROWS
+    small = few_entries and coefficients(problem) < _COEFFICIENTS
     return 20 if method.cheap and small else 5
 
 
@@ -58,8 +59,7 @@ def run_cell(problem: Benchmark, method: Method, epsilon: float | None, fits: in
         )
     seconds = (time.perf_counter() - started) / sum(map(len, fitted.values()))
     scores = {
-        name: [float(np.mean(m.predict(problem.X_test) == problem.y_test)) for m in models]
-        for name, models in fitted.items()
+        name: [method.score(model, problem) for model in models] for name, models in fitted.items()
     }
     best = max(scores, key=lambda name: np.mean(scores[name]))
     return {
@@ -133,31 +133,32 @@ def merge(path: Path, *keys: str, value: Any) -> None:
     part.replace(path)
 
 
-def _named(names: Sequence[str], name: str, key: str) -> bool:
+def _named(names: Sequence[str], name: str, key: str, methods: Mapping[str, Method]) -> bool:
     """Whether data set `name` and method `key` are among the names; none of a kind means all."""
-    wanted_sets = [n for n in names if n not in METHODS and n not in GROUPS]
-    wanted = [n for n in names if n in METHODS or n in GROUPS]
+    wanted_sets = [n for n in names if n not in methods and n not in GROUPS]
+    wanted = [n for n in names if n in methods or n in GROUPS]
     return (not wanted_sets or name in wanted_sets) and (
-        not wanted or key in wanted or METHODS[key].group in wanted
+        not wanted or key in wanted or methods[key].group in wanted
     )
 
 
 def run(path: Path, options: argparse.Namespace) -> None:
     """Run what the options name and the file does not hold, one cell after another."""
     merge(path, "versions", value=versions())
+    methods = options.methods
     for name in options.sets:
-        chosen = [key for key in METHODS if _named(options.only, name, key)]
+        chosen = [key for key in methods if _named(options.only, name, key, methods)]
         if not chosen:
             continue
         problem = load(name)
         merge(path, "problems", name, value=describe(problem))
         for key in chosen:
-            reason = METHODS[key].missing(problem)
+            reason = methods[key].missing(problem)
             merge(path, "missing", name, key, value=reason)
             if reason is not None:
                 print(f"{name:10} {key:22} skipped: {reason}", flush=True)
                 continue
-            for epsilon in options.epsilons if METHODS[key].private else [None]:
+            for epsilon in options.epsilons if methods[key].private else [None]:
                 _run_if_new(path, options, problem, key, epsilon)
 
 
@@ -165,12 +166,12 @@ def _run_if_new(
     path: Path, options: argparse.Namespace, problem: Benchmark, key: str, epsilon: float | None
 ) -> None:
     """Run one cell unless its result is there already."""
-    name, method = problem.name, METHODS[key]
+    name, method = problem.name, options.methods[key]
     label = ANY_BUDGET if epsilon is None else f"{epsilon:g}"
     digest = cell_digest(name, method, epsilon)
     fits = options.fits if options.fits and method.private else default_fits(problem, method)
     found = read(path).get("cells", {}).get(name, {}).get(key, {}).get(label, {})
-    refreshed = options.refresh is not None and _named(options.refresh, name, key)
+    refreshed = options.refresh is not None and _named(options.refresh, name, key, options.methods)
     if found.get("digest") == digest and found["draws"] >= fits and not refreshed:
         return
     cell = {**run_cell(problem, method, epsilon, fits), "digest": digest}
@@ -183,10 +184,14 @@ def _run_if_new(
 
 
 def parser(
-    description: str, sets: Sequence[str], epsilons: Sequence[float], out: Path
+    description: str,
+    sets: Sequence[str],
+    epsilons: Sequence[float],
+    out: Path,
+    methods: Mapping[str, Method] = METHODS,
 ) -> argparse.ArgumentParser:
-    """Options that both scripts share."""
-    names = [*sets, *GROUPS, *METHODS]
+    """Options that the scripts share."""
+    names = [*sets, *GROUPS, *methods]
     options = argparse.ArgumentParser(description=description, epilog=f"Names: {', '.join(names)}.")
     options.add_argument(
         "--only", nargs="+", default=[], choices=names, metavar="NAME",
@@ -199,5 +204,5 @@ def parser(
     options.add_argument("--epsilons", nargs="+", type=float, default=list(epsilons))
     options.add_argument("--fits", type=int, help="default: 20, or 5 where a fit is slow")
     options.add_argument("--out", type=Path, default=out, help="JSON file of the results")
-    options.set_defaults(sets=list(sets))
+    options.set_defaults(sets=list(sets), methods=methods)
     return options

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.cells import RESULTS, parser, read, run
 from benchmarks.problems import LINEAR
-from benchmarks.tables import accuracy_tables
+from benchmarks.tables import score_tables
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the cells that the options name and print the tables of all cells so far."""
     given = parser(__doc__, LINEAR, EPSILONS, RESULTS / "linear.json").parse_args(argv)
     run(given.out, given)
-    print("\n" + accuracy_tables(read(given.out)))
+    print("\n" + score_tables(read(given.out)))
 
 
 if __name__ == "__main__":

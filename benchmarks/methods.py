@@ -8,7 +8,7 @@ settings is judged by the one that scores best on the test set, which flatters i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import product
 from typing import Any, Literal, Protocol
@@ -30,6 +30,7 @@ from benchmarks.diffprivlib_peer import (
     diffprivlib_models,
     missing_diffprivlib,
 )
+from benchmarks.predictors import OnUnitRows, accuracy, area_under_curve, unit_rows
 from benchmarks.problems import coefficients
 from benchmarks.published_margin import STEP_CAP, fit_published_margin
 from dp_halfspace.datasets import Benchmark
@@ -57,6 +58,7 @@ class Method:
     settings: Settings = field(default_factory=lambda: {"": {}})
     version: str = ""
     cheap: bool = True
+    score: Callable[[Any, Benchmark], float] = accuracy
     missing: Callable[[Benchmark], str | None] = lambda _: None
 
     @property
@@ -100,8 +102,12 @@ def _refusal(name: str, n_classes: int, pure: bool) -> str | None:
     return None
 
 
-def _ours(name: str, title: str, *, pure: bool = False) -> Method:
+def _ours(
+    name: str, title: str, *, pure: bool = False, mechanism: str | None = None, **options: Any
+) -> Method:
     """Describe a classifier of the package; it is looked up when it is used."""
+    given = {} if mechanism is None else {"mechanism": mechanism}
+    chosen = "default parameters" if mechanism is None else f'`mechanism="{mechanism}"`'
 
     def fit(X: Any, y: NDArray[Any], **public: Any) -> Predictor:
         estimator = getattr(dp_halfspace, name)(**public)
@@ -110,11 +116,12 @@ def _ours(name: str, title: str, *, pure: bool = False) -> Method:
     return _method(
         fit,
         title + (", pure" if pure else ""),
-        f"`{name}`, default parameters" + (", `delta=0`: pure epsilon" if pure else ""),
+        f"`{name}`, {chosen}" + (", `delta=0`: pure epsilon" if pure else ""),
         "ours",
-        {"": {"delta": 0.0}} if pure else None,
+        {"": {**given, **({"delta": 0.0} if pure else {})}},
         version=dp_halfspace.__version__,
         missing=lambda problem: _refusal(name, len(problem.classes), pure),
+        **options,
     )
 
 
@@ -126,7 +133,7 @@ def _fit_exactly(
     return make_pipeline(*scaler, make()).fit(X, y)  # type: ignore[no-any-return]
 
 
-def _baseline(title: str, make: Callable[[], Any]) -> Method:
+def _baseline(title: str, make: Callable[[], Any], **options: Any) -> Method:
     """Describe a method without privacy; the better treatment of the columns is shown."""
     return _method(
         partial(_fit_exactly, make=make),
@@ -134,6 +141,7 @@ def _baseline(title: str, make: Callable[[], Any]) -> Method:
         "not private; the better of raw and standardised columns, chosen on the test set",
         "baselines",
         {"raw": {}, "standardised": {"scaled": True}},
+        **options,
     )
 
 
@@ -218,4 +226,47 @@ METHODS: dict[str, Method] = {
         cheap=False,
         missing=_without_diffprivlib,
     ),
+}
+
+
+def _diffprivlib_on_unit_rows(
+    X: Any, y: NDArray[Any], *, data_norm: float, **public: Any
+) -> dict[str, list[OnUnitRows]]:
+    """Fit to rows of norm one, which waste none of the sensitivity."""
+    del data_norm
+    fitted = diffprivlib_models(unit_rows(X), y, data_norm=1.0, **public)
+    return {name: [OnUnitRows(model) for model in models] for name, models in fitted.items()}
+
+
+_RANKER = partial(_ours, "PrivateAUCClassifier", score=area_under_curve)
+_MECHANISMS = {
+    "noisy_gd": "noisy steps",
+    "mean_difference": "mean difference",
+    "objective": "objective",
+    "output": "output",
+}
+
+# Ranked by the area under the ROC curve.
+RANKINGS: dict[str, Method] = {
+    "logistic": _baseline(
+        "LogisticRegression",
+        partial(LogisticRegression, max_iter=1000),
+        score=area_under_curve,
+    ),
+    "auc": _RANKER("PrivateAUC"),
+    "auc_pure": _RANKER("PrivateAUC", pure=True),
+    "diffprivlib": replace(METHODS["diffprivlib"], score=area_under_curve),
+    "diffprivlib_unit": replace(
+        METHODS["diffprivlib"],
+        title="diffprivlib, unit rows",
+        models=_diffprivlib_on_unit_rows,
+        score=area_under_curve,
+    ),
+    **{
+        f"auc_{name}{'_pure' if pure else ''}": _RANKER(
+            f"PrivateAUC, {title}", pure=pure, mechanism=name, cheap=False
+        )
+        for pure in (False, True)
+        for name, title in _MECHANISMS.items()
+    },
 }

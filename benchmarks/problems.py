@@ -17,6 +17,7 @@ from dp_halfspace.datasets import Benchmark, load_benchmark, make_halfspace
 
 LINEAR = ("adult", "ijcnn1", "reuters", "satimage", "syn100", "syn1000")
 MULTICLASS = ("satimage6", "digits", "syn10", "text50")
+RANKING = ("adult", "http", "ijcnn1", "satimage")
 SPEED = ("adult", "ijcnn1", "satimage", "reuters", "dense")
 
 
@@ -120,7 +121,7 @@ def topics(
 
 
 LOADERS: dict[str, Callable[[], Benchmark]] = {
-    **{name: partial(real, name) for name in ("adult", "ijcnn1", "reuters")},
+    **{name: partial(real, name) for name in ("adult", "http", "ijcnn1", "reuters")},
     **{name: partial(real, name) for name in ("satimage", "satimage6")},
     "syn100": partial(halfspace, 100),
     "syn1000": partial(halfspace, 1000),

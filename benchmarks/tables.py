@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -10,7 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.cells import ANY_BUDGET, RESULTS, read
-from benchmarks.methods import METHODS
+from benchmarks.methods import METHODS, RANKINGS, Method
+from benchmarks.published_auc import PUBLISHED
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 
@@ -25,30 +27,35 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _number(cell: dict | None) -> str:
-    """Mean accuracy, with its standard deviation over the draws where there are draws."""
+    """Mean score, with its standard deviation over the draws where there are draws."""
     if cell is None:
         return "-"
     mean = f"{cell['mean']:.4f}"
     return mean if cell["draws"] == 1 else f"{mean} ± {cell['sd']:.4f}"
 
 
-def accuracy_table(found: dict[str, dict]) -> str:
+def score_table(
+    found: dict[str, dict],
+    methods: Mapping[str, Method] = METHODS,
+    budgets: Sequence[str] | None = None,
+) -> str:
     """Lay out one data set: a row per method, a column per budget; the best private one is bold."""
-    methods = [key for key in METHODS if key in found]
-    labels = {label for key in methods for label in found[key]} - {ANY_BUDGET}
-    budgets = sorted(labels, key=float)
+    keys = [key for key in methods if key in found]
+    labels = {label for key in keys for label in found[key]} - {ANY_BUDGET}
+    budgets = sorted(labels, key=float) if budgets is None else budgets
     best = {}
     for label in budgets:
-        means = [cell[label]["mean"] for cell in found.values() if label in cell]
-        best[label] = f"{max(means):.4f}"
+        means = [found[key][label]["mean"] for key in keys if label in found[key]]
+        best[label] = f"{max(means, default=0.0):.4f}"
     rows = []
-    for key in methods:
-        if not METHODS[key].private:
-            rows.append([METHODS[key].title, *[_number(found[key].get(ANY_BUDGET))] * len(budgets)])
+    for key in keys:
+        title = methods[key].title
+        if not methods[key].private:
+            rows.append([title, *[_number(found[key].get(ANY_BUDGET))] * len(budgets)])
             continue
         texts = {label: _number(found[key].get(label)) for label in budgets}
         bold = {k: f"**{t}**" if t.startswith(best[k]) else t for k, t in texts.items()}
-        rows.append([METHODS[key].title, *bold.values()])
+        rows.append([title, *bold.values()])
     return markdown(["", *(f"epsilon {label}" for label in budgets)], rows)
 
 
@@ -74,7 +81,11 @@ def gain_table(results: dict, ours: str = "adaptive_margin") -> str:
     return markdown([f"{METHODS[ours].title} minus", *(f"epsilon {b}" for b in budgets)], rows)
 
 
-def accuracy_tables(results: dict) -> str:
+def score_tables(
+    results: dict,
+    methods: Mapping[str, Method] = METHODS,
+    budgets: Sequence[str] | None = None,
+) -> str:
     """One table per data set, each under a line that says what the set is; then the gains."""
     parts = []
     for name, found in results.get("cells", {}).items():
@@ -83,16 +94,16 @@ def accuracy_tables(results: dict) -> str:
             f"**{name}**: {facts['n_train']} training and {facts['n_test']} test rows, "
             f"{facts['n_features']} columns, {facts['n_classes']} classes"
         )
-        parts.append(accuracy_table(found))
+        parts.append(score_table(found, methods, budgets))
     if any("adaptive_margin" in found for found in results.get("cells", {}).values()):
         parts += [
             "Difference in points of accuracy, mean over the sets above:",
             gain_table(results),
         ]
-    return "\n\n".join([*parts, *filter(None, [missing_list(results)])])
+    return "\n\n".join([*parts, *filter(None, [missing_list(results, methods)])])
 
 
-def missing_list(results: dict) -> str:
+def missing_list(results: dict, methods: Mapping[str, Method] = METHODS) -> str:
     """Say which methods have no number and why."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for name, found in results.get("missing", {}).items():
@@ -100,7 +111,7 @@ def missing_list(results: dict) -> str:
             if reason is not None:
                 reasons.setdefault((key, reason), []).append(name)
     lines = [
-        f"- No {METHODS[key].title} on {', '.join(names)}: {reason}"
+        f"- No {methods[key].title} on {', '.join(names)}: {reason}"
         for (key, reason), names in reasons.items()
     ]
     return "\n".join(lines)
@@ -150,12 +161,42 @@ def removed_table(results: dict) -> str:
     return markdown(header, rows)
 
 
+def shape_table(results: dict) -> str:
+    """Rows, columns and ratio of the classes, beside what was published."""
+    rows = [
+        [name, *(str(found[key]) for key in ("rows", "columns", "ratio", "published"))]
+        for name, found in results["shapes"].items()
+    ]
+    header = ["", "training rows of all", "columns", "n+ / n- of both", "published"]
+    return markdown(header, rows)
+
+
+def less_noise_table(results: dict) -> str:
+    """Area under the ROC curve when the noise is divided by a factor: it is not private then."""
+    found = results["less_noise"]
+    factors = sorted({f for row in found.values() for f in row}, key=float)
+    rows = [[name, *(_number(row.get(f)) for f in factors)] for name, row in found.items()]
+    return markdown(["", *(f"noise / {f}" for f in factors)], rows)
+
+
+def published_tables(results: dict) -> str:
+    """Lay out the reproduction of one paper: shapes, curves at four budgets, and less noise."""
+    parts = [score_tables(results, PUBLISHED, ("0.05", "0.1", "0.2", "0.5"))]
+    if "shapes" in results:
+        parts.insert(0, shape_table(results))
+    if "less_noise" in results:
+        parts.append(less_noise_table(results))
+    return "\n\n".join(parts)
+
+
 def sections(folder: Path = RESULTS) -> dict[str, str]:
     """Make the generated parts of the page, by the name of their marker."""
     parts = {"methods": "\n".join(f"- **{m.title}**: {m.about}" for m in METHODS.values())}
-    printers = {
-        "linear": accuracy_tables,
-        "multiclass": accuracy_tables,
+    printers: dict[str, Callable[[dict], str]] = {
+        "linear": score_tables,
+        "multiclass": score_tables,
+        "auc": partial(score_tables, methods=RANKINGS),
+        "paper_auc": published_tables,
         "speed": speed_table,
         "dimension": dimension_table,
         "removed_points": removed_table,

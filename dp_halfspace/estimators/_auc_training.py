@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,8 +28,13 @@ from dp_halfspace.optim.mean_difference import (
     plan_mean_difference,
     run_mean_difference,
 )
-from dp_halfspace.optim.objective_defaults import objective_defaults
-from dp_halfspace.optim.objective_engine import plan_objective_engine, run_objective_engine
+from dp_halfspace.optim.objective_defaults import ObjectiveDefaults, objective_defaults
+from dp_halfspace.optim.objective_engine import (
+    ObjectiveEnginePlan,
+    plan_objective_engine,
+    run_objective_engine,
+)
+from dp_halfspace.optim.objective_ridge import unit_row_ridge
 from dp_halfspace.optim.pairwise_bounds import PairwiseProblem, default_normaliser
 from dp_halfspace.optim.ranking import (
     RankingPlan,
@@ -60,8 +65,16 @@ LOSSES = {
 
 # In the gradient the larger class weighs the ratio of the sizes to a power. Weights discard
 # signal, which pays once the noise is small: measured in docs/estimators/auc.md.
-_HIGHEST_POWER, _POWER_STRENGTH, _PURE_POWER = 0.5, 80.0, 0.25
+_HIGHEST_POWER, _POWER_STRENGTH = 0.5, 80.0
+_HIGHEST_PURE_POWER, _PURE_POWER_STRENGTH = 0.25, 40.0
 _LARGEST_CONSTANT = 0.25
+# Share of the last steps that are averaged: a direction gains less from averages than a margin.
+_WINDOW = 0.25
+# A metric takes its share of a pure epsilon in full: it needs little noise, or a large
+# epsilon and less noise than signal.
+_METRIC_STRENGTH, _METRIC_EPSILON, _LEAST_STRENGTH = 50.0, 0.75, 5.0
+# Without one: where noise is large a weak regulariser would saturate the loss before the noise.
+_PURE_STRETCH, _PURE_STRETCH_POWER = 0.6, 0.7
 # A class rarer than this, among more columns than this, is ranked by the mean difference.
 _RARE, _MANY_COLUMNS = 0.03, 40
 
@@ -170,15 +183,24 @@ def _automatic(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan
     return (*events, *plan.events), run, {"private_metric": plan.metric is not None}
 
 
+def _strength(problem: RankingProblem, budget: Budget) -> float:
+    """Return curvature over noise, per direction; pure noise is longer by a root."""
+    mu = budget.epsilon / math.sqrt(problem.n_columns) if problem.is_pure else budget.mu
+    return problem.n_samples / problem.n_columns * mu / 2.0
+
+
 def _power(problem: RankingProblem, budget: Budget) -> float:
-    """Choose the power of the class weights by curvature over noise, per direction."""
-    strength = problem.n_samples / problem.n_columns * budget.mu / 2.0
+    """Choose the power of the class weights."""
+    strength = _strength(problem, budget)
+    if problem.is_pure:
+        return min(strength / _PURE_POWER_STRENGTH, _HIGHEST_PURE_POWER)
     return min(strength / _POWER_STRENGTH, _HIGHEST_POWER)
 
 
 def _plan_engine(problem: RankingProblem, budget: Budget) -> tuple[EnginePlan, float | None]:
     """Plan the engine; return the constant column, too."""
     defaults = engine_defaults(problem.n_samples, problem.n_columns, 2, budget.mu)
+    defaults = replace(defaults, window=_WINDOW)
     plan = plan_engine(
         defaults,
         n_samples=problem.n_samples,
@@ -223,17 +245,35 @@ def _weighted_objective(problem: RankingProblem, budget: Budget, choice: Choice)
         block_rows=problem.block_rows,
         max_weight=1.0,
     )
-    plan = plan_objective_engine(risk, left.epsilon, 0.0)
+    plan = _plan_perturbed(risk, left.epsilon, _strength(problem, budget), defaults)
+    power = _power(problem, budget)
 
     def run(X: Any, positive: Positive, permit: Permit) -> Direction:
         count, deviation = share_of(positive, permit)
-        weights = class_weights(count, problem.n_samples, deviation=deviation, power=_PURE_POWER)
+        weights = class_weights(count, problem.n_samples, deviation=deviation, power=power)
         rows = unit_rows(X, problem.data_norm, bias)
         codes = positive.astype(np.intp)
         released = run_objective_engine(plan, rows, codes, weights, permit)
         return _in_units_of_data(released, problem, bias)
 
     return (*events, *plan.events), run, {"private_metric": plan.metric is not None}
+
+
+def _plan_perturbed(
+    risk: RidgeProblem, epsilon: float, strength: float, defaults: ObjectiveDefaults
+) -> ObjectiveEnginePlan:
+    """Plan a metric where a pure epsilon can pay for it, else a regulariser for much noise."""
+    affordable = epsilon >= _METRIC_EPSILON and strength >= _LEAST_STRENGTH
+    if affordable or strength >= _METRIC_STRENGTH:
+        return plan_objective_engine(risk, epsilon, 0.0)
+    ridge = unit_row_ridge(
+        risk,
+        epsilon,
+        0.0,
+        stretch=min(_PURE_STRETCH * strength**_PURE_STRETCH_POWER, defaults.stretch),
+        jacobian_share=defaults.jacobian_share,
+    )
+    return plan_objective_engine(risk, epsilon, 0.0, ridge=ridge, metric=False)
 
 
 def _in_units_of_data(

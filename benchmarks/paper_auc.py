@@ -1,0 +1,122 @@
+"""Figures 1 to 3 and Table 2 of Wang, Yang, Lei, Ying and Zhang (2021), with our ranking beside.
+
+The algorithms of "Differentially private empirical risk minimization for AUC maximization" as
+published (``published_auc.py`` says where a choice had to be made), at the nine budgets of the
+paper, on three of its four data sets (Webspam has 350 000 rows of 254 columns and is left out).
+
+Writes ``results/paper_auc.json``, ``docs/images/auc_pure.svg`` (Figure 1), ``auc_delta.svg``
+(Figure 2) and ``auc_squares.svg`` (Figure 3).
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"  # before numpy starts its threads
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from benchmarks.cells import ANY_BUDGET, RESULTS, default_fits, merge, parser, read, run, run_cell
+from benchmarks.pictures import IMAGES, save
+from benchmarks.problems import load
+from benchmarks.published_auc import OBJECTIVE, OBJECTIVE_PURE, PUBLISHED
+from benchmarks.tables import published_tables
+
+SETS = ("ijcnn1", "satimage", "http")
+EPSILONS = (0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
+FIGURES = {
+    "auc_pure": ("exact", "output_pure", "objective_pure", "auc_pure"),
+    "auc_delta": ("exact", "output", "objective", "pointwise", "auc"),
+    "auc_squares": ("exact_squares", "output_squares_pure", "output_squares"),
+}
+# Rows, columns and the ratio that Table 2 calls n+ / n.
+TABLE_2 = {"ijcnn1": "49990, 22, .1059", "satimage": "4435, 36, 1.26", "http": "567498, 3, .0039"}
+LESS_NOISE = (1.0, 2.0, 4.0, 16.0)
+LESS_NOISE_EPSILON = 0.2
+
+
+def shape(name: str) -> dict:
+    """Size of a data set and ratio of its classes, in the training rows and in all rows."""
+    problem = load(name)
+    train = problem.y_train == max(problem.classes)
+    whole = np.concatenate([train, problem.y_test == max(problem.classes)])
+    return {
+        "rows": f"{len(train)} of {len(whole)}",
+        "columns": int(problem.X_train.shape[1]),
+        "ratio": ", ".join(f"{y.sum() / (~y).sum():.4f}" for y in (train, whole)),
+        "published": TABLE_2.get(name, "-"),
+    }
+
+
+def less_noise(path: Path, name: str, *, factors: Sequence[float], fits: int | None) -> None:
+    """Measure Algorithm 2 with its noise divided, which takes its privacy away."""
+    problem = load(name)
+    for title, make in (("pure", OBJECTIVE_PURE), ("delta = 1/n^2", OBJECTIVE)):
+        for factor in factors:
+            method = make(divisor=factor)
+            draws = fits or default_fits(problem, method)
+            cell = run_cell(problem, method, LESS_NOISE_EPSILON, draws)
+            row = f"{name}, epsilon {LESS_NOISE_EPSILON:g}, {title}"
+            merge(path, "less_noise", row, f"{factor:g}", value=cell)
+            print(f"{row}: noise / {factor:g} {cell['mean']:.4f}", flush=True)
+
+
+def draw(path: Path, folder: Path) -> None:
+    """Plot one figure per figure of the paper, one panel per data set."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 (only the pictures need it)
+
+    results = read(path)["cells"]
+    for title, keys in FIGURES.items():
+        figure = Figure(figsize=(9, 3.4), layout="constrained")
+        axes = figure.subplots(1, len(results), squeeze=False)[0]
+        for axis, name in zip(axes, results, strict=True):
+            for key in keys:
+                _line(axis, results[name].get(key, {}), PUBLISHED[key].title)
+            axis.set(title=name, xlabel="epsilon")
+            axis.set_ylim(top=min(1.02, axis.get_ylim()[1]))
+            axis.grid(alpha=0.3)
+        axes[0].set_ylabel("test AUC")
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(keys), frameon=False)
+        save(figure, folder / f"{title}.svg")
+
+
+def _line(axis: object, found: dict, label: str) -> None:
+    """Draw the mean against epsilon, or a dashed level where there is no budget."""
+    if ANY_BUDGET in found:
+        axis.axhline(found[ANY_BUDGET]["mean"], color="0.4", linestyle="--", label=label)
+    elif found:
+        budgets = sorted(found, key=float)
+        mean, spread = ([found[e][k] for e in budgets] for k in ("mean", "sd"))
+        axis.errorbar([float(e) for e in budgets], mean, spread, marker=".", capsize=2, label=label)
+
+
+def options() -> argparse.ArgumentParser:
+    """Options of the other scripts, and where the pictures go."""
+    found = parser(__doc__, SETS, EPSILONS, RESULTS / "paper_auc.json", PUBLISHED)
+    found.add_argument("--pictures", type=Path, default=IMAGES)
+    found.add_argument(
+        "--factors", nargs="*", type=float, default=list(LESS_NOISE),
+        help="divisors of the noise in the last table; none to leave it as it is",
+    )  # fmt: skip
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what the file does not hold, print the tables and draw the pictures."""
+    given = options().parse_args(argv)
+    run(given.out, given)
+    for name in given.sets:
+        if name in read(given.out)["cells"]:
+            merge(given.out, "shapes", name, value=shape(name))
+    for name in given.sets[:2]:  # the third has half a million rows
+        less_noise(given.out, name, factors=given.factors, fits=given.fits)
+    print("\n" + published_tables(read(given.out)))
+    draw(given.out, given.pictures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Rankings: the benchmark runs, and the published algorithms are what was published."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from benchmarks import auc, cells, paper_auc, problems, published_auc, tables
+from benchmarks.methods import RANKINGS
+from benchmarks.predictors import Linear, accuracy, area_under_curve
+from dp_halfspace.datasets import Benchmark
+from dp_halfspace.optim import LOGISTIC, SQUARED
+from tests.conftest import separated
+
+RIDGE = 0.01
+COUNTS = (40, 160)
+
+
+def tiny() -> Benchmark:
+    X, y = separated(300, 4, 2)
+    y = np.where(np.arange(len(y)) % 3 == 0, 1, y)  # not separable
+    return Benchmark("tiny", X[:200], y[:200], X[200:], y[200:], 1.0, (0, 1))
+
+
+@pytest.fixture
+def tiny_set(monkeypatch):
+    problems.load.cache_clear()
+    cells.data_digest.cache_clear()
+    monkeypatch.setitem(problems.LOADERS, "tiny", tiny)
+    yield
+    problems.load.cache_clear()
+    cells.data_digest.cache_clear()
+
+
+def records() -> published_auc.Records:
+    problem = tiny()
+    return published_auc.Records(problem.X_train, problem.y_train == 1)
+
+
+def test_scores_are_computed_from_signs_and_from_ranks():
+    problem = tiny()
+    model = Linear(np.array([[1.0, -2.0, 0.5, 0.0]]), np.array([0.1]), np.array([0, 1]))
+    margins = problem.X_test @ model.coef[0] + 0.1
+    assert accuracy(model, problem) == np.mean((margins > 0) == problem.y_test)
+    expected = roc_auc_score(problem.y_test, margins)
+    assert area_under_curve(model, problem) == pytest.approx(expected)
+
+
+def test_auc_runs_and_prints_the_distance(tiny_set, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(auc, "RANKING", ("tiny",))
+    monkeypatch.setattr(auc, "BEST_KNOWN", {("tiny", "auc"): (0.5, 0.5, 0.5, 0.5)})
+    out = tmp_path / "auc.json"
+    auc.main(
+        ["--only", "baselines", "auc", "auc_output_pure", "--fits", "2", "--epsilons", "0.5",
+         "--out", str(out)]
+    )  # fmt: skip
+    found = json.loads(out.read_text())["cells"]["tiny"]
+    assert set(found) == {"logistic", "auc", "auc_output_pure"}
+    assert found["logistic"]["any"]["mean"] > 0.6
+    assert found["auc"]["0.5"]["draws"] == 2
+    printed = capsys.readouterr().out
+    assert "PrivateAUC, output, pure" in printed
+    row = next(line for line in printed.splitlines() if line.startswith("| tiny | PrivateAUC"))
+    assert f"({found['auc']['0.5']['mean'] - 0.5:+.4f})" in row
+
+
+def test_stored_rankings_cover_every_cell():
+    found = cells.read(cells.RESULTS / "auc.json")
+    assert set(found["cells"]) == set(problems.RANKING)
+    for name, methods in found["cells"].items():
+        for key in RANKINGS:
+            if RANKINGS[key].private:
+                assert {float(e) for e in methods[key]} == set(auc.EPSILONS), (name, key)
+    assert "| adult " in auc.distance_table(found)
+
+
+def test_paper_runs_draws_and_tables(tiny_set, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(paper_auc, "SETS", ("tiny",))
+    out = tmp_path / "paper.json"
+    what = ["--fits", "2", "--out", str(out), "--pictures", str(tmp_path), "--factors", "1", "8"]
+    paper_auc.main([*what, "--epsilons", "0.05", "0.5"])
+    results = json.loads(out.read_text())
+    assert set(results["cells"]["tiny"]) == set(published_auc.PUBLISHED)
+    assert results["shapes"]["tiny"]["rows"] == "200 of 300"
+    assert len(results["less_noise"]) == 2
+    for title in paper_auc.FIGURES:
+        assert (tmp_path / f"{title}.svg").stat().st_size > 1000
+    printed = capsys.readouterr().out
+    assert "Algorithm 1, squares, pure" in printed
+    assert "noise / 8" in tables.less_noise_table(results)
+
+
+def test_algorithm_1_is_published():
+    radius = math.sqrt(2 / RIDGE) * 2
+    for loss, slope in ((LOGISTIC, 1 / (1 + math.exp(-radius))), (SQUARED, 2 * (1 + radius))):
+        change = 2 * 2 * slope / RIDGE * (1 / 40 + 1 / 160)
+        pure = published_auc.output_noise(loss, RIDGE, COUNTS, 0.3, 0.0)
+        gaussian = published_auc.output_noise(loss, RIDGE, COUNTS, 0.3, 1e-5)
+        assert pure == published_auc.Noise(pytest.approx(change / 0.3), False)
+        scale = 2 * math.sqrt(2 * math.log(1.25e5)) * 2 * slope / (0.3 * RIDGE) * (1 / 40 + 1 / 160)
+        assert gaussian == published_auc.Noise(pytest.approx(scale), True)
+
+
+@pytest.mark.parametrize("ridge", [RIDGE, 10.0])
+def test_algorithm_2_is_published(ridge):
+    epsilon, delta, n, pairs = 0.3, 1e-5, 200, 6400
+    jacobian = n * math.log(1 + 0.25 * 4 / (pairs * ridge))
+    left, total = epsilon - jacobian, ridge
+    if jacobian >= epsilon:
+        left, total = epsilon / 2, 0.25 * 4 / (pairs * (math.exp(epsilon / (2 * n)) - 1))
+    assert (jacobian >= epsilon) == (ridge == RIDGE)
+    pure, ridge_pure = published_auc.objective_noise(ridge, COUNTS, epsilon, 0.0)
+    gaussian, ridge_gaussian = published_auc.objective_noise(ridge, COUNTS, epsilon, delta)
+    assert ridge_pure == ridge_gaussian == pytest.approx(total)
+    assert pure == published_auc.Noise(pytest.approx(2 * n * 2 / (pairs * left)), False)
+    size = 2 * math.sqrt(2 * math.log(1 / delta)) + math.sqrt(2 * left)
+    assert gaussian == published_auc.Noise(pytest.approx(size * n * 2 / (pairs * left)), True)
+
+
+def test_algorithm_3_is_published():
+    epsilon, delta, n = 0.3, 1e-5, 200
+    noise, total = published_auc.pointwise_noise(10.0, n, epsilon, delta)
+    left = epsilon - math.log(1 + 0.25 / (n * 10))
+    size = 2 * math.sqrt(2 * math.log(1 / delta)) + math.sqrt(2 * left)
+    assert (noise.scale, total) == (pytest.approx(size / left), 10.0)
+    _, total = published_auc.pointwise_noise(1e-6, n, epsilon, delta)
+    assert total == pytest.approx(0.25 / (n * (math.exp(0.15) - 1)))
+
+
+def test_noise_has_the_published_law():
+    d, draws = 6, 4000
+    pure = np.array([published_auc.Noise(0.5, False).draw(d) for _ in range(draws)])
+    lengths = np.linalg.norm(pure, axis=1)
+    assert lengths.mean() == pytest.approx(0.5 * d, rel=0.05)
+    assert lengths.var() == pytest.approx(0.25 * d, rel=0.15)
+    gaussian = np.array([published_auc.Noise(0.5, True).draw(d) for _ in range(draws)])
+    assert gaussian.std() == pytest.approx(0.5, rel=0.05)
+
+
+def test_minimisers_meet_the_first_order_condition():
+    """Of the published objective, written out over the pairs."""
+    data, linear = records(), np.array([0.1, -0.2, 0.0, 0.3])
+    x = np.asarray(data.X)
+    pairs = (x[data.positive][:, None] - x[~data.positive][None]).reshape(-1, 4)
+    w = published_auc.minimum(data.over_pairs(LOGISTIC, RIDGE, linear), 1e-8)
+    slope = -1 / (1 + np.exp(pairs @ w))
+    assert np.linalg.norm(pairs.T @ slope / len(pairs) + RIDGE * w + linear) < 1e-7
+    w = published_auc.minimum(data.over_pairs(SQUARED, RIDGE), 1e-8)
+    assert np.linalg.norm(pairs.T @ (2 * (pairs @ w - 1)) / len(pairs) + RIDGE * w) < 1e-7
+    w = published_auc.minimum(data.over_records(RIDGE, linear), 1e-8)
+    signed = x * np.where(data.positive, 1.0, -1.0)[:, None]
+    slope = -1 / (1 + np.exp(signed @ w))
+    assert np.linalg.norm(signed.T @ slope + RIDGE * w + linear) < 1e-7
+
+
+def test_a_divisor_divides_the_noise(monkeypatch):
+    seen = []
+    draw = published_auc.Noise.draw
+    monkeypatch.setattr(
+        published_auc.Noise, "draw", lambda noise, d: seen.append(noise.scale) or draw(noise, d)
+    )
+    problem = tiny()
+    public = {"epsilon": 0.3, "delta": 1e-5, "data_norm": 1.0, "classes": [0, 1], "draws": 1}
+    for divisor in (1.0, 4.0):
+        published_auc.OBJECTIVE_PURE(divisor=divisor).models(
+            problem.X_train, problem.y_train, **public
+        )
+    half = len(seen) // 2
+    assert seen[:half] == [pytest.approx(4 * scale) for scale in seen[half:]]
+
+
+def test_the_titles_of_a_figure_are_known():
+    for keys in paper_auc.FIGURES.values():
+        assert set(keys) <= set(published_auc.PUBLISHED)
+    assert dataclasses.is_dataclass(published_auc.PUBLISHED["exact"])
