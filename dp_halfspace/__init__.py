@@ -10,12 +10,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dp_halfspace import datasets, inspection, optim, privacy, projection
+    from dp_halfspace import (
+        datasets,
+        inspection,
+        model_selection,
+        optim,
+        privacy,
+        projection,
+    )
     from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
     from dp_halfspace.estimators.auc import PrivateAUCClassifier
+    from dp_halfspace.estimators.kernel import PrivateKernelClassifier
+    from dp_halfspace.estimators.label_private import LabelPrivateClassifier
     from dp_halfspace.estimators.objective_perturbation import ObjectivePerturbationClassifier
     from dp_halfspace.estimators.output_perturbation import OutputPerturbationClassifier
+    from dp_halfspace.estimators.pure_halfspace import PureHalfspaceClassifier
+    from dp_halfspace.estimators.pure_network import PureNetworkClassifier
     from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
+    from dp_halfspace.model_selection.search import PrivateSearchCV
     from dp_halfspace.privacy.ledger import PrivacyLedger
 
 __version__ = "0.1.0"
@@ -24,13 +36,19 @@ __all__ = [
     "AdaptiveMarginClassifier",
     "BudgetError",
     "CertificateError",
+    "LabelPrivateClassifier",
     "ObjectivePerturbationClassifier",
     "OutputPerturbationClassifier",
     "PrivacyLedger",
     "PrivacyWarning",
     "PrivateAUCClassifier",
+    "PrivateKernelClassifier",
+    "PrivateSearchCV",
+    "PureHalfspaceClassifier",
+    "PureNetworkClassifier",
     "datasets",
     "inspection",
+    "model_selection",
     "optim",
     "privacy",
     "projection",
@@ -40,13 +58,20 @@ _HOME = {
     "AdaptiveMarginClassifier": "dp_halfspace.estimators.adaptive_margin",
     "BudgetError": "dp_halfspace.exceptions",
     "CertificateError": "dp_halfspace.exceptions",
+    "LabelPrivateClassifier": "dp_halfspace.estimators.label_private",
     "ObjectivePerturbationClassifier": "dp_halfspace.estimators.objective_perturbation",
     "OutputPerturbationClassifier": "dp_halfspace.estimators.output_perturbation",
-    "PrivacyLedger": "dp_halfspace.privacy.ledger",
     "PrivacyWarning": "dp_halfspace.exceptions",
+    "PrivateSearchCV": "dp_halfspace.model_selection.search",
+    "PrivacyLedger": "dp_halfspace.privacy.ledger",
     "PrivateAUCClassifier": "dp_halfspace.estimators.auc",
+    "PrivateKernelClassifier": "dp_halfspace.estimators.kernel",
+    "PureHalfspaceClassifier": "dp_halfspace.estimators.pure_halfspace",
+    "PureNetworkClassifier": "dp_halfspace.estimators.pure_network",
 }
-_SUBPACKAGES = frozenset({"datasets", "inspection", "optim", "privacy", "projection"})
+_SUBPACKAGES = frozenset(
+    {"datasets", "inspection", "model_selection", "optim", "privacy", "projection"}
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 import dp_halfspace
 
@@ -15,6 +18,15 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"margin": 0.1},
         {"margin": 0.2, "iterate": "last"},
         {"selection": "exponential"},
+    ],
+    "LabelPrivateClassifier": [
+        {},
+        {"delta": 0.0, "n_fourier": 100},
+        {"kernel": "linear", "n_components": None, "whitening": 0.0},
+        {"mechanism": "randomized_response", "n_fourier": 100},
+        {"mechanism": "randomized_response", "n_fourier": 100, "delta": 0.0},
+        {"mechanism": "net", "n_fourier": 100},
+        {"mechanism": "net", "n_fourier": 100, "delta": 0.0},
     ],
     "ObjectivePerturbationClassifier": [
         {},
@@ -44,6 +56,23 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"mechanism": "output", "loss": "squared"},
         {"mechanism": "output", "loss": "squared_hinge", "delta": 0.0},
     ],
+    "PrivateKernelClassifier": [
+        {},
+        {"kernel": "matern", "length_scale": 2.0, "n_components": 101, "cache_size": 0.0},
+        {"kernel": "polynomial", "degree": 2, "n_components": 64},
+        {"delta": 0.0, "n_components": 64},
+        {"margin": 0.2, "n_components": 64},
+        {"margin": "select", "n_components": 64},
+    ],
+    "PureHalfspaceClassifier": [
+        {},
+        {"directions": "lattice", "projection": "rademacher", "n_components": 5},
+        {"n_stages": 3, "n_directions": 5000},
+    ],
+    "PureNetworkClassifier": [
+        {"n_candidates": 500},
+        {"n_hidden": 3, "n_candidates": 300, "projection": "rademacher", "n_components": 3},
+    ],
 }
 
 # Not for scikit-learn's checks: one of them weights a class by 1e7 and expects it to be
@@ -51,18 +80,29 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 # whose threshold is given.
 THROUGH_ORIGIN: dict[str, list[dict[str, Any]]] = {
     "AdaptiveMarginClassifier": [{"fit_intercept": False}],
+    "LabelPrivateClassifier": [{"fit_intercept": False}],
     "ObjectivePerturbationClassifier": [{"fit_intercept": False}],
     "OutputPerturbationClassifier": [{"fit_intercept": False}],
     "PrivateAUCClassifier": [
         {"fit_intercept": False},
         {"class_counts": [200, 200], "threshold": 0.0},
     ],
+    "PrivateKernelClassifier": [{"fit_intercept": False}],
+    "PureHalfspaceClassifier": [{"fit_intercept": False}],
+    "PureNetworkClassifier": [{"fit_intercept": False, "n_candidates": 300}],
 }
+
+# What the classes that do not protect whole records protect instead.
+_ADJACENCY = {"LabelPrivateClassifier": "replace-one-label"}
+
+# Classes that refuse a public product of records and epsilon below this.
+_SMALLEST_BUDGET = {"PureNetworkClassifier": 20.0}
 
 # Parameters that tell variants apart.
 SHOWN = {
     "loss", "delta", "alpha", "rows", "fit_intercept", "solver", "margin", "selection",
-    "mechanism", "threshold",
+    "mechanism", "threshold", "kernel", "cache_size", "projection",
+    "directions", "n_stages", "n_hidden",
 }  # fmt: skip
 
 ESTIMATORS = [n for n in dp_halfspace.__all__ if n.endswith("Classifier")]
@@ -75,6 +115,18 @@ def instances(*, through_origin: bool = True, **common: Any) -> list[Any]:
         for name in ESTIMATORS
         for variant in VARIANTS[name] + (THROUGH_ORIGIN.get(name, []) if through_origin else [])
     ]
+
+
+def adjacency(estimator: Any) -> str:
+    """Return which data sets are neighbours for an estimator."""
+    return _ADJACENCY.get(type(estimator).__name__, "replace-one")
+
+
+def with_enough_records(estimator: Any, *columns: Any) -> list[Any]:
+    """Repeat records until an estimator takes so few of them."""
+    smallest = _SMALLEST_BUDGET.get(type(estimator).__name__, 0.0)
+    times = max(1, math.ceil(smallest / estimator.epsilon / len(columns[0])))
+    return [np.concatenate([column] * times) for column in columns]
 
 
 def label(estimator: Any) -> str:

@@ -17,7 +17,7 @@ from dp_halfspace.privacy import mechanisms
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, recording
 from tests.adversarial import mu_lower_bound, neighbouring_pairs
 from tests.conftest import separated
-from tests.instances import ESTIMATORS
+from tests.instances import ESTIMATORS, adjacency
 
 FALSE_ALARM = 1e-6
 
@@ -164,8 +164,8 @@ def test_a_release_that_was_not_charged_is_refused():
             permit.release(np.zeros(2), mechanism)
 
 
-def audit_pairs(n=60, d=3):
-    """Replace-one pairs with as little noise from the common records as possible."""
+def audit_pairs(kind, n=60, d=3):
+    """Neighbouring pairs with as little noise from the common records as possible."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d))
     X /= 2 * np.linalg.norm(X, axis=1, keepdims=True)
@@ -178,14 +178,15 @@ def audit_pairs(n=60, d=3):
         moved = features.copy()
         moved[0] = -features[0]
         yield (features, y), (features, flipped)
-        yield (features, y), (moved, y)
+        if kind == "replace-one":
+            yield (features, y), (moved, y)
 
 
 def black_box(fits, make):
     """Largest lower bound on mu over the pairs, thresholds chosen on one half."""
     canary = np.eye(3)[:1]
     worst = 0.0
-    for pair in audit_pairs():
+    for pair in audit_pairs(adjacency(make())):
         a, b = (
             np.array([make().fit(*data).decision_function(canary)[0] for _ in range(fits)])
             for data in pair
@@ -217,7 +218,7 @@ def with_defaults(name, **params):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if not name.startswith("Pure")])
 def test_black_box_audit_of_the_defaults(name):
     assert black_box(1500, with_defaults(name)) <= claimed(4.0, 1e-4)
 

@@ -34,7 +34,8 @@ def charged(estimator, ledger):
 
 
 def generous(path=None):
-    return PrivacyLedger(path, epsilon=1e5, delta=0.4)
+    """A ledger for estimators of every adjacency."""
+    return PrivacyLedger(path, epsilon=1e5, delta=0.4, adjacency="replace-one-label")
 
 
 @every_estimator
@@ -57,7 +58,7 @@ def test_parameters_survive_yaml():
 
 @one_of_each
 def test_a_full_ledger_stops_the_fit_before_any_noise(estimator):
-    ledger = PrivacyLedger(epsilon=1e-9, delta=0.0)
+    ledger = PrivacyLedger(epsilon=1e-9, delta=0.0, adjacency="replace-one-label")
     model = charged(estimator, ledger)
     before = dict(vars(model))
     with recording() as releases, pytest.raises(BudgetError, match="what is left"):

@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.optim.defaults import engine_defaults
+from dp_halfspace.optim.direction_search import (
+    DIRECTIONS_PAY,
+    direction_defaults,
+    plan_directions,
+    run_directions,
+)
 from dp_halfspace.optim.engine import plan_engine, run_engine
 from dp_halfspace.optim.erm import RidgeProblem
 from dp_halfspace.optim.losses import shifted_logistic
@@ -42,6 +48,7 @@ __all__ = [
     "Problem",
     "Training",
     "asked_margin",
+    "plan_direction_training",
     "plan_gaussian_training",
     "plan_training",
 ]
@@ -153,13 +160,19 @@ def plan_training(
     margin : float or None
         None for a solver that needs none, or for the default of one that does.
     epsilon, delta : float
-        Zero `delta` asks for pure epsilon, which only a perturbed objective can give.
+        Zero `delta` asks for pure epsilon: of a search among directions where that is the better
+        one and neither a margin nor a solver was asked for, else of a perturbed objective.
 
     Returns
     -------
     Training
     """
-    if solver == "objective_perturbation" or (delta == 0 and math.isfinite(epsilon)):
+    is_pure = delta == 0 and math.isfinite(epsilon)
+    if is_pure and margin is None and solver == "noisy_gd":
+        strength = problem.n_samples * epsilon
+        if strength < DIRECTIONS_PAY and problem.n_classes == 2:
+            return plan_direction_training(problem, epsilon)
+    if is_pure or solver == "objective_perturbation":
         return _objective(problem, margin, epsilon, delta)
     mu = math.inf if math.isinf(epsilon) else gdp_mu(epsilon, delta)
     return plan_gaussian_training(problem, solver, margin, mu)
@@ -172,6 +185,54 @@ def plan_gaussian_training(
     if solver == "phased_prox":
         return _phased(problem, margin, mu)
     return _automatic(problem, mu) if margin is None else _descent(problem, margin, mu)
+
+
+def plan_direction_training(
+    problem: Problem,
+    epsilon: float,
+    *,
+    n_directions: int | None = None,
+    n_stages: int | None = None,
+    lattice: bool = False,
+) -> Training:
+    """Plan a search among data-independent directions, purely private, for two classes.
+
+    Parameters
+    ----------
+    problem : Problem
+    epsilon : float
+    n_directions, n_stages : int or None, default=None
+        None for the default of public sizes.
+    lattice : bool, default=False
+
+    Returns
+    -------
+    Training
+        Its shift is 0: only errors count.
+    """
+    defaults = direction_defaults(problem.n_samples, problem.n_features, epsilon)
+    linear_map = problem.drawn(defaults.n_components)
+    bias = _constant(problem, defaults.bias)
+    n_columns = problem.n_columns(linear_map)
+    plan = plan_directions(
+        n_columns,
+        epsilon=epsilon,
+        n_directions=n_directions or defaults.n_directions,
+        n_stages=n_stages or defaults.n_stages,
+        constant=bias,
+        spherical=linear_map is not None,
+        lattice=lattice,
+    )
+    # Without noise the result is a function of the data, so the directions are fixed.
+    seed = 0 if problem.seed is None and math.isinf(epsilon) else problem.seed
+    numbers = public_generator(seed, "directions").integers(2**32, size=4)
+    words = tuple(int(word) for word in numbers)
+
+    def run(rows: Rows, codes: NDArray[np.intp], weights: FloatArray, permit: Permit) -> FloatArray:
+        return run_directions(plan, rows, codes, weights, permit, seed=words)
+
+    name = "exponential_mechanism"
+    return Training(name, None, 0.0, bias, linear_map, n_columns, plan.events, run)
 
 
 def _constant(problem: Problem, default: float) -> float | None:

@@ -63,8 +63,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         metric. An array-like is the grid of `selection`.
     solver : str, default="noisy_gd"
         ``"noisy_gd"``, ``"objective_perturbation"`` (one noisy objective, exactly
-        minimised; always used for pure epsilon) or ``"phased_prox"`` (one pass of proximal
-        steps, two classes).
+        minimised) or ``"phased_prox"`` (one pass of proximal steps, two classes). There is no
+        purely private ``"noisy_gd"``: for pure epsilon the default stands for the exponential
+        mechanism of `PureHalfspaceClassifier` with two classes, no known margin and
+        ``n epsilon < 1500``, and else for ``"objective_perturbation"``.
     selection : str, default="none"
         How to choose from a grid of margins: ``"exponential"`` mechanism on error counts,
         ``"gaussian"`` noise on all error counts, ``"random_stopping"`` (best of a random
@@ -77,11 +79,13 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         Iterate of ``"noisy_gd"`` that is returned: the mean of the last ones, or ``"last"``.
     projection : str or None, default="auto"
         Public random map in front: ``"rademacher"``, ``"sparse"``, ``"hadamard"`` or None.
-        ``"auto"`` projects for pure epsilon with more than 512 columns only: Gaussian noise
-        does not grow with the dimension. `coef_` is mapped back.
+        ``"auto"`` projects for pure epsilon only, with more than 512 columns (64 before the
+        exponential mechanism): Gaussian noise does not grow with the dimension. `coef_` is mapped
+        back.
     n_components : int or "auto", default="auto"
-        Dimension after a projection. ``"auto"`` follows from the margin, or is 500 (150 for
-        pure epsilon). With as many as there are columns, or more, nothing is projected.
+        Dimension after a projection. ``"auto"`` follows from the margin, or is 500; for pure
+        epsilon 150, or as in `PureHalfspaceClassifier`. With as many as there are columns, or
+        more, nothing is projected.
     epsilon : float, default=1.0
         Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity runs the same
         steps without noise and without any guarantee.
@@ -118,7 +122,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         Released intercepts; zero when ``fit_intercept=False``.
     margin_ : float
         Known or selected margin; otherwise the margin of unit rows below which a record
-        still pulls at the model, a function of the released coefficients.
+        still pulls at the model, a function of the released coefficients (0 where only errors
+        count).
     projection_ : LinearMap or None
         The public map that was used.
     privacy_ : PrivacyRecord
@@ -131,6 +136,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     See Also
     --------
     ObjectivePerturbationClassifier : The minimiser of one noisy objective.
+    PureHalfspaceClassifier : Pure epsilon with few records.
     OutputPerturbationClassifier : One noisy minimiser.
     dp_halfspace.inspection.margin_risk_bound : What a margin buys, before any fit.
 
@@ -150,7 +156,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     and 5; H. Nguyen, J. Ullman and L. Zakynthinou, "Efficient Private Algorithms for Learning
     Large-Margin Halfspaces", 2020, Algorithms 1 and 3; all with corrected noise. Proofs:
     ``docs/proofs/metric.md``, ``noisy_gradient.md``, ``phased_prox.md``, ``selection.md``,
-    ``objective_perturbation.md``. Constants: ``docs/defaults.md``.
+    ``objective_perturbation.md``, ``pure_halfspace.md``. Constants: ``docs/defaults.md``.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from dp_halfspace.projection import LinearMap
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["PrivateLinearClassifier", "in_units_of_data", "resolved_delta"]
+__all__ = ["PrivateLinearClassifier", "in_units_of_data", "resolved_delta", "with_handles"]
 
 # Outside nothing useful can be computed, and accounting would meet the ends of the floats.
 _EPSILON_RANGE = (1e-9, 1e6)
@@ -56,6 +56,11 @@ def in_units_of_data(
         features = linear_map.pull_back(features)
     scale = 1.0 if bias is None else bias / intercept_scaling
     return np.hstack([features / data_norm, constant * scale])
+
+
+def with_handles(params: dict[str, Any]) -> dict[str, Any]:
+    """Replace ledgers among parameters by the texts that stand for them."""
+    return {k: v.handle if isinstance(v, PrivacyLedger) else v for k, v in params.items()}
 
 
 class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
@@ -106,10 +111,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             Plain values that JSON and YAML can hold, and that make an estimator with the same
             ledger, as far as the values given were plain.
         """
-        params: dict[str, Any] = super().get_params(deep)
-        if isinstance(params["ledger"], PrivacyLedger):
-            params["ledger"] = params["ledger"].handle
-        return params
+        return with_handles(super().get_params(deep))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.

@@ -12,13 +12,25 @@ from dp_halfspace.inspection.bounds import (
 from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
 from dp_halfspace.inspection.margin_bound import margin_risk_bound
 from dp_halfspace.inspection.report import privacy_report
+from dp_halfspace.inspection.sample_complexity import (
+    ErrorLowerBound,
+    margin_sample_complexity,
+    pure_error_lower_bound,
+    pure_lower_bound,
+    pure_risk_bound,
+)
 
 __all__ = [
     "AccuracyPanel",
     "EpsilonAccuracyDisplay",
+    "ErrorLowerBound",
     "convex_excess_risk",
     "margin_risk_bound",
+    "margin_sample_complexity",
     "optimal_regularization",
     "privacy_report",
+    "pure_error_lower_bound",
+    "pure_lower_bound",
+    "pure_risk_bound",
     "strongly_convex_excess_risk",
 ]

@@ -27,6 +27,8 @@ class EngineDefaults:
         Share of mu^2 that the metric is worth, where it is released.
     shift, clip, n_steps, momentum, scale, window
         As in :func:`~dp_halfspace.optim.noisy_gd.plan_descent`.
+    metric_columns, effective_dimension
+        As in :func:`~dp_halfspace.optim.metric.plan_metric`.
     """
 
     bias: float
@@ -37,6 +39,8 @@ class EngineDefaults:
     momentum: float
     scale: float
     window: float
+    metric_columns: int = WIDE
+    effective_dimension: float = 20.0
 
 
 def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -> EngineDefaults:

@@ -26,6 +26,9 @@ __all__ = ["EnginePlan", "plan_engine", "run_engine"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
+# Columns from which a triangular root pays for its making.
+_TRIANGULAR = 16
+
 
 @dataclass(frozen=True, slots=True)
 class EnginePlan:
@@ -86,7 +89,14 @@ def plan_engine(
     share = defaults.metric_share
     metric = None
     if share > 0:
-        metric = plan_metric(n_samples, n_columns, block_rows, mu=math.sqrt(share) * mu)
+        metric = plan_metric(
+            n_samples,
+            n_columns,
+            block_rows,
+            mu=math.sqrt(share) * mu,
+            max_columns=defaults.metric_columns,
+            effective_dimension=defaults.effective_dimension,
+        )
     left = mu if metric is None else math.sqrt(1.0 - share) * mu
     descent = plan_descent(
         n_samples=n_samples,
@@ -136,6 +146,9 @@ def run_engine(
         transform = None
         if plan.metric is not None:
             transform = release_metric(rows, plan.metric, permit)
+            if plan.metric.n_columns > _TRIANGULAR:
+                # Any root of the metric gives the same law, and this one half of the work.
+                transform = np.asarray(np.linalg.qr(transform, mode="r"))
             rows = flattened(rows, transform, row_bound=plan.metric.compression)
         slopes = clipped_slopes(plan.descent, codes, weights[codes])
         return descend(rows, slopes, plan.descent, permit, transform)

@@ -66,6 +66,7 @@ def plan_margin_descent(
     mu: float,
     margin: float,
     averaged: bool = True,
+    n_steps: int | None = None,
 ) -> DescentPlan:
     """Fix the public numbers of a run for a known margin.
 
@@ -83,6 +84,8 @@ def plan_margin_descent(
         In (0, 1]: distance of the rows to the hyperplane that is looked for.
     averaged : bool, default=True
         Whether to return the mean of the last half of the iterates, or the last one.
+    n_steps : int or None, default=None
+        None follows from the margin.
 
     Returns
     -------
@@ -114,7 +117,7 @@ def plan_margin_descent(
         mu=mu,
         shift=target,
         clip=1.0,
-        n_steps=max(math.ceil(wanted), _FEWEST_STEPS),
+        n_steps=n_steps or max(math.ceil(wanted), _FEWEST_STEPS),
         momentum=0.0,
         scale=scale,
         window=0.5 if averaged else 0.0,

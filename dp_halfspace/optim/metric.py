@@ -41,12 +41,15 @@ class MetricPlan:
         For the packed second moment, whose Euclidean norm is the Frobenius norm.
     edge : float
         Edge of the spectrum of the noise matrix: eigenvalues below it drown.
+    effective_dimension : float
+        How many directions may be told apart.
     """
 
     n_samples: int
     n_columns: int
     mechanism: GaussianNoise | L2LaplaceNoise | NoNoise
     edge: float
+    effective_dimension: float = EFFECTIVE_DIMENSION
 
     @property
     def amplification(self) -> float:
@@ -59,7 +62,15 @@ class MetricPlan:
         return math.sqrt(_CEILING)
 
 
-def plan_metric(n_samples: int, n_columns: int, block_rows: int, *, mu: float) -> MetricPlan | None:
+def plan_metric(
+    n_samples: int,
+    n_columns: int,
+    block_rows: int,
+    *,
+    mu: float,
+    max_columns: int = MAX_COLUMNS,
+    effective_dimension: float = EFFECTIVE_DIMENSION,
+) -> MetricPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
 
     Parameters
@@ -70,11 +81,15 @@ def plan_metric(n_samples: int, n_columns: int, block_rows: int, *, mu: float) -
         Rows that are summed at a time.
     mu : float
         What the release may cost; infinity releases the exact moment.
+    max_columns : int, default=512
+        With more columns there is no metric.
+    effective_dimension : float, default=20
+        How many directions may be told apart.
 
     Returns
     -------
     MetricPlan or None
-        None when there are more than 512 columns, or when the noise would drown every
+        None when there are more than `max_columns` columns, or when the noise would drown every
         eigenvalue: then the metric is not worth its price.
 
     Notes
@@ -90,7 +105,7 @@ def plan_metric(n_samples: int, n_columns: int, block_rows: int, *, mu: float) -
     >>> plan_metric(100, 20, 4096, mu=0.01) is None
     True
     """
-    if n_columns > MAX_COLUMNS:
+    if n_columns > max_columns:
         return None
     edge = 2.0 * math.sqrt(n_columns) / mu
     if edge > n_samples:
@@ -100,7 +115,7 @@ def plan_metric(n_samples: int, n_columns: int, block_rows: int, *, mu: float) -
     rounding = 1.01 * n_samples * (2 * block_rows + 2 * n_blocks + 4 * n_columns + 48) * 2.0**-53
     sensitivity = math.sqrt(2.0) * (1.0 + 2.0**-40) + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
-    return MetricPlan(n_samples, n_columns, mechanism, edge)
+    return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension)
 
 
 def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> FloatArray:
@@ -150,7 +165,7 @@ def shrunk_spectrum(values: FloatArray, plan: MetricPlan) -> FloatArray:
     -------
     ndarray of shape (n_columns,)
         Shrunk as spikes in a Wigner matrix, trace restored to n (which is public), and
-        floored so that at most 20 directions are effectively told apart.
+        floored so that no more directions than planned are effectively told apart.
     """
     n, size = plan.n_samples, plan.n_columns
     # The trace of the moment of unit rows is n: whatever it exceeds is noise.
@@ -158,6 +173,6 @@ def shrunk_spectrum(values: FloatArray, plan: MetricPlan) -> FloatArray:
     spikes = np.sqrt(np.maximum(values * np.abs(values) - plan.edge**2, 0.0))
     spikes += max((n - spikes.sum()) / size, 0.0)
     floor = max(_EDGE_FLOOR * plan.edge, _TRACE_FLOOR * n / size)
-    while (spikes / (spikes + floor)).sum() > EFFECTIVE_DIMENSION:
+    while (spikes / (spikes + floor)).sum() > plan.effective_dimension:
         floor *= 1.1
     return np.minimum(spikes + floor, _CEILING * n)

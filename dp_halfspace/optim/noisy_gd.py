@@ -156,7 +156,8 @@ def plan_descent(
         compression=compression,
     )
     # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
-    length = 1.0 + (2.0**-30 if amplification == 1.0 else 2.0**-27)
+    stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
+    length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
     sensitivity = 2.0 * (clip * length + rounding)
     step_mu = mu / math.sqrt(n_steps) * (1.0 - 2.0**-40)
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
@@ -268,7 +269,7 @@ def descend(
     permit : Permit
         Charged with ``plan.event``.
     transform : ndarray of shape (n_columns, n_columns) or None
-        Released symmetric map, or None for the identity.
+        Released map, or None for the identity.
 
     Returns
     -------
@@ -284,7 +285,7 @@ def descend(
     n_averaged = max(1, round(plan.window * plan.n_steps))
     for step in range(plan.n_steps):
         ahead = _project(point + plan.momentum * velocity, plan.radius)
-        query = ahead if transform is None else _project(transform @ ahead, plan.reach)
+        query = ahead if transform is None else _project(transform.T @ ahead, plan.reach)
         ascent = rows.fused_adjoint(query, slopes)
         if transform is not None:
             ascent = transform @ ascent
@@ -297,7 +298,7 @@ def descend(
         if step >= plan.n_steps - n_averaged:
             total += point
     mean = total / n_averaged
-    return np.atleast_2d((mean if transform is None else transform @ mean).T)
+    return np.atleast_2d((mean if transform is None else transform.T @ mean).T)
 
 
 def _project(point: FloatArray, radius: float) -> FloatArray:

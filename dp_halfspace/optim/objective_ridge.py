@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 from scipy.optimize import minimize_scalar
 
@@ -190,19 +189,14 @@ def feasible_ridge(
 
     def fits(log_ratio: float) -> bool:
         event = GaussianLinearTerm(1.0, 0.0, log_ratio, corners).event
-        return _smallest_delta((*earlier, Repeated(event, copies)), epsilon) <= 0.5 * delta
+        events = (*earlier, Repeated(event, copies))
+        return accounting.remembered_delta(events, epsilon) <= 0.5 * delta
 
     if not fits(0.0):
         return None
     while not fits(jacobian_log_ratio(problem, ridge)):
         ridge *= 1.3
     return ridge
-
-
-@lru_cache(maxsize=256)
-def _smallest_delta(events: tuple[Event, ...], epsilon: float) -> float:
-    """See `accounting.delta`; folds and grids ask again."""
-    return accounting.delta(events, epsilon)
 
 
 def _squared_linear_term(plan: ObjectivePlan) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy._composition import compose, rounded_up
@@ -20,7 +21,7 @@ from dp_halfspace.privacy._log_profiles import (
 )
 from dp_halfspace.privacy.events import Event
 
-__all__ = ["calibrate", "delta", "epsilon"]
+__all__ = ["calibrate", "delta", "epsilon", "remembered_delta"]
 
 
 def _smallest_delta(events: Iterable[Event], epsilon: float) -> float:
@@ -78,6 +79,31 @@ def delta(events: Iterable[Event], epsilon: float) -> float:
     '4.47224e-08'
     """
     return _smallest_delta(events, float(check_not_nan("epsilon", epsilon)))
+
+
+@lru_cache(maxsize=512)
+def remembered_delta(events: tuple[Event, ...], epsilon: float) -> float:
+    """Return `delta` of the same events without computing it again.
+
+    Every fit of the same plan (a fold, a candidate of a grid) asks for the same number.
+
+    Parameters
+    ----------
+    events : tuple of Event
+    epsilon : float
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.accounting import delta, remembered_delta
+    >>> from dp_halfspace.privacy.events import Gaussian
+    >>> remembered_delta((Gaussian(0.2),), 1.0) == delta([Gaussian(0.2)], 1.0)
+    True
+    """
+    return _smallest_delta(events, epsilon)
 
 
 def epsilon(events: Iterable[Event], delta: float) -> float:

@@ -108,7 +108,7 @@ class PrivacyRecord:
         store("public", _frozen_pairs(self.public))
         _check_choice("adjacency", self.adjacency, _ADJACENCIES)
         _check_choice("noise", self.noise, _NOISES)
-        proved = accounting.delta(self.events, self.epsilon)
+        proved = accounting.remembered_delta(self.events, self.epsilon)
         if proved > self.delta * (1.0 + _CLAIM_SLACK):
             raise ValueError(
                 f"the events prove delta={proved!r} at epsilon={self.epsilon!r}, "

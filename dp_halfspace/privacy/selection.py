@@ -42,6 +42,7 @@ def exponential_mechanism(
     epsilon: float,
     *,
     sensitivity: float = 1.0,
+    multiplicities: NDArray[np.int64] | None = None,
     source: ByteSource = OS_RANDOMNESS,
 ) -> int:
     r"""Select index ``i`` with probability proportional to ``exp(epsilon u_i / (2 sensitivity))``.
@@ -57,6 +58,9 @@ def exponential_mechanism(
     sensitivity : float, default=1.0
         Largest change of any one score between neighbouring data sets, in the units of
         ``utilities``.
+    multiplicities : ndarray of shape (n_candidates,), int64, or None, default=None
+        How many candidates share each utility, at least 1, fewer than :math:`2^{60}` together;
+        None stands for 1. The probability of an index is multiplied by it.
     source : ByteSource, default=OS_RANDOMNESS
         Where the random bytes come from.
 
@@ -77,7 +81,8 @@ def exponential_mechanism(
     Privacy: ``epsilon``-DP, and :math:`\varepsilon`-bounded range. The probabilities are
     those of exact arithmetic up to :math:`2^{-180}`, given uniform bytes, IEEE 754 basic
     operations and an absolute error of ``numpy.exp`` below :math:`2^{-41}` on
-    negative arguments. At most ``n_candidates`` trials are expected.
+    negative arguments. At most ``n_candidates`` trials are expected, or the sum of the
+    multiplicities.
 
     References
     ----------
@@ -91,10 +96,14 @@ def exponential_mechanism(
     """
     candidates = _checked_candidates(utilities, epsilon, sensitivity)
     count = candidates.utilities.size
+    ends = None if multiplicities is None else np.cumsum(multiplicities)
+    total = count if ends is None else int(ends[-1])
     # A public number of trials at a time; the first success of the sequence is returned.
-    batch = min(max(count, _FEWEST_TRIALS), _MOST_TRIALS)
+    batch = min(max(total, _FEWEST_TRIALS), _MOST_TRIALS)
     while True:
-        trials = _uniform_indices(batch, count, source)
+        trials = _uniform_indices(batch, total, source)
+        if ends is not None:
+            trials = np.searchsorted(ends, trials, side="right")
         successes = np.flatnonzero(_flips(candidates, trials, source))
         if successes.size:
             return int(trials[successes[0]])

@@ -1,6 +1,13 @@
-"""Random linear maps to fewer dimensions, drawn from public randomness only."""
+"""Random maps of rows, linear or to features of a kernel, from public randomness only."""
 
 from dp_halfspace.projection.base import LinearMap
+from dp_halfspace.projection.composed import ProjectedFeatures
+from dp_halfspace.projection.fourier import (
+    FeatureMap,
+    FourierMap,
+    draw_fourier,
+    fourier_distortion,
+)
 from dp_halfspace.projection.hadamard import HadamardMap, draw_hadamard, walsh_hadamard
 from dp_halfspace.projection.jl import (
     RademacherMap,
@@ -12,20 +19,40 @@ from dp_halfspace.projection.jl import (
 )
 from dp_halfspace.projection.named import PROJECTIONS, draw_projection
 from dp_halfspace.projection.sparse_signs import SparseMap, draw_sparse
+from dp_halfspace.projection.spectra import KERNELS, RADIAL, Spectrum
+from dp_halfspace.projection.structured_fourier import (
+    StructuredFourierMap,
+    draw_structured_fourier,
+    structured_pays,
+)
+from dp_halfspace.projection.tensor_sketch import TensorSketchMap, draw_tensor_sketch
 
 __all__ = [
+    "KERNELS",
     "PROJECTIONS",
+    "RADIAL",
+    "FeatureMap",
+    "FourierMap",
     "HadamardMap",
     "LinearMap",
+    "ProjectedFeatures",
     "RademacherMap",
     "SparseMap",
+    "Spectrum",
+    "StructuredFourierMap",
+    "TensorSketchMap",
+    "draw_fourier",
     "draw_hadamard",
     "draw_projection",
     "draw_rademacher",
     "draw_sparse",
+    "draw_structured_fourier",
+    "draw_tensor_sketch",
+    "fourier_distortion",
     "jl_dimension",
     "jl_distortion",
     "jl_margin",
     "projection_pays",
+    "structured_pays",
     "walsh_hadamard",
 ]

@@ -116,6 +116,15 @@ def test_only_ratios_of_class_weights_matter():
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-9)
 
 
+def test_pure_epsilon_with_few_records_searches_directions():
+    X, y = make_halfspace(1000, 4, margin=0.2, random_state=2)
+    model = AdaptiveMarginClassifier(delta=0, classes=[-1, 1]).fit(X, y)
+    assert dict(model.privacy_.public)["solver"] == "exponential_mechanism"
+    assert model.privacy_.delta_at(1.0) == 0.0
+    assert model.margin_ == 0.0
+    assert model.score(X, y) > 0.9
+
+
 def test_pure_epsilon_perturbs_the_objective():
     X, y = make_halfspace(5000, 4, random_state=2)
     model = AdaptiveMarginClassifier(delta=0, classes=[-1, 1]).fit(X, y)

@@ -88,7 +88,7 @@ def test_events_use_the_whole_budget_and_no_more(solver, margin, epsilon, delta)
 @pytest.mark.parametrize("margin", [None, 0.1])
 @pytest.mark.parametrize("solver", ["noisy_gd", "objective_perturbation"])
 def test_pure_epsilon_is_a_perturbed_objective(solver, margin):
-    training = plan_training(PROBLEM, solver, margin, 1.0, 0.0)
+    training = plan_training(replace(PROBLEM, n_samples=4000), solver, margin, 1.0, 0.0)
     assert training.solver == "objective_perturbation"
     assert privacy.delta(training.events, 1.0) == 0
     assert privacy.epsilon(training.events, 0.0) == pytest.approx(1.0, rel=1e-6)
@@ -221,8 +221,25 @@ def test_projection_of_many_columns_keeps_what_is_proved():
     assert direct.events == training.events
 
 
+@pytest.mark.parametrize(
+    ("changed", "solver", "margin", "chosen"),
+    [
+        ({}, "noisy_gd", None, "exponential_mechanism"),
+        ({"n_samples": 15_001}, "noisy_gd", None, "objective_perturbation"),
+        ({"n_classes": 3}, "noisy_gd", None, "objective_perturbation"),
+        ({}, "objective_perturbation", None, "objective_perturbation"),
+        ({}, "noisy_gd", 0.1, "objective_perturbation"),
+    ],
+)
+def test_pure_epsilon_takes_directions_where_they_pay(changed, solver, margin, chosen):
+    problem = replace(PROBLEM, **{"n_samples": 14_999, **changed})
+    training = plan_training(problem, solver, margin, 0.1, 0.0)
+    assert training.solver == chosen
+    assert 0.1 * (1 - 1e-6) <= privacy.epsilon(training.events, 0.0) <= 0.1 * (1 + 1e-12)
+
+
 def test_automatic_projection_for_pure_epsilon_on_many_columns():
-    wide = replace(PROBLEM, n_features=2000)
+    wide = replace(PROBLEM, n_samples=4000, n_features=2000)
     assert plan_training(wide, "noisy_gd", None, 1.0, 0.0).linear_map.n_components == 150
     assert plan_training(wide, "noisy_gd", None, 1.0, 1e-6).linear_map is None
     without = replace(wide, projection=None)

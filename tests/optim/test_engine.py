@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from dp_halfspace import privacy
+from dp_halfspace.optim import engine as module
 from dp_halfspace.optim.defaults import engine_defaults
 from dp_halfspace.optim.engine import plan_engine, run_engine
 from dp_halfspace.optim.rows import block_size
@@ -105,3 +107,26 @@ def test_rounding_hardly_adds_to_the_noise(n_samples, n_columns, n_classes):
         mu=0.2,
     )
     assert 1.0 < plan.descent.mechanism.sensitivity / (2.0 * defaults.clip) < 1.02
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_triangular_root_of_the_metric_gives_the_same_model(monkeypatch, n_classes):
+    X, y = separated(500, 20, n_classes, seed=3)
+    plan = plan_for(500, 20, n_classes, mu=math.inf)
+    models = []
+    for columns in (1, 10**9):
+        monkeypatch.setattr(module, "_TRIANGULAR", columns)
+        models.append(run(X, y, n_classes, plan, math.inf))
+    np.testing.assert_allclose(models[0], models[1], rtol=1e-9, atol=1e-9)
+
+
+def test_wider_metric_is_paid_for_in_the_length_of_rows():
+    defaults = replace(engine_defaults(10**5, 2049, 2, 1.0), metric_share=0.2, metric_columns=2049)
+    plan = plan_engine(
+        defaults, n_samples=10**5, n_columns=2049, n_classes=2, block_rows=96, mu=1.0
+    )
+    assert plan.metric is not None
+    relative = plan.descent.mechanism.sensitivity / (2 * defaults.clip) - 1
+    # Lengths of mapped rows are off by (k + 8) sqrt(k) |A| |A^-1| 2^-52 at most.
+    worst = 2057 * 2049 * math.sqrt(1e3) * 4 * 2.0**-52
+    assert worst < relative < 0.02

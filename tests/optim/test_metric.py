@@ -90,6 +90,7 @@ def test_rounding_allowance_covers_the_measured_error():
 
 def test_gate_is_public():
     assert plan_metric(10000, 513, 64, mu=1.0) is None
+    assert plan_metric(10000, 513, 64, mu=1.0, max_columns=513) is not None
     assert plan_metric(100, 25, 64, mu=0.0999) is None
     assert plan_metric(100, 25, 64, mu=0.1001) is not None
 

@@ -276,7 +276,7 @@ def test_radius_anchors():
 def test_floor_exists_for_huge_budgets(epsilon, r):
     problem = PairwiseProblem(LOGISTIC, 1000, 3, r, 1000, default_normaliser(1000))
     ridge = pairwise_ridge_floor(problem, epsilon)
-    assert 0 < ridge
+    assert ridge > 0
     assert pairwise_jacobian_log_ratio(problem, ridge) <= epsilon / 2
 
 

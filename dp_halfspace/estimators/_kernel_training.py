@@ -1,0 +1,197 @@
+"""The ways in which PrivateKernelClassifier can fit, as plans of public numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.estimators._margin_training import Problem, Training, plan_training
+from dp_halfspace.optim.engine import plan_engine, run_engine
+from dp_halfspace.optim.kernel_defaults import (
+    kernel_engine_defaults,
+    length_scales,
+    n_kernel_components,
+)
+from dp_halfspace.optim.rows import Rows
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.projection import (
+    RADIAL,
+    FeatureMap,
+    ProjectedFeatures,
+    Spectrum,
+    draw_fourier,
+    draw_projection,
+    draw_structured_fourier,
+    draw_tensor_sketch,
+    jl_dimension,
+    structured_pays,
+)
+
+__all__ = [
+    "Kernel",
+    "constant_column",
+    "draw_features",
+    "n_features_wanted",
+    "plan_kernel_training",
+    "projected",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Pure noise grows with the dimension.
+_PURE_FEWEST, _PURE_MOST, _PURE_RECORDS = 32, 150, 20.0
+# Dimension of a projection that no margin asks for.
+_PROJECTED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel, as public parameters.
+
+    Attributes
+    ----------
+    name : str
+    length_scale : float or None
+        Relative to the public scale of a row; None for the automatic mixture.
+    nu, alpha : float
+        Of the Matern and of the rational quadratic kernel.
+    degree : int
+    coef0 : float
+        Of the polynomial kernel.
+    """
+
+    name: str
+    length_scale: float | None
+    nu: float
+    alpha: float
+    degree: int
+    coef0: float
+
+
+def n_features_wanted(n_samples: int, epsilon: float, delta: float) -> int:
+    """Return the automatic number of features, a function of public numbers."""
+    if math.isinf(epsilon):
+        return n_kernel_components(n_samples, math.inf)
+    if delta > 0:
+        return n_kernel_components(n_samples, gdp_mu(epsilon, delta))
+    wanted = min(max(n_samples * epsilon / _PURE_RECORDS, _PURE_FEWEST), _PURE_MOST)
+    return 2 * round(wanted / 2.0)
+
+
+def draw_features(
+    kernel: Kernel,
+    n_samples: int,
+    n_features: int,
+    n_components: int,
+    *,
+    n_classes: int,
+    is_sparse: bool,
+    rng: np.random.Generator,
+) -> FeatureMap:
+    """Draw the public map of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    n_samples, n_features : int
+        Shape of the data.
+    n_components : int
+        Even for a shift-invariant kernel.
+    n_classes : int
+    is_sparse : bool
+    rng : numpy.random.Generator
+        Public.
+
+    Returns
+    -------
+    FeatureMap
+    """
+    if kernel.name == "polynomial":
+        scale = kernel.length_scale or 1.0
+        return draw_tensor_sketch(
+            n_features,
+            n_components,
+            rng,
+            degree=kernel.degree,
+            coef0=kernel.coef0,
+            length_scale=scale,
+        )
+    half = n_components // 2
+    if kernel.length_scale is None:
+        scales = length_scales(kernel.name, n_samples, n_features, n_classes, half)
+    else:
+        scales = np.full(half, kernel.length_scale)
+    spectrum = Spectrum(kernel.name, nu=kernel.nu, alpha=kernel.alpha)
+    structured = kernel.name in RADIAL and structured_pays(n_features, n_components)
+    draw = draw_structured_fourier if structured and not is_sparse else draw_fourier
+    return draw(spectrum, n_features, scales, rng)
+
+
+def projected(
+    features: FeatureMap, kind: str | None, margin: float | None, n_samples: int, seed: int
+) -> FeatureMap:
+    """Put a random projection behind a feature map, if it makes its rows shorter."""
+    if kind is None:
+        return features
+    size = _PROJECTED if margin is None else jl_dimension(margin, n_samples)
+    rng = np.random.default_rng(seed)
+    linear_map = draw_projection(kind, features.n_components, size, rng)
+    return features if linear_map is None else ProjectedFeatures(features, linear_map)
+
+
+def plan_kernel_training(
+    problem: Problem, margin: float | None, epsilon: float, delta: float
+) -> Training:
+    """Plan one fit on features within a budget.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of the features: dense, without a projection.
+    margin : float or None
+        None needs no margin.
+    epsilon, delta : float
+        Zero `delta` asks for pure epsilon, which a perturbed objective gives.
+
+    Returns
+    -------
+    Training
+    """
+    is_pure = delta == 0 and math.isfinite(epsilon)
+    if margin is None and not is_pure:
+        return _automatic(problem, math.inf if math.isinf(epsilon) else gdp_mu(epsilon, delta))
+    return plan_training(problem, "noisy_gd", margin, epsilon, delta)
+
+
+def constant_column(problem: Problem) -> float | None:
+    """Return the constant column beside features of norm one."""
+    if problem.intercept is None:
+        return None
+    return kernel_engine_defaults(problem.n_classes).bias * problem.intercept
+
+
+def _automatic(problem: Problem, mu: float) -> Training:
+    """Metric and accelerated steps: no margin is needed."""
+    defaults = kernel_engine_defaults(problem.n_classes)
+    n_columns = problem.n_columns(None)
+    plan = plan_engine(
+        defaults,
+        n_samples=problem.n_samples,
+        n_columns=n_columns,
+        n_classes=problem.n_classes,
+        block_rows=problem.block_rows(None),
+        mu=mu,
+    )
+
+    def run(rows: Rows, codes: NDArray[np.intp], weights: FloatArray, permit: Permit) -> FloatArray:
+        return run_engine(plan, rows, codes, weights, permit)
+
+    return Training(
+        "noisy_gd", None, defaults.shift, constant_column(problem), None, n_columns, plan.events,
+        run, plan.metric is not None,
+    )  # fmt: skip

@@ -1,0 +1,353 @@
+"""Privacy for labels alone: a logistic model of public features."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace._sklearn import Interval, StrOptions, fit_context
+from dp_halfspace._validation import check_features, check_training_data, label_weights
+from dp_halfspace.estimators._label_features import (
+    FeatureOptions,
+    fit_label_features,
+)
+from dp_halfspace.estimators._label_training import LabelPlan, plan_labels, train_labels
+from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
+from dp_halfspace.optim.label_net import log_odds_shift
+from dp_halfspace.optim.rows import Rows
+from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
+from dp_halfspace.privacy.record import PrivacyRecord
+
+__all__ = ["LabelPrivateClassifier"]
+
+_ADJACENCY = "replace-one-label"
+# Constant column, relative to the root mean square of the public rows.
+_CONSTANT, _NET_CONSTANT = 0.3, 1.0
+# Components per root of n epsilon, and their range. Random candidates cover few dimensions.
+_PER_ROOT, _FEWEST, _MOST, _NET_MOST = 0.85, 8, 150, 12
+
+
+def _is_logistic(estimator: LabelPrivateClassifier) -> bool:
+    """Tell whether scores are log odds."""
+    return estimator.mechanism != "net"
+
+
+class LabelPrivateClassifier(PrivateLinearClassifier):
+    r"""Classifier that protects the LABELS only; the features are treated as public.
+
+    Two data sets are neighbours when they have the same features and differ in the label of
+    one record (adjacency "replace-one-label"). NEVER use it when features are sensitive: the
+    fitted model shows features of single records. Every other class of this package protects
+    whole records; this one does not.
+
+    The features are turned into kernel features, reduced to their principal directions,
+    partly whitened and brought to norm one, all of which is free. Then one sum,
+    :math:`s=\frac12\sum_iy_ix_i`, is released with noise; the logistic loss depends on labels
+    through it alone.
+
+    Parameters
+    ----------
+    mechanism : {"statistic", "randomized_response", "net"}, default="statistic"
+        ``"statistic"`` adds noise to the sum. ``"randomized_response"`` flips labels by chance
+        and corrects the sum for it; pure epsilon for every `delta`, and nobody but the owners
+        of the labels needs to see them. ``"net"`` chooses among random linear classifiers by
+        their errors, with the exponential mechanism.
+    kernel : {"rbf", "linear"}, default="rbf"
+        Random Fourier features of the Gaussian kernel, or the columns as they are.
+    length_scale : float or "median", default="median"
+        Of the Gaussian kernel; ``"median"`` is half the median distance of the features.
+    n_fourier : int, default=1500
+        Number of random Fourier features; an odd one is raised by one.
+    n_components : int, "auto" or None, default="auto"
+        Principal directions that are kept. ``"auto"`` is ``.85 sqrt(n epsilon)`` within
+        [8, 150], for ``"net"`` within [8, 12]; None keeps all.
+    whitening : float, default=0.75
+        In [0, 1]: 0 leaves the principal components as they are, 1 divides them by their
+        standard deviation.
+    alpha : float or "auto", default="auto"
+        Ridge, on the scale of the sum of losses of unit rows. ``"auto"`` balances it against
+        the noise. Ignored by ``"net"``.
+    n_candidates : int, default=2000
+        Of ``"net"``, per stage; at most 10^6.
+    epsilon : float, default=1.0
+        Budget of one call of ``fit`` for one label, in [1e-9, 1e6], or infinite. Infinity
+        gives the model without noise and without any guarantee.
+    delta : float or "auto", default="auto"
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+    data_norm : float or None, default=None
+        Longer rows are scaled down to it. None leaves the rows as they are: no privacy
+        depends on their norms.
+    fit_intercept : bool, default=True
+        Whether to append a constant column.
+    intercept_scaling : float, default=1.0
+        Size of the constant column, relative to the default.
+    classes : array-like of labels or None, default=None
+        PUBLIC label set. None takes the labels seen, which are then treated as public.
+    class_weight : dict or None, default=None
+        PUBLIC weight of each label. Scores are shifted by its logarithm, which costs nothing;
+        ``"net"`` weights errors, too. ``"balanced"`` is refused.
+    random_state : int or None, default=None
+        None draws the noise from the operating system. An int makes the fit reproducible and
+        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+    ledger : object with a method ``charge(record)``, or None
+        Charged before any noise is drawn. A ledger of whole records refuses this class.
+    verbose : int, default=0
+        Accepted for uniformity; there is nothing to report that would be free.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The public label set.
+    coef_ : ndarray of shape (1, n_components_) or (n_classes, n_components_)
+        Released coefficients of the unit rows, whose last column is the constant one.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Shift by class weights, otherwise zero.
+    feature_map_ : LabelFeatures
+        The map from rows to unit rows. It is made from the features, and shows them.
+    n_components_ : int
+        Number of columns of the unit rows.
+    alpha_ : float
+        The ridge that was used; not with ``"net"``.
+    privacy_ : PrivacyRecord
+        What was spent, on what, and what was assumed public; its adjacency is
+        "replace-one-label".
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    PrivateKernelClassifier : Protects whole records, features included.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one-label
+    adjacency ONLY. Public: all features, the number of rows, the label set and every
+    parameter. Private: the label of each record. Labels that follow from the features are
+    not hidden by anything.
+
+    References
+    ----------
+    R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin
+    Guarantees", 2022, section 6, of which ``"net"`` is a computable version. Proofs:
+    ``docs/proofs/label_privacy.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace import LabelPrivateClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(4000, 2))
+    >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    >>> model = LabelPrivateClassifier(classes=[0, 1]).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9), model.privacy_.adjacency
+    (True, 'replace-one-label')
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateLinearClassifier._parameter_constraints,
+        "mechanism": [StrOptions({"statistic", "randomized_response", "net"})],
+        "kernel": [StrOptions({"rbf", "linear"})],
+        "length_scale": [StrOptions({"median"}), Interval(Real, 1e-50, 1e50, closed="both")],
+        "n_fourier": [Interval(Integral, 2, 10_000, closed="both")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "whitening": [Interval(Real, 0, 1, closed="both")],
+        "alpha": [Interval(Real, 1e-9, 1e300, closed="both"), StrOptions({"auto"})],
+        "n_candidates": [Interval(Integral, 1, 10**6, closed="both")],
+        "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
+    }
+
+    def __init__(
+        self,
+        mechanism: str = "statistic",
+        *,
+        kernel: str = "rbf",
+        length_scale: float | str = "median",
+        n_fourier: int = 1500,
+        n_components: int | str | None = "auto",
+        whitening: float = 0.75,
+        alpha: float | str = "auto",
+        n_candidates: int = 2000,
+        epsilon: float = 1.0,
+        delta: float | str = "auto",
+        data_norm: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, float] | None = None,
+        random_state: int | None = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.mechanism = mechanism
+        self.kernel = kernel
+        self.length_scale = length_scale
+        self.n_fourier = n_fourier
+        self.n_components = n_components
+        self.whitening = whitening
+        self.alpha = alpha
+        self.n_candidates = n_candidates
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.classes = classes
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.ledger = ledger
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike) -> LabelPrivateClassifier:
+        """Fit the model within the budget, which protects the labels only.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Finite features. PUBLIC.
+        y : array-like of shape (n_samples,)
+            Labels from `classes`. Private.
+
+        Returns
+        -------
+        LabelPrivateClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the schema of the data is refused; the estimator is unchanged.
+        BudgetError
+            By the ledger, before any noise is drawn.
+        """
+        data = check_training_data(self, X, y, classes=self.classes)
+        weights = label_weights(self.class_weight, data.classes)
+        source = noise_source(self.random_state)
+        rng = public_generator(self.random_state, "features")
+
+        seed = int(rng.integers(2**63))
+        features = fit_label_features(data.X, self._feature_options(data.X.shape[0]), rng)
+        rows = features.rows(data.X)
+        plan = self._plan(rows, len(data.classes), seed)
+        record = self._record(plan, rows.shape[0], data.classes, source)
+        permit = authorise(record, source, self.ledger)
+
+        released = train_labels(plan, rows, data.codes, weights, permit)
+
+        self.__dict__.pop("alpha_", None)
+        if plan.ridge is not None:
+            self.alpha_ = plan.ridge
+        self.feature_map_ = features
+        self.n_components_ = features.n_components
+        self._remember(data, record, released)
+        self.intercept_ = log_odds_shift(weights)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score rows; the sign, or the largest score, is the predicted label.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores; with two classes, positive means ``classes_[1]``. Log odds, up to noise
+            and shrinkage, unless ``mechanism="net"``.
+        """
+        check_is_fitted(self)
+        X = check_features(self, X, reset=False)
+        scores = self.feature_map_.rows(X).margins(self.coef_.T) + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    @available_if(_is_logistic)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes under the released logistic model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Not with ``mechanism="net"``.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
+
+    def _feature_options(self, n_samples: int) -> FeatureOptions:
+        """Collect what is asked of the features."""
+        size = self.n_components
+        if size == "auto":
+            root = math.sqrt(n_samples * min(float(self.epsilon), 1e6))
+            most = _MOST if _is_logistic(self) else _NET_MOST
+            size = round(min(max(_PER_ROOT * root, _FEWEST), most))
+        scale = None if isinstance(self.length_scale, str) else float(self.length_scale)
+        relative = _CONSTANT if _is_logistic(self) else _NET_CONSTANT
+        constant = relative * float(self.intercept_scaling) if self.fit_intercept else None
+        return FeatureOptions(
+            kernel=self.kernel,
+            length_scale=scale,
+            n_fourier=int(self.n_fourier) + int(self.n_fourier) % 2,
+            n_components=None if size is None else int(size),
+            whitening=float(self.whitening),
+            data_norm=None if self.data_norm is None else float(self.data_norm),
+            constant=constant,
+        )
+
+    def _plan(self, rows: Rows, n_classes: int, seed: int) -> LabelPlan:
+        """Fix the numbers of a fit; none depends on a label."""
+        return plan_labels(
+            self.mechanism,
+            n_samples=rows.shape[0],
+            n_columns=rows.shape[1],
+            n_classes=n_classes,
+            block_rows=rows.block_rows,
+            epsilon=float(self.epsilon),
+            delta=resolved_delta(self.delta, rows.shape[0]),
+            ridge=None if isinstance(self.alpha, str) else float(self.alpha),
+            n_candidates=int(self.n_candidates),
+            seed=seed,
+        )
+
+    def _record(
+        self, plan: LabelPlan, n_samples: int, classes: NDArray[Any], source: ByteSource
+    ) -> PrivacyRecord:
+        """Say what is about to be spent, and what is assumed public: all features."""
+        seen = "taken from the labels seen" if self.classes is None else "stated by the user"
+        return PrivacyRecord(
+            epsilon=float(self.epsilon),
+            delta=resolved_delta(self.delta, n_samples),
+            adjacency=_ADJACENCY,
+            events=plan.events,
+            noise="none" if math.isinf(self.epsilon) else source.kind,
+            public={
+                "features": "all of them: only labels are protected",
+                "n_samples": n_samples,
+                "classes": classes.tolist(),
+                "classes_source": seen,
+                "class_weight": None if self.class_weight is None else dict(self.class_weight),
+                "mechanism": self.mechanism,
+                "sensitivity": plan.sensitivity,
+                "alpha": plan.ridge,
+            },
+        )
+
+    def _constant_column(self) -> float | None:
+        """None: the constant column is one of the components."""
+        return None

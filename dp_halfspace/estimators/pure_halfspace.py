@@ -1,0 +1,276 @@
+"""The exponential mechanism over directions that do not depend on the data."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.utils import Tags
+
+from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
+from dp_halfspace._validation import TrainingData, check_training_data, label_weights
+from dp_halfspace.estimators._margin_training import (
+    Problem,
+    Training,
+    plan_direction_training,
+)
+from dp_halfspace.estimators.base import PrivateLinearClassifier, in_units_of_data
+from dp_halfspace.optim.directions import MOST_DIRECTIONS
+from dp_halfspace.optim.unit_rows import unit_rows
+from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy.randomness import ByteSource, noise_source
+from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.projection import PROJECTIONS
+
+__all__ = ["PureHalfspaceClassifier"]
+
+
+class PureHalfspaceClassifier(PrivateLinearClassifier):
+    """A halfspace with few errors out of many that were fixed without the data: pure epsilon.
+
+    Rows are brought to norm one. Every direction of a public stream is scored by the number of
+    records that it gets wrong, and the exponential mechanism picks one. With a larger budget it
+    does so again among directions round the winner. The choice for pure epsilon with few records:
+    the noise does not grow with the number of columns.
+
+    Parameters
+    ----------
+    directions : str, default="random"
+        ``"random"``: most look at few columns, or at all in the same sense; uniform on the sphere
+        after a projection. ``"lattice"``: the directions of all points of an integer lattice, for
+        few columns, in the first stage.
+    n_directions : int or "auto", default="auto"
+        Candidates of each stage, at most 1000000; a lattice may have fewer. ``"auto"`` is 50000,
+        fewer with more than 20000 rows.
+    n_stages : int or "auto", default="auto"
+        Number of rounds; each spends an equal part of epsilon and halves the cone. ``"auto"`` is
+        ``n epsilon / 350``, within 1 and 8.
+    projection : str or None, default="auto"
+        Public random map in front: ``"rademacher"``, ``"sparse"``, ``"hadamard"`` or None.
+        ``"auto"`` projects more than 64 columns. `coef_` is mapped back.
+    n_components : int or "auto", default="auto"
+        Dimension after a projection. ``"auto"`` is the power of two next to ``sqrt(n epsilon)``, at
+        least 32; 500 where a map is named for 64 columns or fewer. With as many as there are
+        columns, or more, nothing is projected.
+    epsilon : float, default=1.0
+        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity takes the best
+        direction of each stage, without any guarantee.
+    delta : float, default=0.0
+        Only 0: the guarantee is pure.
+    data_norm : float, default=1.0
+        PUBLIC scale of a row. Longer rows are scaled down to it; then every row is normalised
+        together with the constant column. Choose it from what the columns mean, never from
+        the data.
+    fit_intercept : bool, default=True
+        Whether to append a constant column.
+    intercept_scaling : float, default=1.0
+        Size of the constant column, relative to the default, which is half of `data_norm` (once
+        with more than 64 columns, twice with more than 512).
+    classes : array-like of labels or None, default=None
+        PUBLIC label set, of two labels. None takes the labels seen, which are then treated as
+        public.
+    class_weight : dict or None, default=None
+        PUBLIC weight of each label; only their ratio matters, to a part in 65536. ``"balanced"``
+        is refused.
+    random_state : int or None, default=None
+        None draws the noise from the operating system. An int makes the fit reproducible and
+        raises `PrivacyWarning`: whoever knows it can repeat the choice.
+    ledger : object with a method ``charge(record)``, or None
+        Charged before any noise is drawn.
+    verbose : int, default=0
+        Accepted for uniformity; there is nothing to report that would be free.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The public label set.
+    coef_ : ndarray of shape (1, n_features)
+        Released coefficients.
+    intercept_ : ndarray of shape (1,)
+        Released intercept; zero when ``fit_intercept=False``.
+    projection_ : LinearMap or None
+        The public map that was used.
+    privacy_ : PrivacyRecord
+        What was spent, on what, and what was assumed public.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    AdaptiveMarginClassifier : Takes this mechanism for pure epsilon where it is the better one.
+    ObjectivePerturbationClassifier : Pure epsilon with many records, or many classes.
+    dp_halfspace.inspection.pure_lower_bound : How many records any purely private method needs.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. Errors are
+    counted in exact integer arithmetic, so that a record changes a count by one at most in the
+    code as it runs, and the mechanism is sampled exactly. Public: the number of rows, the columns,
+    the label set, every parameter, and all directions but the number of the chosen one.
+
+    The directions are generated block by block and forgotten: beyond the data, memory does not
+    grow with their number. Time is proportional to rows, columns and directions.
+
+    References
+    ----------
+    H. Nguyen, J. Ullman and L. Zakynthinou, "Efficient Private Algorithms for Learning
+    Large-Margin Halfspaces", 2020, Algorithm 2; R. Bassily, M. Mohri and A. Suresh,
+    "Differentially Private Learning with Margin Guarantees", 2022, Algorithm 1; F. McSherry and
+    K. Talwar, "Mechanism Design via Differential Privacy", 2007. Proofs:
+    ``docs/proofs/pure_halfspace.md``.
+
+    Examples
+    --------
+    >>> from dp_halfspace import PureHalfspaceClassifier
+    >>> from dp_halfspace.datasets import make_halfspace
+    >>> X, y = make_halfspace(2000, 5, margin=0.2, random_state=0)
+    >>> model = PureHalfspaceClassifier(epsilon=0.5, classes=[-1, 1]).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateLinearClassifier._parameter_constraints,
+        "delta": [Options(Real, {0})],
+        "directions": [StrOptions({"random", "lattice"})],
+        "n_directions": [
+            Interval(Integral, 2, MOST_DIRECTIONS, closed="both"),
+            StrOptions({"auto"}),
+        ],
+        "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
+        "projection": [StrOptions({"auto", *PROJECTIONS}), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        directions: str = "random",
+        n_directions: int | str = "auto",
+        n_stages: int | str = "auto",
+        projection: str | None = "auto",
+        n_components: int | str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        data_norm: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, float] | None = None,
+        random_state: int | None = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.directions = directions
+        self.n_directions = n_directions
+        self.n_stages = n_stages
+        self.projection = projection
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.classes = classes
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.ledger = ledger
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike) -> PureHalfspaceClassifier:
+        """Fit the model within the budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Finite features; CSR stays sparse.
+        y : array-like of shape (n_samples,)
+            Labels from `classes`.
+
+        Returns
+        -------
+        PureHalfspaceClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the schema of the data is refused, there are more than two classes, or
+            a lattice has more points than `n_directions`; the estimator is unchanged.
+        BudgetError
+            By the ledger, before any noise is drawn.
+        """
+        data = check_training_data(self, X, y, classes=self.classes)
+        if len(data.classes) != 2:
+            raise ValueError(
+                "Only binary classification is supported: a halfspace has two sides. For more "
+                "classes and pure epsilon use ObjectivePerturbationClassifier(delta=0)"
+            )
+        weights = label_weights(self.class_weight, data.classes)
+        source = noise_source(self.random_state)
+
+        training = self._training(data.X)
+        record = self._record(training, data, source)
+        permit = authorise(record, source, self.ledger)
+
+        rows = unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
+        released = training.run(rows, data.codes, weights / weights.max(), permit)
+
+        self.projection_ = training.linear_map
+        coefficients = in_units_of_data(
+            released,
+            data_norm=float(self.data_norm),
+            bias=training.bias,
+            intercept_scaling=float(self.intercept_scaling),
+            linear_map=training.linear_map,
+        )
+        return self._remember(data, record, coefficients)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _training(self, X: Any) -> Training:
+        """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
+        problem = Problem(
+            n_samples=X.shape[0],
+            n_features=X.shape[1],
+            n_classes=2,
+            is_sparse=sparse.issparse(X),
+            intercept=self._constant_column(),
+            projection=self.projection,
+            n_components=None if isinstance(self.n_components, str) else self.n_components,
+            averaged=False,
+            seed=self.random_state,
+        )
+        return plan_direction_training(
+            problem,
+            float(self.epsilon),
+            n_directions=None if isinstance(self.n_directions, str) else int(self.n_directions),
+            n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
+            lattice=self.directions == "lattice",
+        )
+
+    def _record(self, training: Training, data: TrainingData, source: ByteSource) -> PrivacyRecord:
+        """Say what is about to be spent, and what is assumed public."""
+        linear_map = training.linear_map
+        return PrivacyRecord(
+            epsilon=float(self.epsilon),
+            delta=0.0,
+            events=training.events,
+            noise="none" if math.isinf(self.epsilon) else source.kind,
+            public={
+                **self._public_facts(data.X.shape[0], data.classes),
+                "relative_constant_column": training.bias,
+                "directions": self.directions,
+                "n_stages": len(training.events),
+                "n_components": None if linear_map is None else linear_map.n_components,
+            },
+        )

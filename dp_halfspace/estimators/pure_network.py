@@ -1,0 +1,369 @@
+"""The exponential mechanism over networks that do not depend on the data."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, single_blas_thread
+from dp_halfspace._validation import (
+    TrainingData,
+    check_features,
+    check_training_data,
+    label_weights,
+)
+from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.optim.candidates import MOST_CANDIDATES, SearchPlan, plan_search, run_search
+from dp_halfspace.optim.clipping import clip_scales
+from dp_halfspace.optim.network import (
+    NetworkShape,
+    network_losses,
+    network_sensitivity,
+    smallest_budget,
+)
+from dp_halfspace.optim.rows import Rows
+from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
+from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
+
+__all__ = ["PureNetworkClassifier"]
+
+# More columns than this are projected to so many.
+_MOST_INPUTS = 12
+# More parameters are out of reach of a million candidates, however they are refined.
+_MOST_PARAMETERS = 256
+# Evaluations of one network on one record per stage, and the range of candidates that follows.
+_EVALUATIONS, _CANDIDATES = 8e6, (500, 4000)
+# Records times epsilon for one stage.
+_PER_STAGE, _MOST_STAGES = 250.0, 8
+# How fast the stages close in.
+_RADIUS, _SHRINK = 0.6, 0.6
+
+
+class PureNetworkClassifier(PrivateLinearClassifier):
+    """A small neural network out of many that were fixed without the data: pure epsilon.
+
+    One hidden layer of tanh units behind a random projection. Every network of a public stream
+    is scored by the number of records that it gets wrong, and the exponential mechanism picks
+    one; then again among networks round the winner. It learns what no halfspace can, from a few
+    inputs and a thousand records. It cannot work on tables much smaller, or with many
+    informative columns, where `PrivateKernelClassifier` is the better choice.
+
+    Parameters
+    ----------
+    n_hidden : int, default=6
+        Number of hidden units. All parameters together must not be more than 256.
+    n_candidates : int or "auto", default="auto"
+        Networks of each stage, at most 1000000. ``"auto"`` is ``8e6 / n`` within
+        [500, 4000].
+    n_stages : int or "auto", default="auto"
+        Number of rounds; each spends an equal part of epsilon. ``"auto"`` is
+        ``n epsilon / 250`` within [1, 8].
+    projection : str or None, default="auto"
+        Public random map in front: ``"rademacher"``, ``"sparse"``, ``"hadamard"`` or None.
+        ``"auto"`` projects more than 12 columns.
+    n_components : int or "auto", default="auto"
+        Dimension after a projection; ``"auto"`` is 12. With as many as there are columns, or
+        more, nothing is projected.
+    epsilon : float, default=1.0
+        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity takes the best
+        network of each stage, without any guarantee. The number of records times epsilon must
+        be at least 18.5: below, a choice among even a hundred networks is guessing.
+    delta : float, default=0.0
+        Only 0: the guarantee is pure.
+    data_norm : float, default=1.0
+        PUBLIC scale of a row. Longer rows are scaled down to it; then all are divided by it.
+        Choose it from what the columns mean, never from the data.
+    fit_intercept : bool, default=True
+        Whether units and output have biases. Without them the network is an odd function.
+    intercept_scaling : float, default=1.0
+        Size of the biases, relative to the default.
+    classes : array-like of labels or None, default=None
+        PUBLIC label set, of two labels. None takes the labels seen, which are then treated as
+        public.
+    class_weight : dict or None, default=None
+        PUBLIC weight of each label; only their ratio matters. ``"balanced"`` is refused.
+    random_state : int or None, default=None
+        None draws the noise from the operating system. An int makes the fit reproducible and
+        raises `PrivacyWarning`: whoever knows it can repeat the choice.
+    ledger : object with a method ``charge(record)``, or None
+        Charged before any noise is drawn.
+    verbose : int, default=0
+        Accepted for uniformity; there is nothing to report that would be free.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The public label set.
+    coef_ : ndarray of shape (1, n_hidden_)
+        Released weights out of the hidden units.
+    intercept_ : ndarray of shape (1,)
+        Released bias of the score.
+    hidden_coef_ : ndarray of shape (n_hidden_, n_inputs)
+        Released weights of the inputs: the clipped rows, divided by `data_norm` and projected.
+    hidden_intercept_ : ndarray of shape (n_hidden_,)
+        Released biases of the hidden units.
+    n_hidden_ : int
+        Number of hidden units.
+    projection_ : LinearMap or None
+        The public map that was used.
+    privacy_ : PrivacyRecord
+        What was spent, on what, and what was assumed public.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    PureHalfspaceClassifier : The same for halfspaces.
+    PrivateKernelClassifier : Nonlinear, for larger tables and (epsilon, delta).
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. A record
+    changes a count of errors by one at most, rounding included, and the mechanism is sampled
+    exactly. Public: the number of rows, the columns, the label set, every parameter, and all
+    networks but the number of the chosen one.
+
+    The cover of all networks that the theory asks for has more than 3^p members for p
+    parameters: 10^11 for the default on two columns. Candidates are a sample of it, so there is
+    no guarantee of accuracy; privacy does not depend on the sample.
+
+    References
+    ----------
+    R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin
+    Guarantees", 2022, section 5; F. McSherry and K. Talwar, "Mechanism Design via Differential
+    Privacy", 2007. Proofs: ``docs/proofs/pure_network.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace import PureNetworkClassifier
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
+    >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    >>> model = PureNetworkClassifier(data_norm=2**0.5, classes=[0, 1]).fit(X, y)
+    >>> bool(model.score(X, y) > 0.75)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PrivateLinearClassifier._parameter_constraints,
+        "n_hidden": [Interval(Integral, 1, _MOST_PARAMETERS, closed="both")],
+        "n_candidates": [
+            Interval(Integral, 1, MOST_CANDIDATES, closed="both"),
+            StrOptions({"auto"}),
+        ],
+        "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
+        "projection": [StrOptions({"auto", *PROJECTIONS}), None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "delta": [Options(Real, {0})],
+    }
+
+    def __init__(
+        self,
+        n_hidden: int = 6,
+        *,
+        n_candidates: int | str = "auto",
+        n_stages: int | str = "auto",
+        projection: str | None = "auto",
+        n_components: int | str = "auto",
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        data_norm: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: ArrayLike | None = None,
+        class_weight: dict[Any, float] | None = None,
+        random_state: int | None = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.n_candidates = n_candidates
+        self.n_stages = n_stages
+        self.projection = projection
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.classes = classes
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.ledger = ledger
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike) -> PureNetworkClassifier:
+        """Fit the model within the budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Finite features; CSR stays sparse.
+        y : array-like of shape (n_samples,)
+            Labels from `classes`.
+
+        Returns
+        -------
+        PureNetworkClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the schema of the data is refused, there are more than two
+            classes, there are too few records for epsilon, or the network has too many
+            parameters; the estimator is unchanged.
+        BudgetError
+            By the ledger, before any noise is drawn.
+        """
+        data = check_training_data(self, X, y, classes=self.classes)
+        if len(data.classes) != 2:
+            raise ValueError(
+                "Only binary classification is supported. For more classes use "
+                "PrivateKernelClassifier"
+            )
+        weights = label_weights(self.class_weight, data.classes)
+        source = noise_source(self.random_state)
+
+        seed = int(public_generator(self.random_state, "networks").integers(2**63))
+        linear_map = self._linear_map(data.X.shape[1], seed)
+        shape = self._shape(data.X.shape, linear_map)
+        plan = self._plan(data.X.shape[0], shape)
+        record = self._record(plan, shape, data, seed, source)
+        permit = authorise(record, source, self.ledger)
+
+        points = _points(data.X, float(self.data_norm), linear_map)
+        losses = network_losses(shape, points, data.codes == 1, weights / weights.max())
+        with single_blas_thread():
+            found = run_search(plan, shape.size, losses, permit, seed=seed)
+
+        network = shape.layers(found[None, :])
+        self.projection_ = linear_map
+        self.n_hidden_ = shape.n_hidden
+        self.hidden_coef_ = np.ascontiguousarray(network.weights[0].T)
+        self.hidden_intercept_ = network.biases[0]
+        self._remember(data, record, np.hstack([network.outputs, np.zeros((1, 1))]))
+        self.coef_, self.intercept_ = network.outputs.copy(), network.bias.copy()
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score rows; the sign is the predicted label.
+
+        Rows beyond `data_norm` are scaled down to it, as they were in ``fit``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows to score.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Scores; positive means ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        X = check_features(self, X, reset=False)
+        points = _points(X, float(self.data_norm), self.projection_)
+        hidden = np.tanh(points @ self.hidden_coef_.T + self.hidden_intercept_)
+        return np.asarray(hidden @ self.coef_[0] + self.intercept_[0])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _linear_map(self, n_features: int, seed: int) -> LinearMap | None:
+        """Draw the public projection, if there is one."""
+        named = self.projection
+        if named == "auto":
+            named = "rademacher" if n_features > _MOST_INPUTS else None
+        if named is None:
+            return None
+        size = _MOST_INPUTS if isinstance(self.n_components, str) else int(self.n_components)
+        return draw_projection(named, n_features, size, np.random.default_rng(seed))
+
+    def _shape(self, sizes: tuple[int, int], linear_map: LinearMap | None) -> NetworkShape:
+        """Fix the public sizes, and refuse those that cannot work."""
+        n_samples, n_features = sizes
+        budget = n_samples * float(self.epsilon)
+        if budget < smallest_budget():
+            raise ValueError(
+                f"n_samples * epsilon = {budget:.3g} is too small: a choice among networks needs "
+                f"at least {smallest_budget():.3g}, and about 1000 to learn what no halfspace "
+                "can. Use PureHalfspaceClassifier, more records or a larger epsilon"
+            )
+        shape = NetworkShape(
+            n_features if linear_map is None else linear_map.n_components,
+            int(self.n_hidden),
+            float(self.intercept_scaling) if self.fit_intercept else None,
+        )
+        if shape.size > _MOST_PARAMETERS:
+            raise ValueError(
+                f"n_hidden={shape.n_hidden} units of {shape.n_inputs} inputs have {shape.size} "
+                f"parameters: a cover has over 10^{int(shape.size * math.log10(3.0))} networks, "
+                f"and more than {_MOST_PARAMETERS} parameters are out of reach of any search. "
+                "Lower n_hidden or n_components, or use PrivateKernelClassifier"
+            )
+        return shape
+
+    def _plan(self, n_samples: int, shape: NetworkShape) -> SearchPlan:
+        """Fix the public numbers of the search."""
+        n_candidates, n_stages = self.n_candidates, self.n_stages
+        if isinstance(n_candidates, str):
+            n_candidates = round(min(max(_EVALUATIONS / n_samples, _CANDIDATES[0]), _CANDIDATES[1]))
+        if isinstance(n_stages, str):
+            wanted = n_samples * min(float(self.epsilon), 1e6) / _PER_STAGE
+            n_stages = round(min(max(wanted, 1), _MOST_STAGES))
+        return plan_search(
+            epsilon=float(self.epsilon),
+            delta=0.0,
+            n_candidates=int(n_candidates),
+            n_stages=int(n_stages),
+            sensitivity=network_sensitivity(n_samples, shape),
+            radius=_RADIUS,
+            shrink=_SHRINK,
+        )
+
+    def _record(
+        self,
+        plan: SearchPlan,
+        shape: NetworkShape,
+        data: TrainingData,
+        seed: int,
+        source: ByteSource,
+    ) -> PrivacyRecord:
+        """Say what is about to be spent, and what is assumed public."""
+        return PrivacyRecord(
+            epsilon=float(self.epsilon),
+            delta=0.0,
+            events=plan.events,
+            noise="none" if math.isinf(self.epsilon) else source.kind,
+            public={
+                **self._public_facts(data.X.shape[0], data.classes),
+                "n_parameters": shape.size,
+                "n_candidates": plan.n_candidates,
+                "n_stages": len(plan.radii),
+                "network_seed": seed,
+            },
+        )
+
+
+def _points(X: Any, data_norm: float, linear_map: LinearMap | None) -> NDArray[np.float64]:
+    """Return the inputs of the hidden layer: rows of norm at most one, each by itself."""
+    scale = clip_scales(X, data_norm) / data_norm
+    features = X if linear_map is None else linear_map.apply(X)
+    points = Rows(features, scale).dense(np.arange(X.shape[0]))
+    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
+    points /= np.maximum(lengths, 1.0)[:, None]
+    return points

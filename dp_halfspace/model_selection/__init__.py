@@ -1,0 +1,5 @@
+"""Choosing parameters within a privacy budget."""
+
+from dp_halfspace.model_selection.search import PrivateSearchCV
+
+__all__ = ["PrivateSearchCV"]

@@ -1,0 +1,122 @@
+"""Training and scoring of candidates, one after the other or several at a time."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike
+
+from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.privacy.discrete import uniform_below
+from dp_halfspace.privacy.mechanisms import Mechanism
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
+
+__all__ = ["best_run", "trained_runs"]
+
+Run: TypeAlias = tuple[Any, float]
+Scoring: TypeAlias = Callable[..., ArrayLike]
+
+
+def trained_runs(
+    models: Iterable[Any],
+    *,
+    X: Any,
+    y: ArrayLike,
+    scoring: Scoring | None,
+    seed: int | None,
+    n_jobs: int | None,
+    noise: Mechanism | None = None,
+    verbose: int = 0,
+) -> Iterator[Run]:
+    """Train models and score them, in their order whatever the number of jobs.
+
+    Parameters
+    ----------
+    models : iterable of estimator
+        Not fitted; changed by the fit.
+    X, y
+        Training rows, on which scores are computed, too.
+    scoring : callable or None
+        From a fitted model, `X` and `y` to a number in [0, 1] for each record; None counts
+        correct predictions.
+    seed : int or None
+        None for operating-system randomness, drawn where it is used.
+    n_jobs : int or None
+    noise : Mechanism or None, default=None
+        For each score; None where scores are not released one by one.
+    verbose : int, default=0
+        Of joblib. It shows how many fits there are.
+
+    Returns
+    -------
+    iterator of (estimator, float)
+    """
+    tasks = (
+        delayed(_run)(
+            model, X, y, scoring=scoring, noise=noise, seed=None if seed is None else (seed, number)
+        )
+        for number, model in enumerate(models)
+    )
+    runs: Iterator[Run] = Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")(tasks)
+    return runs
+
+
+def best_run(runs: Iterable[Run], source: ByteSource) -> tuple[int, Any]:
+    """Return place and model of the run of the highest score; the others are forgotten.
+
+    Parameters
+    ----------
+    runs : iterable of (model, float)
+    source : ByteSource
+        Randomness of ties.
+
+    Returns
+    -------
+    int
+    model
+    """
+    place, best, highest, ties = -1, None, -math.inf, 0
+    for number, (model, score) in enumerate(runs):
+        ties = ties + 1 if score == highest else 1
+        # Of j equal runs the last wins with probability 1 / j: all are equally likely.
+        if score > highest or (score == highest and uniform_below(ties, source) == 0):
+            place, best, highest = number, model, score
+    return place, best
+
+
+def _run(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    scoring: Callable[..., ArrayLike] | None,
+    noise: Any,
+    seed: tuple[int, int] | None,
+) -> Run:
+    """Train one candidate and count what it gets right, with noise where each score is released.
+
+    Runs in a worker. Its randomness is drawn here, from the operating system.
+    """
+    with warnings.catch_warnings():
+        # Said once, by the search.
+        warnings.simplefilter("ignore", PrivacyWarning)
+        if seed is not None:
+            own = SeededBytes(seed[0], f"run {seed[1]}")
+            model.set_params(random_state=int.from_bytes(own.read(4), "little"))
+        model.fit(X, y)
+    if scoring is None:
+        each = np.asarray(model.predict(X) == np.ravel(y), dtype=np.float64)
+    else:
+        each = np.nan_to_num(np.asarray(scoring(model, X, y), dtype=np.float64))
+        if each.shape != np.ravel(y).shape:
+            raise ValueError("scoring must return one number for each record")
+    score = math.fsum(np.clip(each, 0.0, 1.0))
+    if noise is not None:
+        source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")
+        score = float(noise.perturb(np.array([score]), source)[0])
+    return model, score

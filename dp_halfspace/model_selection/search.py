@@ -1,0 +1,379 @@
+"""Search over parameters within one privacy budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context
+from dp_halfspace.estimators.base import (
+    PrivateLinearClassifier,
+    resolved_delta,
+    with_handles,
+)
+from dp_halfspace.model_selection._search_plan import (
+    SELECTIONS,
+    SearchPlan,
+    plan_search,
+    planned_record,
+)
+from dp_halfspace.model_selection._search_runs import best_run, trained_runs
+from dp_halfspace.privacy.discrete import uniform_below
+from dp_halfspace.privacy.mechanisms import NoNoise, Permit, authorise
+from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
+from dp_halfspace.privacy.record import PrivacyRecord
+
+__all__ = ["PrivateSearchCV"]
+
+# Decided by the search itself, so they cannot be searched over.
+_OWN = ("epsilon", "delta", "ledger", "random_state")
+
+
+def _has(name: str) -> Callable[[Any], bool]:
+    """Make a check whether the estimator that is searched over has a method."""
+
+    def check(search: Any) -> bool:
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    return check
+
+
+class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Private choice of the parameters of a classifier of the suite.
+
+    Candidates are trained within shares of one budget and compared by their number of correct
+    predictions on the training rows, privately. One model is released: the best one found. How
+    many were trained, all others and all scores stay inside.
+
+    Parameters
+    ----------
+    estimator : classifier of this package
+        Its own `epsilon`, `delta`, `ledger` and `random_state` are not used.
+    param_grid : dict or list of dict, default=None
+        PUBLIC grid, as for :class:`~sklearn.model_selection.GridSearchCV`.
+    param_distributions : dict or list of dict, default=None
+        PUBLIC distributions, as for :class:`~sklearn.model_selection.RandomizedSearchCV`;
+        instead of a grid.
+    n_iter : int, default=10
+        How many candidates are drawn from distributions.
+    epsilon : float, default=1.0
+        Budget of the whole search.
+    delta : float or "auto", default="auto"
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+    selection : str, default="random_stopping"
+        ``"random_stopping"``: the best of a random number of runs of random candidates, for
+        estimators whose releases are Gaussian (`delta` > 0) or pure. Its price hardly grows with
+        the grid. ``"exponential"``: every candidate is trained once, and the exponential
+        mechanism chooses; for any estimator, best for up to four candidates.
+    scoring : "accuracy" or callable, default="accuracy"
+        A callable gets a fitted estimator, `X` and `y` and returns a number in [0, 1] for each
+        record, the larger the better, that depends on that record and the estimator alone.
+        Numbers outside are cut.
+    miss : float, default=0.1
+        With ``"random_stopping"``, probability that a given candidate is never tried.
+    n_jobs : int or None, default=None
+        Number of fits at a time, by joblib. Does not change the result.
+    random_state : int or None, default=None
+        As in every estimator: None for a release, an int to reproduce one.
+    ledger : object with a method ``charge``, path or None, default=None
+        Charged once, with the whole search, before anything is drawn.
+    verbose : int, default=0
+        With ``"exponential"``, shows the progress of the fits, whose number is public. There is
+        nothing to show otherwise: the number of runs must stay secret.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The released model; its ``privacy_`` is that of the search.
+    best_params_ : dict
+        Its parameters, out of the grid.
+    classes_ : ndarray of shape (n_classes,)
+        The public label set.
+    privacy_ : PrivacyRecord
+        What the whole search spent.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    sklearn.model_selection.GridSearchCV : Works with every estimator of the suite; every fit is
+        paid for, and its scores are not private.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is (epsilon, delta)-differentially private with the adjacency of the
+    estimator, for the released model and its parameters together. Public: the grid, and what is
+    public for the estimator. The running time of ``"random_stopping"`` reveals the number of
+    runs: keep it to yourself.
+
+    References
+    ----------
+    E. Wang, Y. Zhu and Y.-X. Wang (2025), Algorithms 2 and 4; J. Liu and K. Talwar (2019);
+    N. Papernot and T. Steinke (2022). ``docs/proofs/selection.md``, sections 2 and 7.
+
+    Examples
+    --------
+    >>> from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV
+    >>> from dp_halfspace.datasets import make_halfspace
+    >>> X, y = make_halfspace(5000, 5, margin=0.2, random_state=0)
+    >>> model = OutputPerturbationClassifier(classes=[-1, 1])
+    >>> search = PrivateSearchCV(model, {"alpha": [1e-3, 1e-2, 1.0]}, epsilon=2.0).fit(X, y)
+    >>> bool(search.score(X, y) > 0.9), search.privacy_.epsilon
+    (True, 2.0)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict", "get_params"])],
+        "param_grid": [dict, list, None],
+        "param_distributions": [dict, list, None],
+        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "epsilon": PrivateLinearClassifier._parameter_constraints["epsilon"],
+        "delta": PrivateLinearClassifier._parameter_constraints["delta"],
+        "selection": [StrOptions(set(SELECTIONS))],
+        "scoring": [StrOptions({"accuracy"}), callable],
+        "miss": [Interval(Real, 1e-3, 1, closed="neither")],
+        "n_jobs": [Integral, None],
+        "random_state": PrivateLinearClassifier._parameter_constraints["random_state"],
+        "ledger": PrivateLinearClassifier._parameter_constraints["ledger"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any = None,
+        *,
+        param_distributions: Any = None,
+        n_iter: int = 10,
+        epsilon: float = 1.0,
+        delta: float | str = "auto",
+        selection: str = "random_stopping",
+        scoring: str | Callable[..., ArrayLike] = "accuracy",
+        miss: float = 0.1,
+        n_jobs: int | None = None,
+        random_state: int | None = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.param_distributions = param_distributions
+        self.n_iter = n_iter
+        self.epsilon = epsilon
+        self.delta = delta
+        self.selection = selection
+        self.scoring = scoring
+        self.miss = miss
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.ledger = ledger
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: ArrayLike) -> PrivateSearchCV:
+        """Search within the budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            As the estimator takes it.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        PrivateSearchCV
+            The fitted search itself.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the schema of the data is refused; the search is unchanged.
+        BudgetError
+            By the ledger, or if the budget is too small for the grid, before any noise is drawn.
+        """
+        grid = self._grid()
+        record = planned_record(self._candidate({}), X, y)
+        source = noise_source(self.random_state)
+
+        n_samples = dict(record.public)["n_samples"]
+        delta = resolved_delta(self.delta, n_samples)
+        plan = plan_search(
+            lambda params: planned_record(self._candidate(params), X, y),
+            grid,
+            n_samples=n_samples,
+            epsilon=float(self.epsilon),
+            delta=delta,
+            selection=self.selection,
+            miss=float(self.miss),
+        )
+        total = self._record(plan, grid, record, delta, source)
+        permit = authorise(total, source, self.ledger)
+
+        index, best = self._searched(plan, X, y, permit)
+
+        best.privacy_ = total
+        self.best_estimator_ = best
+        self.best_params_ = dict(grid[index])
+        self.classes_ = best.classes_
+        self.privacy_ = total
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(best, name):
+                setattr(self, name, getattr(best, name))
+        return self
+
+    def _grid(self) -> list[dict[str, Any]]:
+        """List the candidates; public."""
+        if (self.param_grid is None) == (self.param_distributions is None):
+            raise ValueError("give either param_grid or param_distributions")
+        known = self.estimator.get_params()
+        if not set(_OWN) <= set(known):
+            raise ValueError(
+                f"estimator must be a classifier of this package; {type(self.estimator).__name__} "
+                f"does not have the parameters {', '.join(_OWN)}"
+            )
+        if self.param_grid is not None:
+            grid = list(ParameterGrid(self.param_grid))
+        else:
+            # ParameterSampler takes a RandomState, and what it draws is public.
+            seed = int(public_generator(self.random_state, "candidates").integers(2**31))
+            sampler = ParameterSampler(self.param_distributions, self.n_iter, random_state=seed)
+            grid = list(sampler)
+        for name in {name for params in grid for name in params}:
+            if name in _OWN or name not in known:
+                raise ValueError(f"the grid must not contain {name!r}")
+        return grid
+
+    def _candidate(self, params: dict[str, Any]) -> Any:
+        """Make an estimator that charges nothing of its own."""
+        return clone(self.estimator).set_params(ledger=None, random_state=None, **params)
+
+    def _record(
+        self,
+        plan: SearchPlan,
+        grid: list[dict[str, Any]],
+        record: PrivacyRecord,
+        delta: float,
+        source: ByteSource,
+    ) -> PrivacyRecord:
+        """Say what is about to be spent, and what is assumed public."""
+        facts = dict(record.public)
+        return PrivacyRecord(
+            epsilon=float(self.epsilon),
+            delta=delta,
+            adjacency=plan.adjacency,
+            events=plan.events,
+            noise="none" if math.isinf(self.epsilon) else source.kind,
+            public={
+                **{k: v for k, v in facts.items() if k in ("n_samples", "classes", "data_norm")},
+                "estimator": type(self.estimator).__name__,
+                "candidates": [sorted(params.items(), key=str) for params in grid],
+                "selection": self.selection,
+                "mean_runs": None if plan.law is None else plan.law.mean,
+            },
+        )
+
+    def _searched(self, plan: SearchPlan, X: Any, y: ArrayLike, permit: Permit) -> tuple[int, Any]:
+        """Train, compare and keep the best; return its number and model."""
+        runs = partial(
+            trained_runs,
+            X=X,
+            y=y,
+            scoring=None if isinstance(self.scoring, str) else self.scoring,
+            seed=None if self.random_state is None else int(self.random_state),
+            n_jobs=self.n_jobs,
+        )
+        if plan.law is None:
+            # The trainings are paid for by events of the same record.
+            models = [self._candidate(params) for params in plan.candidates]
+            pairs = list(runs(models, verbose=int(self.verbose)))
+            scores = np.array([score for _, score in pairs])
+            released = permit.release(scores, plan.choice)
+            best = int(released.argmax() if isinstance(plan.choice, NoNoise) else released[0])
+            return best, pairs[best][0]
+        source = permit.spend(plan.events[0])
+        count = plan.law.draw(source)
+        order = [uniform_below(len(plan.candidates), source) for _ in range(count)]
+        chosen = (self._candidate(plan.candidates[index]) for index in order)
+        place, model = best_run(runs(chosen, noise=plan.choice), source)
+        return order[place], model
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels with the released model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.predict(X))
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score rows with the released model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.decision_function(X))
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes under the released model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.best_estimator_.predict_proba(X))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; a `PrivacyLedger` appears as the text that stands for it.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list the parameters of the estimator, too.
+
+        Returns
+        -------
+        dict
+        """
+        return with_handles(super().get_params(deep))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.classifier_tags = inner.classifier_tags
+        tags.input_tags = inner.input_tags
+        return tags

@@ -1,0 +1,301 @@
+"""A halfspace by the exponential mechanism over directions that do not depend on the data.
+
+The mechanism of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2, over a stream of directions
+of which only a tally is kept, in stages: each looks round the direction that the one before
+released. Pure epsilon for every set of directions. Proofs: ``docs/proofs/pure_halfspace.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.optim.defaults import WIDE
+from dp_halfspace.optim.directions import (
+    MOST_COLUMNS,
+    MOST_DIRECTIONS,
+    DirectionStream,
+    error_counts,
+    lattice_reach,
+    scores,
+    unit_length,
+)
+from dp_halfspace.optim.rows import Rows
+from dp_halfspace.privacy.events import Event, Pure
+from dp_halfspace.privacy.mechanisms import NoNoise, Permit
+from dp_halfspace.privacy.tallied_selection import TalliedChoice
+
+__all__ = [
+    "DIRECTIONS_PAY",
+    "DirectionDefaults",
+    "DirectionPlan",
+    "direction_defaults",
+    "plan_directions",
+    "run_directions",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Below this n epsilon a search is more accurate than a perturbed objective. ``docs/defaults.md``.
+DIRECTIONS_PAY = 1500.0
+_DOWN = 1.0 - 2.0**-40
+# Directions of a stage, fewer with many rows so that a stage takes seconds.
+_WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9
+# A stage is worth its share of the budget from this n epsilon on. ``docs/defaults.md``.
+_PER_STAGE, _MOST_STAGES, _RADIUS = 350.0, 8, 1.0
+# More features than this are projected.
+_NARROW = 64
+# Tallies of parts of the stream, so that only the part with the winner is read again.
+_MOST_GROUPS, _TALLY_ENTRIES = 32, 2**19
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionPlan:
+    """The public numbers of a search.
+
+    Attributes
+    ----------
+    n_columns : int
+    n_directions : int
+        Of each stage.
+    constant : float or None
+    spherical : bool
+    reach : int
+        Largest entry of the lattice of the first stage; 0 for random directions.
+    radii : tuple of float
+        Of the cones of the later stages.
+    choice : TalliedChoice or NoNoise
+        Of each stage.
+    """
+
+    n_columns: int
+    n_directions: int
+    constant: float | None
+    spherical: bool
+    reach: int
+    radii: tuple[float, ...]
+    choice: TalliedChoice | NoNoise
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the search costs."""
+        if isinstance(self.choice, NoNoise):
+            return (Pure(math.inf),)
+        return (self.choice.event,) * (1 + len(self.radii))
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionDefaults:
+    """What a search uses for one shape of problem and one budget.
+
+    Attributes
+    ----------
+    bias : float
+        Constant column, relative to rows divided by their public scale.
+    n_directions : int
+        Of each stage.
+    n_stages : int
+    n_components : int or None
+        Dimension to project to by random signs; None for no projection.
+    """
+
+    bias: float
+    n_directions: int
+    n_stages: int
+    n_components: int | None
+
+
+def direction_defaults(n_samples: int, n_features: int, epsilon: float) -> DirectionDefaults:
+    """Return the defaults for public sizes and a budget.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape of the features.
+    epsilon : float
+
+    Returns
+    -------
+    DirectionDefaults
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim.direction_search import direction_defaults
+    >>> direction_defaults(1000, 20, 1.0)
+    DirectionDefaults(bias=0.5, n_directions=50000, n_stages=3, n_components=None)
+    >>> direction_defaults(1000, 500, 1.0).n_components
+    32
+    """
+    strength = min(n_samples * epsilon, 1e9)
+    n_directions = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
+    n_stages = min(max(round(strength / _PER_STAGE), 1), _MOST_STAGES)
+    n_components, bias = None, 0.5
+    if n_features > _NARROW:
+        # The shorter what is left of the rows, the more the constant has to carry.
+        bias = 2.0 if n_features > WIDE else 1.0
+        power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
+        n_components = min(max(power, _NARROW // 2), n_features)
+    return DirectionDefaults(bias, n_directions, n_stages, n_components)
+
+
+def plan_directions(
+    n_columns: int,
+    *,
+    epsilon: float,
+    n_directions: int,
+    n_stages: int,
+    constant: float | None = None,
+    spherical: bool = False,
+    lattice: bool = False,
+) -> DirectionPlan:
+    """Divide a budget between stages.
+
+    Parameters
+    ----------
+    n_columns : int
+        Of the unit rows, constant column included.
+    epsilon : float
+        Pure budget of the search; infinity takes the best direction of each stage.
+    n_directions : int
+        Candidates of each stage, at most a million.
+    n_stages : int
+    constant : float or None, default=None
+        Value of the constant column before rows were normalised; None for no such column.
+    spherical : bool, default=False
+        Whether columns have no meaning of their own, as behind a random projection.
+    lattice : bool, default=False
+        Whether the first stage takes the directions of an integer lattice.
+
+    Returns
+    -------
+    DirectionPlan
+
+    Raises
+    ------
+    ValueError
+        If the lattice has more points than `n_directions`, or there are more than 65536 columns.
+        Nothing is ever left out silently.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim.direction_search import plan_directions
+    >>> plan_directions(5, epsilon=0.5, n_directions=1000, n_stages=1).events
+    (Exponential(epsilon=0.4999...),)
+    """
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(f"directions have at most {MOST_COLUMNS} columns: project the rows first")
+    reach = lattice_reach(n_columns, n_directions) if lattice else 0
+    if lattice and reach == 0:
+        raise ValueError(
+            f"directions='lattice' has at least 3**{n_columns} points in {n_columns} dimensions, "
+            f"more than n_directions={n_directions}: allow more, up to {MOST_DIRECTIONS}, project "
+            "to fewer dimensions, or take random directions"
+        )
+    each = epsilon / n_stages * _DOWN
+    choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
+    radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
+    return DirectionPlan(n_columns, n_directions, constant, spherical, reach, radii, choice)
+
+
+def run_directions(
+    plan: DirectionPlan,
+    rows: Rows,
+    codes: NDArray[np.intp],
+    weights: FloatArray,
+    permit: Permit,
+    *,
+    seed: tuple[int, ...],
+) -> FloatArray:
+    """Release a direction with few errors.
+
+    Parameters
+    ----------
+    plan : DirectionPlan
+    rows : Rows
+        Unit rows.
+    codes : ndarray of shape (n_samples,)
+        0 or 1; a positive score predicts 1.
+    weights : ndarray of shape (2,)
+        Public class weights in [0, 1].
+    permit : Permit
+        Charged with the events of the plan.
+    seed : tuple of int
+        Public randomness of the directions, drawn without the data.
+
+    Returns
+    -------
+    ndarray of shape (1, n_columns)
+        Of norm one. Private; free to be used.
+    """
+    problem = _Problem(rows, (np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)), weights)
+    stream = DirectionStream(
+        plan.n_columns,
+        plan.n_directions,
+        (*seed, 0),
+        constant=plan.constant,
+        spherical=plan.spherical,
+        reach=plan.reach,
+    )
+    with single_blas_thread():
+        found = _chosen(problem, stream, plan.choice, permit)
+        for stage, radius in enumerate(plan.radii, start=1):
+            around = DirectionStream(
+                plan.n_columns, plan.n_directions, (*seed, stage), centre=found, radius=radius
+            )
+            found = _chosen(problem, around, plan.choice, permit)
+    return unit_length(found[:, None]).T
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """The private data of a search."""
+
+    rows: Rows
+    members: tuple[NDArray[np.intp], ...]
+    weights: FloatArray
+
+    def costs(self, block: NDArray[np.float32], *, paired: bool) -> NDArray[np.int64]:
+        """Return the cost of every candidate of a block."""
+        counts = error_counts(block, self.rows, self.members)
+        sizes = tuple(len(index) for index in self.members)
+        return scores(counts, sizes, self.weights, paired=paired)
+
+
+def _chosen(
+    problem: _Problem, stream: DirectionStream, choice: TalliedChoice | NoNoise, permit: Permit
+) -> FloatArray:
+    """Run one exponential mechanism over a stream of directions."""
+    n_costs = problem.rows.shape[0] + 1
+    n_groups = max(1, min(_MOST_GROUPS, stream.n_blocks, _TALLY_ENTRIES // n_costs))
+    tallies = np.zeros((n_groups, n_costs), dtype=np.int64)
+    group_of = [number * n_groups // stream.n_blocks for number in range(stream.n_blocks)]
+    for number, group in enumerate(group_of):
+        costs = problem.costs(stream.block(number), paired=stream.paired)
+        tallies[group] += np.bincount(costs, minlength=n_costs)
+    released = permit.release(tallies.sum(axis=0).astype(np.float64), choice)
+    if isinstance(choice, NoNoise):
+        released = np.array([np.flatnonzero(released)[0], 0.0])
+    cost, place = int(released[0]), int(released[1])
+    before = np.cumsum(tallies[:, cost])
+    group = int(np.searchsorted(before, place, side="right"))
+    place -= int(before[group] - tallies[group, cost])
+    for number in np.flatnonzero(np.array(group_of) == group).tolist():
+        block = stream.block(number)
+        costs = problem.costs(block, paired=stream.paired)
+        found = np.flatnonzero(costs == cost)
+        if place < len(found):
+            return _candidate(block, int(found[place]))
+        place -= len(found)
+    raise RuntimeError("a stream of directions was not the same when it was read again")
+
+
+def _candidate(block: NDArray[np.float32], number: int) -> FloatArray:
+    """Return a direction of a block, or the opposite of one."""
+    width = block.shape[1]
+    sign = 1.0 if number < width else -1.0
+    return sign * block[:, number % width].astype(np.float64)

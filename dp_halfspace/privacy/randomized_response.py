@@ -1,0 +1,130 @@
+"""Randomized response: every label is kept or replaced by chance, with exact probabilities.
+
+The oldest mechanism for private labels. No sum is formed, so nothing about a label can leak
+through rounding; what remains is to draw the coins exactly. See
+``docs/proofs/label_privacy.md``, section 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.privacy._exact import LazyUniform, exp_minus, positive_rational
+from dp_halfspace.privacy.discrete import uniform_below
+from dp_halfspace.privacy.events import Pure
+from dp_halfspace.privacy.randomness import ByteSource
+
+__all__ = ["RandomizedResponse"]
+
+# A float threshold 2**64 p is off by less than this many units, as in `selection`.
+_THRESHOLD_ERROR = 2.0**24
+_GUARD_BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse:
+    """Each label is kept with probability ``e^epsilon / (e^epsilon + K - 1)``.
+
+    Otherwise it becomes one of the ``K - 1`` others, all equally likely.
+
+    Attributes
+    ----------
+    n_classes : int
+        Public number of labels ``K``, at least 2.
+    epsilon : float
+        Pure privacy loss that is charged, positive.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Notes
+    -----
+    Privacy: replacing the label of one record changes the probability of any list of
+    responses by a factor of at most ``e^epsilon``. Features are not covered at all.
+
+    References
+    ----------
+    S. L. Warner (1965), Randomized response: a survey technique for eliminating evasive answer
+    bias, JASA 60. ``docs/proofs/label_privacy.md``, section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.privacy.randomized_response import RandomizedResponse
+    >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+    >>> response = RandomizedResponse(n_classes=2, epsilon=200.0)
+    >>> response.perturb(np.array([0.0, 1.0, 1.0]), OS_RANDOMNESS)
+    array([0., 1., 1.])
+    >>> round(RandomizedResponse(3, 1.0).keep_probability, 4)
+    0.5761
+    """
+
+    n_classes: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        positive_rational(self.epsilon, "epsilon")
+        if self.n_classes < 2:
+            raise ValueError(f"n_classes must be at least 2, got {self.n_classes!r}")
+
+    @property
+    def event(self) -> Pure:
+        """What the responses cost: ``Pure(epsilon)``."""
+        return Pure(self.epsilon)
+
+    @property
+    def keep_probability(self) -> float:
+        """Probability that a label is kept."""
+        return 1.0 / (1.0 + (self.n_classes - 1) * math.exp(-self.epsilon))
+
+    @property
+    def contrast(self) -> float:
+        """Probability of the true label minus that of any other one."""
+        return -math.expm1(-self.epsilon) * self.keep_probability
+
+    @property
+    def variance(self) -> float:
+        """Mean variance of an unbiased estimate of one indicator of a class."""
+        keep = self.keep_probability
+        other = (1.0 - keep) / (self.n_classes - 1)
+        spread = keep * (1.0 - keep) + (self.n_classes - 1) * other * (1.0 - other)
+        return spread / self.n_classes / self.contrast**2
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Return the responses.
+
+        Parameters
+        ----------
+        value : ndarray of shape (n,)
+            Labels from 0 to ``n_classes - 1``.
+        source : ByteSource
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels again.
+        """
+        responses = np.array(value, dtype=np.float64)
+        words = np.frombuffer(source.read(8 * responses.size), dtype="<u8")
+        uniform = words.astype(np.float64)
+        threshold = (1.0 - self.keep_probability) * 2.0**64
+        changed = uniform < threshold
+        for i in np.flatnonzero(np.abs(uniform - threshold) <= _THRESHOLD_ERROR).tolist():
+            changed[i] = LazyUniform(int(words[i]), 64, source).below(self._change_enclosure)
+        for i in np.flatnonzero(changed).tolist():
+            other = uniform_below(self.n_classes - 1, source)
+            responses[i] = other + (other >= responses[i])
+        return responses
+
+    def _change_enclosure(self, bits: int) -> int:
+        """Return an integer within 1 of ``2**bits`` times the probability of a change."""
+        precision = bits + _GUARD_BITS
+        odds = (self.n_classes - 1) * exp_minus(Fraction(self.epsilon), precision)
+        return (odds << bits) // ((1 << precision) + odds)

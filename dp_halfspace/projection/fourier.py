@@ -1,0 +1,224 @@
+r"""Random Fourier features: rows of norm one whose inner products approximate a kernel.
+
+A feature map here is drawn from public randomness and treats every row by itself. It takes
+rows that the caller has divided by their public scale, and returns float32.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dp_halfspace.projection.base import checked_features, checked_size
+from dp_halfspace.projection.spectra import Spectrum
+
+__all__ = [
+    "FeatureMap",
+    "FourierMap",
+    "cosines_and_sines",
+    "draw_fourier",
+    "fourier_distortion",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+SingleArray: TypeAlias = NDArray[np.float32]
+
+# Rows that are mapped at a time, a function of nothing.
+_ROWS = 1024
+# Turns beyond this have no fraction: every such frequency is as good as another.
+_LARGEST = 2.0**40
+
+
+class FeatureMap(Protocol):
+    """A public map of rows, one by one, to rows of norm at most one up to rounding.
+
+    `FourierMap`, `StructuredFourierMap` and `TensorSketchMap` satisfy it.
+    """
+
+    @property
+    def n_features_in(self) -> int:
+        """Number of columns that `apply` takes."""
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns that `apply` returns."""
+
+    def apply(self, X: Any) -> SingleArray:
+        """Map every row.
+
+        Parameters
+        ----------
+        X : ndarray, csr_array or csr_matrix of shape (n, n_features_in)
+            Finite real numbers.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components), float32
+            Finite. Row ``i`` depends on row ``i``, on its position and on the map only.
+        """
+
+
+def cosines_and_sines(turns: FloatArray, out: SingleArray) -> None:
+    """Write cosines and sines of angles in turns, divided by the root of their number.
+
+    Parameters
+    ----------
+    turns : ndarray of shape (n, k)
+        Overwritten. What is not finite counts as 0.
+    out : ndarray of shape (n, 2 k), float32
+        Cosines, then sines: rows of norm one.
+    """
+    size = turns.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(turns.sum()):
+            np.nan_to_num(turns, copy=False, posinf=0.0, neginf=0.0)
+        # Without whole turns every angle takes the same path through the library.
+        turns -= np.rint(turns)
+    angles = turns.astype(np.float32)
+    angles *= np.float32(2.0 * math.pi)
+    np.cos(angles, out=out[:, :size])
+    np.sin(angles, out=out[:, size:])
+    out *= np.float32(1.0 / math.sqrt(size))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FourierMap:
+    """Cosines and sines of random linear forms. Made by `draw_fourier`.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_features_in, n_components / 2), float32
+        In turns: divided by ``2 pi``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import FourierMap
+    >>> FourierMap(np.array([[0.25]], dtype=np.float32)).apply(np.array([[1.0]])).round(6)
+    array([[-0.,  1.]], dtype=float32)
+    """
+
+    frequencies: SingleArray
+
+    @property
+    def n_features_in(self) -> int:
+        """Number of columns that `apply` takes."""
+        return int(self.frequencies.shape[0])
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns that `apply` returns."""
+        return 2 * int(self.frequencies.shape[1])
+
+    def apply(self, X: Any) -> SingleArray:
+        """Map every row; see `FeatureMap.apply`."""
+        X = checked_features(X, self.n_features_in)
+        out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
+        frequencies = self.frequencies.astype(np.float64)
+        for lo in range(0, X.shape[0], _ROWS):
+            rows = X[lo : lo + _ROWS]
+            with np.errstate(over="ignore", invalid="ignore"):
+                # In float64, so that the last bits of a product hardly ever reach a feature.
+                if sparse.issparse(rows):
+                    turns = sparse.csr_array(rows, dtype=np.float64) @ frequencies
+                else:
+                    turns = np.ascontiguousarray(rows, dtype=np.float64) @ frequencies
+            cosines_and_sines(turns, out[lo : lo + _ROWS])
+        return out
+
+
+def draw_fourier(
+    spectrum: Spectrum,
+    n_features: int,
+    length_scales: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> FourierMap:
+    r"""Draw random Fourier features.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        The kernel.
+    n_features : int
+    length_scales : ndarray of shape (n_components / 2,)
+        Public length scale of each frequency, positive. With several, the kernel is the mean
+        of the kernels of these length scales.
+    rng : numpy.random.Generator
+        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source
+        of noise.
+
+    Returns
+    -------
+    FourierMap
+
+    Raises
+    ------
+    ValueError
+        If a size or a length scale is not positive.
+
+    Notes
+    -----
+    Privacy: the map does not depend on data. Rows have norm one up to the rounding of float32;
+    whoever rests a sensitivity on it brings them to norm one in float64
+    (``docs/proofs/kernel.md``, section 2).
+
+    References
+    ----------
+    .. [1] A. Rahimi, B. Recht. Random features for large-scale kernel machines. NIPS 2007.
+    .. [2] R. Bassily, M. Mohri, A. Suresh. Differentially private learning with margin
+       guarantees. NeurIPS 2022, equation 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import Spectrum, draw_fourier
+    >>> scales = np.full(2000, 0.5)
+    >>> psi = draw_fourier(Spectrum("rbf"), 3, scales, np.random.default_rng(0))
+    >>> u, v = psi.apply(np.array([[0.1, 0.2, 0.3], [0.1, 0.7, 0.3]]))
+    >>> bool(abs(u @ v - np.exp(-0.5)) < 0.05)
+    True
+    """
+    n_features = checked_size("n_features", n_features)
+    scales = np.asarray(length_scales, dtype=np.float64)
+    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
+        raise ValueError("length_scales must be a non-empty list of positive numbers")
+    turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
+    return FourierMap(np.clip(turns, -_LARGEST, _LARGEST).astype(np.float32))
+
+
+def fourier_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> float:
+    r"""Bound the error of all inner products of random Fourier features at once.
+
+    :math:`2\sqrt{\ln(n/\beta)/D}` with :math:`D` half of the components.
+
+    Parameters
+    ----------
+    n_components : int
+    n_samples : int
+        Number of points, at least 1.
+    beta : float, default=0.05
+        Probability with which the draw may fail, in (0, 1).
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    Bassily, Mohri and Suresh (2022), Theorem 4.1; ``docs/proofs/kernel.md``, section 1.
+
+    Examples
+    --------
+    >>> from dp_halfspace.projection import fourier_distortion
+    >>> round(fourier_distortion(1000, 10_000), 3)
+    0.312
+    """
+    if not 0.0 < beta < 1.0:
+        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
+    pairs = checked_size("n_components", n_components) / 2.0
+    return 2.0 * math.sqrt(math.log(checked_size("n_samples", n_samples) / beta) / pairs)

@@ -1,0 +1,140 @@
+"""Shift-invariant kernels and the laws of their frequencies.
+
+By Bochner's theorem a continuous kernel ``k(x - z)`` with ``k(0) = 1`` is the mean of
+``cos(<w, x - z>)`` over a probability law of ``w``. The laws of `KERNELS` are simple enough to
+be drawn from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, kve
+
+__all__ = ["KERNELS", "RADIAL", "Spectrum"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+KERNELS = ("rbf", "laplacian", "matern", "rational_quadratic", "cauchy")
+# Functions of the Euclidean distance: their frequencies have a direction that is uniform.
+RADIAL = frozenset({"rbf", "matern", "rational_quadratic"})
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    r"""A kernel of length scale one.
+
+    Parameters
+    ----------
+    kernel : str
+        One of `KERNELS`. With :math:`\Delta` the difference of two points:
+        ``"rbf"`` is :math:`\exp(-\|\Delta\|^2/2)`, ``"laplacian"``
+        :math:`\exp(-\|\Delta\|_1)`, ``"matern"`` scikit-learn's Matern kernel,
+        ``"rational_quadratic"`` :math:`(1+\|\Delta\|^2/2\alpha)^{-\alpha}` and ``"cauchy"``
+        :math:`\prod_j(1+\Delta_j^2)^{-1}`.
+    nu : float, default=1.5
+        Smoothness of ``"matern"``.
+    alpha : float, default=1.0
+        Shape of ``"rational_quadratic"``.
+
+    References
+    ----------
+    .. [1] A. Rahimi, B. Recht. Random features for large-scale kernel machines. NIPS 2007.
+    .. [2] C. E. Rasmussen, C. K. I. Williams. Gaussian processes for machine learning,
+       chapter 4. MIT Press, 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection.spectra import Spectrum
+    >>> Spectrum("rbf").values(np.array([[1.0, 1.0], [0.0, 0.0]])).round(4)
+    array([0.3679, 1.    ])
+    """
+
+    kernel: str
+    nu: float = 1.5
+    alpha: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kernel not in KERNELS:
+            raise ValueError(f"kernel must be one of {KERNELS}; got {self.kernel!r}.")
+
+    def radial_factors(self, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the numbers that turn Gaussian frequencies into those of a radial kernel.
+
+        Parameters
+        ----------
+        size : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Each radial kernel is a mixture of Gaussian ones.
+
+        Raises
+        ------
+        ValueError
+            If the kernel is not in `RADIAL`.
+        """
+        if self.kernel not in RADIAL:
+            raise ValueError(f"{self.kernel!r} is not a function of the Euclidean distance")
+        if self.kernel == "matern":
+            return np.asarray(np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, size)))
+        if self.kernel == "rational_quadratic":
+            return np.asarray(np.sqrt(rng.gamma(self.alpha, 1.0 / self.alpha, size)))
+        return np.ones(size)
+
+    def frequencies(self, n_features: int, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw independent frequencies.
+
+        Parameters
+        ----------
+        n_features, size : int
+        rng : numpy.random.Generator
+
+        Returns
+        -------
+        ndarray of shape (n_features, size)
+        """
+        shape = (n_features, size)
+        if self.kernel == "laplacian":
+            return np.asarray(rng.standard_cauchy(shape))
+        if self.kernel == "cauchy":
+            return np.asarray(rng.laplace(size=shape))
+        factors = self.radial_factors(size, rng)
+        return np.asarray(rng.standard_normal(shape) * factors)
+
+    def values(self, differences: FloatArray) -> FloatArray:
+        """Evaluate the kernel.
+
+        Parameters
+        ----------
+        differences : ndarray of shape (..., n_features)
+            Differences of pairs of points, in units of the length scale.
+
+        Returns
+        -------
+        ndarray of shape (...)
+        """
+        if self.kernel == "laplacian":
+            return np.asarray(np.exp(-np.abs(differences).sum(axis=-1)))
+        if self.kernel == "cauchy":
+            return np.asarray(np.exp(-np.log1p(differences**2).sum(axis=-1)))
+        squares = np.asarray((differences**2).sum(axis=-1))
+        if self.kernel == "matern":
+            return _matern(np.sqrt(squares), self.nu)
+        if self.kernel == "rational_quadratic":
+            return np.asarray(np.exp(-self.alpha * np.log1p(squares / (2.0 * self.alpha))))
+        return np.asarray(np.exp(-0.5 * squares))
+
+
+def _matern(distances: FloatArray, nu: float) -> FloatArray:
+    """Evaluate the Matern kernel, by logarithms: its factors over- and underflow."""
+    scaled = np.maximum(math.sqrt(2.0 * nu) * distances, 1e-10)
+    log_value = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(scaled)
+    return np.asarray(np.minimum(np.exp(log_value + np.log(kve(nu, scaled)) - scaled), 1.0))

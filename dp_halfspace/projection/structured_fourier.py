@@ -1,0 +1,156 @@
+"""Random Fourier features by fast Hadamard transforms, for rows with many columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dp_halfspace.projection.base import checked_features, checked_size
+from dp_halfspace.projection.fourier import cosines_and_sines
+from dp_halfspace.projection.hadamard import walsh_hadamard
+from dp_halfspace.projection.spectra import Spectrum
+
+__all__ = ["StructuredFourierMap", "draw_structured_fourier", "structured_pays"]
+
+SingleArray: TypeAlias = NDArray[np.float32]
+
+_ROWS = 256
+_LARGEST = 2.0**40
+# Beyond the unit ball by this much nothing but overflow can happen.
+_SATURATED = 2.0**60
+# Columns from which three transforms beat a product with a dense matrix: measured.
+_FEWEST_FEATURES = 2048
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StructuredFourierMap:
+    r"""Cosines and sines of the rows of :math:`R\,HD_1HD_2HD_3`.
+
+    :math:`H` is the Hadamard matrix of the next power of two, divided by its norm; :math:`D_i`
+    are random signs, :math:`R` random lengths. Stacked as often as needed.
+
+    Parameters
+    ----------
+    signs : ndarray of shape (n_blocks, 3, padded n_features_in), int8
+        -1 or 1.
+    lengths : ndarray of shape (n_components / 2,), float32
+        Of the frequencies, in turns.
+    n_features_in : int
+
+    References
+    ----------
+    .. [1] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice, S. Kumar. Orthogonal
+       random features. NIPS 2016.
+    """
+
+    signs: NDArray[np.int8]
+    lengths: SingleArray
+    n_features_in: int
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns that `apply` returns."""
+        return 2 * len(self.lengths)
+
+    def apply(self, X: Any) -> SingleArray:
+        """Map every row; see `FeatureMap.apply`."""
+        X = checked_features(X, self.n_features_in)
+        size, half = self.signs.shape[2], len(self.lengths)
+        out = np.empty((X.shape[0], 2 * half), dtype=np.float32)
+        for lo in range(0, X.shape[0], _ROWS):
+            rows = X[lo : lo + _ROWS]
+            dense = rows.toarray() if sparse.issparse(rows) else rows
+            padded = np.zeros((dense.shape[0], size))
+            np.clip(dense, -_SATURATED, _SATURATED, out=padded[:, : self.n_features_in])
+            turns = np.empty((dense.shape[0], half))
+            for block, three in enumerate(self.signs):
+                values = padded
+                for signs in three:
+                    values = walsh_hadamard(values * signs)
+                first, last = block * size, min((block + 1) * size, half)
+                turns[:, first:last] = values[:, : last - first]
+            # Three transforms have the norm size**1.5, unit rows are wanted.
+            turns *= self.lengths * size**-1.5
+            cosines_and_sines(turns, out[lo : lo + _ROWS])
+        return out
+
+
+def structured_pays(n_features: int, n_components: int) -> bool:
+    """Whether fast transforms beat a product with a dense matrix on dense rows.
+
+    Parameters
+    ----------
+    n_features, n_components : int
+
+    Returns
+    -------
+    bool
+        By the measurements of ``benchmarks/kernel.py``; a function of public sizes.
+
+    Examples
+    --------
+    >>> from dp_halfspace.projection import structured_pays
+    >>> structured_pays(100, 1000), structured_pays(10_000, 10_000)
+    (False, True)
+    """
+    # A transform gives as many frequencies as there are padded columns: fewer are wasted.
+    return n_features >= _FEWEST_FEATURES and n_components >= n_features
+
+
+def draw_structured_fourier(
+    spectrum: Spectrum,
+    n_features: int,
+    length_scales: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> StructuredFourierMap:
+    """Draw structured random Fourier features of a radial kernel.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        A kernel of `RADIAL`.
+    n_features : int
+    length_scales : ndarray of shape (n_components / 2,)
+        As for `draw_fourier`.
+    rng : numpy.random.Generator
+        Public randomness.
+
+    Returns
+    -------
+    StructuredFourierMap
+
+    Raises
+    ------
+    ValueError
+        If the kernel is not radial, or a size or a length scale is not positive.
+
+    Notes
+    -----
+    Privacy: as for `draw_fourier`. Accuracy: the frequencies of a block are orthogonal, which
+    lowers the error; the bound of `fourier_distortion` is not proved for them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import Spectrum, draw_structured_fourier
+    >>> scales = np.full(2048, 0.5)
+    >>> psi = draw_structured_fourier(Spectrum("rbf"), 64, scales, np.random.default_rng(0))
+    >>> u, v = psi.apply(np.eye(64)[:2] / 4)
+    >>> bool(abs(u @ v - np.exp(-0.25)) < 0.05)
+    True
+    """
+    n_features = checked_size("n_features", n_features)
+    scales = np.asarray(length_scales, dtype=np.float64)
+    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
+        raise ValueError("length_scales must be a non-empty list of positive numbers")
+    size = 1 << (n_features - 1).bit_length()
+    shape = (-(-scales.size // size), 3, size)
+    signs = (1 - 2 * rng.integers(0, 2, size=shape, dtype=np.int8)).astype(np.int8)
+    radii = np.sqrt(rng.chisquare(size, scales.size)) * spectrum.radial_factors(scales.size, rng)
+    lengths = np.minimum(radii / (2.0 * math.pi * scales), _LARGEST)
+    return StructuredFourierMap(signs, lengths.astype(np.float32), n_features)

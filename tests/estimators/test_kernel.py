@@ -1,0 +1,409 @@
+"""PrivateKernelClassifier: accuracy by rule, public features, sensitivity, budget, memory."""
+
+from __future__ import annotations
+
+import math
+import os
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit
+from scipy.stats import norm
+
+from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateKernelClassifier, privacy
+from dp_halfspace.datasets import load_benchmark
+from dp_halfspace.estimators import kernel as module
+from dp_halfspace.optim.feature_rows import FeatureRows, clipped_features, unit_feature_rows
+from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
+from dp_halfspace.projection import (
+    FourierMap,
+    ProjectedFeatures,
+    Spectrum,
+    StructuredFourierMap,
+    TensorSketchMap,
+    draw_fourier,
+)
+from tests import test_audit
+from tests.adversarial import neighbouring_pairs
+from tests.conftest import separated
+from tests.test_audit import assert_noise_has_its_scale, black_box, claimed, with_defaults
+
+ROOT_TWO = math.sqrt(2.0)
+
+
+def crossed(n=8000, n_classes=2, seed=0):
+    """Points of a square, by the sign of a product or by the distance from the middle."""
+    X = np.random.default_rng(seed).uniform(-1, 1, size=(n, 2))
+    if n_classes == 2:
+        return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+    return X, np.minimum(n_classes * (X**2).sum(axis=1) / 1.4, n_classes - 1).astype(int)
+
+
+def seeded(X, y, **params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return PrivateKernelClassifier(
+            **{"random_state": 0, "classes": [0, 1], "data_norm": ROOT_TWO, **params}
+        ).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"kernel": "laplacian"},
+        {"kernel": "matern"},
+        {"kernel": "rational_quadratic", "length_scale": 0.5},
+        {"kernel": "cauchy"},
+        {"kernel": "polynomial", "degree": 2, "length_scale": 0.5},
+        {"delta": 0.0, "epsilon": 10.0},
+        {"margin": 0.1},
+        {"margin": "select", "n_components": 64},
+        {"margin": 0.3, "projection": "sparse", "n_components": 9000},
+        {"fit_intercept": False},
+    ],
+    ids=str,
+)
+def test_finds_what_no_halfspace_finds(params):
+    X, y = crossed()
+    if "projection" in params:
+        X, y = X[:1000], y[:1000]
+        params = {**params, "epsilon": 20.0}
+    model = PrivateKernelClassifier(data_norm=ROOT_TWO, classes=[0, 1]).set_params(**params)
+    assert model.fit(X, y).score(X, y) > 0.85
+    linear = AdaptiveMarginClassifier(data_norm=ROOT_TWO, classes=[0, 1]).fit(X, y)
+    assert linear.score(X, y) < 0.75
+
+
+def test_many_classes_are_one_release():
+    X, y = crossed(n_classes=4)
+    model = PrivateKernelClassifier(epsilon=3.0, data_norm=ROOT_TWO, classes=range(4)).fit(X, y)
+    assert model.score(X, y) > 0.75
+    assert model.coef_.shape == (4, model.n_components_)
+    assert len(model.privacy_.events) == 2
+
+
+# -- the public map ------------------------------------------------------------------
+
+
+def test_map_does_not_depend_on_the_data_and_is_in_the_record():
+    X, y = crossed(500)
+    a, b = seeded(X, y), seeded(-3.0 * X, 1 - y)
+    np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
+    public = dict(a.privacy_.public)
+    again = a._drawn_map(X, 2, public["feature_seed"])
+    np.testing.assert_array_equal(again.frequencies, a.feature_map_.frequencies)
+    free = [PrivateKernelClassifier().fit(X, y).feature_map_.frequencies for _ in range(2)]
+    assert not np.array_equal(*free)
+
+
+def test_noise_is_not_on_the_stream_of_the_map(monkeypatch):
+    """With the map held fixed two fits still differ, and seeds of maps do not move the noise."""
+    X, y = crossed(500)
+    monkeypatch.setattr(module, "public_generator", lambda *_: np.random.default_rng(0))
+    a, b = (PrivateKernelClassifier(classes=[0, 1]).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
+    assert not np.array_equal(a.coef_, b.coef_)
+    noises = []
+    for seed in (1, 2):
+        monkeypatch.setattr(
+            module, "public_generator", lambda *_, seed=seed: np.random.default_rng(seed)
+        )
+        with recording() as releases:
+            seeded(np.zeros((50, 2)), np.arange(50) % 2)
+        sigma = releases[0].mechanism.sigma
+        noises.append((releases[0].released - releases[0].value) / sigma)
+    np.testing.assert_allclose(noises[0], noises[1], atol=1e-4)
+
+
+def test_scores_are_linear_in_the_released_features():
+    X, y = crossed(1000)
+    model = seeded(X, y)
+    scores = model.feature_map_.apply(X / ROOT_TWO) @ model.coef_[0] + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), scores, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        model.decision_function(sparse.csr_array(X)), scores, rtol=1e-4, atol=1e-4
+    )
+
+
+def test_kinds_of_maps():
+    X, y = crossed(60)
+    assert isinstance(seeded(X, y).feature_map_, FourierMap)
+    assert isinstance(seeded(X, y, kernel="polynomial").feature_map_, TensorSketchMap)
+    both = seeded(X, y, projection="hadamard", n_components=700)
+    assert isinstance(both.feature_map_, ProjectedFeatures)
+    assert both.coef_.shape == (1, 500)
+    assert seeded(X, y, n_components=7).n_components_ == 8
+    assert seeded(X, y, kernel="polynomial", n_components=7).n_components_ == 7
+    wide = np.eye(20, 2048)
+    structured = seeded(wide, np.arange(20) % 2, n_components=2048)
+    assert isinstance(structured.feature_map_, StructuredFourierMap)
+    stored = seeded(sparse.csr_array(wide), np.arange(20) % 2, n_components=2048)
+    assert isinstance(stored.feature_map_, FourierMap)
+
+
+# -- sensitivity ---------------------------------------------------------------------
+
+
+def drawn(d, seed=0):
+    return draw_fourier(Spectrum("rbf"), d, np.full(8, 0.4), np.random.default_rng(seed))
+
+
+def normalised(X):
+    return unit_feature_rows(clipped_features(X, 1.0, drawn(X.shape[1]), memory=0), 0.5)
+
+
+def raw_and_too_long(X):
+    features = clipped_features(1.1 * X, 1.0, drawn(X.shape[1]), memory=0)
+    return FeatureRows(features, scale=np.full(len(X), 1.1))
+
+
+def worst_ratios(rows_of):
+    """Changes of moment and slope sum over one record, by what is charged for them."""
+    rng = np.random.default_rng(0)
+    moment, slopes = 0.0, 0.0
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 60):
+        a, b = rows_of(X), rows_of(other_X)
+        ones = np.ones(len(X))
+        moment = max(moment, np.linalg.norm(a.gram(ones) - b.gram(ones)) / ROOT_TWO)
+        w = rng.standard_normal(a.shape[1])
+        sums = [
+            rows.fused_adjoint(w, lambda m, lo, hi, labels=labels: 0.5 * (2 * labels[lo:hi] - 1.0))
+            for rows, labels in ((a, y), (b, other_y))
+        ]
+        slopes = max(slopes, float(np.linalg.norm(sums[0] - sums[1])))
+    return moment, slopes
+
+
+def test_sensitivity_against_brute_force():
+    moment, slopes = worst_ratios(normalised)
+    assert 0.8 < moment <= 1 + 1e-12
+    assert 0.999 < slopes <= 1 + 1e-12
+
+
+def test_brute_force_sees_features_that_are_too_long():
+    """Planted: no renormalisation, norm 1.1."""
+    moment, slopes = worst_ratios(raw_and_too_long)
+    assert moment > 1
+    assert slopes > 1
+
+
+def recorded_distances(**params):
+    """Distance of the first release of neighbours, over its sensitivity."""
+    rng = np.random.default_rng(2)
+    ratios = []
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 12):
+        values = []
+        for data in ((X, y), (other_X, other_y)):
+            with recording() as releases:
+                seeded(*data, delta=1e-3, epsilon=50.0, n_components=16, **params)
+            values.append(releases[0])
+        distance = np.linalg.norm(values[0].value - values[1].value)
+        ratios.append(distance / values[0].mechanism.sensitivity)
+    return max(ratios)
+
+
+@pytest.mark.parametrize("params", [{"margin": 0.3}, {"kernel": "polynomial", "margin": 0.3}])
+def test_first_releases_of_neighbours_are_within_sensitivity(params):
+    assert 0.5 < recorded_distances(**params) <= 1
+
+
+def test_that_test_sees_a_factor_two(monkeypatch):
+    """Planted: the sensitivity of adding a record, used for replacing one."""
+    honest = GaussianNoise.__init__
+    monkeypatch.setattr(
+        GaussianNoise, "__init__", lambda self, sensitivity, mu: honest(self, sensitivity / 2, mu)
+    )
+    assert recorded_distances(margin=0.3) > 1
+
+
+def scale_noise(monkeypatch, factor):
+    honest = GaussianNoise.perturb
+    monkeypatch.setattr(
+        GaussianNoise,
+        "perturb",
+        lambda self, value, source: value + factor * (honest(self, value, source) - value),
+    )
+
+
+def noise_of(**params):
+    X, y = separated(80, 4)
+    with recording() as releases:
+        for _ in range(10):
+            PrivateKernelClassifier(n_components=16, classes=[0, 1], **params).fit(X, y)
+    return releases
+
+
+@pytest.mark.parametrize("params", [{}, {"margin": 0.3}], ids=str)
+def test_recorded_noise_has_the_claimed_scale(params):
+    assert_noise_has_its_scale(noise_of(**params))
+
+
+def test_that_test_sees_half_the_noise(monkeypatch):
+    scale_noise(monkeypatch, 0.5)
+    with pytest.raises(AssertionError):
+        assert_noise_has_its_scale(noise_of())
+
+
+def short_audit(monkeypatch):
+    """One pair only: nothing but the label of one record differs."""
+    pair = list(test_audit.audit_pairs())[2]
+    monkeypatch.setattr(test_audit, "audit_pairs", lambda: [pair])
+    make = with_defaults("PrivateKernelClassifier", n_components=2, length_scale=0.5)
+    return black_box(120, make)
+
+
+def test_black_box_audit_in_short(monkeypatch):
+    assert short_audit(monkeypatch) <= claimed(4.0, 1e-4)
+
+
+def test_short_audit_sees_noise_that_is_missing(monkeypatch):
+    scale_noise(monkeypatch, 1.0 / 64.0)
+    assert short_audit(monkeypatch) > claimed(4.0, 1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "params",
+    [{"margin": 0.5}, {"margin": "select"}, {"kernel": "polynomial"}, {"delta": 0.0}],
+    ids=str,
+)
+def test_black_box_audit_of_the_other_ways(params):
+    make = with_defaults("PrivateKernelClassifier", n_components=8)
+    bound = claimed(4.0, 1e-4)
+    if params.get("delta") == 0.0:
+        # What two probabilities within a factor exp(4), and their complements, allow at most.
+        bound = 2.0 * norm.ppf(expit(4.0))
+    assert black_box(200, lambda: make().set_params(**params)) <= bound
+
+
+# -- budget --------------------------------------------------------------------------
+
+
+def test_selection_pays_for_the_choice_and_one_training():
+    X, y = separated(500, 4)
+    model = PrivateKernelClassifier(margin="select", classes=[0, 1], n_components=64)
+    with recording() as releases:
+        model.fit(X, y)
+    choice, training = model.privacy_.events
+    assert choice == privacy.Exponential(0.1)
+    assert len(releases) == 1 + training.count
+    grid = dict(model.privacy_.public)["margins"]
+    assert model.margin_ in grid
+    assert grid == tuple(0.5**j for j in range(1, 5))
+    assert len({r.mechanism for r in releases[1:]}) == 1
+
+
+def test_selection_follows_the_data():
+    """Random labels are worth no small margin, labels that can be separated are."""
+    X, easy = separated(4000, 3)
+    random = np.random.default_rng(0).integers(2, size=4000)
+    settings = {"epsilon": 50.0, "margin": "select", "n_components": 64, "length_scale": 0.3}
+    margins = [
+        PrivateKernelClassifier(classes=[0, 1], **settings).fit(X, y).margin_
+        for y in (easy, random)
+    ]
+    assert margins[0] < margins[1]
+
+
+def test_infinite_epsilon_releases_exact_values():
+    X, y = crossed(300)
+    for params in ({}, {"margin": "select"}):
+        with recording() as releases:
+            PrivateKernelClassifier(epsilon=math.inf, classes=[0, 1], **params).fit(X, y)
+        assert releases
+        assert all(np.array_equal(r.value, r.released) for r in releases)
+
+
+# -- memory and layout ---------------------------------------------------------------
+
+
+def test_cache_changes_nothing():
+    X, y = crossed(3000)
+    a, b, c = (seeded(X, y, cache_size=size) for size in (0.0, 1.0, 100.0))
+    np.testing.assert_array_equal(a.coef_, b.coef_)
+    np.testing.assert_array_equal(a.coef_, c.coef_)
+
+
+def peak(action):
+    tracemalloc.start()
+    action()
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
+
+
+def test_memory_stays_within_the_cap_and_a_few_blocks():
+    X, y = crossed(20_000)
+    features = 4 * 20_000 * 200
+    small = peak(lambda: seeded(X, y, cache_size=0.0, n_components=200))
+    assert small < features
+    large = peak(lambda: seeded(X, y, cache_size=16.0, n_components=200))
+    assert features < large < small + 1.2 * features
+
+
+def test_prediction_needs_little_beyond_the_scores():
+    X, y = crossed(300)
+    model = seeded(X, y, n_components=600)
+    many = np.random.default_rng(0).uniform(-1, 1, size=(60_000, 2))
+    assert peak(lambda: model.predict(many)) < 16e6
+
+
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [
+        ({"kernel": "sigmoid"}, "kernel"),
+        ({"length_scale": 0.0}, "length_scale"),
+        ({"length_scale": "scale"}, "length_scale"),
+        ({"length_scale": 1e-9}, "length_scale"),
+        ({"n_components": 0}, "n_components"),
+        ({"degree": 0}, "degree"),
+        ({"coef0": -1.0}, "coef0"),
+        ({"nu": 0.0}, "nu"),
+        ({"alpha": float("nan")}, "alpha"),
+        ({"margin": 0.0}, "margin"),
+        ({"margin": 1.5}, "margin"),
+        ({"margin": "best"}, "margin"),
+        ({"margin": "select", "delta": 0.0}, "margin='select'"),
+        ({"margin": "select", "classes": [0, 1, 2]}, "Only binary"),
+        ({"projection": "gaussian"}, "projection"),
+        ({"cache_size": -1.0}, "cache_size"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_is_refused_by_name(params, named):
+    class Book:
+        def charge(self, record):
+            raise AssertionError("charged")
+
+    X, y = separated(60, 4)
+    model = PrivateKernelClassifier(ledger=Book()).set_params(**params)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=named):
+        model.fit(X, y)
+    assert vars(model) == before
+
+
+# By rule, without tuning.
+GOALS = {
+    "satimage": (6.0, {0.3: 0.914, 1.0: 0.927, 3.0: 0.934}),
+    "ijcnn1": (2.0, {0.3: 0.912, 1.0: 0.936, 3.0: 0.962}),
+    "adult": (math.sqrt(14), {0.3: 0.832, 1.0: 0.839, 3.0: 0.842}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("DP_HALFSPACE_DATA" not in os.environ, reason="needs the benchmark data")
+@pytest.mark.parametrize("name", GOALS)
+def test_accuracy_on_real_data(name):
+    data_norm, goals = GOALS[name]
+    data = load_benchmark(name)
+    for epsilon, goal in goals.items():
+        model = PrivateKernelClassifier(epsilon=epsilon, data_norm=data_norm, classes=data.classes)
+        scores = [
+            model.fit(data.X_train, data.y_train).score(data.X_test, data.y_test) for _ in range(5)
+        ]
+        assert np.mean(scores) > goal - 0.003

@@ -1,0 +1,170 @@
+"""PureHalfspaceClassifier beyond the common tests: refusals, audits, accuracy."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dp_halfspace import PrivacyWarning, PureHalfspaceClassifier
+from dp_halfspace.optim import direction_search, directions
+from dp_halfspace.privacy import Exponential
+from dp_halfspace.privacy.tallied_selection import TalliedChoice
+from tests.adversarial import epsilon_lower_bound
+from tests.conftest import separated
+
+
+def test_record_shows_every_stage():
+    X, y = separated(2000, 4)
+    model = PureHalfspaceClassifier(epsilon=0.5, n_directions=500).fit(X, y)
+    assert len(model.privacy_.events) == 3
+    assert all(isinstance(event, Exponential) for event in model.privacy_.events)
+    assert dict(model.privacy_.public)["directions"] == "random"
+    assert model.privacy_.delta == 0.0
+
+
+def test_more_than_two_classes_are_refused():
+    X, y = separated(60, 3, 3)
+    with pytest.raises(ValueError, match=r"Only binary.*ObjectivePerturbationClassifier"):
+        PureHalfspaceClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("params", "named"),
+    [
+        ({"delta": 1e-6}, "delta"),
+        ({"delta": "auto"}, "delta"),
+        ({"n_directions": 10**6 + 1}, "n_directions"),
+        ({"n_directions": 1}, "n_directions"),
+        ({"n_stages": 0}, "n_stages"),
+        ({"directions": "net"}, "directions"),
+        ({"directions": "lattice", "projection": None}, "n_directions"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(params, named):
+    X, y = separated(40, 15)
+    with pytest.raises(ValueError, match=named):
+        PureHalfspaceClassifier(**params).fit(X, y)
+
+
+def test_wide_rows_are_projected_and_mapped_back():
+    X, y = separated(500, 100)
+    model = PureHalfspaceClassifier(epsilon=8.0, classes=[0, 1]).fit(sparse.csr_array(X), y)
+    assert model.projection_.n_components == 64
+    assert model.coef_.shape == (1, 100)
+    assert PureHalfspaceClassifier(projection=None, n_directions=50).fit(X, y).projection_ is None
+
+
+def test_direction_has_norm_one_in_the_units_of_the_rows():
+    X, y = separated(300, 4, norm=3.0)
+    model = PureHalfspaceClassifier(data_norm=3.0, n_directions=100).fit(X, y)
+    assert np.hypot(*map(np.linalg.norm, (3.0 * model.coef_, 2.0 * model.intercept_))) == (
+        pytest.approx(1.0)
+    )
+
+
+def test_counted_errors_are_those_of_the_model():
+    X, y = separated(400, 5, seed=2)
+    model = PureHalfspaceClassifier(epsilon=np.inf, n_stages=1, n_directions=2000).fit(X, y)
+    assert model.score(X, y) > 0.98
+
+
+def test_class_weights_move_the_choice():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 3)) / 4
+    y = (X[:, 0] + 0.3 * rng.standard_normal(600) > 0).astype(int)
+
+    def share(weight):
+        model = PureHalfspaceClassifier(epsilon=50.0, class_weight={0: 1.0, 1: weight})
+        return np.mean(model.fit(X, y).predict(X))
+
+    assert share(20.0) > 0.6 > 0.4 > share(0.05)
+
+
+def test_lattice_finds_a_diagonal():
+    X, y = separated(500, 2, seed=4)
+    model = PureHalfspaceClassifier(directions="lattice", epsilon=5.0, classes=[0, 1])
+    assert model.fit(X, y).score(X, y) > 0.9
+
+
+# -- audit ---------------------------------------------------------------------------
+
+
+def audit_data(kind, n=30):
+    """All records say one thing; then one of them says the opposite: the worst case."""
+    X = np.tile([[1.0, 0.0]], (n, 1))
+    y = np.ones(n, dtype=int)
+    other_X, other_y = X.copy(), y.copy()
+    if kind == "label":
+        other_y[0] = 0
+    else:
+        other_X[0] = -X[0]
+    return (X, y), (other_X, other_y)
+
+
+def audited_epsilon(fits, epsilon=4.0, kinds=("label", "features")):
+    """Largest lower bound on epsilon from how often the rare side of the canary is chosen."""
+    worst = 0.0
+    for kind in kinds:
+        hits = []
+        for X, y in audit_data(kind, n=2):
+            model = PureHalfspaceClassifier(
+                epsilon=epsilon, n_directions=2, n_stages=1, classes=[0, 1], fit_intercept=False
+            )
+            hits.append(sum(int(model.fit(X, y).predict(X[-1:])[0] == 0) for _ in range(fits)))
+        for more, fewer in (hits, hits[::-1]):
+            worst = max(worst, epsilon_lower_bound(more, fewer, fits))
+    return worst
+
+
+def test_audit_in_short():
+    assert audited_epsilon(200, kinds=("label",)) <= 4.0
+
+
+@pytest.mark.slow
+def test_audit():
+    bound = audited_epsilon(4000)
+    assert 2.0 < bound <= 4.0
+
+
+def test_audit_sees_scores_without_the_factor_two(monkeypatch):
+    """Planted: weights exp(-2 epsilon cost), so that ratios reach four times epsilon."""
+    honest = TalliedChoice.perturb
+    monkeypatch.setattr(
+        TalliedChoice,
+        "perturb",
+        lambda self, value, source: honest(TalliedChoice(4 * self.epsilon), value, source),
+    )
+    assert audited_epsilon(300, epsilon=1.0, kinds=("label",)) > 1.0
+
+
+def test_seeds_repeat_directions_and_noise_apart():
+    """The same seed twice is the same model; its public stream is not that of the noise."""
+    X, y = separated(100, 3)
+    with pytest.warns(PrivacyWarning):
+        first = PureHalfspaceClassifier(random_state=1, n_directions=50).fit(X, y)
+    with pytest.warns(PrivacyWarning):
+        second = PureHalfspaceClassifier(random_state=1, n_directions=50).fit(X, y)
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+
+
+def test_no_direction_depends_on_the_data(monkeypatch):
+    """White box: the stream of the first stage is a function of public numbers and the seed."""
+    seen = []
+    honest = directions.DirectionStream.block
+
+    def watched(self, number):
+        block = honest(self, number)
+        seen.append(block if self.centre is None else None)
+        return block
+
+    monkeypatch.setattr(direction_search.DirectionStream, "block", watched)
+    for X, y in (separated(50, 3, seed=1), separated(50, 3, seed=2)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            PureHalfspaceClassifier(random_state=3, n_stages=1, n_directions=64).fit(X, y)
+    first, second = seen[: len(seen) // 2], seen[len(seen) // 2 :]
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)

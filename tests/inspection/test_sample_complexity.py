@@ -1,0 +1,140 @@
+"""What suffices is above what is necessary, and both are what their proofs say."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dp_halfspace.inspection import (
+    margin_risk_bound,
+    margin_sample_complexity,
+    pure_error_lower_bound,
+    pure_lower_bound,
+    pure_risk_bound,
+    sample_complexity,
+)
+
+
+def sphere(rng, n, d):
+    X = rng.standard_normal((n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(("d", "margin", "error"), [(3, 0.05, 0.05), (10, 0.02, 0.1)])
+def test_packing_by_sampling(d, margin, error):
+    """The cap that one halfspace takes, measured: 1 / size of it is the count of the proof."""
+    rng = np.random.default_rng(0)
+    X = sphere(rng, 400_000, d)
+    near = np.mean(np.abs(X[:, 0]) < margin)
+    angle = 2 * math.pi * (error * (1 - near) + near)
+    cap = np.mean(np.arccos(np.clip(X[:, 1], -1, 1)) <= angle)
+    found = math.exp(sample_complexity._log_packing(d, margin, error))
+    assert found == pytest.approx(1 / cap - 1, rel=0.05)
+
+
+def test_no_classifier_serves_two_halfspaces_of_the_packing():
+    """The heart of the proof: a common classifier of two halfspaces at the critical angle."""
+    rng = np.random.default_rng(1)
+    d, margin, error = 8, 0.03, 0.08
+    X = sphere(rng, 200_000, d)
+    near = np.mean(np.abs(X[:, 0]) < margin)
+    angle = 2 * math.pi * (error * (1 - near) + near)
+    first, other = np.eye(d)[0], math.cos(angle) * np.eye(d)[0] + math.sin(angle) * np.eye(d)[1]
+    for turn in np.linspace(0.0, angle, 9):
+        middle = math.cos(turn) * np.eye(d)[0] + math.sin(turn) * np.eye(d)[1]
+        rates = []
+        for w in (first, other):
+            seen = X[np.abs(X @ w) >= margin]
+            rates.append(np.mean((seen @ w > 0) != (seen @ middle > 0)))
+        assert max(rates) > error
+
+
+def test_lower_bound_grows_like_one_over_epsilon_and_margin_squared():
+    wide = 10**7
+    assert pure_lower_bound(wide, 0.01, 0.01) == pytest.approx(
+        10 * pure_lower_bound(wide, 0.1, 0.01), abs=10
+    )
+    ratio = pure_lower_bound(wide, 0.01, 0.001) / pure_lower_bound(wide, 0.01, 0.002)
+    assert 3.5 < ratio < 4.5
+    published = math.log(2) / 20 / 1000
+    assert pure_lower_bound(wide, 1.0, 1e-3) > 15 * published / 1e-6
+    assert pure_lower_bound(wide, 1.0, 1e-3) < 1e6
+
+
+def test_lower_bound_has_what_two_points_give():
+    assert pure_lower_bound(1, 0.1, 0.5, beta=0.1) == math.ceil(math.log(9) / 0.1)
+    assert pure_lower_bound(50, 0.1, 0.9) == math.ceil(math.log(9) / 0.1)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("margin", [0.3, 0.03])
+@pytest.mark.parametrize("d", [2, 40, 3000])
+def test_necessary_is_below_sufficient(epsilon, margin, d):
+    enough = margin_sample_complexity(d, epsilon, 0.0, margin, error=0.1, beta=0.1)
+    assert pure_lower_bound(d, epsilon, margin, error=0.1, beta=0.1) <= enough
+    assert pure_risk_bound(enough, d, epsilon, margin, beta=0.1) <= 0.1
+    assert pure_risk_bound(enough - 1, d, epsilon, margin, beta=0.1) > 0.1
+    for n in (30, 1000, 10**6):
+        assert pure_error_lower_bound(n, d, epsilon, margin).error <= pure_risk_bound(
+            n, d, epsilon, margin, beta=0.1
+        )
+
+
+def test_error_bound_falls_with_the_records():
+    errors = [pure_error_lower_bound(n, 50, 0.1, 0.01).error for n in (100, 1000, 10_000, 10**5)]
+    assert all(a > b > 0 for a, b in itertools.pairwise(errors))
+    assert errors[2] == pytest.approx(10 * errors[3], rel=0.1)
+    assert pure_error_lower_bound(100, 1, 0.1, 0.5).error == 0.0
+
+
+def test_error_bound_is_a_contradiction_of_privacy():
+    """Recompute the packing argument from the numbers that are returned."""
+    n, d, epsilon, margin, beta = 3000, 50, 0.1, 0.01, 0.1
+    case = pure_error_lower_bound(n, d, epsilon, margin, beta=beta)
+    inner = margin / math.sqrt(1 - margin**2)
+    log_count = sample_complexity._log_packing(case.dimension, inner, case.error / case.share)
+    # Some number of changed records m is not exceeded but with probability beta / 2, and
+    # (K - 1) (1 - 3 beta / 2) exp(-epsilon m) > beta.
+    m = binom.isf(beta / 2 * (1 + 1e-9), n, case.share)
+    assert math.exp(log_count - epsilon * m) * (1 - 1.5 * beta) > beta
+    assert binom.sf(m, n, case.share) <= beta / 2 * (1 + 1e-9)
+
+
+def test_projection_makes_the_bound_free_of_the_dimension():
+    values = [pure_risk_bound(10**6, d, 1.0, 0.5) for d in (100, 10**5, 10**6)]
+    assert values[0] < values[1] == values[2] < 0.1
+
+
+def test_gaussian_complexity_inverts_its_bound():
+    n = margin_sample_complexity(20, 1.0, 1e-6, 0.3, error=0.2)
+    bound = margin_risk_bound(n, 20, 1.0, 1e-6, 0.3, n_steps=n, population=True)
+    assert 0.19 < bound <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: pure_risk_bound(0, 5, 1.0, 0.1), "n_samples"),
+        (lambda: pure_risk_bound(10, 5.0, 1.0, 0.1), "n_features"),
+        (lambda: pure_risk_bound(10, 5, -1.0, 0.1), "epsilon"),
+        (lambda: pure_risk_bound(10, 5, 1.0, 1.1), "margin"),
+        (lambda: pure_risk_bound(10, 5, 1.0, 0.1, beta=1.0), "beta"),
+        (lambda: margin_sample_complexity(5, 1.0, 0.0, 0.1, error=0.0), "error"),
+        (lambda: margin_sample_complexity(5, 0.0, 0.0, 0.1), "2\\*\\*60"),
+        (lambda: pure_lower_bound(5, 0.0, 0.1), "epsilon"),
+        (lambda: pure_lower_bound(5, 1.0, 0.1, error=0.6), "error"),
+        (lambda: pure_error_lower_bound(5, 5, 0.0, 0.1), "epsilon"),
+        (lambda: pure_error_lower_bound(5, 5, 1.0, 1.0), "margin"),
+    ],
+)
+def test_bad_parameters_are_named(call, named):
+    with pytest.raises(ValueError, match=named):
+        call()
+
+
+def test_no_budget_promises_nothing():
+    assert pure_risk_bound(10**6, 5, 0.0, 0.5) == 1.0

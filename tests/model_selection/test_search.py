@@ -1,0 +1,342 @@
+"""A search spends its budget once and releases one model, whatever happens inside."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.stats import loguniform
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    BudgetError,
+    ObjectivePerturbationClassifier,
+    OutputPerturbationClassifier,
+    PrivacyLedger,
+    PrivateSearchCV,
+    privacy,
+)
+from dp_halfspace.model_selection import _search_plan as plan_module
+from dp_halfspace.model_selection import _search_runs as runs_module
+from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
+from dp_halfspace.model_selection._search_runs import best_run
+from dp_halfspace.privacy import Exponential, Gaussian, Pure
+from dp_halfspace.privacy.events import Selection
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, recording
+from dp_halfspace.privacy.randomness import SeededBytes
+from dp_halfspace.privacy.record import PrivacyRecord
+from tests.conftest import separated
+
+X, Y = separated(400, 3, 2)
+GRID = {"alpha": [1e-3, 1e-2, 1e-1]}
+OUTPUT = OutputPerturbationClassifier(classes=[0, 1])
+OBJECTIVE = ObjectivePerturbationClassifier(classes=[0, 1])
+CASES = [
+    (OUTPUT, "random_stopping", "auto"),
+    (OUTPUT, "random_stopping", 0.0),
+    (OUTPUT, "exponential", "auto"),
+    (OUTPUT, "exponential", 0.0),
+    (OBJECTIVE, "random_stopping", 0.0),
+    (OBJECTIVE, "exponential", "auto"),
+    (AdaptiveMarginClassifier(classes=[0, 1]), "random_stopping", "auto"),
+]
+each_case = pytest.mark.parametrize(("estimator", "selection", "delta"), CASES)
+
+
+def search(estimator=OUTPUT, grid=GRID, **params):
+    if isinstance(estimator, AdaptiveMarginClassifier):
+        grid = {"margin": ["auto", 0.1, 0.3]}
+    return PrivateSearchCV(estimator, grid, **{"epsilon": 2.0, **params})
+
+
+@each_case
+def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
+    fitted = search(estimator, selection=selection, delta=delta).fit(X, Y)
+    record = fitted.privacy_
+    assert (record.epsilon, record.delta) == (2.0, 0.0 if delta == 0.0 else 400.0**-2)
+    spent = record.epsilon_at(record.delta)
+    assert 0.97 * 2.0 <= spent <= 2.0 * (1 + 1e-9)
+    assert fitted.best_estimator_.privacy_ is record
+    assert fitted.best_params_ in list(fitted._grid())
+    assert fitted.score(X, Y) > 0.7
+    kinds = {type(event) for event in record.events}
+    assert kinds <= {Selection} or selection == "exponential" or kinds == {Pure}
+
+
+def test_the_plan_of_a_fit_is_what_the_fit_charges():
+    for estimator in (OUTPUT, OBJECTIVE, AdaptiveMarginClassifier(classes=[0, 1])):
+        with recording() as releases:
+            planned = planned_record(estimator, X, Y)
+        assert releases == []
+        assert planned.events == clone(estimator).fit(X, Y).privacy_.events
+
+
+@each_case
+def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, delta):
+    """Recompute the total from the runs, by the definition of the selection."""
+    assert_runs_add_up(estimator, selection, delta)
+
+
+def assert_runs_add_up(estimator, selection, delta):
+    fitted = search(estimator, selection=selection, delta=delta)
+    plan = plan_module.plan_search(
+        lambda params: planned_record(fitted._candidate(params), X, Y),
+        fitted._grid(),
+        n_samples=400,
+        epsilon=2.0,
+        delta=0.0 if delta == 0.0 else 1e-5,
+        selection=selection,
+        miss=0.1,
+    )
+    records = [planned_record(fitted._candidate(c), X, Y) for c in plan.candidates]
+    at = 0.0 if delta == 0.0 else 1e-5
+    if selection == "exponential":
+        events = [event for record in records for event in record.events]
+        assert Exponential(plan.choice.epsilon) in plan.events
+        assert privacy.delta([*events, plan.choice.event], 2.0) <= at
+    elif delta == 0.0:
+        runs = [privacy.epsilon([*r.events, plan.choice.event], 0.0) for r in records]
+        assert 3.0 * max(runs) <= 2.0
+    else:
+        for record in records:
+            run = [*record.events, Gaussian(plan.choice.mu)]
+            # All Gaussian: mu of a run from its profile.
+            mu = privacy.gdp_mu(privacy.epsilon(run, 1e-6), 1e-6)
+            event = privacy.selection_event(plan.law, mu * (1 - 1e-6))
+            assert privacy.delta([event], 2.0) <= at
+    if not isinstance(plan.choice, type(None)):
+        assert plan.choice.sensitivity >= score_sensitivity(400) > 1.0
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[3]])
+def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
+    """Planted: candidates get twice the budget they were planned with."""
+    honest = plan_module._with_budget
+
+    def generous(grid, epsilon, delta):
+        return honest(grid, 2.0 * epsilon, delta)
+
+    monkeypatch.setattr(plan_module, "_with_budget", generous)
+    monkeypatch.setattr(plan_module, "_DOWN", 1.0)
+    # The planner itself notices, or the test does.
+    monkeypatch.setattr(plan_module, "selection_event", lambda law, mu: Gaussian(0.01))
+    with pytest.raises((AssertionError, RuntimeError)):
+        assert_runs_add_up(*case)
+
+
+def test_nothing_else_leaves():
+    """No number of runs, no scores, no losers; the ledger sees one record."""
+    ledger = PrivacyLedger(epsilon=10.0, delta=1e-3)
+    for _ in range(4):
+        fitted = search(ledger=ledger).fit(X, Y)
+        names = set(vars(fitted)) - set(fitted.get_params(deep=False))
+        assert names == {
+            "best_estimator_",
+            "best_params_",
+            "classes_",
+            "privacy_",
+            "n_features_in_",
+        }
+    assert [entry.record for entry in ledger.entries()][-1] == fitted.privacy_
+    assert len(ledger.entries()) == 4
+    assert fitted.best_estimator_.ledger is None
+    json.dumps({k: v for k, v in fitted.get_params(deep=False).items() if k != "estimator"})
+
+
+def test_nothing_is_printed_about_secret_runs(capsys):
+    search(verbose=10).fit(X, Y)
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_a_full_ledger_stops_the_search_before_any_noise():
+    ledger = PrivacyLedger(epsilon=0.1, delta=0.0)
+    for selection in ("random_stopping", "exponential"):
+        model = search(selection=selection, ledger=ledger)
+        with recording() as releases, pytest.raises(BudgetError):
+            model.fit(X, Y)
+        assert releases == []
+        assert not hasattr(model, "best_estimator_")
+    assert ledger.entries() == []
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+@pytest.mark.parametrize("selection", ["random_stopping", "exponential"])
+def test_the_number_of_jobs_does_not_change_the_result(selection):
+    models = [
+        search(selection=selection, random_state=3, n_jobs=n_jobs).fit(X, Y) for n_jobs in (None, 2)
+    ]
+    assert models[0].best_params_ == models[1].best_params_
+    np.testing.assert_array_equal(models[0].best_estimator_.coef_, models[1].best_estimator_.coef_)
+    assert models[0].privacy_.noise == "seeded"
+
+
+def test_fresh_noise_without_a_seed():
+    first, second = (search().fit(X, Y).best_estimator_.coef_ for _ in range(2))
+    assert not np.array_equal(first, second)
+
+
+# -- the choice -----------------------------------------------------------------------------
+
+
+def test_better_candidates_win():
+    """An alpha that leaves nothing of the data loses, by both ways."""
+    for selection in ("random_stopping", "exponential"):
+        found = Counter(
+            search(grid={"alpha": [1e-2, 1e6]}, selection=selection, epsilon=20.0)
+            .fit(X, Y)
+            .best_params_["alpha"]
+            for _ in range(12)
+        )
+        assert found[1e-2] >= 10
+
+
+def ties_of(source):
+    return Counter(best_run([(i, 1.0) for i in range(3)], source)[1] for _ in range(3000))
+
+
+def test_equal_runs_are_equally_likely():
+    counts = ties_of(SeededBytes(0, "ties"))
+    assert all(abs(counts[i] - 1000) < 130 for i in range(3))
+
+
+def test_tie_test_sees_the_first_of_equal_runs(monkeypatch):
+    """Planted: the first of equal runs is kept."""
+    monkeypatch.setattr(runs_module, "uniform_below", lambda bound, source: 1)
+    counts = ties_of(SeededBytes(0, "ties"))
+    assert not all(abs(counts[i] - 1000) < 130 for i in range(3))
+
+
+def test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record():
+    def generous(model, X, y):
+        return np.where(np.arange(len(y)) % 2 == 0, 1e9, np.nan)
+
+    with recording() as releases:
+        search(selection="exponential", scoring=generous).fit(X, Y)
+    choices = [r for r in releases if isinstance(r.mechanism, ExponentialChoice)]
+    np.testing.assert_array_equal(choices[-1].value, np.full(3, 200.0))
+    with pytest.raises(ValueError, match="one number for each record"):
+        search(scoring=lambda model, X, y: 0.5).fit(X, Y)
+
+
+def test_score_test_sees_scores_that_are_not_cut(monkeypatch):
+    """Planted: a record may count for as much as it likes."""
+    careless = SimpleNamespace(fsum=lambda each: 1e9, inf=math.inf)
+    monkeypatch.setattr(runs_module, "math", careless)
+    with pytest.raises(AssertionError):
+        test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record()
+
+
+# -- behaviour ------------------------------------------------------------------------------
+
+
+def test_distributions_are_drawn_from_public_randomness():
+    fitted = PrivateSearchCV(
+        OUTPUT, param_distributions={"alpha": loguniform(1e-3, 1.0)}, n_iter=4, epsilon=5.0
+    ).fit(X, Y)
+    candidates = dict(fitted.privacy_.public)["candidates"]
+    assert len(candidates) == 4
+    assert 1e-3 <= fitted.best_params_["alpha"] <= 1.0
+
+
+def test_no_noise_takes_the_best():
+    fitted = search(epsilon=math.inf).fit(X, Y)
+    assert fitted.privacy_.noise == "none"
+    scores = [
+        clone(OUTPUT).set_params(epsilon=math.inf, alpha=a).fit(X, Y).score(X, Y)
+        for a in GRID["alpha"]
+    ]
+    assert fitted.score(X, Y) == max(scores)
+
+
+def test_frames_csr_and_pipelines():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    fitted = search().fit(frame, Y)
+    assert list(fitted.feature_names_in_) == ["a", "b", "c"]
+    assert fitted.decision_function(frame).shape == (400,)
+    assert search().fit(sparse.csr_array(X), Y).predict(X).shape == (400,)
+    model = make_pipeline(Normalizer(), search()).fit(X, Y)
+    assert model.score(X, Y) > 0.7
+    assert hasattr(fitted, "predict_proba")
+    other = search(OutputPerturbationClassifier("hinge", classes=[0, 1]))
+    assert not hasattr(other, "predict_proba")
+
+
+def test_class_names_survive():
+    labels = np.array(["no", "yes"])[Y]
+    fitted = search(OutputPerturbationClassifier(classes=["no", "yes"])).fit(X, labels)
+    assert set(fitted.predict(X)) <= {"no", "yes"}
+    assert list(fitted.classes_) == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"grid": None}, "either"),
+        ({"param_distributions": {"alpha": [1.0]}}, "either"),
+        ({"grid": {"epsilon": [1.0]}}, "'epsilon'"),
+        ({"grid": {"aplha": [1.0]}}, "'aplha'"),
+        ({"estimator": RandomForestClassifier()}, "of this package"),
+        ({"estimator": OBJECTIVE}, "selection='exponential'"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"miss": 1.5}, "miss"),
+        ({"scoring": "f1"}, "scoring"),
+        ({"selection": "best"}, "selection"),
+    ],
+)
+def test_bad_parameters_are_named_and_leave_the_search_alone(params, message):
+    model = search(**params)
+    before = dict(vars(model))
+    with recording() as releases, pytest.raises(ValueError, match=message):
+        model.fit(X, Y)
+    assert releases == []
+    assert vars(model) == before
+
+
+def test_a_budget_that_is_too_small_for_the_grid_is_a_clear_error():
+    stubborn = SimpleNamespace(events=(Gaussian(5.0),), adjacency="replace-one")
+    with pytest.raises(BudgetError, match="too small"):
+        plan_module.plan_search(
+            lambda params: stubborn,
+            [{}, {}],
+            n_samples=400,
+            epsilon=1.0,
+            delta=1e-6,
+            selection="exponential",
+            miss=0.1,
+        )
+
+
+def test_record_survives_json():
+    record = search().fit(X, Y).privacy_
+    assert PrivacyRecord.from_dict(json.loads(record.to_json())) == record
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+@parametrize_with_checks(
+    [
+        PrivateSearchCV(OutputPerturbationClassifier(), {"alpha": [0.1, 1.0]}, epsilon=500.0),
+        PrivateSearchCV(
+            OutputPerturbationClassifier(),
+            {"alpha": [0.1, 1.0]},
+            epsilon=500.0,
+            selection="exponential",
+        ),
+    ]
+)
+def test_sklearn_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)

@@ -1,0 +1,226 @@
+"""Directions are the same when read again, and errors are counted in exact arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import gcd
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dp_halfspace.optim import directions
+from dp_halfspace.optim.directions import (
+    DirectionStream,
+    error_counts,
+    lattice_reach,
+    scores,
+    unit_length,
+)
+from dp_halfspace.optim.rows import Rows
+from dp_halfspace.optim.unit_rows import unit_rows
+from dp_halfspace.projection import PROJECTIONS, draw_projection
+from tests.adversarial import neighbouring_pairs
+
+
+def streams():
+    centre = np.array([3.0, -1.0, 0.0, 2.0])
+    yield DirectionStream(4, 3001, (1, 2), constant=0.5)
+    yield DirectionStream(4, 3000, (1, 2), spherical=True)
+    yield DirectionStream(4, 3000, (1, 2), centre=centre, radius=0.25)
+    yield DirectionStream(4, 3000, (1, 2), reach=2)
+    yield DirectionStream(1, 10, (0,))
+    yield DirectionStream(directions.MOST_COLUMNS, 2, (0,), constant=0.5)
+
+
+@pytest.mark.parametrize("stream", list(streams()))
+def test_directions_are_small_integers_and_repeat(stream, monkeypatch):
+    monkeypatch.setattr(directions, "_BLOCK_ENTRIES", max(4 * 500, stream.n_columns))
+    for number in range(stream.n_blocks):
+        block = stream.block(number)
+        assert block.dtype == np.float32
+        np.testing.assert_array_equal(block, np.rint(block))
+        assert (np.square(block.astype(np.float64)).sum(axis=0) <= 2047**2).all()
+        np.testing.assert_array_equal(block, stream.block(number))
+    total = sum(stream.block(number).shape[1] for number in range(stream.n_blocks))
+    if not stream.reach:
+        assert total * (2 if stream.paired else 1) in (stream.n_directions, stream.n_directions + 1)
+
+
+def test_norms_do_not_depend_on_where_the_array_is():
+    rng = np.random.default_rng(0)
+    columns = rng.standard_normal((37, 500))
+    expected = unit_length(columns)
+    for offset in range(1, 9):
+        memory = np.empty(37 * 500 + offset)
+        moved = memory[offset:].reshape(37, 500)
+        moved[:] = columns
+        np.testing.assert_array_equal(unit_length(moved), expected)
+        np.testing.assert_array_equal(unit_length(columns[:, offset:]), expected[:, offset:])
+    np.testing.assert_array_equal(unit_length(np.zeros((2, 1))), np.zeros((2, 1)))
+
+
+def test_other_seeds_and_blocks_are_other_directions():
+    blocks = [DirectionStream(3, 100, seed, spherical=True).block(0) for seed in ((0,), (1,))]
+    assert not np.array_equal(*blocks)
+
+
+def test_cones_are_as_wide_as_they_say():
+    centre = np.array([1.0, 2.0, 2.0])
+    for radius in (1.0, 0.25):
+        block = DirectionStream(3, 4000, (0,), centre=centre, radius=radius).block(0)
+        cosine = unit_length(block).T @ (centre / 3.0)
+        widest = np.sqrt(max(1.0 - radius**2, 0.0))
+        assert cosine.min() > widest - 0.01
+        assert cosine.min() < widest + 0.1
+
+
+@pytest.mark.parametrize(("d", "reach"), [(2, 3), (3, 2), (4, 1)])
+def test_lattice_is_every_ray_once(d, reach):
+    stream = DirectionStream(d, (2 * reach + 1) ** d, (0,), reach=reach)
+    points = np.hstack([stream.block(b) for b in range(stream.n_blocks)]).T.astype(int)
+    found = {tuple(p) for p in np.vstack([points, -points]).tolist()}
+    wanted = {p for p in product(range(-reach, reach + 1), repeat=d) if gcd(*p) == 1}
+    assert found == wanted
+    assert len(found) == 2 * len(points)
+
+
+def test_lattice_reach():
+    assert lattice_reach(2, 25) == 2
+    assert lattice_reach(2, 24) == 1
+    assert lattice_reach(10**6, 10**6) == 0
+    # The diagonal of the largest lattice is no longer than any direction may be.
+    assert lattice_reach(1, 10**6) == 2047
+
+
+def exact_counts(block, rows, codes):
+    """Errors by the definition: integer rows, integer scores, zero is positive."""
+    n, d = rows.shape
+    scale = 4094.0 - np.sqrt(d) / 2.0
+    integers = [[round(v * scale) for v in row] for row in rows.dense(np.arange(n)).tolist()]
+    wrong = np.zeros((2, block.shape[1]), dtype=int)
+    for row, code in zip(integers, codes, strict=True):
+        for j, w in enumerate(block.T.tolist()):
+            score = sum(Fraction(a) * Fraction(b) for a, b in zip(row, w, strict=True))
+            wrong[code, j] += (score >= 0) != (code == 1)
+    return wrong
+
+
+def members(codes):
+    return np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+
+
+@pytest.mark.parametrize("d", [1, 3, 6])
+def test_counts_are_the_definition(d):
+    rng = np.random.default_rng(d)
+    X, codes = rng.standard_normal((23, d)), rng.integers(2, size=23)
+    X[3] = 0.0
+    X[4, 0], X[5] = 1e300, 1e-300
+    rows = unit_rows(X, 1.0, 0.5)
+    block = DirectionStream(d + 1, 40, (0,), constant=0.5).block(0)
+    np.testing.assert_array_equal(
+        np.stack(error_counts(block, rows, members(codes))), exact_counts(block, rows, codes)
+    )
+
+
+def test_opposite_directions_make_the_other_errors_ties_included():
+    """Half of the integer scores are zero here."""
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0], [0.0, 0.0]])
+    codes = np.array([0, 1, 1, 0, 1])
+    rows = Rows(X)
+    block = np.array([[5.0, 0.0, 3.0], [0.0, 5.0, -3.0]], dtype=np.float32)
+    counts = error_counts(block, rows, members(codes))
+    np.testing.assert_array_equal(np.stack(counts), exact_counts(block, rows, codes))
+    total = scores(counts, (2, 3), np.ones(2), paired=True)
+    np.testing.assert_array_equal(total[:3] + total[3:], 5)
+
+
+def test_tiles_and_classes_add_up(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, codes = rng.standard_normal((700, 4)), rng.integers(2, size=700)
+    rows = unit_rows(X, 1.0, 0.5)
+    block = DirectionStream(5, 6000, (0,), constant=0.5).block(0)
+    whole = error_counts(block, rows, members(codes))
+    monkeypatch.setattr(directions, "_TILE_ROWS", 17)
+    monkeypatch.setattr(directions, "_TILE_COLUMNS", 100)
+    np.testing.assert_array_equal(whole, error_counts(block, rows, members(codes)))
+    order = rng.permutation(700)
+    shuffled = unit_rows(X[order], 1.0, 0.5)
+    np.testing.assert_array_equal(whole, error_counts(block, shuffled, members(codes[order])))
+
+
+def largest_change(trials=60):
+    """Largest change of a score over adversarial neighbours, other rows as strange as can be."""
+    rng = np.random.default_rng(1)
+    worst = 0
+    for trial, (X, y, other_X, other_y) in enumerate(neighbouring_pairs(rng, trials)):
+        X, other_X = X.copy(), other_X.copy()
+        other_X[0] *= (1.0, 1e150, 1e-150, 1e300)[trial % 4]
+        weights = np.array([(1.0, 0.3), (0.77, 1.0), (1.0, 1.0)][trial % 3])
+        stream = DirectionStream(X.shape[1] + 1, 600, (trial,), constant=0.5)
+        values = []
+        for features, labels in ((X, y), (other_X, other_y)):
+            index = members(labels)
+            counts = error_counts(stream.block(0), unit_rows(features, 1.0, 0.5), index)
+            sizes = tuple(map(len, index))
+            values.append(scores(counts, sizes, weights, paired=True))
+        worst = max(worst, int(np.abs(values[0] - values[1]).max()))
+    return worst
+
+
+def test_a_record_changes_a_score_by_one_at_most():
+    assert largest_change() == 1
+
+
+def test_sensitivity_test_sees_a_record_that_moves_others(monkeypatch):
+    """Planted: rows are divided by the largest of their tile, so that one is felt by all."""
+    honest = directions._signed_integers
+
+    def shared_scale(rows, index, sign):
+        values = rows.dense(index)
+        out = honest(rows, index, sign)
+        if len(values):
+            out[:, :-1] = np.rint(out[:, :-1] / (1 + 3000 * np.abs(values[:, 0]).max()))
+        return out
+
+    monkeypatch.setattr(directions, "_signed_integers", shared_scale)
+    assert largest_change() > 1
+
+
+def test_weights_are_within_their_resolution():
+    counts = (np.array([3, 0, 5]), np.array([2, 4, 0]))
+    np.testing.assert_array_equal(scores(counts, (5, 4), np.ones(2), paired=False), [5, 4, 5])
+    half = scores(counts, (5, 4), np.array([1.0, 0.5]), paired=True)
+    np.testing.assert_array_equal(half, [4, 2, 5, 3, 5, 2])
+    np.testing.assert_array_equal(
+        scores(counts, (5, 4), np.array([1e-9, 1.0]), paired=False), [2, 4, 0]
+    )
+
+
+def test_rows_that_are_too_long_are_zero():
+    """Whatever comes in, no product leaves the range in which float32 is exact."""
+    rows = Rows(np.array([[3.0, 4.0], [0.6, 0.8]]))
+    signed = directions._signed_integers(rows, np.arange(2), -1.0)
+    np.testing.assert_array_equal(signed[0], [0.0, 0.0, -1.0])
+    assert 4090 < np.linalg.norm(signed[1, :2]) <= 4095
+
+
+@pytest.mark.parametrize("kind", list(PROJECTIONS))
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_a_projected_row_does_not_look_at_the_others(kind, form):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 70))
+    other = X.copy()
+    other[0] = rng.standard_normal(70) * 1e8
+    other[0, ::2] = 0.0
+    linear_map = draw_projection(kind, 70, 33, rng)
+    integers = [
+        directions._signed_integers(
+            unit_rows(form(table), 8.0, 0.5, linear_map), np.arange(1, 300), 1.0
+        )
+        for table in (X, other)
+    ]
+    np.testing.assert_array_equal(*integers)
+    images = [linear_map.apply(form(table))[1:] for table in (X, other)]
+    np.testing.assert_array_equal(*images)

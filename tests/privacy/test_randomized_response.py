@@ -1,0 +1,100 @@
+"""Randomized response: probabilities against the definition, the exact branch, an audit."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import stats
+
+from dp_halfspace.privacy import Pure
+from dp_halfspace.privacy import randomized_response as module
+from dp_halfspace.privacy.randomized_response import RandomizedResponse
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
+from tests.adversarial import epsilon_lower_bound
+
+FALSE_ALARM = 1e-6
+
+
+def definition(n_classes, epsilon):
+    """Probabilities of the responses to label 0."""
+    keep = np.exp(epsilon) / (np.exp(epsilon) + n_classes - 1)
+    return np.r_[keep, np.full(n_classes - 1, (1 - keep) / (n_classes - 1))]
+
+
+@pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 0.1), (2, 3.0), (3, 1.0), (7, 2.0)])
+def test_responses_follow_the_definition(n_classes, epsilon):
+    response = RandomizedResponse(n_classes, epsilon)
+    got = response.perturb(np.zeros(20_000), SeededBytes(0, "test"))
+    counts = np.bincount(got.astype(int), minlength=n_classes)
+    expected = definition(n_classes, epsilon) * got.size
+    assert stats.chisquare(counts, expected).pvalue > FALSE_ALARM
+    assert response.keep_probability == pytest.approx(definition(n_classes, epsilon)[0])
+    assert response.event == Pure(epsilon)
+
+
+@pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 1e-9), (2, 0.3), (5, 4.0), (3, 900.0)])
+def test_enclosure_holds_the_exact_probability(n_classes, epsilon):
+    with mpmath.workdps(400):
+        odds = (n_classes - 1) * mpmath.exp(-mpmath.mpf(epsilon))
+        for bits in (64, 96, 512):
+            exact = odds / (1 + odds) * mpmath.mpf(2) ** bits
+            found = RandomizedResponse(n_classes, epsilon)._change_enclosure(bits)
+            assert abs(found - exact) <= 1
+
+
+class Script:
+    """Given words first, fresh bytes afterwards."""
+
+    kind = "os"
+
+    def __init__(self, *words):
+        self.script = b"".join(int(word).to_bytes(8, "little") for word in words)
+
+    def read(self, n):
+        head, self.script = self.script[:n], self.script[n:]
+        return head + OS_RANDOMNESS.read(n - len(head))
+
+
+def test_a_word_at_the_threshold_is_decided_exactly():
+    response = RandomizedResponse(2, 1.0)
+    cell = response._change_enclosure(64)
+    below = response.perturb(np.zeros(1), Script(cell - 2))
+    above = response.perturb(np.zeros(1), Script(cell + 2))
+    assert (below[0], above[0]) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 0.5), (4, 1.5)])
+def test_corrected_indicators_are_unbiased_with_the_stated_variance(n_classes, epsilon):
+    response = RandomizedResponse(n_classes, epsilon)
+    law = definition(n_classes, epsilon)
+    estimate = (np.eye(n_classes) - 1 / n_classes) / response.contrast
+    np.testing.assert_allclose(law @ estimate, np.eye(n_classes)[0] - 1 / n_classes, atol=1e-12)
+    variances = law @ (estimate - law @ estimate) ** 2
+    assert variances.mean() == pytest.approx(response.variance)
+
+
+def audited(epsilon, trials=20_000):
+    """Lower bound on epsilon from the responses to two labels."""
+    a, b = (
+        int((RandomizedResponse(2, epsilon).perturb(np.full(trials, label), OS_RANDOMNESS)).sum())
+        for label in (1.0, 0.0)
+    )
+    return epsilon_lower_bound(a, b, trials)
+
+
+def test_audit():
+    assert 0.8 < audited(1.0) <= 1.0
+
+
+def test_audit_sees_too_few_changes(monkeypatch):
+    """Planted: labels are kept as if epsilon were twice as large."""
+    keep = 1.0 / (1.0 + np.exp(-2.0))
+    monkeypatch.setattr(module.RandomizedResponse, "keep_probability", keep)
+    assert audited(1.0) > 1.0
+
+
+@pytest.mark.parametrize("bad", [{"epsilon": 0.0}, {"epsilon": np.inf}, {"n_classes": 1}])
+def test_bad_numbers_are_refused(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        RandomizedResponse(**{"n_classes": 2, "epsilon": 1.0, **bad})

@@ -1,0 +1,101 @@
+"""The exponential mechanism on a tally is the exponential mechanism on the candidates."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from dp_halfspace.privacy import Exponential, exponential_mechanism
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
+from dp_halfspace.privacy.tallied_selection import TalliedChoice
+
+COSTS = np.array([3, 0, 7, 3, 5, 3, 0, 4])
+EPSILON = 0.8
+
+
+def definition(costs, epsilon):
+    weights = [math.exp(-epsilon * cost / 2) for cost in costs]
+    return np.array(weights) / sum(weights)
+
+
+def picked(costs, choice, source, draws):
+    """Which candidate each draw stands for, in the order of the candidates of a cost."""
+    tally = np.bincount(costs).astype(float)
+    places = {cost: np.flatnonzero(costs == cost) for cost in set(costs.tolist())}
+    found = (choice.perturb(tally, source) for _ in range(draws))
+    return Counter(int(places[int(cost)][int(place)]) for cost, place in found)
+
+
+def assert_law(choice, draws=6000):
+    seen = picked(COSTS, choice, SeededBytes(0, "test"), draws)
+    observed = [seen[i] for i in range(len(COSTS))]
+    assert chisquare(observed, draws * definition(COSTS, EPSILON)).pvalue > 1e-4
+
+
+def test_law_is_the_definition():
+    assert_law(TalliedChoice(EPSILON))
+
+
+@pytest.mark.slow
+def test_law_is_the_definition_at_length():
+    assert_law(TalliedChoice(EPSILON), draws=200_000)
+
+
+def test_law_test_sees_twice_the_rate():
+    """Planted: weights exp(-epsilon cost), as if a record moved all costs in one direction."""
+    with pytest.raises(AssertionError):
+        assert_law(TalliedChoice(2 * EPSILON))
+
+
+def test_law_test_sees_costs_without_their_multiplicity(monkeypatch):
+    """Planted: a cost is as likely with one candidate as with many."""
+
+    def forgetful(utilities, epsilon, *, multiplicities, source):
+        del multiplicities
+        return exponential_mechanism(utilities, epsilon, source=source)
+
+    module = __import__("dp_halfspace.privacy.tallied_selection", fromlist=["m"])
+    monkeypatch.setattr(module, "exponential_mechanism", forgetful)
+    with pytest.raises(AssertionError):
+        assert_law(TalliedChoice(EPSILON))
+
+
+def test_multiplicities_stand_for_copies():
+    """Enumeration of all starts of a word: the share of each index is that of its copies."""
+    utilities, copies = np.array([0.0, -2.0, -5.0]), np.array([2, 7, 1])
+    weights = copies * np.exp(0.3 * utilities)
+    source = SeededBytes(1, "test")
+    draws = [
+        exponential_mechanism(utilities, 0.6, multiplicities=copies, source=source)
+        for _ in range(6000)
+    ]
+    observed = np.bincount(draws, minlength=3)
+    assert chisquare(observed, 6000 * weights / weights.sum()).pvalue > 1e-4
+
+
+def test_extremes():
+    tally = np.zeros(1001)
+    tally[[2, 1000]] = 1.0, 1e6
+    assert TalliedChoice(100.0).perturb(tally, OS_RANDOMNESS).tolist() == [2.0, 0.0]
+    cost, place = TalliedChoice(1e-9).perturb(tally, OS_RANDOMNESS)
+    assert (cost == 1000 and 0 <= place < 1e6) or (cost, place) == (2.0, 0.0)
+    assert TalliedChoice(0.5).event == Exponential(0.5)
+
+
+def test_neighbouring_tallies_are_within_the_budget():
+    """All costs up or down by one, the worst case: log-ratios within epsilon, by enumeration."""
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for trial in range(300):
+        costs = rng.integers(1, 40, size=rng.integers(2, 30))
+        change = rng.integers(-1, 2, size=len(costs))
+        if trial % 2:
+            costs = np.r_[np.ones(1, int), np.full(200, 40)]
+            change = np.r_[1, np.full(200, -1)]
+        ratio = np.log(definition(costs, EPSILON)) - np.log(definition(costs + change, EPSILON))
+        worst = max(worst, np.abs(ratio).max())
+    assert 0.95 * EPSILON < worst <= EPSILON * (1 + 1e-12)

@@ -1,0 +1,102 @@
+"""Random Fourier features: exact kernel within the bound of Theorem 4.1, norms, determinism."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dp_halfspace.projection.fourier import FourierMap, draw_fourier, fourier_distortion
+from dp_halfspace.projection.spectra import KERNELS, Spectrum
+
+
+def unit_ball(n=60, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True) * rng.uniform(size=(n, 1))
+
+
+def worst_error(psi, X, exact):
+    features = psi.apply(X).astype(np.float64)
+    return np.abs(features @ features.T - exact).max()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("n_components", [200, 2000])
+def test_inner_products_are_within_the_bound_of_the_paper(kernel, n_components):
+    X, scale = unit_ball(), 0.5
+    spectrum = Spectrum(kernel)
+    exact = spectrum.values((X[:, None] - X[None]) / scale)
+    bound = fourier_distortion(n_components, len(X), beta=1e-3)
+    scales = np.full(n_components // 2, scale)
+    for seed in range(3):
+        psi = draw_fourier(spectrum, 5, scales, np.random.default_rng(seed))
+        assert worst_error(psi, X, exact) <= bound
+
+
+def test_approximation_test_sees_a_wrong_length_scale():
+    """Planted: half the length scale."""
+    X = unit_ball()
+    exact = Spectrum("rbf").values((X[:, None] - X[None]) / 0.5)
+    psi = draw_fourier(Spectrum("rbf"), 5, np.full(1000, 0.25), np.random.default_rng(0))
+    assert worst_error(psi, X, exact) > fourier_distortion(2000, len(X), beta=1e-3)
+
+
+def test_several_length_scales_are_the_mean_kernel():
+    X = unit_ball()
+    scales = np.repeat([0.3, 1.0], 3000)
+    psi = draw_fourier(Spectrum("rbf"), 5, scales, np.random.default_rng(0))
+    exact = np.mean(
+        [Spectrum("rbf").values((X[:, None] - X[None]) / s) for s in (0.3, 1.0)], axis=0
+    )
+    assert worst_error(psi, X, exact) < 0.1
+
+
+def test_norms_are_one():
+    for scale in (1e-12, 1e-3, 1.0, 1e6):
+        psi = draw_fourier(Spectrum("laplacian"), 5, np.full(300, scale), np.random.default_rng(0))
+        features = psi.apply(unit_ball(500)).astype(np.float64)
+        np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1.0, atol=1e-6)
+
+
+def test_any_finite_row_has_features():
+    psi = draw_fourier(Spectrum("rbf"), 3, np.full(4, 1e-9), np.random.default_rng(0))
+    X = np.array([[1e308, -1e308, 1.0], [0.0, 0.0, 0.0], [5e-324, 0.0, 0.0]])
+    features = psi.apply(X)
+    assert features.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1.0, atol=1e-6)
+
+
+def test_sparse_and_dense_agree():
+    X = np.where(np.abs(unit_ball()) < 0.1, 0.0, unit_ball())
+    psi = draw_fourier(Spectrum("rbf"), 5, np.full(50, 0.5), np.random.default_rng(0))
+    for form in (sparse.csr_array, sparse.csr_matrix, np.asfortranarray, np.float32):
+        np.testing.assert_allclose(psi.apply(form(X)), psi.apply(X), atol=1e-5)
+
+
+def test_other_rows_do_not_matter():
+    """Bit by bit, at the same position of a block of the same shape."""
+    X = unit_ball(300)
+    psi = draw_fourier(Spectrum("rbf"), 5, np.full(150, 0.3), np.random.default_rng(0))
+    other = -7.0 * X
+    other[17] = X[17]
+    np.testing.assert_array_equal(psi.apply(X)[17], psi.apply(other)[17])
+
+
+def test_distortion_is_that_of_the_paper():
+    assert fourier_distortion(800, 100, 0.1) == 2 * math.sqrt(math.log(1000) / 400)
+
+
+def test_refusals():
+    rng = np.random.default_rng(0)
+    for scales in (np.array([]), np.array([0.0]), np.array([np.nan]), np.ones((2, 2))):
+        with pytest.raises(ValueError, match="length_scales"):
+            draw_fourier(Spectrum("rbf"), 3, scales, rng)
+    with pytest.raises(ValueError, match="n_features"):
+        draw_fourier(Spectrum("rbf"), 0, np.ones(3), rng)
+    with pytest.raises(ValueError, match="beta"):
+        fourier_distortion(10, 10, 1.0)
+    with pytest.raises(ValueError, match="shape"):
+        FourierMap(np.ones((2, 2), dtype=np.float32)).apply(np.ones((3, 3)))

@@ -1,0 +1,64 @@
+"""Kernels against independent formulas, and their frequencies against the kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process.kernels import Matern, RationalQuadratic
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+
+from dp_halfspace.projection.spectra import KERNELS, RADIAL, Spectrum
+
+POINTS = np.random.default_rng(0).standard_normal((20, 4))
+DIFFERENCES = POINTS[:, None, :] - POINTS[None, :, :]
+
+
+@pytest.mark.parametrize(
+    ("spectrum", "expected"),
+    [
+        (Spectrum("rbf"), rbf_kernel(POINTS, gamma=0.5)),
+        (Spectrum("laplacian"), laplacian_kernel(POINTS, gamma=1.0)),
+        (Spectrum("matern", nu=0.5), Matern(nu=0.5)(POINTS)),
+        (Spectrum("matern", nu=1.5), Matern(nu=1.5)(POINTS)),
+        (Spectrum("matern", nu=2.7), Matern(nu=2.7)(POINTS)),
+        (Spectrum("rational_quadratic", alpha=0.7), RationalQuadratic(alpha=0.7)(POINTS)),
+        (Spectrum("cauchy"), np.prod(1 / (1 + DIFFERENCES**2), axis=2)),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Spectrum) else "",
+)
+def test_values_are_those_of_other_libraries(spectrum, expected):
+    np.testing.assert_allclose(spectrum.values(DIFFERENCES), expected, rtol=1e-9, atol=1e-12)
+
+
+def characteristic_error(drawn, kernel):
+    """Largest error of the mean cosine over pairs, in standard errors of 40000 draws."""
+    rng = np.random.default_rng(1)
+    frequencies = drawn.frequencies(4, 40_000, rng)
+    pairs = DIFFERENCES[:5, 5:10].reshape(-1, 4)
+    means = np.cos(pairs @ frequencies).mean(axis=1)
+    return np.abs(means - kernel.values(pairs)).max() * 200
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_frequencies_have_the_law_of_the_kernel(kernel):
+    assert characteristic_error(Spectrum(kernel), Spectrum(kernel)) < 4.5
+
+
+def test_law_test_sees_another_kernel():
+    """Planted: frequencies of a kernel that is nearly the same."""
+    assert characteristic_error(Spectrum("matern", nu=2.5), Spectrum("matern", nu=1.5)) > 4.5
+
+
+def test_values_at_zero_and_far_away():
+    for kernel in KERNELS:
+        values = Spectrum(kernel).values(np.array([[0.0, 0.0], [1e5, 1e5]]))
+        assert values[0] == pytest.approx(1.0, abs=1e-9)
+        assert 0 <= values[1] < 1e-9
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="kernel"):
+        Spectrum("sigmoid")
+    for kernel in set(KERNELS) - RADIAL:
+        with pytest.raises(ValueError, match="distance"):
+            Spectrum(kernel).radial_factors(3, np.random.default_rng(0))
