@@ -38,7 +38,7 @@ Params: TypeAlias = dict[str, Any]
 Choice: TypeAlias = ExponentialChoice | GaussianNoise | L2LaplaceNoise | NoNoise
 Probe: TypeAlias = Callable[[Params], PrivacyRecord]
 
-SELECTIONS = ("random_stopping", "exponential")
+SELECTIONS = ("auto", "random_stopping", "exponential")
 
 # Part of epsilon that one exponential mechanism takes: it costs three percent of mu.
 _CHOICE_SHARE = 0.1
@@ -50,6 +50,8 @@ _SHAPE, _PURE_SHAPE = 2.0, 1.0
 # Between what a candidate is allowed and what it asks for.
 _DOWN = 1.0 - 2.0**-20
 _HALVINGS = 12
+# Up to so many candidates, with delta and without, one exponential mechanism is the better choice.
+_FEW, _PURE_FEW = 4, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +168,12 @@ def plan_search(
         candidates = _with_budget(grid, math.inf, 0.0)
         adjacency = probe(candidates[0]).adjacency
         return SearchPlan(candidates, None, NoNoise(), (Pure(math.inf),), adjacency)
+    if selection == "auto":
+        few = len(grid) <= (_FEW if delta > 0 else _PURE_FEW)
+        # With delta, a random number of runs has an account for Gaussian releases only.
+        first = probe(_with_budget(grid, epsilon, delta)[0])
+        known = delta == 0 or _gaussian_cost(first.events) is not None
+        selection = "exponential" if few or not known else "random_stopping"
     if selection == "exponential":
         return _exponential(probe, grid, n_samples=n_samples, epsilon=epsilon, delta=delta)
     law = run_law(len(grid), miss, eta=_SHAPE if delta > 0 else _PURE_SHAPE)
@@ -197,24 +205,26 @@ def _gaussian_stopping(
     candidates = _with_budget(grid, gdp_epsilon(mu_train, delta), delta)
     records = [probe(params) for params in candidates]
     costs = [_gaussian_cost(record.events) for record in records]
-    worst = max(math.hypot(cost, mu_score) for cost in costs) * (1.0 + 2.0**-40)
+    if None in costs:
+        raise ValueError(
+            "selection='random_stopping' needs an estimator whose releases are Gaussian "
+            "(delta > 0) or pure (delta=0): use selection='exponential'"
+        )
+    worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * (1.0 + 2.0**-40)
     choice = GaussianNoise(sensitivity, mu_score)
     event = selection_event(law, worst)
     return SearchPlan(candidates, law, choice, (event,), records[0].adjacency)
 
 
-def _gaussian_cost(events: Sequence[Event]) -> float:
-    """Return the mu of events that are all Gaussian."""
+def _gaussian_cost(events: Sequence[Event]) -> float | None:
+    """Return the mu of events that are all Gaussian, None if one is not."""
     total = 0.0
     for charged in events:
         count, event = 1, charged
         while isinstance(event, Repeated):
             count, event = count * event.count, event.event
         if not isinstance(event, Gaussian):
-            raise ValueError(
-                "selection='random_stopping' needs an estimator whose releases are Gaussian "
-                "(delta > 0) or pure (delta=0): use selection='exponential'"
-            )
+            return None
         total += count * event.mu * event.mu
     return math.sqrt(total)
 

@@ -72,11 +72,12 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Budget of the whole search.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
-    selection : str, default="random_stopping"
+    selection : str, default="auto"
         ``"random_stopping"``: the best of a random number of runs of random candidates, for
         estimators whose releases are Gaussian (`delta` > 0) or pure. Its price hardly grows with
         the grid. ``"exponential"``: every candidate is trained once, and the exponential
-        mechanism chooses; for any estimator, best for up to four candidates.
+        mechanism chooses; for any estimator, best for up to four candidates. ``"auto"`` takes the
+        second for few candidates and where the first has no exact account.
     scoring : "accuracy" or callable, default="accuracy"
         A callable gets a fitted estimator, `X` and `y` and returns a number in [0, 1] for each
         record, the larger the better, that depends on that record and the estimator alone.
@@ -161,7 +162,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         n_iter: int = 10,
         epsilon: float = 1.0,
         delta: float | str = "auto",
-        selection: str = "random_stopping",
+        selection: str = "auto",
         scoring: str | Callable[..., ArrayLike] = "accuracy",
         miss: float = 0.1,
         n_jobs: int | None = None,
@@ -283,7 +284,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 **{k: v for k, v in facts.items() if k in ("n_samples", "classes", "data_norm")},
                 "estimator": type(self.estimator).__name__,
                 "candidates": [sorted(params.items(), key=str) for params in grid],
-                "selection": self.selection,
+                "selection": "exponential" if plan.law is None else "random_stopping",
                 "mean_runs": None if plan.law is None else plan.law.mean,
             },
         )

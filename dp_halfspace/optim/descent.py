@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from dp_halfspace.optim.objectives import Objective, SmoothFunction
 
@@ -132,11 +132,9 @@ def _inverse(objective: SmoothFunction, w: FloatArray, damping: float = 0.0) -> 
     hessian.flat[:: objective.size + 1] += damping
     if not np.isfinite(hessian).all():
         return None
-    try:
-        factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
-    except LinAlgError:
-        return None
-    return lambda v: np.asarray(cho_solve(factor, v, check_finite=False))
+    # The wrappers of scipy.linalg would take longer than the solution of a small system.
+    factor, failed = dpotrf(hessian, overwrite_a=1)
+    return None if failed else lambda v: np.asarray(dpotrs(factor, v)[0])
 
 
 @dataclass(frozen=True, slots=True)

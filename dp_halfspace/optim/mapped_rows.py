@@ -23,8 +23,8 @@ __all__ = ["Design", "FormedRows", "MappedRows", "formed_block_rows"]
 FloatArray: TypeAlias = NDArray[np.float64]
 
 
-# Images are work space, beside which the data are read: a sixth of a block of these.
-_FEWER = 6
+# Images are work space, beside which the data are read: a quarter of a block of these.
+_FEWER = 4
 
 
 def formed_block_rows(n_rows: int, n_columns: int) -> int:
@@ -44,7 +44,7 @@ def formed_block_rows(n_rows: int, n_columns: int) -> int:
     --------
     >>> from dp_halfspace.optim.mapped_rows import formed_block_rows
     >>> formed_block_rows(100_000, 51)
-    642
+    963
     """
     return block_size(n_rows, _FEWER * n_columns, is_sparse=False)
 

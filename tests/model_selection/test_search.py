@@ -139,8 +139,8 @@ def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
 def test_nothing_else_leaves():
     """No number of runs, no scores, no losers; the ledger sees one record."""
     ledger = PrivacyLedger(epsilon=10.0, delta=1e-3)
-    for _ in range(4):
-        fitted = search(ledger=ledger).fit(X, Y)
+    for selection in ("random_stopping", "exponential") * 2:
+        fitted = search(ledger=ledger, selection=selection).fit(X, Y)
         names = set(vars(fitted)) - set(fitted.get_params(deep=False))
         assert names == {
             "best_estimator_",
@@ -156,7 +156,7 @@ def test_nothing_else_leaves():
 
 
 def test_nothing_is_printed_about_secret_runs(capsys):
-    search(verbose=10).fit(X, Y)
+    search(verbose=10, selection="random_stopping").fit(X, Y)
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
 
@@ -251,6 +251,22 @@ def test_distributions_are_drawn_from_public_randomness():
     assert 1e-3 <= fitted.best_params_["alpha"] <= 1.0
 
 
+@pytest.mark.parametrize(
+    ("estimator", "size", "delta", "taken"),
+    [
+        (OUTPUT, 4, "auto", "exponential"),
+        (OUTPUT, 5, "auto", "random_stopping"),
+        (OBJECTIVE, 5, "auto", "exponential"),
+        (OBJECTIVE, 4, 0.0, "random_stopping"),
+        (OUTPUT, 3, 0.0, "exponential"),
+    ],
+)
+def test_the_way_is_chosen_by_public_numbers(estimator, size, delta, taken):
+    grid = {"alpha": list(np.logspace(-2, 0, size))}
+    fitted = PrivateSearchCV(estimator, grid, epsilon=2.0, delta=delta).fit(X, Y)
+    assert dict(fitted.privacy_.public)["selection"] == taken
+
+
 def test_no_noise_takes_the_best():
     fitted = search(epsilon=math.inf).fit(X, Y)
     assert fitted.privacy_.noise == "none"
@@ -289,7 +305,7 @@ def test_class_names_survive():
         ({"grid": {"epsilon": [1.0]}}, "'epsilon'"),
         ({"grid": {"aplha": [1.0]}}, "'aplha'"),
         ({"estimator": RandomForestClassifier()}, "of this package"),
-        ({"estimator": OBJECTIVE}, "selection='exponential'"),
+        ({"estimator": OBJECTIVE, "selection": "random_stopping"}, "selection='exponential'"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"miss": 1.5}, "miss"),
         ({"scoring": "f1"}, "scoring"),
@@ -327,7 +343,12 @@ def test_record_survives_json():
 @pytest.mark.filterwarnings("ignore:random_state")
 @parametrize_with_checks(
     [
-        PrivateSearchCV(OutputPerturbationClassifier(), {"alpha": [0.1, 1.0]}, epsilon=500.0),
+        PrivateSearchCV(
+            OutputPerturbationClassifier(),
+            {"alpha": [0.1, 1.0]},
+            epsilon=500.0,
+            selection="random_stopping",
+        ),
         PrivateSearchCV(
             OutputPerturbationClassifier(),
             {"alpha": [0.1, 1.0]},

@@ -87,11 +87,12 @@ def test_length_test_sees_rows_on_the_wrong_side(monkeypatch):
 
 @each_form
 def test_rows_of_other_blocks_keep_every_bit(form):
-    other = X.copy()
+    several = np.tile(X, (2, 1))
+    other = several.copy()
     other[-1] *= 1e290
     transform = root_of(D, upper=True)
     blocks = []
-    for features in (X, other):
+    for features in (several, other):
         rows = FormedRows(unit_rows(form(features), 1.0, None), transform)
         blocks.append([(image.copy(), factor) for _, _, image, factor in rows._blocks()])
     assert len(blocks[0]) > 1
