@@ -239,7 +239,9 @@ def test_clone_and_pickle_share_no_state(estimator, margin_data):
     for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         np.testing.assert_array_equal(coefficients(model), coefficients(twin))
         assert twin.privacy_ == model.privacy_
-        assert not np.array_equal(coefficients(fitted(twin, X, y)), coefficients(model))
+        # Several, and with noise that shows: a choice among few candidates may repeat itself.
+        fits = [coefficients(fitted(twin, X, y, epsilon=0.5)) for _ in range(4)]
+        assert len({w.tobytes() for w in fits}) > 1
     assert not hasattr(clone(model), "coef_")
 
 

@@ -165,7 +165,9 @@ def plan_kernel_training(
     is_pure = delta == 0 and math.isfinite(epsilon)
     if margin is None and not is_pure:
         return _automatic(problem, math.inf if math.isinf(epsilon) else gdp_mu(epsilon, delta))
-    return plan_training(problem, "noisy_gd", margin, epsilon, delta)
+    # Directions that favour few columns are made for columns that mean something.
+    solver = "objective_perturbation" if is_pure else "noisy_gd"
+    return plan_training(problem, solver, margin, epsilon, delta)
 
 
 def constant_column(problem: Problem) -> float | None:

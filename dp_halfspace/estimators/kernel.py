@@ -357,7 +357,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             projection=None,
             n_components=None,
             averaged=True,
-            seed=None,
+            seed=self.random_state,
         )
         if self.margin != "select":
             margin = None if isinstance(self.margin, str) else float(self.margin)

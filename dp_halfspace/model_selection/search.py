@@ -71,7 +71,8 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     epsilon : float, default=1.0
         Budget of the whole search.
     delta : float or "auto", default="auto"
-        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+        ``"auto"`` is 0 if that is the `delta` of the estimator, else ``min(1/n^2, 1/4)``; 0 asks
+        for pure epsilon.
     selection : str, default="auto"
         ``"random_stopping"``: the best of a random number of runs of random candidates, for
         estimators whose releases are Gaussian (`delta` > 0) or pure. Its price hardly grows with
@@ -212,7 +213,8 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         source = noise_source(self.random_state)
 
         n_samples = dict(record.public)["n_samples"]
-        delta = resolved_delta(self.delta, n_samples)
+        is_pure = isinstance(self.delta, str) and self.estimator.delta == 0
+        delta = 0.0 if is_pure else resolved_delta(self.delta, n_samples)
         plan = plan_search(
             lambda params: planned_record(self._candidate(params), X, y),
             grid,

@@ -26,6 +26,7 @@ from dp_halfspace import (
     OutputPerturbationClassifier,
     PrivacyLedger,
     PrivateSearchCV,
+    PureHalfspaceClassifier,
     privacy,
 )
 from dp_halfspace.model_selection import _search_plan as plan_module
@@ -265,6 +266,13 @@ def test_the_way_is_chosen_by_public_numbers(estimator, size, delta, taken):
     grid = {"alpha": list(np.logspace(-2, 0, size))}
     fitted = PrivateSearchCV(estimator, grid, epsilon=2.0, delta=delta).fit(X, Y)
     assert dict(fitted.privacy_.public)["selection"] == taken
+
+
+def test_a_pure_estimator_is_searched_with_a_pure_budget():
+    model = PureHalfspaceClassifier(classes=[0, 1])
+    fitted = PrivateSearchCV(model, {"n_stages": [1, 2]}, epsilon=3.0).fit(X, Y)
+    assert fitted.privacy_.delta == 0.0
+    assert fitted.privacy_.epsilon_at(0.0) <= 3.0
 
 
 def test_no_noise_takes_the_best():
