@@ -109,11 +109,12 @@ def _run(
             own = SeededBytes(seed[0], f"run {seed[1]}")
             model.set_params(random_state=int.from_bytes(own.read(4), "little"))
         model.fit(X, y)
+    labels = np.asarray(y).ravel()
     if scoring is None:
-        each = np.asarray(model.predict(X) == np.ravel(y), dtype=np.float64)
+        each = np.asarray(model.predict(X) == labels, dtype=np.float64)
     else:
         each = np.nan_to_num(np.asarray(scoring(model, X, y), dtype=np.float64))
-        if each.shape != np.ravel(y).shape:
+        if each.shape != labels.shape:
             raise ValueError("scoring must return one number for each record")
     score = math.fsum(np.clip(each, 0.0, 1.0))
     if noise is not None:
