@@ -12,11 +12,10 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.privacy.discrete import uniform_below
 from dp_halfspace.privacy.mechanisms import Mechanism
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
-__all__ = ["best_run", "trained_runs"]
+__all__ = ["trained_runs"]
 
 Run: TypeAlias = tuple[Any, float]
 Scoring: TypeAlias = Callable[..., ArrayLike]
@@ -64,29 +63,6 @@ def trained_runs(
     )
     runs: Iterator[Run] = Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")(tasks)
     return runs
-
-
-def best_run(runs: Iterable[Run], source: ByteSource) -> tuple[int, Any]:
-    """Return place and model of the run of the highest score; the others are forgotten.
-
-    Parameters
-    ----------
-    runs : iterable of (model, float)
-    source : ByteSource
-        Randomness of ties.
-
-    Returns
-    -------
-    int
-    model
-    """
-    place, best, highest, ties = -1, None, -math.inf, 0
-    for number, (model, score) in enumerate(runs):
-        ties = ties + 1 if score == highest else 1
-        # Of j equal runs the last wins with probability 1 / j: all are equally likely.
-        if score > highest or (score == highest and uniform_below(ties, source) == 0):
-            place, best, highest = number, model, score
-    return place, best
 
 
 def _run(

@@ -28,11 +28,12 @@ from dp_halfspace.model_selection._search_plan import (
     plan_search,
     planned_record,
 )
-from dp_halfspace.model_selection._search_runs import best_run, trained_runs
+from dp_halfspace.model_selection._search_runs import trained_runs
 from dp_halfspace.privacy.discrete import uniform_below
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit, authorise
 from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.tune import best_run
 
 __all__ = ["PrivateSearchCV"]
 
@@ -229,7 +230,9 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
         index, best = self._searched(plan, X, y, permit)
 
+        # Neither its share of the budget nor its place among the runs is what was promised.
         best.privacy_ = total
+        best.random_state = self.random_state
         self.best_estimator_ = best
         self.best_params_ = dict(grid[index])
         self.classes_ = best.classes_

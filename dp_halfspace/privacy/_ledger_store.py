@@ -14,7 +14,7 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,12 +75,8 @@ class Store(Protocol):
         """Text by which the store is found again."""
 
     @property
-    def identity(self) -> Hashable:
-        """What tells two stores of this process apart, also of one handle."""
-
-    @property
     def first_digest(self) -> str:
-        """What stands for the digest before the first entry."""
+        """What stands for the digest before the first entry, in no two ledgers the same."""
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -109,16 +105,15 @@ class MemoryStore:
     """
 
     terms: dict[str, Any]
-    handle: str = field(default_factory=lambda: f"memory:{uuid4()}")
     _process: int = field(default_factory=os.getpid)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _rows: list[Row] = field(default_factory=list)
     _added: list[Row] = field(default_factory=list)
 
     @property
-    def identity(self) -> Hashable:
+    def handle(self) -> str:
         """See `Store`."""
-        return self.handle
+        return f"memory:{self.terms['id']}"
 
     @property
     def first_digest(self) -> str:
@@ -158,11 +153,6 @@ class LostStore:
     handle: str
     reason: str = _LOST
     first_digest: str = ""
-
-    @property
-    def identity(self) -> Hashable:
-        """See `Store`."""
-        return self.handle
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -205,12 +195,6 @@ class FileStore:
     def handle(self) -> str:
         """The absolute path."""
         return str(self.path)
-
-    @property
-    def identity(self) -> Hashable:
-        """See `Store`; a file that takes the place of another is another one."""
-        found = self.path.stat()
-        return self.handle, found.st_dev, found.st_ino
 
     @property
     def first_digest(self) -> str:
@@ -313,7 +297,8 @@ def found_store(handle: str) -> Store:
 
 def opened_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> Store:
     """Open or make a store."""
-    complete = {"dataset": "data", "adjacency": _ADJACENCIES[0], **terms}
+    # The id tells a ledger from any other, also from a later one under the same name.
+    complete = {"id": uuid4().hex, "dataset": "data", "adjacency": _ADJACENCIES[0], **terms}
     if path is not None:
         place = Path(path).absolute()
         if place.exists():

@@ -9,7 +9,6 @@ import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -362,13 +361,14 @@ def open_ledger(ledger: Any) -> Any:
     store = found_store(os.fspath(ledger))
     # What has been read of a ledger need not be read again; another file of the same name is
     # another ledger.
+    key = store.handle, store.first_digest
     with _OPEN_LOCK:
-        if store.identity not in _OPEN:
-            _OPEN[store.identity] = _ledger_of(store)
-        return _OPEN[store.identity]
+        if key not in _OPEN:
+            _OPEN[key] = _ledger_of(store)
+        return _OPEN[key]
 
 
-_OPEN: dict[Hashable, PrivacyLedger] = {}
+_OPEN: dict[tuple[str, str], PrivacyLedger] = {}
 _OPEN_LOCK = threading.Lock()
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from dp_halfspace.privacy._run_law import RunLaw
 from dp_halfspace.privacy.discrete import uniform_below
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
 
-__all__ = ["select_best"]
+__all__ = ["best_run", "select_best"]
 
 Candidate = TypeVar("Candidate")
 Output = TypeVar("Output")
@@ -85,18 +85,45 @@ def select_best(
     def one_run() -> tuple[tuple[Candidate, Output], float]:
         candidate = candidates[uniform_below(len(candidates), source)]
         output, score = run(candidate)
-        return (candidate, output), -math.inf if math.isnan(score) else float(score)
+        return (candidate, output), score
 
     count = law.draw(source)
-    best, best_score = one_run()
-    ties = 1
-    for _ in range(count - 1):
-        latest, score = one_run()
-        if score > best_score:
-            best, best_score, ties = latest, score, 1
-        elif score == best_score:
+    return best_run((one_run() for _ in range(count)), source)[1]
+
+
+def best_run(runs: Iterable[tuple[Output, float]], source: ByteSource) -> tuple[int, Output]:
+    """Return place and output of the run of the highest score; the others are forgotten.
+
+    Parameters
+    ----------
+    runs : iterable of (output, float)
+        At least one; a score of NaN counts as the worst.
+    source : ByteSource
+        Randomness of ties.
+
+    Returns
+    -------
+    int
+    output
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+    >>> from dp_halfspace.privacy.tune import best_run
+    >>> best_run([("a", 1.0), ("b", 3.0), ("c", 2.0)], OS_RANDOMNESS)
+    (1, 'b')
+    """
+    found: tuple[int, Output] | None = None
+    highest, ties = -math.inf, 0
+    for place, (output, raw) in enumerate(runs):
+        score = -math.inf if math.isnan(raw) else float(raw)
+        if found is None or score > highest:
+            found, highest, ties = (place, output), score, 1
+        elif score == highest:
             # Of j equal runs the last wins with probability 1 / j: all are equally likely.
             ties += 1
             if uniform_below(ties, source) == 0:
-                best = latest
-    return best
+                found = place, output
+    if found is None:
+        raise ValueError("there must be at least one run")
+    return found

@@ -314,6 +314,10 @@ def test_another_file_of_the_same_name_is_another_ledger(path):
     kept = path.rename(path.with_suffix(".old"))
     PrivacyLedger(path, epsilon=1.0, delta=0.0)
     assert open_ledger(path).spent() == 0.0
+    # Also when the file system gives the new file the number of the old one.
+    path.unlink()
+    PrivacyLedger(path, epsilon=0.5, delta=0.0)
+    assert open_ledger(path).epsilon == 0.5
     with pytest.raises(ValueError, match="was replaced"):
         ledger.charge(pure(0.3))
     assert len(PrivacyLedger(kept).entries()) == 2
