@@ -94,11 +94,11 @@ def test_intercept_is_inside_the_regulariser():
 def test_every_class_gets_its_own_noise():
     for loss in ("logistic", "huber_hinge"):
         model = OutputPerturbationClassifier(loss=loss, classes=[0, 1, 2], alpha=0.1).fit(
-            np.zeros((150, 4)), np.repeat([0, 1, 2], 50)
+            np.zeros((150, 60)), np.repeat([0, 1, 2], 50)
         )
-        assert len(np.unique(model.coef_)) == model.coef_.size
+        # Of 60 independent pairs: beyond 0.8 with chance 1e-13.
         correlation = np.corrcoef(model.coef_)
-        assert np.abs(correlation - np.eye(3)).max() < 0.9999
+        assert np.abs(correlation - np.eye(3)).max() < 0.8
 
 
 def test_nan_epsilon_does_not_train_an_exact_model():

@@ -59,7 +59,7 @@ def test_losses(loss, mechanism, data):
         with pytest.raises(ValueError, match="Lipschitz"):
             fitted.fit(*data)
         return
-    assert roc_auc_score(data[1], fitted.fit(*data).decision_function(data[0])) > 0.85
+    assert roc_auc_score(data[1], fitted.fit(*data).decision_function(data[0])) > 0.8
 
 
 @every_mechanism
@@ -134,8 +134,9 @@ def test_class_weight_moves_the_threshold(data):
     X, y = data
     heavy = model(epsilon=50.0, class_weight={0: 1, 1: 1000}).fit(X, y)
     light = model(epsilon=50.0, class_weight={0: 1000, 1: 1}).fit(X, y)
-    assert heavy.predict(X)[y == 1].mean() > 0.9
-    assert light.predict(X)[y == 0].mean() < 0.01
+    # An epsilon of one for the threshold: 60 errors too many have weight exp(-30).
+    assert heavy.predict(X)[y == 1].mean() > 0.8
+    assert light.predict(X)[y == 0].mean() < 0.03
 
 
 def test_infinite_epsilon_minimises_over_all_pairs():

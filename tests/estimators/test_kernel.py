@@ -249,12 +249,12 @@ def test_that_test_sees_half_the_noise(monkeypatch):
         assert_noise_has_its_scale(noise_of())
 
 
-def short_audit(monkeypatch):
+def short_audit(monkeypatch, fits=120):
     """One pair only: nothing but the label of one record differs."""
     pair = list(test_audit.audit_pairs("replace-one"))[2]
     monkeypatch.setattr(test_audit, "audit_pairs", lambda kind: [pair])
     make = with_defaults("PrivateKernelClassifier", n_components=2, length_scale=0.5)
-    return black_box(120, make)
+    return black_box(fits, make)
 
 
 def test_black_box_audit_in_short(monkeypatch):
@@ -263,7 +263,8 @@ def test_black_box_audit_in_short(monkeypatch):
 
 def test_short_audit_sees_noise_that_is_missing(monkeypatch):
     scale_noise(monkeypatch, 1.0 / 64.0)
-    assert short_audit(monkeypatch) > claimed(4.0, 1e-4)
+    # Of so many fits a dozen may go wrong, for an unlucky map, before the bound is missed.
+    assert short_audit(monkeypatch, fits=200) > claimed(4.0, 1e-4)
 
 
 @pytest.mark.slow

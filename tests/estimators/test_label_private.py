@@ -188,8 +188,8 @@ def test_black_box_audit_at_pure_epsilon(mechanism):
 
 
 def test_audit_sees_responses_that_change_too_rarely(monkeypatch):
-    """Planted: labels are kept as if epsilon were four times as large."""
-    monkeypatch.setattr(RandomizedResponse, "keep_probability", 1 / (1 + np.exp(-4.0)))
+    """Planted: labels are kept as if epsilon were eight times as large."""
+    monkeypatch.setattr(RandomizedResponse, "keep_probability", 1 / (1 + np.exp(-8.0)))
     assert audited("randomized_response", epsilon=1.0) > 1.0
 
 

@@ -347,12 +347,12 @@ def test_the_better_candidate_is_chosen(kind):
     rigged = replace(plan, candidates=(bad, good))
     rows, codes = Rows(np.ones((300, 1))), np.ones(300, int)
     wins = 0
-    for _ in range(30):
+    for _ in range(100):
         used, w = run_selection(rigged, lambda _: rows, codes, np.ones(2), permit_for(plan))
         assert w.tolist() == [[1.0 if used is good else -1.0]]
         wins += used is good
-    # Random stopping misses a candidate with probability one tenth.
-    assert wins == 30 if kind in FIXED else wins >= 18
+    # Random stopping misses a candidate with probability one tenth: 31 times with chance 1e-8.
+    assert wins == 100 if kind in FIXED else wins >= 70
 
 
 def test_class_weights_decide():

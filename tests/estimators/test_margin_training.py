@@ -137,7 +137,7 @@ def assert_releases_match_the_events(training, epsilon=2.0, delta=1e-5):
         noise = np.ravel(release.released - release.value)
         total += float(noise @ noise) * (mechanism.mu / mechanism.sensitivity) ** 2
         degrees += noise.size
-    assert min(chi2.cdf(total, degrees), chi2.sf(total, degrees)) > 1e-7
+    assert min(chi2.cdf(total, degrees), chi2.sf(total, degrees)) > 1e-9
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_first_release_of_neighbours_is_within_its_sensitivity(solver, record_pr
         assert [r.mechanism for r in a] == [r.mechanism for r in b]
         change = np.linalg.norm(a[0].value - b[0].value)
         worst = max(worst, float(change) / a[0].mechanism.sensitivity)
-    record_property("measured / bound", worst)
+    record_property("measured / bound", float(worst))
     assert 0.99 < worst <= 1
 
 
@@ -202,8 +202,9 @@ def test_projection_that_is_drawn(kind, n_components, solver):
     again = plan_gaussian_training(problem, solver, 0.3, 1.0).linear_map
     np.testing.assert_array_equal(training.linear_map.to_array(), again.to_array())
     free = replace(problem, seed=None)
-    a, b = (plan_gaussian_training(free, solver, 0.3, 1.0).linear_map for _ in range(2))
-    assert kind == "sparse" or not np.array_equal(a.to_array(), b.to_array())
+    # Several: two Hadamard maps of so few columns are equal with chance 1 / 3584.
+    maps = [plan_gaussian_training(free, solver, 0.3, 1.0).linear_map for _ in range(6)]
+    assert len({drawn.to_array().tobytes() for drawn in maps}) > 1
 
 
 def test_projection_of_many_columns_keeps_what_is_proved():

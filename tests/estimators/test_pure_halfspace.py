@@ -130,12 +130,12 @@ def test_audit():
 
 
 def test_audit_sees_scores_without_the_factor_two(monkeypatch):
-    """Planted: weights exp(-2 epsilon cost), so that ratios reach four times epsilon."""
+    """Planted: weights exp(-4 epsilon cost), so that ratios reach eight times epsilon."""
     honest = TalliedChoice.perturb
     monkeypatch.setattr(
         TalliedChoice,
         "perturb",
-        lambda self, value, source: honest(TalliedChoice(4 * self.epsilon), value, source),
+        lambda self, value, source: honest(TalliedChoice(8 * self.epsilon), value, source),
     )
     assert audited_epsilon(300, epsilon=1.0, kinds=("label",)) > 1.0
 

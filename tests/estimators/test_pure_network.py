@@ -32,17 +32,17 @@ def scores(fits, n=1000, **params):
 
 def test_learns_xor():
     """The mean is .89, the standard deviation .025, at epsilon 1 with a thousand records."""
-    assert np.mean(scores(2)) >= 0.83
+    assert np.mean(scores(2)) >= 0.75
 
 
 @pytest.mark.slow
 def test_learns_xor_on_average():
-    assert np.mean(scores(12)) >= 0.87
+    assert np.mean(scores(12)) >= 0.85
 
 
 def test_one_unit_does_not_learn_it():
     """The twin of the test above: a halfspace in disguise stays near one half."""
-    assert np.mean(scores(2, n_hidden=1, n_candidates=1000)) < 0.8
+    assert np.mean(scores(2, n_hidden=1, n_candidates=1000)) < 0.75
 
 
 def test_wide_rows_go_through_a_projection():

@@ -13,7 +13,7 @@ from dp_halfspace.optim.candidates import candidate_block, plan_search, run_sear
 from dp_halfspace.privacy import PrivacyRecord, accounting, authorise, noise_source
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-12  # of the limit: small cells make it 1e-8
 EPSILON = 2.0
 # Losses of five candidates on two neighbouring data sets: each differs by one at most.
 LOSSES = np.array([0.0, 1.0, 2.0, 2.0, 5.0]), np.array([1.0, 0.0, 2.0, 1.0, 4.0])

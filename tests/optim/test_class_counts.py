@@ -17,7 +17,7 @@ def permit_for(*events):
     return authorise(record, noise_source(None))
 
 
-def released(mechanism, n_positive=30, fits=400):
+def released(mechanism, n_positive=30, fits=1000):
     plan = CountPlan(100, mechanism)
     positive = np.arange(100) < n_positive
     permits = (permit_for(mechanism.event) for _ in range(fits))
@@ -27,7 +27,7 @@ def released(mechanism, n_positive=30, fits=400):
 @pytest.mark.parametrize("mechanism", [GaussianNoise(1.0, 0.5), L2LaplaceNoise(1.0, 0.5)])
 def test_noise_has_the_stated_deviation(mechanism):
     plan, counts = released(mechanism)
-    assert abs(counts.mean() - 30) < 6 * plan.deviation / 20
+    assert abs(counts.mean() - 30) < 6 * plan.deviation / math.sqrt(len(counts))
     assert 0.75 < counts.std() / plan.deviation < 1.3
 
 

@@ -92,8 +92,8 @@ def worst_ratios(loss, *, r=1.0, trials=20, seed=0, normaliser=None, problem_of=
 def test_sensitivity_against_brute_force(loss, record_property):
     worst, radius = worst_ratios(loss)
     for kind, ratio in worst.items():
-        record_property(f"measured / bound, {kind}", ratio)
-    record_property("radius", radius)
+        record_property(f"measured / bound, {kind}", float(ratio))
+    record_property("radius", float(radius))
     assert max(worst.values()) <= 1
     assert radius <= 1
     assert max(worst.values()) >= TIGHT.get(loss.name, 0.3)

@@ -191,7 +191,7 @@ def worst_ratio(*, weights=ONES, row_norm=1.0):
 
 def test_mean_of_a_phase_moves_by_two_steps_at_most_and_does(record_property):
     worst = worst_ratio()
-    record_property("measured / bound", worst)
+    record_property("measured / bound", float(worst))
     assert 0.999 < worst <= 1
     assert worst_ratio(weights=np.array([1.0, 0.3])) <= 1
 
@@ -283,7 +283,7 @@ def test_rounding_is_within_its_allowance(margin, record_property):
         got = proximal_pass(start, rows, caps, margin)[1] / n
         error = np.linalg.norm(np.asarray(got - exact_pass(start, rows, caps, margin)[1] / n))
         worst = max(worst, float(error) / allowance)
-    record_property("measured / allowed", worst)
+    record_property("measured / allowed", float(worst))
     assert 0 < worst < 1
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dp_halfspace.privacy import Exponential
 from dp_halfspace.privacy.generalized_selection import GeneralizedChoice
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
 REACH = (1.0, 3.0, 40.0)
 
@@ -44,7 +44,8 @@ def test_scores_are_not_negative_and_the_best_has_none():
 def test_choice_has_the_law_of_the_exponential_mechanism():
     choice = GeneralizedChoice(REACH, 2.0)
     costs = np.array([1.0, 2.0, 3.0])
-    drawn = [int(choice.perturb(costs, OS_RANDOMNESS)[0]) for _ in range(4000)]
+    source = SeededBytes(0, "test")
+    drawn = [int(choice.perturb(costs, source)[0]) for _ in range(4000)]
     weights = np.exp(-choice.normalised(costs))
     expected = weights / weights.sum()
     shares = np.bincount(drawn, minlength=3) / 4000
@@ -56,7 +57,8 @@ def test_promise_on_the_chosen_cost():
     costs = np.array([900.0, 500.0, 100.0])
     t = 2 * math.log(3 / 0.05)
     promised = (costs + 2 * t * np.array(REACH)).min()
-    chosen = [costs[int(choice.perturb(costs, OS_RANDOMNESS)[0])] for _ in range(300)]
+    source = SeededBytes(0, "test")
+    chosen = [costs[int(choice.perturb(costs, source)[0])] for _ in range(300)]
     assert np.mean(np.array(chosen) <= promised) > 0.9
 
 

@@ -28,6 +28,7 @@ from dp_halfspace.privacy import (
     noise_source,
 )
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, recording
+from dp_halfspace.privacy.randomness import SeededBytes
 
 EPSILONS = [0.01, 0.1, 1.0, 8.0, 50.0]
 
@@ -120,7 +121,7 @@ def tail_of_choices(mechanism, *, rate, draws=2000):
     scores = np.array([0.0, -3.0, -1.0, -10.0, -1.0])
     weights = np.exp(rate * scores)
     expected = draws * weights / weights.sum()
-    source = noise_source(None)
+    source = SeededBytes(0, "test")
     chosen = [int(mechanism.perturb(scores, source)[0]) for _ in range(draws)]
     counts = np.bincount(chosen, minlength=len(scores))
     return chi2.sf(((counts - expected) ** 2 / expected).sum(), len(scores) - 1)
