@@ -113,8 +113,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The public label set.
-    coef_ : ndarray of shape (1, n_components_) or (n_classes, n_components_)
-        Released coefficients of the features.
+    coef_ : ndarray of shape (1, n_columns) or (n_classes, n_columns)
+        Released coefficients of the ``n_components_`` features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     feature_map_ : FeatureMap

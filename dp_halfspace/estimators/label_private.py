@@ -106,8 +106,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The public label set.
-    coef_ : ndarray of shape (1, n_components_) or (n_classes, n_components_)
-        Released coefficients of the unit rows, whose last column is the constant one.
+    coef_ : ndarray of shape (1, n_columns) or (n_classes, n_columns)
+        Released coefficients of the unit rows, which have ``n_components_`` columns; the last one
+        is constant.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Shift by class weights, otherwise zero.
     feature_map_ : LabelFeatures

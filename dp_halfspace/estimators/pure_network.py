@@ -102,13 +102,13 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     ----------
     classes_ : ndarray of shape (2,)
         The public label set.
-    coef_ : ndarray of shape (1, n_hidden_)
-        Released weights out of the hidden units.
+    coef_ : ndarray of shape (1, n_units)
+        Released weights out of the ``n_hidden_`` hidden units.
     intercept_ : ndarray of shape (1,)
         Released bias of the score.
-    hidden_coef_ : ndarray of shape (n_hidden_, n_inputs)
+    hidden_coef_ : ndarray of shape (n_units, n_inputs)
         Released weights of the inputs: the clipped rows, divided by `data_norm` and projected.
-    hidden_intercept_ : ndarray of shape (n_hidden_,)
+    hidden_intercept_ : ndarray of shape (n_units,)
         Released biases of the hidden units.
     n_hidden_ : int
         Number of hidden units.

@@ -5,7 +5,8 @@ The order of the sums, block after block, and the sizes of the blocks are public
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from scipy.linalg.blas import dtrmm
 
 __all__ = [
     "Block",
+    "ThinMap",
     "add_adjoint",
     "add_gram",
     "block_size",
@@ -43,6 +45,13 @@ class Block(NamedTuple):
     transpose: Any
     scale: FloatArray | None
     bias: FloatArray | float | None
+
+
+class ThinMap(Protocol):
+    """A linear map that knows the lengths of images without forming them."""
+
+    def image_squares(self, rows: FloatArray) -> FloatArray:
+        """Return the squared norms of the images of rows."""
 
 
 def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
@@ -140,13 +149,17 @@ def _stored_squares(matrix: Any) -> FloatArray:
     return squares
 
 
-def image_squares(block: Block, transform: FloatArray) -> FloatArray:
+def image_squares(block: Block, transform: FloatArray | ThinMap) -> FloatArray:
     """Return the squared norms of the images of the logical rows, some rows at a time."""
-    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, _WORK_ENTRIES // transform.shape[0])
-    squares, root = np.empty(n_rows), triangular(transform)
-    for lo in range(0, n_rows, step):
-        image = images(_part(block, lo, min(lo + step, n_rows)), transform, root)
-        squares[lo : lo + step] = np.einsum("ij,ij->i", image, image)
+    squares = np.empty(block.hi - block.lo)
+    if not isinstance(transform, np.ndarray):
+        for rows, part in _parts(block, block.matrix.shape[1]):
+            squares[rows] = transform.image_squares(_completed(part))
+        return squares
+    root = triangular(transform)
+    for rows, part in _parts(block, transform.shape[0]):
+        image = images(part, transform, root)
+        squares[rows] = np.einsum("ij,ij->i", image, image)
     return squares
 
 
@@ -161,20 +174,29 @@ def images(block: Block, transform: FloatArray, root: FloatArray | None) -> Floa
     if sparse.issparse(block.matrix) or root is None:
         return times(block, transform.T)
     # The rows are scaled and completed first, so that BLAS can work in place.
-    out = np.empty((block.matrix.shape[0], root.shape[0]))
-    d = block.matrix.shape[1]
-    np.multiply(block.matrix, 1.0 if block.scale is None else block.scale[:, None], out=out[:, :d])
+    return np.asarray(dtrmm(1.0, root, _completed(block).T, overwrite_b=1).T)
+
+
+def _completed(block: Block) -> FloatArray:
+    """Return the logical rows of a block as an array of its own."""
+    n_rows, d = block.matrix.shape
+    out = np.empty((n_rows, d + (block.bias is not None)))
+    matrix = block.matrix.toarray() if sparse.issparse(block.matrix) else block.matrix
+    np.multiply(matrix, 1.0 if block.scale is None else block.scale[:, None], out=out[:, :d])
     if block.bias is not None:
         out[:, d] = block.bias
-    return np.asarray(dtrmm(1.0, root, out.T, overwrite_b=1).T)
+    return out
 
 
-def _part(block: Block, lo: int, hi: int) -> Block:
-    """Return some rows of a block, for margins only."""
-    matrix = block.matrix[lo:hi]
-    scale = None if block.scale is None else block.scale[lo:hi]
-    bias = block.bias[lo:hi] if isinstance(block.bias, np.ndarray) else block.bias
-    return Block(block.lo + lo, block.lo + hi, matrix, None, scale, bias)
+def _parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
+    """Read some rows of a block at a time, for margins only; each needs `size` numbers."""
+    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, _WORK_ENTRIES // max(size, 1))
+    for lo in range(0, n_rows, step):
+        hi = min(lo + step, n_rows)
+        scale = None if block.scale is None else block.scale[lo:hi]
+        bias = block.bias[lo:hi] if isinstance(block.bias, np.ndarray) else block.bias
+        part = Block(block.lo + lo, block.lo + hi, block.matrix[lo:hi], None, scale, bias)
+        yield slice(lo, hi), part
 
 
 def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:

@@ -26,9 +26,6 @@ __all__ = ["EnginePlan", "plan_engine", "run_engine"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-# Columns from which a triangular root pays for its making.
-_TRIANGULAR = 16
-
 
 @dataclass(frozen=True, slots=True)
 class EnginePlan:
@@ -145,10 +142,8 @@ def run_engine(
     with single_blas_thread():
         transform = None
         if plan.metric is not None:
-            transform = release_metric(rows, plan.metric, permit)
-            if plan.metric.n_columns > _TRIANGULAR:
-                # Any root of the metric gives the same law, and this one half of the work.
-                transform = np.asarray(np.linalg.qr(transform, mode="r"))
+            # Any root of the metric gives the same law.
+            transform = release_metric(rows, plan.metric, permit).root()
             rows = flattened(rows, transform, row_bound=plan.metric.compression)
         slopes = clipped_slopes(plan.descent, codes, weights[codes])
         return descend(rows, slopes, plan.descent, permit, transform)

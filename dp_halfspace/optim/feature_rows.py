@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg.blas import dsyrk, dtrmm
+from scipy.linalg.blas import dtrmm
 
-from dp_halfspace.optim.blocks import Block, block_size, triangular
+from dp_halfspace.optim.blocks import Block, ThinMap, block_size, triangular
 from dp_halfspace.optim.clipping import canonical_csr, clip_scales
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.unit_rows import inverse_lengths
@@ -99,27 +99,31 @@ class FeatureRows(Rows):
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return ``Z^T diag(weights) Z``; see `Rows.gram`."""
         size = self.shape[1]
-        out = np.zeros((size, size), order="F")
+        out, product = np.zeros((size, size)), np.empty((size, size))
         rows = np.empty((self.block_rows, size))
         for block in self._blocks():
             part = rows[: block.hi - block.lo]
             _write_rows(block, part, np.sqrt(weights[block.lo : block.hi]))
-            # One triangle, and one addition for each block: the bound on errors counts these.
-            out += dsyrk(1.0, part.T)
-        return np.asarray(np.triu(out) + np.triu(out, 1).T)
+            # A matrix times its own transpose is half of the work. One addition for each block:
+            # the bound on errors counts these.
+            out += np.matmul(part.T, part, out=product)
+        return out
 
-    def lengths(self, transform: FloatArray | None = None) -> FloatArray:
+    def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
         """Return the norm of every row, or of its image; see `Rows.lengths`."""
         if transform is None:
             return super().lengths()
         out = np.empty(self.shape[0])
         rows = np.empty((self.block_rows, self.shape[1]))
-        root = triangular(transform)
+        root = triangular(transform) if isinstance(transform, np.ndarray) else None
         for block in self._blocks():
             part = rows[: block.hi - block.lo]
             _write_rows(block, part, np.ones(len(part)))
-            image = part @ transform.T if root is None else dtrmm(1.0, root, part.T).T
-            out[block.lo : block.hi] = np.einsum("ij,ij->i", image, image)
+            if isinstance(transform, np.ndarray):
+                image = part @ transform.T if root is None else dtrmm(1.0, root, part.T).T
+                out[block.lo : block.hi] = np.einsum("ij,ij->i", image, image)
+            else:
+                out[block.lo : block.hi] = transform.image_squares(part)
         return np.sqrt(out)
 
     def _dense_block(self, lo: int, hi: int) -> Block:

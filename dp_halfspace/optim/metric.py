@@ -14,11 +14,18 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 
-__all__ = ["MetricPlan", "plan_metric", "release_metric", "shrunk_spectrum"]
+__all__ = [
+    "Metric",
+    "MetricPlan",
+    "plan_metric",
+    "release_metric",
+    "shrunk_spectrum",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -27,6 +34,8 @@ EFFECTIVE_DIMENSION = 20.0
 _EDGE_FLOOR = 0.02
 _TRACE_FLOOR = 1e-3
 _CEILING = 16.0
+# A product with a triangular matrix costs as much as one with a quarter as many directions.
+_MANY = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,57 @@ class MetricPlan:
     def compression(self) -> float:
         """Bound on the largest factor by which the inverse of the map stretches a vector."""
         return math.sqrt(_CEILING)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """A released symmetric map: a common stretch, and less of it along a few directions.
+
+    The noise drowns all but a few eigenvectors of the moment. Nothing can be told about the
+    others, so they share a factor, and products need no square matrix.
+
+    Attributes
+    ----------
+    stretch : float
+        Factor of all directions but these.
+    directions : ndarray of shape (n_columns, r)
+        Orthonormal columns.
+    factors : ndarray of shape (r,)
+        Of the directions, positive.
+    """
+
+    stretch: float
+    directions: FloatArray
+    factors: FloatArray
+
+    @property
+    def T(self) -> Metric:
+        """The transposed map, which is the map."""
+        return self
+
+    def __matmul__(self, coefficients: FloatArray) -> FloatArray:
+        """Return the image of a vector of shape (n_columns,), or of every column of a matrix."""
+        missing = (self.directions.T @ coefficients).T * (self.stretch - self.factors)
+        return np.asarray(self.stretch * coefficients - self.directions @ missing.T)
+
+    def image_squares(self, rows: FloatArray) -> FloatArray:
+        """Return the squared norms of the images of rows of shape (n, n_columns)."""
+        parts = rows @ self.directions
+        # By what is left of a row: a difference of squares would lose all digits.
+        rest = rows - parts @ self.directions.T
+        parts *= self.factors
+        squares = np.einsum("ij,ij->i", rest, rest) * self.stretch**2
+        return np.asarray(squares + np.einsum("ij,ij->i", parts, parts))
+
+    def root(self) -> Metric | FloatArray:
+        """Return a map ``R`` with ``R^T R`` the square of this one: the cheapest for long passes.
+
+        With many directions that is a triangular matrix of shape (n_columns, n_columns).
+        """
+        size, rank = self.directions.shape
+        if _MANY * rank <= size:
+            return self
+        return np.asarray(np.linalg.qr(self @ np.eye(size), mode="r"))
 
 
 def plan_metric(
@@ -118,7 +178,7 @@ def plan_metric(
     return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension)
 
 
-def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> FloatArray:
+def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
     """Release the second moment and return the symmetric map that flattens it.
 
     Parameters
@@ -131,7 +191,7 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> FloatArray:
 
     Returns
     -------
-    ndarray of shape (n_columns, n_columns)
+    Metric
         ``(H / n)^(-1/2)`` with ``H`` the shrunk moment: a function of what was released.
 
     References
@@ -139,40 +199,53 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> FloatArray:
     ``docs/proofs/metric.md``. Gavish and Donoho (2017), "Optimal shrinkage of singular
     values", for spikes in a noise matrix.
     """
+    n, size = plan.n_samples, plan.n_columns
     moment = rows.gram(np.ones(rows.shape[0]))
-    upper = np.triu_indices(plan.n_columns)
+    upper = np.triu(np.ones((size, size), dtype=np.bool_))
     # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
-    weight = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
-    packed = permit.release(moment[upper] * weight, plan.mechanism) / weight
-    noisy = np.zeros_like(moment)
-    noisy[upper] = packed
-    noisy = noisy + np.triu(noisy, 1).T
-    values, vectors = np.linalg.eigh(noisy)
-    flat = shrunk_spectrum(values, plan) / plan.n_samples
-    return np.asarray((vectors / np.sqrt(flat)) @ vectors.T)
+    weight = np.full((size, size), math.sqrt(2.0))
+    np.fill_diagonal(weight, 1.0)
+    noisy = np.zeros((size, size))
+    noisy[upper] = permit.release((moment * weight)[upper], plan.mechanism)
+    noisy /= weight
+    # The trace of the moment of unit rows is n: whatever it exceeds is noise.
+    surplus = (float(np.trace(noisy)) - n) / size
+    # Eigenvectors below the edge are those of the noise: half of the work is not to compute them.
+    values, directions = eigh(
+        noisy.T, lower=True, subset_by_value=(surplus + plan.edge, np.inf), check_finite=False
+    )
+    spikes, bulk = shrunk_spectrum(values - surplus, plan)
+    stretch = math.sqrt(n / bulk)
+    return Metric(stretch, directions, np.sqrt(n / spikes))
 
 
-def shrunk_spectrum(values: FloatArray, plan: MetricPlan) -> FloatArray:
+def shrunk_spectrum(values: FloatArray, plan: MetricPlan) -> tuple[FloatArray, float]:
     """Estimate the spectrum of the moment from that of the noisy moment.
 
     Parameters
     ----------
-    values : ndarray of shape (n_columns,)
-        Eigenvalues of the noisy moment.
+    values : ndarray of shape (r,)
+        Those eigenvalues of the noisy moment, its trace restored, that exceed ``plan.edge``.
     plan : MetricPlan
 
     Returns
     -------
-    ndarray of shape (n_columns,)
-        Shrunk as spikes in a Wigner matrix, trace restored to n (which is public), and
-        floored so that no more directions than planned are effectively told apart.
+    spikes : ndarray of shape (r,)
+        In place of `values`: shrunk as spikes in a Wigner matrix, trace restored to n (which
+        is public), and floored so that no more directions than planned are effectively told
+        apart.
+    bulk : float
+        In place of all other eigenvalues; not above any spike.
     """
     n, size = plan.n_samples, plan.n_columns
-    # The trace of the moment of unit rows is n: whatever it exceeds is noise.
-    values = values - (values.sum() - n) / size
-    spikes = np.sqrt(np.maximum(values * np.abs(values) - plan.edge**2, 0.0))
-    spikes += max((n - spikes.sum()) / size, 0.0)
+    spikes = np.sqrt(np.maximum(values**2 - plan.edge**2, 0.0))
+    bulk = max((n - float(spikes.sum())) / size, 0.0)
+    spikes += bulk
+    n_bulk = size - len(spikes)
     floor = max(_EDGE_FLOOR * plan.edge, _TRACE_FLOOR * n / size)
-    while (spikes / (spikes + floor)).sum() > plan.effective_dimension:
+    while (
+        float((spikes / (spikes + floor)).sum()) + n_bulk * bulk / (bulk + floor)
+        > plan.effective_dimension
+    ):
         floor *= 1.1
-    return np.minimum(spikes + floor, _CEILING * n)
+    return np.minimum(spikes + floor, _CEILING * n), min(bulk + floor, _CEILING * n)

@@ -19,6 +19,7 @@ from scipy import sparse
 
 from dp_halfspace.optim.blocks import (
     Block,
+    ThinMap,
     add_adjoint,
     add_gram,
     block_size,
@@ -205,12 +206,12 @@ class Rows:
             add_gram(block, weights[block.lo : block.hi], out)
         return out
 
-    def lengths(self, transform: FloatArray | None = None) -> FloatArray:
+    def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image.
 
         Parameters
         ----------
-        transform : ndarray of shape (K, D) or None, default=None
+        transform : ndarray of shape (K, D), ThinMap or None, default=None
 
         Returns
         -------

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.optim.blocks import ThinMap
 from dp_halfspace.optim.clipping import clip_scales
 from dp_halfspace.optim.rows import Rows
 
@@ -58,14 +59,14 @@ def unit_rows(
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 
-def flattened(rows: Rows, transform: FloatArray, *, row_bound: float) -> Rows:
+def flattened(rows: Rows, transform: FloatArray | ThinMap, *, row_bound: float) -> Rows:
     """Return the rows divided by the norm of their image.
 
     Parameters
     ----------
     rows : Rows
         Unit rows.
-    transform : ndarray of shape (D, D)
+    transform : ndarray of shape (D, D) or ThinMap
         Invertible, released.
     row_bound : float
         Public bound on the norm of the result, from the smallest singular value.

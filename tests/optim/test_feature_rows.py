@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace.optim.feature_rows import FeatureRows, clipped_features, unit_feature_rows
+from dp_halfspace.optim.metric import Metric
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.unit_rows import flattened
 from dp_halfspace.projection import Spectrum, draw_fourier
@@ -39,6 +40,7 @@ def test_passes_agree_with_a_plain_matrix(memory, form):
     rng = np.random.default_rng(1)
     w, p = rng.standard_normal((K + 1, 2)), rng.standard_normal((N, 2))
     transform = np.triu(rng.standard_normal((K + 1, K + 1)))
+    thin = Metric(3.0, np.linalg.qr(rng.standard_normal((K + 1, 2)))[0], np.array([0.5, 1.0]))
     index = np.array([3, 999, 5])
     for got, expected in [
         (rows.margins(w), plain.margins(w)),
@@ -46,6 +48,7 @@ def test_passes_agree_with_a_plain_matrix(memory, form):
         (rows.fused_adjoint(w, lambda m, lo, hi: m), plain.fused_adjoint(w, lambda m, lo, hi: m)),
         (rows.gram(np.ones(N)), plain.gram(np.ones(N))),
         (rows.lengths(transform), plain.lengths(transform)),
+        (rows.lengths(thin), np.sqrt(thin.image_squares(formed(plain)))),
         (rows.dense(index), plain.dense(index)),
         (formed(flattened(rows, transform, row_bound=9.0)),
          formed(flattened(plain, transform, row_bound=9.0))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.stats import chi2
 
 from dp_halfspace.optim.metric import (
     EFFECTIVE_DIMENSION,
+    Metric,
     MetricPlan,
     plan_metric,
     release_metric,
@@ -70,7 +72,7 @@ def test_noise_has_its_law():
         release = packed(np.zeros((1000, 12)), plan)
         squares += float(np.sum((release.released / plan.mechanism.sensitivity) ** 2))
     degrees = 20 * 78
-    assert 1e-6 < chi2.cdf(squares, degrees) < 1 - 1e-6
+    assert min(chi2.cdf(squares, degrees), chi2.sf(squares, degrees)) > 1e-9
 
 
 def test_rounding_allowance_covers_the_measured_error():
@@ -100,7 +102,7 @@ def test_exact_release_whitens():
     X = rng.standard_normal((5000, 3)) * [1.0, 0.3, 0.1]
     rows = unit_rows(X, 1.0, None)
     plan = plan_metric(5000, 3, 4096, mu=math.inf)
-    A = release_metric(rows, plan, permit_for(plan, "none"))
+    A = release_metric(rows, plan, permit_for(plan, "none")) @ np.eye(3)
     moment = rows.gram(np.ones(5000)) / 5000
     assert np.linalg.cond(A @ moment @ A) < 1.1 < np.linalg.cond(moment)
     np.testing.assert_allclose(A, A.T, atol=1e-12)
@@ -119,17 +121,134 @@ def test_spectrum_keeps_its_promises(mu, size):
         np.r_[np.zeros(size - 1), 1e12],
         np.full(size, n / size),
     ):
-        flat = shrunk_spectrum(values, plan) / n
+        spikes, bulk = shrunk_spectrum(values[values > plan.edge], plan)
+        flat = np.r_[spikes, bulk] / n
         assert np.all(np.sqrt(1 / flat) <= plan.amplification * (1 + 1e-9))
         assert np.all(np.sqrt(flat) <= plan.compression * (1 + 1e-9))
         assert np.isfinite(flat).all()
+        assert bulk <= spikes.min(initial=np.inf)
 
 
 def test_effective_dimension_is_capped():
     plan = plan_metric(10**6, 100, 4096, mu=1.0)
-    flat = shrunk_spectrum(np.full(100, 1e4), plan)
+    flat, _ = shrunk_spectrum(np.full(100, 1e4), plan)
     spikes = math.sqrt(1e8 - plan.edge**2)
     assert 100 * spikes / flat[0] <= EFFECTIVE_DIMENSION * 1.2
+    # What the directions below the edge have in common counts as well.
+    flat, bulk = shrunk_spectrum(np.full(3, 1e4), plan)
+    floor = flat[0] - (spread := (10**6 - 3 * spikes) / 100) - spikes
+    told_apart = 3 * (spikes + spread) / flat[0] + 97 * spread / bulk
+    assert bulk == pytest.approx(spread + floor)
+    assert EFFECTIVE_DIMENSION * 0.9 <= told_apart <= EFFECTIVE_DIMENSION * (1 + 1e-12)
+
+
+def whole_spectrum(noisy, plan):
+    """The map by the definition: every eigenvalue, every eigenvector."""
+    n, size = plan.n_samples, plan.n_columns
+    values, vectors = np.linalg.eigh(noisy)
+    values -= (values.sum() - n) / size
+    spikes, bulk = shrunk_spectrum(values[values > plan.edge], plan)
+    flat = np.r_[np.full(size - len(spikes), bulk), spikes] / n
+    return (vectors / np.sqrt(flat)) @ vectors.T
+
+
+def released_metric(rows, plan, noise="os"):
+    """A metric, and the noisy matrix from which it was made."""
+    with recording() as releases:
+        metric = release_metric(rows, plan, permit_for(plan, noise))
+    upper = np.triu_indices(plan.n_columns)
+    noisy = np.zeros((plan.n_columns, plan.n_columns))
+    noisy[upper] = releases[0].released / np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
+    return metric, noisy + np.triu(noisy, 1).T
+
+
+def spiked_rows(n, size, seed=6):
+    """Unit rows of which five directions are strong."""
+    scales = np.r_[[1.0, 0.7, 0.5, 0.4, 0.3], np.full(size, 0.02)][:size]
+    X = np.random.default_rng(seed).standard_normal((n, size)) * scales
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("mu", [0.2, 3.0, math.inf])
+@pytest.mark.parametrize("size", [1, 2, 30, 301])
+def test_few_directions_are_the_whole_map(mu, size):
+    plan = plan_metric(3000, size, 4096, mu=mu)
+    metric, noisy = released_metric(
+        Rows(spiked_rows(3000, size)), plan, "none" if math.isinf(mu) else "os"
+    )
+    np.testing.assert_allclose(
+        metric @ np.eye(size), whole_spectrum(noisy, plan), rtol=1e-7, atol=1e-7 * metric.stretch
+    )
+
+
+def test_noise_alone_has_no_direction():
+    """Nothing above the edge: the map is a multiple of the identity."""
+    plan = replace(plan_metric(5000, 40, 4096, mu=0.02), edge=5000.0)
+    metric, _ = released_metric(Rows(spiked_rows(5000, 40)), plan)
+    assert metric.factors.size == 0
+    rows = spiked_rows(100, 40)
+    np.testing.assert_allclose(metric @ rows.T, metric.stretch * rows.T)
+    np.testing.assert_allclose(metric.image_squares(rows), metric.stretch**2)
+    assert metric.root() is metric
+
+
+def hardest(size, rank, seed=7):
+    """A metric with the largest ratio of factors that there can be."""
+    directions = np.linalg.qr(np.random.default_rng(seed).standard_normal((size, rank)))[0]
+    return Metric(math.sqrt(1e3 * size), directions, np.full(rank, 0.25))
+
+
+def length_error(metric, image_squares):
+    """Largest relative error of the lengths of images, over what the steps allow for it."""
+    size, rank = metric.directions.shape
+    rng = np.random.default_rng(8)
+    rows = metric.directions @ rng.standard_normal((rank, 50))
+    rows = np.hstack([rows + t * rng.standard_normal(rows.shape) for t in (0.0, 1e-6, 1e-3, 1.0)]).T
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    V = metric.directions.astype(np.longdouble)
+    images = metric.stretch * rows.astype(np.longdouble)
+    images -= (rows @ V * (metric.stretch - metric.factors)) @ V.T
+    exact = np.linalg.norm(images, axis=1)
+    relative = float(np.abs(np.sqrt(image_squares(rows)) / exact - 1).max())
+    allowed = (size + 8) * math.sqrt(size) * metric.stretch / metric.factors.min() * 2.0**-52
+    return relative / allowed
+
+
+@pytest.mark.parametrize(("size", "rank"), [(4, 1), (40, 3), (600, 5), (600, 150)])
+def test_lengths_of_images_are_within_the_allowance(size, rank):
+    metric = hardest(size, rank)
+    assert length_error(metric, metric.image_squares) <= 1
+
+
+def test_length_test_sees_a_difference_of_squares():
+    """Planted: the squared length of the row, less what the metric takes from it."""
+    metric = hardest(600, 5)
+    missing = metric.stretch**2 - metric.factors**2
+
+    def difference(rows):
+        squares = metric.stretch**2 - (rows @ metric.directions) ** 2 @ missing
+        return np.maximum(squares, 0.0)
+
+    assert length_error(metric, difference) > 1
+
+
+@pytest.mark.parametrize("size", [4, 40, 301, 601])
+def test_directions_are_as_orthonormal_as_the_proof_assumes(size):
+    plan = plan_metric(10**4, size, 4096, mu=1.0, max_columns=601)
+    V = released_metric(Rows(spiked_rows(10**4, size)), plan)[0].directions
+    assert V.shape[1] >= 1
+    error = np.linalg.norm(V.T @ V - np.eye(V.shape[1]), 2)
+    assert error <= (size / 2 + 7) * math.sqrt(size) * 2.0**-53
+
+
+def test_root_is_triangular_when_most_directions_are_known():
+    metric = hardest(12, 4)
+    root = metric.root()
+    assert isinstance(root, np.ndarray)
+    assert not np.tril(root, -1).any()
+    A = metric @ np.eye(12)
+    np.testing.assert_allclose(root.T @ root, A @ A, rtol=1e-9, atol=1e-9 * metric.stretch**2)
+    assert hardest(12, 3).root().T.factors.tolist() == [0.25] * 3
 
 
 def test_sparse_rows_give_the_same_moment():

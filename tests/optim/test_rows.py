@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dp_halfspace.optim.clipping import clip_scales
+from dp_halfspace.optim.metric import Metric
 from dp_halfspace.optim.rows import Rows, clipped_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
 
@@ -163,6 +164,9 @@ def test_single_rows_do_not_depend_on_the_storage(name, X, scale, bias):
     upper = np.triu(RNG.standard_normal((Z.shape[1], Z.shape[1])))
     images = np.linalg.norm(Z.astype(float) @ upper.T, axis=1)
     np.testing.assert_allclose(rows.lengths(upper), images, rtol=1e-9, atol=1e-13)
+    thin = Metric(3.0, np.linalg.qr(transform)[0], np.array([0.5, 1.0]))
+    images = np.linalg.norm((thin @ Z.T.astype(float)).T, axis=1)
+    np.testing.assert_allclose(rows.lengths(thin), images, rtol=1e-9, atol=1e-13)
     factor = RNG.random(N)
     scaled = rows.rescaled(factor, row_bound=7.0)
     assert scaled.row_bound == 7.0

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from dp_halfspace.optim import unit_rows as module
+from dp_halfspace.optim.metric import Metric
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.unit_rows import flattened, unit_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
@@ -154,12 +155,13 @@ def neighbours_change(form, bias, intruder):
     changed = X.copy()
     changed[3] = intruder
     size = X.shape[1] + (bias is not None)
-    transform = np.eye(size) + 0.1
+    thin = Metric(2.0, np.eye(size)[:, :1], np.array([0.5]))
     rows, others = unit_rows(form(X), 1.0, bias), unit_rows(form(changed), 1.0, bias)
     pairs = list(zip(numbers(rows), numbers(others), strict=True))
-    rows, others = (flattened(r, transform, row_bound=2.0) for r in (rows, others))
-    pairs += list(zip(numbers(rows), numbers(others), strict=True))
-    assert np.isfinite(entries(others)).all()
+    for transform in (np.eye(size) + 0.1, thin):
+        images = [flattened(r, transform, row_bound=2.0) for r in (rows, others)]
+        pairs += list(zip(*map(numbers, images), strict=True))
+        assert np.isfinite(entries(images[1])).all()
     assert all(np.isfinite(after).all() for _, after in pairs)
     return not all(np.array_equal(np.delete(a, 3), np.delete(b, 3)) for a, b in pairs)
 
