@@ -137,7 +137,8 @@ def _plausible(
     """Turn spherical directions into ones that a table of measurements makes more likely.
 
     The number of columns that a direction looks at is log-uniform. To that comes a common part
-    of all columns, and the hyperplane goes through a point of random height on that part.
+    of all columns, and the hyperplane goes through a random point of the diagonal, between the
+    origin and the end of a row of equal columns.
     """
     n_columns, width = normal.shape
     n_features = n_columns - (constant is not None)
@@ -145,12 +146,15 @@ def _plausible(
     kept = rng.random((n_features, width), dtype=np.float32) < share
     kept[rng.integers(n_features, size=width), np.arange(width)] = True
     common = _COMMON * rng.standard_normal(width)
-    height = rng.uniform(-1.0, 1.0, width)
+    height = rng.random(width)
     root = math.sqrt(n_features)
-    found = np.empty((n_columns, width))
+    found = np.zeros((n_columns, width))
     found[:n_features] = unit_length(normal[:n_features] * kept) + common / root
     if constant is not None:
-        found[n_features] = normal[n_features] / root - common * height / constant
+        # Row by row, as in `unit_length`.
+        for row in found[:n_features]:
+            found[n_features] -= row
+        found[n_features] *= height / (root * constant)
     return found
 
 
