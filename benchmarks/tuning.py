@@ -66,8 +66,6 @@ def measure(problem: Benchmark, kind: str, fits: int = FITS) -> dict[str, Any]:
         "defaults": scores(lambda: model(**public), problem, fits),
     }
     for selection in ("exponential", "random_stopping"):
-        if selection == "random_stopping" and kind == "objective":
-            continue  # its releases are not Gaussian
         found[selection] = scores(
             lambda selection=selection: PrivateSearchCV(
                 model(**public), {"alpha": ALPHAS}, epsilon=EPSILON, selection=selection

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from sklearn.base import clone
 
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.model_selection._search_mixture import plan_mixture
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import (
@@ -23,6 +24,7 @@ from dp_halfspace.privacy.mechanisms import (
     L2LaplaceNoise,
     NoNoise,
 )
+from dp_halfspace.privacy.mixed_selection import is_mixable
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunLaw,
@@ -45,13 +47,14 @@ _CHOICE_SHARE = 0.1
 # Largest share that a noisy score takes, of mu^2 or of a pure epsilon, and the share of the
 # records that its noise need not be smaller than.
 _SCORE_SHARE, _PURE_SCORE_SHARE, _PRECISION = 0.2, 0.1, 5e-4
-# Shape of the law of the number of runs; a pure run costs 2 + shape times itself.
-_SHAPE, _PURE_SHAPE = 2.0, 1.0
+# Shape of the law of the number of runs; a pure run costs 2 + shape times itself, and so does
+# the ratio of Jacobians of a perturbed objective.
+_SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
 # Between what a candidate is allowed and what it asks for.
 _DOWN = 1.0 - 2.0**-20
 _HALVINGS = 12
-# Up to so many candidates, with delta and without, one exponential mechanism is the better choice.
-_FEW, _PURE_FEW = 4, 3
+# Up to so many candidates one exponential mechanism is the better choice.
+_FEW = {"gaussian": 4, "mixed": 2, "pure": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,24 +165,41 @@ def plan_search(
 
     References
     ----------
-    ``docs/proofs/selection.md``, sections 2 and 7.
+    ``docs/proofs/selection.md``, sections 2, 7 and 8.
     """
     if math.isinf(epsilon):
         candidates = _with_budget(grid, math.inf, 0.0)
         adjacency = probe(candidates[0]).adjacency
         return SearchPlan(candidates, None, NoNoise(), (Pure(math.inf),), adjacency)
-    if selection == "auto":
-        few = len(grid) <= (_FEW if delta > 0 else _PURE_FEW)
-        # With delta, a random number of runs has an account for Gaussian releases only.
-        first = probe(_with_budget(grid, epsilon, delta)[0])
-        known = delta == 0 or _gaussian_cost(first.events) is not None
-        selection = "exponential" if few or not known else "random_stopping"
-    if selection == "exponential":
+    way = _way(probe, grid, epsilon, delta, selection)
+    if way == "exponential":
         return _exponential(probe, grid, n_samples=n_samples, epsilon=epsilon, delta=delta)
-    law = run_law(len(grid), miss, eta=_SHAPE if delta > 0 else _PURE_SHAPE)
-    if delta == 0:
+    law = run_law(len(grid), miss, eta=_SHAPES[way])
+    if way == "pure":
         return _pure_stopping(probe, grid, law, n_samples=n_samples, epsilon=epsilon)
-    return _gaussian_stopping(probe, grid, law, n_samples=n_samples, epsilon=epsilon, delta=delta)
+    stopping = _gaussian_stopping if way == "gaussian" else _mixed_stopping
+    return stopping(probe, grid, law, n_samples=n_samples, epsilon=epsilon, delta=delta)
+
+
+def _way(probe: Probe, grid: Sequence[Params], epsilon: float, delta: float, selection: str) -> str:
+    """Name the account: "exponential", or "pure", "gaussian" or "mixed" for random stopping."""
+    automatic = selection == "auto"
+    if selection == "exponential":
+        return selection
+    if delta == 0:
+        return "exponential" if automatic and len(grid) <= _FEW["pure"] else "pure"
+    events = [probe(params).events for params in _with_budget(grid, epsilon, delta)]
+    if not all(map(is_mixable, events)):
+        if automatic:
+            return "exponential"
+        raise ValueError(
+            "selection='random_stopping' needs an estimator whose releases are Gaussian or "
+            "perturbed sums over records (delta > 0), or pure (delta=0): use "
+            "selection='exponential'"
+        )
+    gaussian = all(_gaussian_cost(charged) is not None for charged in events)
+    way = "gaussian" if gaussian else "mixed"
+    return "exponential" if automatic and len(grid) <= _FEW[way] else way
 
 
 def _with_budget(grid: Sequence[Params], epsilon: float, delta: float) -> tuple[Params, ...]:
@@ -198,21 +218,40 @@ def _gaussian_stopping(
 ) -> SearchPlan:
     """Plan random stopping where every run is Gaussian private."""
     mu = calibrate_selection(law, epsilon, delta)
-    sensitivity = score_sensitivity(n_samples)
-    # A score need not be known better than a small share of the records.
-    mu_score = min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * n_samples))
+    mu_score = _score_mu(mu, n_samples)
     mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN
     candidates = _with_budget(grid, gdp_epsilon(mu_train, delta), delta)
     records = [probe(params) for params in candidates]
     costs = [_gaussian_cost(record.events) for record in records]
     if None in costs:
-        raise ValueError(
-            "selection='random_stopping' needs an estimator whose releases are Gaussian "
-            "(delta > 0) or pure (delta=0): use selection='exponential'"
-        )
+        raise RuntimeError("a candidate releases something else than it did with more budget")
     worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * (1.0 + 2.0**-40)
-    choice = GaussianNoise(sensitivity, mu_score)
+    choice = GaussianNoise(score_sensitivity(n_samples), mu_score)
     event = selection_event(law, worst)
+    return SearchPlan(candidates, law, choice, (event,), records[0].adjacency)
+
+
+def _score_mu(mu: float, n_samples: int) -> float:
+    """Divide the mu of a run; a score need not be known better than a share of the records."""
+    return min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * n_samples))
+
+
+def _mixed_stopping(
+    probe: Probe,
+    grid: Sequence[Params],
+    law: RunLaw,
+    *,
+    n_samples: int,
+    epsilon: float,
+    delta: float,
+) -> SearchPlan:
+    """Plan random stopping where every candidate has an account of its own."""
+    mu = calibrate_selection(law, epsilon, delta)
+    mu_score = _score_mu(mu, n_samples)
+    candidates, records, event = plan_mixture(
+        probe, grid, law, mu=mu, mu_score=mu_score, epsilon=epsilon, delta=delta
+    )
+    choice = GaussianNoise(score_sensitivity(n_samples), mu_score)
     return SearchPlan(candidates, law, choice, (event,), records[0].adjacency)
 
 
@@ -233,7 +272,7 @@ def _pure_stopping(
     probe: Probe, grid: Sequence[Params], law: RunLaw, *, n_samples: int, epsilon: float
 ) -> SearchPlan:
     """Plan random stopping where every run is purely private."""
-    run = epsilon / (2.0 + _PURE_SHAPE) * _DOWN
+    run = epsilon / (2.0 + _SHAPES["pure"]) * _DOWN
     score = min(_PURE_SCORE_SHARE * run, 1.0 / (_PRECISION * n_samples))
     candidates = _with_budget(grid, run - score, 0.0)
     records = [probe(params) for params in candidates]

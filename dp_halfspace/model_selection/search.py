@@ -76,10 +76,11 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         for pure epsilon.
     selection : str, default="auto"
         ``"random_stopping"``: the best of a random number of runs of random candidates, for
-        estimators whose releases are Gaussian (`delta` > 0) or pure. Its price hardly grows with
-        the grid. ``"exponential"``: every candidate is trained once, and the exponential
-        mechanism chooses; for any estimator, best for up to four candidates. ``"auto"`` takes the
-        second for few candidates and where the first has no exact account.
+        estimators whose releases are Gaussian or perturbed objectives (`delta` > 0) or pure. Its
+        price hardly grows with the grid. ``"exponential"``: every candidate is trained once, and
+        the exponential mechanism chooses; for any estimator, best for a few candidates.
+        ``"auto"`` takes the second where the first has no exact account and for up to four
+        candidates (two for perturbed objectives, three for pure epsilon).
     scoring : "accuracy" or callable, default="accuracy"
         A callable gets a fitted estimator, `X` and `y` and returns a number in [0, 1] for each
         record, the larger the better, that depends on that record and the estimator alone.
@@ -126,7 +127,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     References
     ----------
     E. Wang, Y. Zhu and Y.-X. Wang (2025), Algorithms 2 and 4; J. Liu and K. Talwar (2019);
-    N. Papernot and T. Steinke (2022). ``docs/proofs/selection.md``, sections 2 and 7.
+    N. Papernot and T. Steinke (2022). ``docs/proofs/selection.md``, sections 2, 7 and 8.
 
     Examples
     --------

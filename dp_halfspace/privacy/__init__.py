@@ -6,6 +6,7 @@ from dp_halfspace.privacy.events import (
     Event,
     Exponential,
     Gaussian,
+    MixedSelection,
     ObjectivePerturbation,
     Pure,
     Repeated,
@@ -23,6 +24,7 @@ from dp_halfspace.privacy.mechanisms import (
     additive_noise,
     authorise,
 )
+from dp_halfspace.privacy.mixed_selection import mixed_selection_event
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunLaw,
@@ -47,6 +49,7 @@ __all__ = [
     "L2LaplaceNoise",
     "Ledger",
     "LedgerEntry",
+    "MixedSelection",
     "NoNoise",
     "ObjectivePerturbation",
     "PrivacyLedger",
@@ -70,6 +73,7 @@ __all__ = [
     "geometric_law",
     "l2_laplace",
     "miss_probability",
+    "mixed_selection_event",
     "noise_source",
     "open_ledger",
     "permute_and_flip",

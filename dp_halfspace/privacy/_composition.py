@@ -37,6 +37,7 @@ from dp_halfspace.privacy.events import (
     Event,
     Exponential,
     Gaussian,
+    MixedSelection,
     ObjectivePerturbation,
     Pure,
     Repeated,
@@ -46,9 +47,12 @@ from dp_halfspace.privacy.events import (
 
 __all__ = ["Composition", "compose", "rounded_up"]
 
-_Bounded: TypeAlias = Pure | Exponential | Selection
+_Best: TypeAlias = Selection | MixedSelection
+_Bounded: TypeAlias = Pure | Exponential | _Best
 
+# Terms that are kept before they are merged upwards, and what they are merged to.
 _MAX_VERTICES = 256
+_MAX_SHIFTED, _SHIFTS = 4096, 64
 _MAX_TERMS = 2**15
 _MIN_ATOMS = 512
 _TINY = 1e-150  # its square is a normal number; smaller parameters are raised to it
@@ -58,30 +62,33 @@ _HUGE_COUNT = 2**63
 
 @dataclass(frozen=True, slots=True)
 class _Vertices:
-    """Sum over Gaussian losses: squared mu ascending, and log multiplicities."""
+    """Sum over shifted Gaussian losses: squared mu, shift and log multiplicity of each."""
 
     mu2: FloatArray
     log_count: FloatArray
+    shift: FloatArray
     error: float = 0.0
 
     def times(self, other: _Vertices) -> _Vertices:
-        """Compose: squares add, multiplicities multiply; like terms are merged upward."""
+        """Compose: squares and shifts add, multiplicities multiply; like terms are merged."""
+        if self is _ONE:
+            return other
         mu2 = np.add.outer(self.mu2, other.mu2).ravel() * (1.0 + 2.0**-51)
-        order = np.argsort(mu2, kind="stable")
-        mu2 = mu2[order]
-        log_count = np.add.outer(self.log_count, other.log_count).ravel()[order]
-        last = _last_of_each(mu2)
-        if np.count_nonzero(last) > _MAX_VERTICES:
-            last = _last_of_each(np.ceil(mu2 / mu2[-1] * (_MAX_VERTICES - 1)))
-        first = np.flatnonzero(np.append(True, last[:-1]))
-        merged = np.logaddexp.reduceat(log_count, first)
+        shift = np.add.outer(self.shift, other.shift).ravel()
+        log_count = np.add.outer(self.log_count, other.log_count).ravel()
+        order, first = _groups(mu2, shift)
+        if len(first) > (_MAX_SHIFTED if shift.any() else _MAX_VERTICES):
+            order, first = _groups(_levels(mu2, _MAX_VERTICES), _levels(shift, _SHIFTS))
+        # Up: a term takes the largest mu and the largest shift of its group.
+        largest, furthest = (np.maximum.reduceat(x[order], first) for x in (mu2, shift))
+        merged = np.logaddexp.reduceat(log_count[order], first)
         sums = np.diff(np.append(first, len(mu2))).max() + 2
-        error = self.error + other.error + sums * 2.0**-52 * (1.0 + merged.max())
-        return _Vertices(mu2[last], merged, float(error))
+        error = self.error + other.error + sums * 2.0**-52 * (1.0 + np.abs(merged).max())
+        return _Vertices(largest, merged, furthest, float(error))
 
     def power(self, count: int) -> _Vertices:
         """Compose `count` copies."""
-        result, square = _Vertices(np.zeros(1), np.zeros(1)), self
+        result, square = _ONE, self
         while True:
             if count % 2:
                 result = result.times(square)
@@ -91,9 +98,21 @@ class _Vertices:
             square = square.times(square)
 
 
-def _last_of_each(ascending: FloatArray) -> NDArray[np.bool_]:
-    """Mark the last of each run of values that are equal up to rounding."""
-    return np.append(np.diff(ascending) > 1e-13 * ascending[1:], True)
+_ONE = _Vertices(np.zeros(1), np.zeros(1), np.zeros(1))
+
+
+def _groups(mu2: FloatArray, shift: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Order that brings like terms together, and where each group of them begins."""
+    order = np.lexsort((mu2, shift))
+    sizes, shifts = mu2[order], shift[order]
+    other = (np.diff(sizes) > 1e-13 * sizes[1:]) | (np.diff(shifts) > 0.0)
+    return order, np.flatnonzero(np.append(True, other))
+
+
+def _levels(values: FloatArray, count: int) -> FloatArray:
+    """Round up to at most `count` levels, 0 among them."""
+    top = float(values.max())
+    return np.ceil(values / top * (count - 1)) if top else values
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +120,12 @@ class Composition:
     """What a list of events with finite parameters releases.
 
     The total loss is at most ``log_ratio`` + a bounded loss + one of the Gaussian
-    losses, summed over the latter with their multiplicities.
+    losses with its shift, summed over the latter with their multiplicities.
     """
 
     mu: FloatArray
     log_count: FloatArray
+    shift: FloatArray
     losses: FloatArray
     log_mass: FloatArray
     log_ratio: float
@@ -122,7 +142,10 @@ class Composition:
         kernel = log_gdp_excess if self.pairwise else log_gdp_delta
         remaining = threshold - self.losses
         # One vertex after the other: all terms together would not fit into the cache.
-        terms = [_log_sum(self.log_mass + kernel(float(mu), remaining)) for mu in self.mu]
+        terms = [
+            _log_sum(self.log_mass + kernel(float(mu), remaining - shift))
+            for mu, shift in zip(self.mu, self.shift, strict=True)
+        ]
         return min(0.0, _log_sum(self.log_count + np.array(terms)) + self.log_slack)
 
 
@@ -157,6 +180,7 @@ def _lattice(event: _Bounded) -> LossLattice:
         return randomised_response(_raised(event.epsilon))
     if isinstance(event, Exponential):
         return bounded_range(_raised(event.epsilon))
+    # The Gaussian part of a selection is composed apart from its rank factors.
     reach = max(event.log_ratio, _TINY)
     step = reach / len(event.shares)
     return LossLattice(step, step, np.array(event.shares), reach)
@@ -164,14 +188,34 @@ def _lattice(event: _Bounded) -> LossLattice:
 
 def _bound(event: _Bounded) -> float:
     """Largest possible loss of a bounded piece."""
+    if isinstance(event, MixedSelection):
+        return event.log_ratio + max(shift for _, shift, _ in event.terms)
     return event.log_ratio if isinstance(event, Selection) else event.epsilon
 
 
-def _vertices(event: ObjectivePerturbation) -> _Vertices:
-    """Vertices of one objective perturbation."""
-    pairs = sorted((_raised(mu) ** 2, math.log(count)) for count, mu in event.vertices)
-    mu2, log_count = np.array(pairs).T
-    return _Vertices(mu2, log_count)
+def _largest(event: Event) -> float:
+    """Largest parameter of an event that is not repeated."""
+    if isinstance(event, ObjectivePerturbation):
+        return max(event.log_ratio, *(mu for _, mu in event.vertices))
+    if isinstance(event, Gaussian):
+        return event.mu
+    if isinstance(event, Selection):
+        return max(event.mean_runs, event.log_ratio, event.mu, *event.shares)
+    if isinstance(event, MixedSelection):
+        numbers = [number for term in event.terms for number in term]
+        return max(event.mean_runs, event.log_ratio, *event.shares, *numbers)
+    return 0.0 if isinstance(event, Repeated) else event.epsilon
+
+
+def _vertices(event: ObjectivePerturbation | MixedSelection) -> _Vertices:
+    """Gaussian losses of one event; the Jacobian of an objective perturbation is left out."""
+    if isinstance(event, ObjectivePerturbation):
+        terms = [(float(count), 0.0, mu) for count, mu in event.vertices]
+    else:
+        terms = [term for term in event.terms if term[0]]
+    weights, shift, mu = np.array(terms).T
+    mu2 = np.array([_raised(value) ** 2 for value in mu])
+    return _Vertices(mu2, np.log(weights), shift)
 
 
 def _raised(value: float) -> float:
@@ -192,40 +236,39 @@ def compose(events: Iterable[Event]) -> Composition | None:
     )
     bounded = [(e, count) for e, count in counts if isinstance(e, _Bounded)]
     objectives = [(e, count) for e, count in counts if isinstance(e, ObjectivePerturbation)]
-    selections = [(e, count) for e, count in counts if isinstance(e, Selection)]
-    parameters = [gaussian, *(_bound(e) for e, _ in bounded)]
-    for e, _ in objectives:
-        parameters += [e.log_ratio, *(mu for _, mu in e.vertices)]
-    for s, _ in selections:
-        parameters += [s.mean_runs, *s.shares]
-    if max(parameters) > _HUGE or any(count > _HUGE_COUNT for _, count in counts):
+    if max([gaussian, *(_largest(e) for e, _ in counts)]) > _HUGE or any(
+        count > _HUGE_COUNT for _, count in counts
+    ):
         return None
 
-    vertices = _Vertices(np.zeros(1), np.zeros(1))
-    for e, count in objectives:
-        vertices = vertices.times(_vertices(e).power(count))
-    log_runs = math.fsum(count * math.log(s.mean_runs) for s, count in selections)
+    vertices = _ONE
+    for e, count in counts:
+        if isinstance(e, ObjectivePerturbation | MixedSelection):
+            vertices = vertices.times(_vertices(e).power(count))
+    log_runs = math.fsum(n * math.log(e.mean_runs) for e, n in bounded if isinstance(e, _Best))
     mu = np.sqrt(vertices.mu2 + gaussian**2) * (1.0 + 2.0**-50)
     lattice = _bounded_loss(
-        tuple((e, n) for e, n in bounded if isinstance(e, Selection) or e.epsilon > 0.0)
+        tuple((e, n) for e, n in bounded if isinstance(e, _Best) or e.epsilon > 0.0)
     )
     while len(mu) * len(lattice.mass) > _MAX_TERMS and len(lattice.mass) > _MIN_ATOMS:
         lattice = coarsen(lattice)
     log_ratio = sum((Fraction(e.log_ratio) * count for e, count in objectives), Fraction(0))
     pure = sum((Fraction(_bound(e)) * count for e, count in bounded), log_ratio)
     jacobian = rounded_up(log_ratio)
+    shifted = jacobian + float(vertices.shift.max())
     with np.errstate(divide="ignore"):
         log_mass = np.log(np.append(lattice.mass, lattice.cut))
     return Composition(
         mu=mu,
         log_count=vertices.log_count + log_runs,
+        shift=vertices.shift,
         losses=np.append(lattice.losses, lattice.reach),
         log_mass=log_mass,
         log_ratio=jacobian,
         pairwise=any(e.pairwise for e, _ in objectives),
-        pure=None if mu[-1] > 0.0 else pure,
+        pure=None if mu.max() > 0.0 else pure,
         log_slack=LOG_SLACK + lattice.error + vertices.error + 2.0**-50 * log_runs,
-        loss_slack=EPSILON_SLACK * jacobian + (EPSILON_SLACK + lattice.error) * lattice.reach,
+        loss_slack=EPSILON_SLACK * shifted + (EPSILON_SLACK + lattice.error) * lattice.reach,
     )
 
 

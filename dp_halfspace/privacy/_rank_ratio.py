@@ -1,16 +1,19 @@
 """Certified suprema behind the privacy of the best of a random number of runs.
 
 Write F(s) = f'(Phi(s)) with f the generating function of the number of runs. The
-guarantee rests on sup_s F(s) / F(s - mu) and sup_s F(s) - c F(s - mu). F increases, so
-its values and its slope are enclosed on every cell of the line by values at the ends of
-the cell, and bisection of the cells that may still hold the supremum bounds it from
-above (``docs/proofs/selection.md``, section 4).
+guarantee rests on sup_s F(s) / B(s) and sup_s F(s) - c B(s), where B bounds F on the
+neighbouring data set: F(s - mu) for Gaussian runs. F and B increase, so their values and
+slopes are enclosed on every cell of the line by values at the ends of the cell, and
+bisection of the cells that may still hold the supremum bounds it from above
+(``docs/proofs/selection.md``, section 4).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +21,15 @@ from scipy.special import ndtr
 
 from dp_halfspace.privacy._log_profiles import FloatArray
 
-__all__ = ["chord_shares", "log_rank_ratio", "polynomials"]
+__all__ = [
+    "Behind",
+    "chord_shares",
+    "chords_of",
+    "log_rank_ratio",
+    "log_ratio_of",
+    "normal_density",
+    "polynomials",
+]
 
 _Indices = NDArray[np.intp]
 _Cells = Callable[[FloatArray, FloatArray, _Indices], tuple[FloatArray, FloatArray]]
@@ -60,7 +71,20 @@ def polynomials(coefficients: FloatArray, points: FloatArray) -> FloatArray:
     return np.asarray((sums * outer[:, None, :]).sum(axis=2).T)
 
 
-def _density(s: FloatArray) -> FloatArray:
+class Behind(Protocol):
+    """Lower bound B of F on the neighbouring data set, as a function of s."""
+
+    @property
+    def top(self) -> float:
+        """Beyond it ``log F(inf) - log B`` is below ``k_max * 1.2e-19``."""
+
+    def enclosed(
+        self, coefficients: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Bound B from below on cells by b: b(low), b(high) and a lower bound of b'."""
+
+
+def normal_density(s: FloatArray) -> FloatArray:
     """Density of the standard normal law."""
     return np.asarray(np.exp(-0.5 * s * s) / math.sqrt(2.0 * math.pi))
 
@@ -71,10 +95,26 @@ def _enclosed_slopes(
     """F at both ends of the cells and bounds of F' on them, lower and upper."""
     values = polynomials(coefficients, ndtr(np.concatenate([low, high])))
     (at_low, at_high), (curve_low, curve_high) = values.reshape(2, 2, -1)
-    ends = _density(low), _density(high)
+    ends = normal_density(low), normal_density(high)
     # The normal density is largest at 0 or at the end that is next to it.
-    largest = _density(np.clip(0.0, low, high))
+    largest = normal_density(np.clip(0.0, low, high))
     return at_low, at_high, np.minimum(*ends) * curve_low, largest * curve_high
+
+
+@dataclass(frozen=True, slots=True)
+class _Shifted:
+    """B(s) = F(s - mu): runs that are mu-GDP."""
+
+    mu: float
+
+    @property
+    def top(self) -> float:
+        return 9.0 + self.mu
+
+    def enclosed(
+        self, coefficients: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return _enclosed_slopes(coefficients, low - self.mu, high - self.mu)[:3]
 
 
 def _rise(low: FloatArray, high: FloatArray, slope: FloatArray) -> FloatArray:
@@ -82,13 +122,13 @@ def _rise(low: FloatArray, high: FloatArray, slope: FloatArray) -> FloatArray:
     return np.asarray((high - low) * np.maximum(slope, 0.0))
 
 
-def _supremum(cells: _Cells, mu: float, tolerance: FloatArray) -> FloatArray:
-    """Upper bounds of the suprema of a family of functions of s in [-38, 9 + mu].
+def _supremum(cells: _Cells, top: float, tolerance: FloatArray) -> FloatArray:
+    """Upper bounds of the suprema of a family of functions of s in [-38, top].
 
     ``cells(low, high, index)`` returns the value of function ``index`` at ``low`` and an
     upper bound on the cell. The results exceed the suprema by at most `tolerance`.
     """
-    edges = np.append(-38.0, np.linspace(-9.0, 9.0 + mu, _CELLS))
+    edges = np.append(-38.0, np.linspace(-9.0, top, _CELLS))
     index = np.repeat(np.arange(len(tolerance)), _CELLS)
     low, high = (np.tile(ends, len(tolerance)) for ends in (edges[:-1], edges[1:]))
     best = np.full(len(tolerance), -np.inf)
@@ -128,27 +168,57 @@ def log_rank_ratio(probabilities: FloatArray, mu: float) -> float:
     if len(probabilities) == 1 or mu == 0.0:
         return 0.0
     coefficients = _coefficients(probabilities)
-    slack = _UNIT * (len(probabilities) + 64)
-    whole = math.log(coefficients[0].sum() / coefficients[0, 0]) + slack
     if mu >= _LARGEST_MU:
-        return whole
-
-    def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
-        at_low, _, _, steepest = _enclosed_slopes(coefficients, low, high)
-        behind, ahead, flattest, _ = _enclosed_slopes(coefficients, low - mu, high - mu)
-        value = np.log(at_low / behind)
-        return value, value + _rise(low, high, steepest / at_low - flattest / ahead)
+        return _whole_range(coefficients)
+    if mu >= _SMALLEST_MU:
+        return log_ratio_of(probabilities, _Shifted(mu), _TOLERANCE * mu)
 
     def slope(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
         at_low, _, flattest, steepest = _enclosed_slopes(coefficients, low, high)
         return flattest / at_low, steepest / at_low
 
-    if mu < _SMALLEST_MU:
-        # The logarithms would cancel; the mean value theorem loses a relative mu^2 / 24.
-        (steepest,) = _supremum(slope, 0.0, np.array([_TOLERANCE]))
-        return mu * (float(steepest) * (1.0 + slack) + slack)
-    (bound,) = _supremum(cells, mu, np.array([_TOLERANCE * mu]))
-    return min(whole, float(bound) + slack)
+    # The logarithms would cancel; the mean value theorem loses a relative mu^2 / 24.
+    (steepest,) = _supremum(slope, 9.0, np.array([_TOLERANCE]))
+    slack = _slack(probabilities)
+    return mu * (float(steepest) * (1.0 + slack) + slack)
+
+
+def _slack(probabilities: FloatArray) -> float:
+    """Relative error of F and of its slope over a cell."""
+    return _UNIT * (len(probabilities) + 64)
+
+
+def _whole_range(coefficients: FloatArray) -> float:
+    """Logarithm of the largest over the smallest value of F, rounded up."""
+    ends = math.log(coefficients[0].sum() / coefficients[0, 0])
+    return ends + _slack(coefficients[0])
+
+
+def log_ratio_of(probabilities: FloatArray, behind: Behind, tolerance: float) -> float:
+    """Upper bound of ``sup_s log F(s) - log B(s)``.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (k_max,)
+        P(K = 1), ..., P(K = k_max).
+    behind : Behind
+    tolerance : float
+        By how much the result may exceed the supremum, rounding apart.
+
+    Returns
+    -------
+    float
+    """
+    coefficients = _coefficients(probabilities)
+
+    def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
+        at_low, _, _, steepest = _enclosed_slopes(coefficients, low, high)
+        below, ahead, flattest = behind.enclosed(coefficients, low, high)
+        value = np.log(at_low / below)
+        return value, value + _rise(low, high, steepest / at_low - flattest / ahead)
+
+    (bound,) = _supremum(cells, behind.top, np.array([tolerance]))
+    return min(_whole_range(coefficients), float(bound) + _slack(probabilities))
 
 
 def chord_shares(
@@ -175,21 +245,42 @@ def chord_shares(
     """
     if not _SMALLEST_MU <= mu < _LARGEST_MU or log_ratio == 0.0:
         return (1.0,)
+    return chords_of(probabilities, mean, _Shifted(mu), log_ratio)
+
+
+def chords_of(
+    probabilities: FloatArray, mean: float, behind: Behind, log_ratio: float
+) -> tuple[float, ...]:
+    """Weights over `mean` of the chords of ``sup_s F(s) - c B(s)``, a function of c.
+
+    Parameters
+    ----------
+    probabilities, mean
+        As in :func:`chord_shares`.
+    behind : Behind
+    log_ratio : float
+        Result of :func:`log_ratio_of`, positive.
+
+    Returns
+    -------
+    tuple of float
+        As of :func:`chord_shares`.
+    """
     coefficients = _coefficients(probabilities)
     step = log_ratio / _KNOTS
     c = np.exp(step * np.arange(1, _KNOTS + 1))
 
     def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
         at_low, _, _, steepest = _enclosed_slopes(coefficients, low, high)
-        behind, _, flattest, _ = _enclosed_slopes(coefficients, low - mu, high - mu)
-        value = at_low - c[index] * behind
+        below, _, flattest = behind.enclosed(coefficients, low, high)
+        value = at_low - c[index] * below
         return value, value + _rise(low, high, steepest - c[index] * flattest)
 
     tolerance = np.full(_KNOTS - 1, _TOLERANCE * mean * min(step, 1.0))
-    slack = _UNIT * (len(probabilities) + 64) * mean
+    slack = _slack(probabilities) * mean
     # A convex function: also below the chord from c = 0 to the last c.
     chord = mean * -np.expm1(step * np.arange(1 - _KNOTS, 0))
-    bounds = np.clip(_supremum(cells, mu, tolerance) + slack, 0.0, chord)
+    bounds = np.clip(_supremum(cells, behind.top, tolerance) + slack, 0.0, chord)
     heights = np.concatenate([[mean], bounds, [0.0]])
     # c_j - c_{j-1} without cancellation; the first chord starts at c = 0.
     widths = np.append(c[0], c[:-1] * math.expm1(step))

@@ -153,9 +153,10 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     if excess(0.0) <= 0.0:
         return 0.0
     # At most the largest bounded loss plus a Gaussian tail bound of the top vertex.
-    mu = float(composition.mu[-1])
-    exponent = float(composition.log_count.max()) + math.log(len(composition.mu)) - log_delta
-    high = composition.log_ratio + float(composition.losses[-1])
+    mu = float(composition.mu.max())
+    count = max(float(composition.log_count.max()), 0.0)
+    exponent = count + math.log(len(composition.mu)) - log_delta
+    high = composition.log_ratio + float(composition.losses[-1] + composition.shift.max())
     high += 0.5 * mu * mu + mu * math.sqrt(2.0 * exponent)
     while excess(high) > 0.0:
         high *= 2.0

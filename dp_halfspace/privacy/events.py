@@ -9,18 +9,19 @@ contract holds for each value of the earlier outputs, so events compose adaptive
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from numbers import Integral
 from typing import Any, TypeAlias, get_args
 
+from dp_halfspace.privacy._event_fields import check_count, number_to_json
 from dp_halfspace.privacy._log_profiles import check_nonnegative
+from dp_halfspace.privacy._selection_events import MixedSelection, Selection
 
 __all__ = [
     "Event",
     "Exponential",
     "Gaussian",
+    "MixedSelection",
     "ObjectivePerturbation",
     "Pure",
     "Repeated",
@@ -137,8 +138,9 @@ class ObjectivePerturbation:
 
     Contract: the loss is at most ``log_ratio + max_v l_v`` where each ``l_v`` is the
     loss of a Gaussian mechanism, N(mu_v^2 / 2, mu_v^2), and the list of ``mu_v``
-    contains 0. With ``pairwise=True`` the loss is at most ``log_ratio`` plus an average
-    of such maxima, one for each pair of records that was touched.
+    contains 0. It is enough that the loss exceeds ``log_ratio + x`` with a probability of at
+    most ``sum_v P(l_v > x)``, for every x. With ``pairwise=True`` the loss is at most
+    ``log_ratio`` plus an average of such maxima, one for each pair of records that was touched.
 
     Parameters
     ----------
@@ -170,7 +172,7 @@ class ObjectivePerturbation:
     def __post_init__(self) -> None:
         object.__setattr__(self, "log_ratio", check_nonnegative("log_ratio", self.log_ratio))
         vertices = tuple(
-            (_check_count("multiplicity", count), check_nonnegative("mu", mu))
+            (check_count("multiplicity", count), check_nonnegative("mu", mu))
             for count, mu in self.vertices
         )
         if not any(mu == 0.0 for _, mu in vertices):
@@ -193,74 +195,6 @@ class ObjectivePerturbation:
             "log_ratio": number_to_json(self.log_ratio),
             "vertices": [[count, number_to_json(mu)] for count, mu in self.vertices],
             "pairwise": self.pairwise,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The best of a random number of private runs, the number kept secret.
-
-    Contract: for every threshold the hockey-stick divergence delta(e) on neighbouring
-    data sets is at most ``mean_runs * delta_mu(e - log_ratio)``, with ``delta_mu`` the
-    profile of `Gaussian`. With n `shares` it is at most the sum over j of ``mean_runs *
-    shares[j] * delta_mu(e - log_ratio * (j + 1) / n)``.
-
-    Parameters
-    ----------
-    mean_runs : float
-        Expected number of runs, >= 1.
-    log_ratio : float
-        Bound of the logarithm of the ratio of the rank factors, >= 0.
-    mu : float
-        Each run, its noisy score included, is `mu`-GDP; >= 0.
-    shares : tuple of float, default=(1.0,)
-        Nonnegative, together at least ``1 / mean_runs``; the default puts everything at
-        `log_ratio`.
-
-    Notes
-    -----
-    `dp_halfspace.privacy.random_stopping.selection_event` computes the numbers of a law.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.events import Selection
-    >>> Selection(15.0, 0.3156, 0.15).describe()
-    'best of a random number of runs, 15 on average, of mu = 0.15 each, rank ratio <= exp(0.3156)'
-    """
-
-    mean_runs: float
-    log_ratio: float
-    mu: float
-    shares: tuple[float, ...] = (1.0,)
-
-    def __post_init__(self) -> None:
-        mean_runs = check_nonnegative("mean_runs", self.mean_runs)
-        if mean_runs < 1.0:
-            raise ValueError(f"mean_runs must be at least 1, got {self.mean_runs!r}")
-        shares = tuple(check_nonnegative("shares", share) for share in self.shares)
-        # At a very negative epsilon every delta is 1: a smaller mass bounds nothing.
-        if not mean_runs * math.fsum(shares) >= 1.0:
-            raise ValueError(f"shares must sum to 1 / mean_runs at least, got {self.shares!r}")
-        object.__setattr__(self, "mean_runs", mean_runs)
-        object.__setattr__(self, "log_ratio", check_nonnegative("log_ratio", self.log_ratio))
-        object.__setattr__(self, "mu", check_nonnegative("mu", self.mu))
-        object.__setattr__(self, "shares", shares)
-
-    def describe(self) -> str:
-        """One line for an auditor."""
-        return (
-            f"best of a random number of runs, {self.mean_runs:.6g} on average, of "
-            f"mu = {self.mu:.6g} each, rank ratio <= exp({self.log_ratio:.6g})"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data from which `event_from_dict` rebuilds the event."""
-        return {
-            "type": "Selection",
-            "mean_runs": number_to_json(self.mean_runs),
-            "log_ratio": number_to_json(self.log_ratio),
-            "mu": number_to_json(self.mu),
-            "shares": [number_to_json(share) for share in self.shares],
         }
 
 
@@ -291,7 +225,7 @@ class Repeated:
 
     def __post_init__(self) -> None:
         check_event(self.event)
-        object.__setattr__(self, "count", _check_count("count", self.count))
+        object.__setattr__(self, "count", check_count("count", self.count))
 
     def describe(self) -> str:
         """One line for an auditor."""
@@ -302,7 +236,9 @@ class Repeated:
         return {"type": "Repeated", "event": self.event.to_dict(), "count": self.count}
 
 
-Event: TypeAlias = Gaussian | Pure | Exponential | ObjectivePerturbation | Selection | Repeated
+Event: TypeAlias = (
+    Gaussian | Pure | Exponential | ObjectivePerturbation | Selection | MixedSelection | Repeated
+)
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
@@ -310,18 +246,6 @@ def check_event(event: object) -> None:
     """Raise TypeError unless `event` is an event: an unknown one is never guessed."""
     if not isinstance(event, Event):
         raise TypeError(f"not a privacy event: {event!r}")
-
-
-def _check_count(name: str, count: int) -> int:
-    """Return `count` as an int >= 1 or raise naming `name`."""
-    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {count!r}")
-    return int(count)
-
-
-def number_to_json(value: float) -> float | str:
-    """Infinity as text, because JSON has no number for it."""
-    return value if math.isfinite(value) else str(value)
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:

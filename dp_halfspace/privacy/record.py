@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy._event_fields import number_to_json
 from dp_halfspace.privacy._log_profiles import check_delta, check_nonnegative
-from dp_halfspace.privacy.events import Event, Repeated, event_from_dict, number_to_json
+from dp_halfspace.privacy.events import Event, Repeated, event_from_dict
 
 __all__ = ["PrivacyRecord"]
 

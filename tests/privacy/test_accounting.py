@@ -21,6 +21,7 @@ from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
 from dp_halfspace.privacy.events import (
     Exponential,
     Gaussian,
+    MixedSelection,
     ObjectivePerturbation,
     Pure,
     Repeated,
@@ -155,6 +156,9 @@ def test_nothing_and_no_guarantee():
         Selection(2.0, math.inf, 0.0),
         Selection(2.0, 0.0, math.inf),
         Selection(2.0, 0.0, 0.0, (1.0, math.inf)),
+        MixedSelection(math.inf, 0.0, ((1.0, 0.0, 0.0),)),
+        MixedSelection(2.0, 0.0, ((1.0, math.inf, 0.0),)),
+        MixedSelection(2.0, 0.0, ((1.0, 0.0, 0.0), (math.inf, 0.0, 0.0))),
         Repeated(Repeated(Gaussian(1.0), 2**40), 2**40),
     ):
         assert epsilon([Gaussian(0.1), event], 0.5) == math.inf
@@ -370,7 +374,7 @@ SPREAD = Selection(12.5, 0.4, 0.2, (0.3, 0.25, 0.0, 0.45))
 
 
 def atoms(event):
-    """Masses and log-ratios of a selection."""
+    """Masses and log-ratios of the rank factors of a selection."""
     n = len(event.shares)
     return [
         (event.mean_runs * w, event.log_ratio * (j + 1) / n) for j, w in enumerate(event.shares)
@@ -422,6 +426,79 @@ def test_two_selections_multiply():
             for (a, x), (b, y) in itertools.product(atoms(SPREAD), repeat=2)
         )
         assert delta([Repeated(SPREAD, 2)], value) == pytest.approx(min(1, expected), rel=1e-9)
+
+
+MIXED = MixedSelection(3.5, 0.3, ((0.5, 0.2, 0.1), (0.5, 0.0, 0.25), (1.5, 0.1, 0.0)), (0.4, 0.6))
+
+
+def losses(event):
+    """Masses, shifts and mu of a mixed selection."""
+    return [
+        (mass * weight, place + shift, mu)
+        for mass, place in atoms(event)
+        for weight, shift, mu in event.terms
+    ]
+
+
+def test_one_gaussian_term_is_a_selection():
+    same = MixedSelection(12.5, 0.4, ((1.0, 0.0, 0.2),), SPREAD.shares)
+    for others in ([], [Gaussian(0.3), Pure(0.1), glm(0.2)], [SPREAD, Exponential(0.2)]):
+        for value in (-0.5, 0.5, 1.5):
+            expected = delta([SPREAD, *others], value)
+            assert delta([same, *others], value) == pytest.approx(expected, rel=1e-6)
+
+
+def test_mixed_selection_is_its_contract_alone_and_beside_others():
+    for value in (0.2, 0.8, 1.5, 3.0):
+        expected = sum(mass * gdp_delta(mu, value - j) for mass, j, mu in losses(MIXED))
+        assert delta([MIXED], value) == pytest.approx(min(1.0, expected), rel=1e-9)
+        objective = glm(0.3, 0.1)
+        expected = sum(
+            mass * count * gdp_delta(math.hypot(mu, v, 0.4), value - 0.1 - j)
+            for mass, j, mu in losses(MIXED)
+            for count, v in objective.vertices
+        )
+        got = delta([Gaussian(0.4), MIXED, objective], value)
+        assert got == pytest.approx(min(1.0, expected), rel=1e-9)
+        expected = sum(
+            a * b * gdp_delta(math.hypot(mu, other), value - x - y)
+            for (a, x, mu), (b, y, other) in itertools.product(losses(MIXED), repeat=2)
+        )
+        assert delta([Repeated(MIXED, 2)], value) == pytest.approx(min(1.0, expected), rel=1e-9)
+    found = epsilon([MIXED], 1e-6)
+    assert delta([MIXED], found) <= 1e-6 < delta([MIXED], found * (1 - 1e-6))
+
+
+def test_mixed_selection_without_noise_has_a_bounded_loss():
+    event = MixedSelection(2.0, 0.3, ((0.5, 0.25, 0.0), (0.5, 0.0, 0.0)))
+    assert epsilon([event, Pure(0.25)], 0.0) == pytest.approx(0.8, rel=1e-15)
+    assert delta([event], 0.55) == 0.0
+    assert delta([event], 0.5) == pytest.approx(-math.expm1(-0.05), rel=1e-9)
+
+
+def test_many_shifted_terms_are_merged_upwards(monkeypatch):
+    """Merging only raises delta, and not by much."""
+    rng = np.random.default_rng(0)
+    terms = tuple((1 / 40, *pair) for pair in rng.uniform(0.05, 0.3, (40, 2)))
+    event = MixedSelection(2.0, 0.2, (*terms, (1.0, 0.0, 0.0)))
+    exact = [delta([Repeated(event, 2)], value) for value in (1.0, 2.0)]
+    monkeypatch.setattr(_composition, "_MAX_SHIFTED", 256)
+    for value, right in zip((1.0, 2.0), exact, strict=True):
+        assert right <= delta([Repeated(event, 2)], value) <= 1.2 * right
+
+
+def test_planted_mixture_bugs_are_caught():
+    """Each number of a term matters beside another event."""
+    others = [Gaussian(0.3), Pure(0.1)]
+    right = delta([MIXED, *others], 1.5)
+    for wrong in (
+        tuple((weight, 0.0, mu) for weight, _, mu in MIXED.terms),
+        tuple((weight, shift, 0.0) for weight, shift, _ in MIXED.terms),
+        MIXED.terms[1:],
+        tuple((0.4 * weight, shift, mu) for weight, shift, mu in MIXED.terms),
+    ):
+        planted = MixedSelection(3.5, 0.3, wrong, MIXED.shares)
+        assert delta([planted, *others], 1.5) < 0.95 * right
 
 
 def test_selection_beside_a_ranking_objective():
@@ -699,6 +776,15 @@ singles = st.one_of(
         small,
         small,
     ),
+    st.builds(
+        lambda more, j, shift, mu: MixedSelection(
+            1.0 + more, j, ((0.5, shift, mu), (0.75, 0.0, 0.1))
+        ),
+        st.floats(0.0, 30.0),
+        small,
+        small,
+        small,
+    ),
 )
 lists = st.lists(singles, max_size=4)
 deltas = st.floats(1e-12, 0.3)
@@ -722,6 +808,7 @@ def test_repeated_is_repetition(event, count, small_delta, others):
         lambda t: auc(0.3 * t, 0.2 * t),
         lambda t: Selection(2.0 * t, 0.2 * t, 0.3 * t),
         lambda t: Selection(2.0 * t, 0.2 * t, 0.3 * t, (0.2, 0.5, 0.3)),
+        lambda t: MixedSelection(2.0 * t, 0.2 * t, ((0.5, 0.1 * t, 0.3 * t), (0.6, 0.0, 0.2 * t))),
         lambda t: ObjectivePerturbation(0.2 * t, ((1, 0.0),)),
     ],
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dp_halfspace.privacy.events import (
     Exponential,
     Gaussian,
+    MixedSelection,
     ObjectivePerturbation,
     Pure,
     Repeated,
@@ -36,6 +37,15 @@ singles = st.one_of(
         numbers,
         numbers,
         numbers,
+        st.lists(numbers, max_size=4),
+    ),
+    st.builds(
+        lambda runs, j, terms, shares: MixedSelection(
+            1.0 + runs, j, ((1.0, 0.0, 0.1), *terms), (1.0, *shares)
+        ),
+        numbers,
+        numbers,
+        st.lists(st.tuples(numbers, numbers, numbers), max_size=4),
         st.lists(numbers, max_size=4),
     ),
 )
@@ -102,6 +112,12 @@ def test_shares_are_copied_and_have_a_default():
         (lambda: Selection(2.0, 0.1, 0.1, (0.2, 0.2)), "shares"),
         (lambda: Selection(2.0, 0.1, 0.1, (1.0, -0.1)), "shares"),
         (lambda: Selection(math.inf, 0.1, 0.1, (0.0,)), "shares"),
+        (lambda: MixedSelection(0.99, 0.1, ((1.0, 0.0, 0.1),)), "mean_runs"),
+        (lambda: MixedSelection(2.0, 0.1, ((1.0, 0.0, -0.1),)), "mu"),
+        (lambda: MixedSelection(2.0, 0.1, ((1.0, -0.1, 0.1),)), "shift"),
+        (lambda: MixedSelection(2.0, 0.1, ((0.9, 0.1, 0.1),)), "terms"),
+        (lambda: MixedSelection(2.0, 0.1, ()), "terms"),
+        (lambda: MixedSelection(2.0, 0.1, ((1.0, 0.0, 0.1),), (0.4,)), "shares"),
         (lambda: Gaussian(-0.1), "mu"),
         (lambda: Gaussian(math.nan), "mu"),
         (lambda: Pure(-1), "epsilon"),
@@ -163,3 +179,4 @@ def test_descriptions_carry_the_numbers():
     assert event.describe().startswith("pairwise objective perturbation")
     assert "3 x 0.7" in event.describe()
     assert "12.5 on average, of mu = 0.15" in Selection(12.5, 0.3, 0.15).describe()
+    assert "2 Gaussian losses" in MixedSelection(2.0, 0.1, ((1, 0, 0), (1, 0, 1))).describe()

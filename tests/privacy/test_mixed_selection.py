@@ -1,0 +1,410 @@
+"""The price of selecting among runs that are not alike, against selections by brute force."""
+
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, ndtr
+
+from dp_halfspace.privacy import mixed_selection
+from dp_halfspace.privacy._rank_ratio import chords_of, log_ratio_of
+from dp_halfspace.privacy._trade_off import TradeOff, trade_off
+from dp_halfspace.privacy.accounting import delta, epsilon
+from dp_halfspace.privacy.events import (
+    Exponential,
+    Gaussian,
+    MixedSelection,
+    ObjectivePerturbation,
+    Pure,
+    Repeated,
+    event_from_dict,
+)
+from dp_halfspace.privacy.mixed_selection import is_mixable, mixed_selection_event
+from dp_halfspace.privacy.profiles import gdp_delta, pure_delta
+from dp_halfspace.privacy.random_stopping import RunLaw, geometric_law, selection_event
+
+UNIFORM = RunLaw(1.0, 1e-6, 12)
+LAWS = [RunLaw(1.0, 1 / 15, 301), RunLaw(0.0, 0.01, 600), RunLaw(2.0, 0.1, 200), UNIFORM]
+EPSILONS = (-0.5, 0.0, 0.2, 0.5, 1.0, 2.0)
+
+
+def selected(law, masses, ranks):
+    """Law of the best run when outcomes of a higher rank are better; no ties.
+
+    `ranks` of shape (n_rankings, n_outcomes).
+    """
+    order = np.argsort(ranks, axis=-1)
+    reached = np.minimum(np.cumsum(masses[order], axis=-1), 1.0)
+    f = np.polynomial.polynomial.polyval(reached, np.append(0.0, law.probabilities))
+    found = np.empty_like(reached)
+    np.put_along_axis(found, order, np.diff(f, prepend=0.0, axis=-1), axis=-1)
+    return found
+
+
+def divergence(p, q, at):
+    return np.maximum(p - math.exp(at) * q, 0.0).sum(axis=-1)
+
+
+def adversaries(pair, rng, count=3):
+    """Rankings: by the loss and against it, best outcomes first and the rest reversed, random."""
+    loss = np.log(pair[0]) - np.log(pair[1])
+    place, size = np.argsort(np.argsort(loss)), len(loss)
+    rankings = [place, -place]
+    for masses, score in ((pair[1], place), (pair[0], -place)):
+        beyond = 1.0 - np.cumsum(masses[np.argsort(score)])[np.argsort(np.argsort(score))]
+        rankings += [np.where(beyond < top, size, 0) - score for top in TOPS]
+        rankings += [np.where(beyond < top, 3 * size + score, -score) for top in TOPS]
+    rankings += [rng.permutation(size) for _ in range(count)]
+    return np.array(rankings)
+
+
+TOPS = np.geomspace(1e-3, 0.5, 16)
+
+
+def worst(law, pair, at, seed=0):
+    """Largest divergence over rankings and both directions."""
+    rankings = adversaries(pair, np.random.default_rng(seed))
+    p, q = (selected(law, masses, rankings) for masses in pair)
+    return max(divergence(p, q, at).max(), divergence(q, p, at).max())
+
+
+def line(mu, cells=4000):
+    """The Gaussian pair on many small cells."""
+    ends = np.linspace(-8.5, 8.5 + mu, cells - 1)
+    pair = (np.diff(np.concatenate([[0.0], ndtr(ends - m), [1.0]])) for m in (0.0, mu))
+    return [np.maximum(masses, 1e-300) for masses in pair]
+
+
+def product(first, second):
+    return [np.outer(a, b).ravel() for a, b in zip(first, second, strict=True)]
+
+
+def mixture(*pairs):
+    return [np.concatenate(masses) / len(pairs) for masses in zip(*pairs, strict=True)]
+
+
+def response(loss):
+    p = expit(loss)
+    return [np.array([p, 1 - p]), np.array([1 - p, p])]
+
+
+# --- the trade-off function ---------------------------------------------------------------------
+
+
+def gaussian_profile(mu):
+    return lambda t: np.log(np.maximum(gdp_delta(mu, t), 1e-300))
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.02, 0.3, 1.0, 5.0])
+def test_lines_are_just_above_the_trade_off_function_of_a_gaussian(mu):
+    bound = trade_off(gaussian_profile(mu))
+    # As far as the slope is at least one: beyond, the last line is a little above.
+    s = np.linspace(-7.0, -mu / 2, 3001)
+    slope, height = bound.line(ndtr(s))
+    found, exact = slope * ndtr(s) + height, ndtr(s + mu)
+    later = np.linspace(-mu / 2, 6.0, 301)
+    slope, height = bound.line(ndtr(later))
+    assert (slope * ndtr(later) + height >= ndtr(later + mu)).all()
+    assert (found >= exact * (1 - 1e-13)).all()
+    assert (found - exact <= 1e-3 * min(mu, 1.0) * exact + 1e-13).all()
+    assert (np.diff(bound.slopes) > 0).all()
+    assert (np.diff(bound.heights) <= 0).all()
+    assert bound.slopes[0] == 0.0
+    assert bound.heights[0] == 1.0
+
+
+def test_trade_off_of_randomised_response():
+    bound = trade_off(lambda t: np.log(np.maximum(pure_delta(0.7, t), 1e-300)))
+    a = np.linspace(1e-6, 1.0, 1001)
+    slope, height = bound.line(a)
+    exact = np.minimum(np.minimum(math.exp(0.7) * a, a + pure_delta(0.7, 0.0)), 1.0)
+    assert (slope * a + height >= exact * (1 - 1e-13)).all()
+    assert (slope * a + height <= exact * 1.01).all()
+
+
+def test_a_profile_that_stays_has_no_lines():
+    assert trade_off(lambda t: np.full(t.shape, math.log(1e-3))) is None
+
+
+@given(
+    st.lists(st.floats(0.01, 1.0), min_size=3, max_size=9),
+    st.lists(st.floats(0.01, 1.0), min_size=9, max_size=9),
+)
+@settings(max_examples=40)
+def test_no_event_is_above_the_lines(first, second):
+    """All events of small mechanisms, one by one."""
+    p, q = (np.array(x[: len(first)]) / sum(x[: len(first)]) for x in (first, second))
+    bound = trade_off(exact_profile([p, q]))
+    for members in itertools.product([False, True], repeat=len(p)):
+        inside = np.array(members)
+        for one, other in ((p, q), (q, p)):
+            slope, height = bound.line(np.array([one[inside].sum()]))
+            assert other[inside].sum() <= slope[0] * one[inside].sum() + height[0] + 1e-15
+
+
+def exact_profile(pair):
+    """Logarithm of the profile of a discrete pair, the larger of both directions."""
+
+    def log_delta(t):
+        p, q = pair
+        c = np.exp(np.asarray(t))[:, None]
+        both = [np.maximum(a - c * b, 0.0).sum(axis=1) for a, b in ((p, q), (q, p))]
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(*both))
+
+    return log_delta
+
+
+# --- the theorem --------------------------------------------------------------------------------
+
+
+def general_bound(law, log_delta, at):
+    """The right side of the theorem for any profile."""
+    lines = trade_off(log_delta)
+    ratio = log_ratio_of(law.probabilities, lines, 2.0**-18)
+    shares = chords_of(law.probabilities, law.mean, lines, ratio)
+    places = at - ratio * np.arange(1, len(shares) + 1) / len(shares)
+    return law.mean * float(np.array(shares) @ np.exp(log_delta(places)))
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_selections_from_small_mechanisms_stay_below(law):
+    """Every ranking of six outcomes, random masses of many sizes."""
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        p = rng.dirichlet(np.full(6, 0.7)) + 1e-9
+        q = p * np.exp(rng.normal(0.0, 0.4, 6))
+        pair = [p / p.sum(), q / q.sum()]
+        rankings = np.array(list(itertools.permutations(range(6))))
+        best = [selected(law, masses, rankings) for masses in pair]
+        for at in EPSILONS:
+            bound = general_bound(law, exact_profile(pair), at)
+            assert divergence(*best, at).max() <= bound + 1e-14
+            assert divergence(*best[::-1], at).max() <= bound + 1e-14
+
+
+def test_small_mechanisms_come_near():
+    """Randomised response, and a rare outcome that is ranked where it tells most."""
+    law, even = geometric_law(15), np.full(300, 1 / 300)
+    p, q = (np.append(x * (1 - w), w) for x, w in zip(response(0.1), RARE, strict=True))
+    pair = product([p, q], [even, even])
+    for at in (1.0, 1.1, 1.2):
+        found, bound = worst(law, pair, at), general_bound(law, exact_profile(pair), at)
+        assert 0.7 * bound <= found <= bound
+
+
+RARE = (1e-6, 1e-6 / math.e)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("mu", [0.05, 0.3, 1.5])
+def test_gaussian_runs_cost_what_they_did(law, mu):
+    general = mixed_selection_event(law, [[Gaussian(0.6 * mu), Gaussian(0.8 * mu)]])
+    special = selection_event(law, mu)
+    assert general.log_ratio == pytest.approx(special.log_ratio, rel=2e-4)
+    for at in (0.0, mu, 4 * mu):
+        ours, theirs = (delta([event], at) for event in (general, special))
+        assert theirs * (1 - 1e-3) <= ours <= theirs * (1 + 3e-3)
+
+
+def test_bound_is_nearly_attained_by_gaussian_runs():
+    law, mu = geometric_law(15), 0.15
+    bound = delta([mixed_selection_event(law, [[Gaussian(mu)]])], 1.0)
+    found = worst(law, line(mu), 1.0)
+    assert 0.8 * bound <= found <= bound
+
+
+# --- perturbed objectives -----------------------------------------------------------------------
+
+
+def objective_pair(one, other, ridge, sigma, cells=1200):
+    """Exact laws of the minimiser in one dimension, which moves with the linear term."""
+    ends = np.linspace(-40.0 / ridge, 40.0 / ridge, 200_001)
+    # What the linear term has to be falls with the minimiser; its law is Gaussian.
+    reached = [
+        ndtr((ridge * ends - sum(z * expit(-z * ends) for z in records)) / sigma)
+        for records in (one, other)
+    ]
+    places = [np.searchsorted(r, ndtr(np.linspace(-8.0, 8.0, cells))) for r in reached]
+    kept = np.unique(np.minimum(np.concatenate(places), len(ends) - 1))
+    return [np.maximum(np.diff(r[kept], prepend=0.0, append=1.0), 1e-300) for r in reached]
+
+
+def objective_event(ridge, sigma):
+    mu = 2.0 / sigma
+    return ObjectivePerturbation(math.log1p(0.25 / ridge), ((1, 0.0), (2, mu / 2), (1, mu)))
+
+
+def candidates(ridge, sigma):
+    """Candidates of different regularisation and noise, with their exact laws."""
+    rows = [1.0, -1.0, 0.4]
+    return objective_event(ridge, sigma), objective_pair([*rows, 1.0], [*rows, -1.0], ridge, sigma)
+
+
+@pytest.mark.parametrize("law", [LAWS[0], UNIFORM])
+def test_selections_of_perturbed_objectives_stay_below(law):
+    events, pairs = zip(*(candidates(*c) for c in [(2.0, 9.0), (8.0, 7.0)]), strict=True)
+    for listed, pair in (
+        ([[events[0]]], pairs[0]),
+        ([[events[1]]], pairs[1]),
+        ([[event] for event in events], mixture(*pairs)),
+    ):
+        event = mixed_selection_event(law, listed)
+        for at in (0.3, 0.8, 1.4):
+            bound = delta([event], at)
+            assert worst(law, pair, at) <= bound
+            assert bound <= delta([mixed_selection_event(law, listed, chords=False)], at) * 1.001
+
+
+def test_selection_of_a_loss_that_uses_the_whole_contract():
+    """Randomised response of the Jacobian beside a Gaussian: the contract nearly attained."""
+    law, jump, mu = geometric_law(15), 0.06, 0.12
+    wide = product(response(jump), line(mu, 1500))
+    narrow = line(0.1, 1500)
+    runs = [
+        [ObjectivePerturbation(jump, ((1, 0.0), (1, mu)))],
+        [Gaussian(0.06), Gaussian(0.08)],
+    ]
+    for listed, pair in ((runs[:1], wide), (runs, mixture(wide, narrow))):
+        for at in (0.6, 1.0):
+            found, bound = worst(law, pair, at), delta([mixed_selection_event(law, listed)], at)
+            assert found <= bound
+            assert found >= 0.02 * bound
+
+
+# --- planted bugs -------------------------------------------------------------------------------
+
+
+def caught(law, mu):
+    """Whether the bound is exceeded by Gaussian runs."""
+    return worst(law, line(mu), 1.0) > delta([mixed_selection_event(law, [[Gaussian(mu)]])], 1.0)
+
+
+def without_factor(log_delta):
+    """Lines a + delta(t), the factor exp(t) forgotten."""
+    right = trade_off(log_delta)
+    return TradeOff(np.minimum(right.slopes, 1.0 + 1e-9 * right.slopes), right.heights)
+
+
+def with_half_the_profile(log_delta):
+    right = trade_off(log_delta)
+    return TradeOff(right.slopes, np.append(1.0, 0.5 * right.heights[1:]))
+
+
+@pytest.mark.parametrize("planted", [without_factor, with_half_the_profile])
+def test_wrong_trade_off_functions_are_caught(planted, monkeypatch):
+    assert not caught(geometric_law(15), 0.15)
+    monkeypatch.setattr(mixed_selection, "trade_off", planted)
+    assert caught(geometric_law(15), 0.15)
+
+
+def test_planted_accounts_of_the_runs_are_caught():
+    law, mu = geometric_law(15), 0.15
+    found = worst(law, line(mu), 1.0)
+    right = mixed_selection_event(law, [[Gaussian(mu)]])
+    assert found <= delta([right], 1.0)
+    for runs in (
+        [[Gaussian(mu / math.sqrt(2))]],  # the score is not charged
+        [[Gaussian(mu)], [Gaussian(0.0)]],  # averaged with a candidate that is never drawn
+    ):
+        assert found > delta([mixed_selection_event(law, runs)], 1.0)
+    assert found > delta([MixedSelection(1.0, right.log_ratio, right.terms, right.shares)], 1.0)
+    assert found > delta([MixedSelection(right.mean_runs, 0.0, right.terms)], 1.0)
+
+
+def test_forgotten_jacobian_is_caught():
+    """A pure piece is paid for several times over by a selection."""
+    law, jump, mu = geometric_law(15), 0.3, 0.02
+    pair = product(response(jump), line(mu, 1500))
+    found = {at: worst(law, pair, at) for at in (0.4, 0.6)}
+    honest = mixed_selection_event(law, [[ObjectivePerturbation(jump, ((1, 0.0), (1, mu)))]])
+    careless = mixed_selection_event(law, [[ObjectivePerturbation(0.0, ((1, 0.0), (1, mu)))]])
+    assert all(found[at] <= delta([honest], at) for at in found)
+    assert any(found[at] > delta([careless], at) for at in found)
+
+
+# --- numerics and the event ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("mu", [0.02, 0.4, 2.0])
+def test_cells_bound_their_functions(law, mu):
+    """B is above its value at the lower end plus what its slope promises, on random cells."""
+    lines = trade_off(gaussian_profile(mu))
+    k = np.arange(1, law.k_max + 1)
+    first = k * law.probabilities
+    coefficients = np.stack([first, np.append((first * (k - 1))[1:], 0.0)])
+    rng = np.random.default_rng(0)
+    low = rng.uniform(-6.0, 6.0 + mu, 300)
+    high = low + rng.exponential(0.3, 300)
+    at_low, at_high, flattest = lines.enclosed(coefficients, low, high)
+    assert (at_low <= law.derivative(ndtr(low - mu)) * (1 + 1e-10)).all()
+    assert (at_high <= law.derivative(ndtr(high - mu)) * (1 + 1e-10)).all()
+    inside = low + (high - low) * np.linspace(0, 1, 21)[:, None]
+    true = law.derivative(ndtr(inside - mu))
+    promised = at_low + (inside - low) * flattest
+    assert (true >= promised * (1 - 1e-10)).all()
+
+
+def test_ends_of_the_range():
+    law = geometric_law(5)
+    whole = math.log(law.mean / law.probabilities[0])
+    far = mixed_selection_event(law, [[Gaussian(60.0)]])
+    assert far.log_ratio == pytest.approx(whole, rel=1e-6)
+    assert far.log_ratio >= whole * (1 - 1e-15)
+    assert delta([mixed_selection_event(law, [[Gaussian(math.inf)]])], 50.0) == 1.0
+    assert mixed_selection_event(RunLaw(2.0, 0.3, 1), [[Gaussian(0.7)]]).log_ratio == pytest.approx(
+        0, abs=1e-12
+    )
+    still = mixed_selection_event(law, [[Gaussian(0.0)]])
+    assert still.log_ratio < 1e-5
+    assert delta([still], 0.01) < 1e-9
+
+
+def test_what_can_be_mixed():
+    objective = objective_event(1.0, 5.0)
+    ranking = ObjectivePerturbation(0.1, ((1, 0.0), (2, 0.2)), pairwise=True)
+    assert is_mixable([Gaussian(0.1), Repeated(Repeated(objective, 2), 2)])
+    for other in (Pure(0.1), Exponential(0.1), ranking, Repeated(Pure(0.1), 2)):
+        assert not is_mixable([Gaussian(0.1), other])
+        with pytest.raises(ValueError, match="runs must be"):
+            mixed_selection_event(geometric_law(3), [[Gaussian(0.1)], [other]])
+    with pytest.raises(ValueError, match="runs must be"):
+        mixed_selection_event(geometric_law(3), [])
+
+
+def test_terms_are_the_average_of_the_candidates():
+    objective, law = objective_event(2.0, 5.0), geometric_law(4)
+    event = mixed_selection_event(
+        law, [[objective, Gaussian(0.3)], [Gaussian(0.2)], [Gaussian(0.2)]]
+    )
+    assert sum(weight for weight, _, _ in event.terms) == pytest.approx((4 + 2) / 3)
+    for at in (0.1, 0.7, 2.0):
+        expected = sum(
+            delta(run, at) for run in ([objective, Gaussian(0.3)], [Gaussian(0.2)], [Gaussian(0.2)])
+        )
+        plain = MixedSelection(1.0, 0.0, event.terms)
+        assert delta([plain], at) == pytest.approx(expected / 3, rel=1e-9)
+
+
+def test_event_survives_json_and_composes():
+    event = mixed_selection_event(geometric_law(4), [[objective_event(2.0, 9.0)], [Gaussian(0.2)]])
+    assert event_from_dict(event.to_dict()) == event
+    spent = epsilon([event, Gaussian(0.1)], 1e-6)
+    assert epsilon([event], 1e-6) < spent < epsilon([event, Gaussian(0.1), Pure(0.1)], 1e-6)
+    assert epsilon([event], 0.0) == math.inf
+
+
+def test_bound_is_taken_where_the_lines_do_not_reach(monkeypatch):
+    """No line is negligible: the whole range of the rank factors is the bound."""
+    monkeypatch.setattr(
+        mixed_selection, "trade_off", lambda log_delta: SimpleNamespace(top=math.inf)
+    )
+    law = geometric_law(5)
+    event = mixed_selection_event(law, [[Gaussian(0.1)]])
+    assert event.log_ratio >= math.log(law.mean / law.probabilities[0])
+    assert event.shares == (1.0,)
