@@ -161,6 +161,36 @@ def removed_table(results: dict) -> str:
     return markdown(header, rows)
 
 
+def tilt_table(results: dict) -> str:
+    """Test loss of the worst group and accuracy, per data set and budget, by tilt."""
+    parts = []
+    for name, found in results["cells"].items():
+        tilts = sorted(next(iter(found.values())), key=float)
+        rows = []
+        for epsilon, by_tilt in found.items():
+            who = "not private" if epsilon == "inf" else f"epsilon {epsilon}"
+            texts = [f"{by_tilt[t]['worst']:.2f} / {by_tilt[t]['accuracy']:.3f}" for t in tilts]
+            rows.append([f"{name}, {who}", *texts])
+        header = ["loss of the worst group / accuracy", *(f"tilt {t}" for t in tilts)]
+        parts.append(markdown(header, rows))
+    return "\n\n".join(parts)
+
+
+def robust_table(results: dict) -> str:
+    """Test accuracy under attack, trained without an adversary and against it, by radius."""
+    parts = []
+    for name, found in results["cells"].items():
+        shares = next(iter(found.values()))["shares"]
+        rows = []
+        for epsilon, cell in found.items():
+            who = "not private" if epsilon == "inf" else f"epsilon {epsilon}"
+            for trained in ("without", "against"):
+                means = (f"{mean:.3f}" for mean in cell[trained]["mean"])
+                rows.append([f"{who}, trained {trained}", *means])
+        parts.append(markdown([name, *(f"{share:g}" for share in shares)], rows))
+    return "\n\n".join(parts)
+
+
 def shape_table(results: dict) -> str:
     """Rows, columns and ratio of the classes, beside what was published."""
     rows = [
@@ -200,6 +230,8 @@ def sections(folder: Path = RESULTS) -> dict[str, str]:
         "speed": speed_table,
         "dimension": dimension_table,
         "removed_points": removed_table,
+        "tilt": tilt_table,
+        "robust": robust_table,
     }
     for name, text in printers.items():
         results = read(folder / f"{name}.json")

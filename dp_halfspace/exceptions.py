@@ -23,4 +23,8 @@ class CertificateError(ValueError):
 
 
 class PrivacyWarning(UserWarning):
-    """The guarantee is weaker than it looks, for example because the noise is seeded."""
+    """The guarantee is weaker than it looks, or costs more than it should.
+
+    For example because the noise is seeded, or because a tilt lets single records weigh so
+    much that the noise drowns the model. Decided from parameters and public sizes alone.
+    """

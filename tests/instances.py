@@ -18,6 +18,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"margin": 0.1},
         {"margin": 0.2, "iterate": "last"},
         {"selection": "exponential"},
+        {"adversary_radius": 0.2},
+        {"adversary_radius": 0.1, "adversary_norm": "inf"},
     ],
     "LabelPrivateClassifier": [
         {},
@@ -36,6 +38,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"loss": "huber_hinge"},
         {"loss": "smoothed_hinge", "metric": False, "delta": 0.0},
         {"alpha": 0.5},
+        {"rows": "clipped", "adversary_radius": 0.2},
+        {
+            "rows": "clipped",
+            "adversary_radius": 0.1,
+            "adversary_norm": "inf",
+            "loss": "huber_hinge",
+            "delta": 0.0,
+        },
     ],
     "OutputPerturbationClassifier": [
         {},
@@ -45,6 +55,11 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"loss": "hinge"},
         {"loss": "squared_hinge"},
         {"loss": "squared"},
+        {"tilt": 0.5},
+        {"tilt": 0.2, "loss": "squared", "delta": 0.0},
+        {"adversary_radius": 0.2},
+        {"adversary_radius": 0.1, "adversary_norm": "inf", "loss": "huber_hinge", "delta": 0.0},
+        {"tilt": 0.3, "adversary_radius": 0.1, "loss": "hinge"},
     ],
     "PrivateAUCClassifier": [
         {},
@@ -102,7 +117,7 @@ _SMALLEST_BUDGET = {"PureNetworkClassifier": 20.0}
 SHOWN = {
     "loss", "delta", "alpha", "rows", "fit_intercept", "solver", "margin", "selection",
     "mechanism", "threshold", "kernel", "cache_size", "projection",
-    "directions", "n_stages", "n_hidden",
+    "directions", "n_stages", "n_hidden", "tilt", "adversary_radius", "adversary_norm",
 }  # fmt: skip
 
 ESTIMATORS = [n for n in dp_halfspace.__all__ if n.endswith("Classifier")]
@@ -131,9 +146,7 @@ def with_enough_records(estimator: Any, *columns: Any) -> list[Any]:
 
 def label(estimator: Any) -> str:
     """Name a variant in the list of tests."""
-    changed = {
-        k: v
-        for k, v in estimator.get_params().items()
-        if k in SHOWN and v not in ("auto", "none", "noisy_gd", True, None)
-    }
+    defaults = type(estimator)().get_params()
+    params = estimator.get_params().items()
+    changed = {k: v for k, v in params if k in SHOWN and v != defaults[k]}
     return type(estimator).__name__ + "-" + "-".join(f"{k}={v}" for k, v in changed.items())

@@ -78,6 +78,12 @@ def coefficients(estimator):
     return np.column_stack([estimator.coef_, estimator.intercept_])
 
 
+def assert_fits_differ(estimator, X, y, first):
+    """One of several does: a choice among few candidates repeats itself once in 200 times."""
+    fits = (coefficients(fitted(estimator, X, y)) for _ in range(12))
+    assert any(not np.array_equal(first, again) for again in fits)
+
+
 def test_every_estimator_is_in_the_table():
     assert set(VARIANTS) == set(ESTIMATORS)
 
@@ -228,8 +234,7 @@ def test_seed_reproduces_and_warns(estimator, margin_data):
     np.testing.assert_array_equal(coefficients(seeded), coefficients(again))
     other = fitted(estimator, X, y, random_state=8)
     assert not np.array_equal(coefficients(seeded), coefficients(other))
-    free = [fitted(estimator, X, y) for _ in range(2)]
-    assert not np.array_equal(coefficients(free[0]), coefficients(free[1]))
+    assert_fits_differ(estimator, X, y, coefficients(fitted(estimator, X, y)))
 
 
 @every_estimator
@@ -239,9 +244,7 @@ def test_clone_and_pickle_share_no_state(estimator, margin_data):
     for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         np.testing.assert_array_equal(coefficients(model), coefficients(twin))
         assert twin.privacy_ == model.privacy_
-        # Several, and with noise that shows: a choice among few candidates may repeat itself.
-        fits = [coefficients(fitted(twin, X, y, epsilon=0.5)) for _ in range(4)]
-        assert len({w.tobytes() for w in fits}) > 1
+        assert_fits_differ(twin, X, y, coefficients(fitted(twin, X, y)))
     assert not hasattr(clone(model), "coef_")
 
 

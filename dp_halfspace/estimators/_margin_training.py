@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.estimators._margin_problem import Problem, Training, asked_margin
+from dp_halfspace.optim.attack import Attack
+from dp_halfspace.optim.attacked_rows import AttackedRows
 from dp_halfspace.optim.defaults import engine_defaults
 from dp_halfspace.optim.direction_search import (
     DIRECTIONS_PAY,
@@ -26,19 +28,17 @@ from dp_halfspace.optim.margin_descent import (
     margin_slopes,
     plan_margin_descent,
 )
-from dp_halfspace.optim.noisy_gd import descend
+from dp_halfspace.optim.noisy_gd import clipped_slopes, descend, plan_descent
 from dp_halfspace.optim.objective_defaults import objective_defaults
 from dp_halfspace.optim.objective_engine import plan_objective_engine, run_objective_engine
 from dp_halfspace.optim.phased_prox import plan_phased_prox, run_phased_prox
-from dp_halfspace.optim.rows import Rows, block_size
-from dp_halfspace.privacy.events import Event
+from dp_halfspace.optim.rows import Rows
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import (
     PROJECTIONS,
     LinearMap,
-    draw_projection,
     jl_dimension,
     jl_distortion,
     jl_margin,
@@ -54,98 +54,6 @@ __all__ = [
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-Run: TypeAlias = Callable[[Rows, NDArray[np.intp], FloatArray, Permit], FloatArray]
-
-# Up to here the metric still applies to what was projected.
-_COMPONENTS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """What is public about a fit before a way is chosen.
-
-    Attributes
-    ----------
-    n_samples, n_features, n_classes : int
-    is_sparse : bool
-        Storage of the features.
-    intercept : float or None
-        Factor of the constant column, None for no such column.
-    projection : str or None
-        A key of `PROJECTIONS`, ``"auto"`` or None.
-    n_components : int or None
-    averaged : bool
-        Whether iterates are averaged.
-    seed : int or None
-        Of public random objects.
-    """
-
-    n_samples: int
-    n_features: int
-    n_classes: int
-    is_sparse: bool
-    intercept: float | None
-    projection: str | None
-    n_components: int | None
-    averaged: bool
-    seed: int | None
-
-    def drawn(self, wanted: int | None) -> LinearMap | None:
-        """Draw the projection; `wanted` is the number of components of the automatic one."""
-        kind = self.projection
-        if kind == "auto" and (wanted or self.n_components):
-            kind = "rademacher"
-        if kind is None or kind == "auto":
-            return None
-        size = self.n_components or wanted or _COMPONENTS
-        rng = public_generator(self.seed, "projection")
-        return draw_projection(kind, self.n_features, size, rng)
-
-    def n_columns(self, linear_map: LinearMap | None) -> int:
-        """Columns of the rows that a solver sees."""
-        features = self.n_features if linear_map is None else linear_map.n_components
-        return features + (self.intercept is not None)
-
-    def block_rows(self, linear_map: LinearMap | None) -> int:
-        """Rows that are summed at a time."""
-        if linear_map is None:
-            return block_size(self.n_samples, self.n_features, is_sparse=self.is_sparse)
-        return block_size(self.n_samples, linear_map.n_components, is_sparse=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Training:
-    """One way to fit, fixed by public numbers.
-
-    Attributes
-    ----------
-    solver : str
-        The one that is used.
-    margin : float or None
-        The margin that it is built for; None when it needs none.
-    shift : float
-        Score at which a record is content.
-    bias : float or None
-        Constant column, relative to rows divided by their public scale.
-    linear_map : LinearMap or None
-    n_columns : int
-        Columns of the rows, constant column included.
-    events : tuple of Event
-        What a run costs.
-    run : callable
-        From unit rows, codes, class weights and permit to private coefficients.
-    private_metric : bool
-    """
-
-    solver: str
-    margin: float | None
-    shift: float
-    bias: float | None
-    linear_map: LinearMap | None
-    n_columns: int
-    events: tuple[Event, ...]
-    run: Run
-    private_metric: bool = False
 
 
 def plan_training(
@@ -184,6 +92,8 @@ def plan_gaussian_training(
     """Plan one fit that is mu-Gaussian private; parameters as in `plan_training`."""
     if solver == "phased_prox":
         return _phased(problem, margin, mu)
+    if problem.attack is not None:
+        return _attacked(problem, problem.attack, mu)
     return _automatic(problem, mu) if margin is None else _descent(problem, margin, mu)
 
 
@@ -266,6 +176,38 @@ def _automatic(problem: Problem, mu: float) -> Training:
     )  # fmt: skip
 
 
+def _attacked(problem: Problem, attack: Attack, mu: float) -> Training:
+    """Accelerated steps on rows that keep their lengths, against an adversary."""
+    n_columns = problem.n_columns(None)
+    defaults = engine_defaults(problem.n_samples, n_columns, problem.n_classes, mu)
+    bias = _constant(problem, defaults.bias)
+    # The longest row has norm one, constant column included.
+    scaled = replace(attack, radius=attack.radius / math.hypot(1.0, bias or 0.0))
+    plan = plan_descent(
+        n_samples=problem.n_samples,
+        n_columns=n_columns,
+        n_outputs=1,
+        block_rows=problem.block_rows(None),
+        mu=mu * (1.0 - 2.0**-40),
+        shift=defaults.shift,
+        clip=defaults.clip,
+        n_steps=defaults.n_steps,
+        momentum=defaults.momentum,
+        scale=defaults.scale,
+        window=defaults.window if problem.averaged else 0.0,
+        attack=scaled,
+    )
+
+    def run(rows: Rows, codes: NDArray[np.intp], weights: FloatArray, permit: Permit) -> FloatArray:
+        attacked = AttackedRows(rows, np.where(codes == 1, 1.0, -1.0), scaled)
+        with single_blas_thread():
+            return descend(attacked, clipped_slopes(plan, codes, weights[codes]), plan, permit)
+
+    return Training(
+        "noisy_gd", None, plan.shift, bias, None, n_columns, (plan.event,), run, attack=scaled
+    )
+
+
 def _known(
     problem: Problem, margin: float, mu: float
 ) -> tuple[LinearMap | None, float | None, float]:
@@ -346,29 +288,3 @@ def _objective(problem: Problem, margin: float | None, epsilon: float, delta: fl
         "objective_perturbation", margin, defaults.shift, _constant(problem, defaults.bias),
         linear_map, n_columns, plan.events, run, plan.metric is not None,
     )  # fmt: skip
-
-
-def asked_margin(training: Training, released: FloatArray) -> float:
-    """Return the margin of unit rows below which a record still pulls at the model.
-
-    Parameters
-    ----------
-    training : Training
-    released : ndarray of shape (1, n_columns) or (K, n_columns)
-        Private coefficients for unit rows.
-
-    Returns
-    -------
-    float
-        The known margin, or the score that the loss asks for over the norm of the released
-        coefficients (the largest difference of two classes), at most one: post-processing.
-    """
-    if training.margin is not None:
-        return training.margin
-    gram = released @ released.T
-    squares = np.diag(gram)
-    largest = float(squares.max())
-    if len(released) > 1:
-        largest = float((squares[:, None] + squares[None, :] - 2.0 * gram).max())
-    norm = math.sqrt(max(largest, 0.0))
-    return min(1.0, training.shift / norm) if norm > 0.0 else 1.0

@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import Tags
 
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context
+from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
 from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace.estimators._margin_options import (
+    SMALLEST_MARGIN,
+    checked_margins,
+    margin_attack,
+)
 from dp_halfspace.estimators._margin_selection import (
     SELECTIONS,
     SelectionPlan,
@@ -32,6 +37,7 @@ from dp_halfspace.estimators.base import (
     in_units_of_data,
     resolved_delta,
 )
+from dp_halfspace.optim.attacked_rows import scaled_rows
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.unit_rows import unit_rows
 from dp_halfspace.privacy.mechanisms import Permit, authorise
@@ -42,8 +48,6 @@ from dp_halfspace.projection import PROJECTIONS
 __all__ = ["AdaptiveMarginClassifier"]
 
 _SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
-# Public numbers are divided by its square; no data set has such a margin.
-_SMALLEST_MARGIN = 1e-9
 
 
 class AdaptiveMarginClassifier(PrivateLinearClassifier):
@@ -104,6 +108,15 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         PUBLIC label set. None takes the labels seen, which are then treated as public.
     class_weight : dict or None, default=None
         PUBLIC weight of each label; only their ratios matter. ``"balanced"`` is refused.
+    adversary_radius : float, default=0.0
+        Largest change of a row, in the units of the columns, against which the model is
+        trained; less than `data_norm`. For two classes, ``solver="noisy_gd"``, no margin and
+        ``delta > 0``. Rows then keep their lengths, and there is neither metric nor projection
+        (`n_components` has no meaning): what a change of given size does to a row that was
+        normalised depends on the row.
+    adversary_norm : {2, "inf"}, default=2
+        Norm of that change: Euclidean, which does not raise the noise, or the largest change
+        of one column.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -166,13 +179,20 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     >>> model = AdaptiveMarginClassifier(epsilon=0.3, classes=[-1, 1]).fit(X, y)
     >>> bool(model.score(X, y) > 0.97)
     True
+
+    Against an adversary who moves every row by .1:
+
+    >>> robust = AdaptiveMarginClassifier(adversary_radius=0.1, classes=[-1, 1]).fit(X, y)
+    >>> worst = y * robust.decision_function(X) - 0.1 * (robust.coef_**2).sum() ** 0.5
+    >>> bool((worst > 0).mean() > 0.9)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "margin": [
             StrOptions({"auto"}),
-            Interval(Real, _SMALLEST_MARGIN, 1, closed="both"),
+            Interval(Real, SMALLEST_MARGIN, 1, closed="both"),
             "array-like",
         ],
         "solver": [StrOptions(set(_SOLVERS))],
@@ -181,6 +201,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         "iterate": [StrOptions({"averaged", "last"})],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "adversary_radius": [Real],
+        "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
     }
 
     def __init__(
@@ -200,6 +222,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         intercept_scaling: float = 1.0,
         classes: ArrayLike | None = None,
         class_weight: dict[Any, float] | None = None,
+        adversary_radius: float = 0.0,
+        adversary_norm: Literal[2, "inf"] = 2,
         random_state: int | None = None,
         ledger: Any = None,
         verbose: int = 0,
@@ -218,6 +242,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.class_weight = class_weight
+        self.adversary_radius = adversary_radius
+        self.adversary_norm = adversary_norm
         self.random_state = random_state
         self.ledger = ledger
         self.verbose = verbose
@@ -257,6 +283,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         permit = authorise(record, source, self.ledger)
 
         def rows_of(training: Training) -> Rows:
+            if training.attack is not None:
+                return scaled_rows(data.X, float(self.data_norm), training.bias)
             return unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
 
         used, released = _released(plan, rows_of, data.codes, weights / weights.max(), permit)
@@ -274,14 +302,17 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.solver != "phased_prox"
+        tags.classifier_tags.multi_class = (
+            self.solver != "phased_prox" and not self.adversary_radius
+        )
         return tags
 
     def _plan(self, X: Any, n_classes: int) -> Training | SelectionPlan:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
         n_samples, n_features = X.shape
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
-        margins = self._checked_margins(n_classes, is_pure=delta == 0 and math.isfinite(epsilon))
+        is_pure = delta == 0 and math.isfinite(epsilon)
+        margins = checked_margins(self, n_classes, is_pure=is_pure)
         problem = Problem(
             n_samples=n_samples,
             n_features=n_features,
@@ -292,6 +323,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             averaged=self.iterate == "averaged",
             seed=self.random_state,
+            attack=margin_attack(self, n_features, n_classes, is_pure=is_pure),
         )
         if self.selection == "none":
             margin = margins[0] if margins else None
@@ -305,34 +337,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             delta=delta,
             population=self.selection_score == "population",
         )
-
-    def _checked_margins(self, n_classes: int, *, is_pure: bool) -> list[float]:
-        """Return the margins given, none for the automatic ones; refuse what cannot be done."""
-        if self.solver == "phased_prox" and (n_classes > 2 or is_pure):
-            raise ValueError(
-                "Only binary classification is supported by solver='phased_prox', and only "
-                "delta > 0: use 'objective_perturbation' or 'noisy_gd'"
-            )
-        if self.selection == "none":
-            if isinstance(self.margin, str):
-                return []
-            margins = _checked_numbers(self.margin)
-            if margins.ndim != 0:
-                raise ValueError(
-                    "margin is a grid, but selection='none': choose a selection, or one margin"
-                )
-            return [float(margins)]
-        if is_pure or self.solver == "objective_perturbation":
-            raise ValueError(
-                f"selection={self.selection!r} needs a Gaussian solver: delta > 0 and "
-                "solver='noisy_gd' or 'phased_prox'"
-            )
-        if isinstance(self.margin, str):
-            return []
-        grid = _checked_numbers(self.margin)
-        if grid.ndim != 1 or grid.size == 0:
-            raise ValueError("margin must be 'auto' or a list of numbers when there is a selection")
-        return [float(margin) for margin in grid]
 
     def _record(
         self,
@@ -356,23 +360,13 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 "selection": self.selection,
                 "margins": [candidate.margin for candidate in candidates],
                 "private_metric": first.private_metric,
+                "adversary_radius": float(self.adversary_radius),
+                "adversary_norm": self.adversary_norm,
                 "n_components": [
                     None if c.linear_map is None else c.linear_map.n_components for c in candidates
                 ],
             },
         )
-
-
-def _checked_numbers(margin: Any) -> NDArray[np.float64]:
-    """Return one margin or a grid of them as an array, if all are margins."""
-    try:
-        numbers = np.asarray(float(margin) if isinstance(margin, Real) else margin)
-    except ValueError:
-        numbers = np.empty(0, dtype=object)
-    is_number = numbers.dtype.kind in "iuf"
-    if not is_number or not ((numbers >= _SMALLEST_MARGIN) & (numbers <= 1)).all():
-        raise ValueError("margin must be 'auto', a number in [1e-9, 1] or a list of such numbers")
-    return numbers.astype(np.float64)
 
 
 def _released(

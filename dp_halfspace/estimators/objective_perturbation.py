@@ -3,60 +3,41 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, softmax
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context
+from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
 from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace.estimators._objective_setup import Setup, attack_facts, plan_setup
 from dp_halfspace.estimators.base import (
     PrivateLinearClassifier,
     in_units_of_data,
     resolved_delta,
 )
-from dp_halfspace.optim.erm import RidgeProblem
-from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.minimum import OPTIMIZERS
-from dp_halfspace.optim.objective_defaults import COMPONENTS, objective_defaults
 from dp_halfspace.optim.objective_engine import (
-    ObjectiveEnginePlan,
-    plan_objective_engine,
     run_objective_engine,
 )
-from dp_halfspace.optim.objective_ridge import automatic_objective_ridge
-from dp_halfspace.optim.rows import block_size, clipped_rows
+from dp_halfspace.optim.rows import clipped_rows
 from dp_halfspace.optim.unit_rows import unit_rows
 from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
+from dp_halfspace.privacy.randomness import ByteSource, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
+from dp_halfspace.projection import PROJECTIONS
 
 __all__ = ["ObjectivePerturbationClassifier"]
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
-# With clipped rows: a good separator is guessed to need coefficients of this norm in units of
-# 1 / data_norm, and an intercept of this size.
-_SCORE_GUESS = 1.5
 
 
 def _has_probabilities(estimator: ObjectivePerturbationClassifier) -> bool:
     """Tell whether scores are log odds: rows must be those of the logistic model."""
     return estimator.loss == "logistic" and estimator.rows == "clipped"
-
-
-@dataclass(frozen=True, slots=True)
-class _Setup:
-    """The public numbers of a fit and the public map of its rows."""
-
-    plan: ObjectiveEnginePlan
-    linear_map: LinearMap | None
-    bias: float | None
 
 
 class ObjectivePerturbationClassifier(PrivateLinearClassifier):
@@ -121,6 +102,13 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         PUBLIC weight of each label; the largest is charged. ``"balanced"`` is refused.
     optimizer : str or callable, default="auto"
         As in `OutputPerturbationClassifier`: trusted only as far as the certificate goes.
+    adversary_radius : float, default=0.0
+        Largest change of a row, in the units of the columns, against which the model is
+        trained; less than `data_norm`. It needs ``rows="clipped"``: what it means for rows
+        brought to norm one, or in a metric, depends on the row. With three classes or more,
+        each is then fitted against the rest.
+    adversary_norm : {2, "inf"}, default=2
+        Norm of that change: Euclidean, or the largest change of one column.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -160,6 +148,12 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     class counts and norms included. The guarantee covers the attributes above; running time
     is not hidden.
 
+    With an adversary each loss is that of the worst row within `adversary_radius`. Privacy then
+    needs a smooth dual norm of the coefficients: its smoothing, in the record, is in proportion
+    to the noise over `alpha`, and ``alpha="auto"`` keeps it to ``4 / data_norm``, for
+    ``adversary_norm="inf"`` over the root of the number of columns. For moderate radii the noise
+    is that without an adversary.
+
     References
     ----------
     P. Wang, Z. Yang, Y. Lei, Y. Ying and H. Zhang, "Differentially private empirical risk
@@ -181,6 +175,15 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     True
     >>> model.privacy_.epsilon
     0.3
+
+    Against an adversary who moves every row by .1:
+
+    >>> robust = ObjectivePerturbationClassifier(
+    ...     rows="clipped", adversary_radius=0.1, classes=[-1, 1]
+    ... ).fit(X, y)
+    >>> worst = y * robust.decision_function(X) - 0.1 * (robust.coef_**2).sum() ** 0.5
+    >>> bool((worst > 0).mean() > 0.9)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -193,6 +196,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
+        "adversary_radius": [Real],
+        "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
     }
 
     def __init__(
@@ -213,6 +218,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         classes: ArrayLike | None = None,
         class_weight: dict[Any, float] | None = None,
         optimizer: Any = "auto",
+        adversary_radius: float = 0.0,
+        adversary_norm: Literal[2, "inf"] = 2,
         random_state: int | None = None,
         ledger: Any = None,
         verbose: int = 0,
@@ -232,6 +239,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         self.classes = classes
         self.class_weight = class_weight
         self.optimizer = optimizer
+        self.adversary_radius = adversary_radius
+        self.adversary_norm = adversary_norm
         self.random_state = random_state
         self.ledger = ledger
         self.verbose = verbose
@@ -267,7 +276,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         source = noise_source(self.random_state)
 
         delta = resolved_delta(self.delta, data.X.shape[0])
-        setup = self._setup(data.X, weights, delta)
+        setup = plan_setup(self, data.X, weights, delta, self._constant_column())
         record = self._record(setup, delta, data.classes, source)
         permit = authorise(record, source, self.ledger)
 
@@ -290,72 +299,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             )
         return self._remember(data, record, w)
 
-    def _setup(self, X: Any, weights: NDArray[np.float64], delta: float) -> _Setup:
-        """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
-        n_samples, n_features = X.shape
-        linear_map = self._draw_map(n_samples, n_features, len(weights), delta)
-        n_kept = n_features if linear_map is None else linear_map.n_components
-        is_sparse = sparse.issparse(X) and linear_map is None
-        constant = bool(self.fit_intercept)
-        sizes = (n_samples, n_kept + constant, len(weights))
-        # By the columns of the data: how much a projection drowns is what the rules weigh.
-        defaults = objective_defaults(
-            n_samples, n_features + constant, len(weights), float(self.epsilon), delta
-        )
-        bias = self._constant_column()
-        row_norm = math.hypot(self.data_norm, bias or 0.0) * (1 + 2.0**-50)
-        if self.rows == "unit":
-            bias = None if bias is None else defaults.bias * bias
-            row_norm = 1.0
-        shift = defaults.shift if self.shift == "auto" else float(self.shift)
-        problem = RidgeProblem(
-            get_loss(self.loss, **({"shift": shift} if self.loss == "shifted_logistic" else {})),
-            *sizes,
-            row_norm=row_norm,
-            block_rows=block_size(n_samples, n_kept, is_sparse=is_sparse),
-            max_weight=float(weights.max()),
-        )
-        plan = plan_objective_engine(
-            problem,
-            float(self.epsilon),
-            delta,
-            ridge=self._ridge(problem, delta),
-            metric=self.metric is not False and self.rows == "unit",
-        )
-        if self.metric is True and plan.metric is None:
-            raise ValueError(
-                'metric=True needs rows="unit", at most 512 columns and enough budget and rows'
-            )
-        return _Setup(plan, linear_map, bias)
-
-    def _ridge(self, problem: RidgeProblem, delta: float) -> float | None:
-        """Return the wanted regulariser; None leaves it to the rule for unit rows."""
-        if self.alpha != "auto" or self.rows == "unit":
-            return None if self.alpha == "auto" else float(self.alpha)
-        constant = 1.0 / self.intercept_scaling if self.fit_intercept else 0.0
-        guess = _SCORE_GUESS * math.hypot(1.0 / self.data_norm, constant)
-        return automatic_objective_ridge(problem, float(self.epsilon), delta, norm_guess=guess)
-
-    def _draw_map(
-        self, n_samples: int, n_features: int, n_classes: int, delta: float
-    ) -> LinearMap | None:
-        """Draw the public projection, if there is one."""
-        kind, components = self.projection, self.n_components
-        if kind in PROJECTIONS and self.rows == "clipped":
-            raise ValueError('a projection needs rows="unit"')
-        if kind == "auto":
-            sizes = (n_samples, n_features + bool(self.fit_intercept), n_classes)
-            found = objective_defaults(*sizes, float(self.epsilon), delta).n_components
-            wanted = found is not None and math.isfinite(self.epsilon) and self.rows == "unit"
-            kind = "rademacher" if wanted else None
-        if kind is None:
-            return None
-        size = COMPONENTS if isinstance(components, str) else int(components)
-        rng = public_generator(self.random_state, "projection")
-        return draw_projection(kind, n_features, size, rng)
-
     def _record(
-        self, setup: _Setup, delta: float, classes: NDArray[Any], source: ByteSource
+        self, setup: Setup, delta: float, classes: NDArray[Any], source: ByteSource
     ) -> PrivacyRecord:
         """Say what is about to be spent, and what is assumed public."""
         plan, linear_map = setup.plan.objective, setup.linear_map
@@ -374,6 +319,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
                 "projection": None if linear_map is None else type(linear_map).__name__,
                 "alpha": plan.ridge,
                 "certified_gradient": plan.tolerance.certified,
+                **attack_facts(plan.problem.attack, self.adversary_norm),
             },
         )
 
@@ -390,9 +336,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
             Only with ``loss="logistic"`` and ``rows="clipped"``. The noise makes them less
-            calibrated than those of an exact model.
+            calibrated than those of an exact model. With an adversary and three classes or
+            more, the probabilities of each class against the rest, divided by their sum.
         """
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
+        return np.asarray(softmax(log_expit(scores) if self.adversary_radius else scores, axis=1))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, softmax
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context
+from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
 from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
-from dp_halfspace.optim.erm import ErmPlan, RidgeProblem, automatic_ridge, minimise, plan_erm
+from dp_halfspace.optim.erm import ErmPlan, RidgeProblem, minimise, plan_erm
+from dp_halfspace.optim.erm_ridge import automatic_ridge
 from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.minimum import OPTIMIZERS
 from dp_halfspace.optim.rows import block_size, clipped_rows
@@ -46,7 +48,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
     to a tolerance that is fixed in advance and certified on every data set, and releases the
     minimiser with Gaussian noise (``delta > 0``) or noise of density
-    ``exp(-||z|| / scale)`` (``delta = 0``).
+    ``exp(-||z|| / scale)`` (``delta = 0``). With `tilt` the mean of the losses becomes
+    ``log(mean(exp(tilt * loss))) / tilt``, between the mean and the largest loss; with
+    `adversary_radius` each loss is that of the worst row within this distance.
 
     Parameters
     ----------
@@ -78,7 +82,26 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"`` or
         a callable ``(fun_and_grad, x0) -> x``. Whatever it returns is trusted only as far as
-        the certificate goes, and improved where it falls short. Ignored by ``loss="hinge"``.
+        the certificate goes, and improved where it falls short. Ignored by ``loss="hinge"``
+        without tilt and adversary.
+    tilt : float, default=0.0
+        Not negative. Larger values weigh large losses more: for groups that are served badly.
+        The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1. A
+        `PrivacyWarning` says when one record can outweigh a tenth of the others; it is computed
+        from public numbers.
+    adversary_radius : float, default=0.0
+        Largest change of a row, in the units of the columns, against which the model is
+        trained; less than `data_norm`. The constant column is out of reach. Not for
+        ``loss="squared"``. With three classes or more, each class is then fitted against the
+        rest for every loss.
+    adversary_norm : {2, "inf"}, default=2
+        Norm of that change: Euclidean, or the largest change of one column. The Euclidean
+        adversary does not raise the noise, but for a part of what the logistic loss saves
+        without one.
+    adversary_smoothing : float, default=1e-3
+        Half-width of the parabola at the kink of the dual norm of the coefficients, in units of
+        ``1 / data_norm``, at most 1. 0 asks for the dual norm itself, to within 1 % of the
+        sensitivity.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -120,12 +143,17 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     columns, the label set and every parameter. Private: everything else, class counts and
     norms included. The guarantee covers the attributes above; running time is not hidden.
 
+    With a tilt or an adversary, the kink of the hinge is replaced by a parabola from .999 to
+    1.001, and the released coefficients are brought back to the ball that holds the minimisers
+    of all data sets.
+
     References
     ----------
     A. Lowy and M. Razaviyayn, "Output Perturbation for Differentially Private Convex
-    Optimization: Faster and More General", 2021; K. Chaudhuri, C. Monteleoni and A. Sarwate,
-    "Differentially Private Empirical Risk Minimization", JMLR 2011. Proofs for the code as it
-    is: ``docs/proofs/stability.md``, ``certificate.md``, ``noise.md``, ``accounting.md``.
+    Optimization: Faster and More General", 2021 (section 5: tilt and adversary); K. Chaudhuri,
+    C. Monteleoni and A. Sarwate, "Differentially Private Empirical Risk Minimization", JMLR
+    2011. Proofs for the code as it is: ``docs/proofs/stability.md``, ``robust.md``,
+    ``certificate.md``, ``noise.md``, ``accounting.md``.
 
     Examples
     --------
@@ -137,6 +165,14 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     True
     >>> model.privacy_.epsilon
     1.0
+
+    Against an adversary who moves every row by .1:
+
+    >>> robust = OutputPerturbationClassifier(adversary_radius=0.1, classes=[-1, 1]).fit(X, y)
+    >>> signs = y * robust.decision_function(X)
+    >>> worst = signs - 0.1 * (robust.coef_**2).sum() ** 0.5
+    >>> bool((worst > 0).mean() > 0.8)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -144,6 +180,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "loss": [StrOptions(set(_LOSSES))],
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
+        "tilt": [Real],
+        "adversary_radius": [Real],
+        "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
+        "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both"), Options(Real, {0})],
     }
 
     def __init__(
@@ -159,6 +199,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         classes: ArrayLike | None = None,
         class_weight: dict[Any, float] | None = None,
         optimizer: Any = "auto",
+        tilt: float = 0.0,
+        adversary_radius: float = 0.0,
+        adversary_norm: Literal[2, "inf"] = 2,
+        adversary_smoothing: float = 1e-3,
         random_state: int | None = None,
         ledger: Any = None,
         verbose: int = 0,
@@ -173,6 +217,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         self.classes = classes
         self.class_weight = class_weight
         self.optimizer = optimizer
+        self.tilt = tilt
+        self.adversary_radius = adversary_radius
+        self.adversary_norm = adversary_norm
+        self.adversary_smoothing = adversary_smoothing
         self.random_state = random_state
         self.ledger = ledger
         self.verbose = verbose
@@ -207,6 +255,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         source = noise_source(self.random_state)
 
         plan = self._plan(data.X, weights)
+        warn_of_tilt(plan)
         delta = resolved_delta(self.delta, plan.problem.n_samples)
         mechanism = additive_noise(plan.sensitivity, float(self.epsilon), delta)
         record = self._record(plan, mechanism, delta, data.classes, source)
@@ -215,7 +264,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         rows = clipped_rows(data.X, float(self.data_norm), self._constant_column())
         exact = minimise(plan, rows, data.codes, weights, self.optimizer)
         released = permit.release(exact, mechanism)
-        if not plan.problem.loss.smooth:
+        if plan.problem.robust or not plan.problem.loss.smooth:
             # The minimiser lies in this ball, so going back to it can only help.
             released = _project(released, plan.radius * math.sqrt(plan.problem.n_stacked))
 
@@ -226,14 +275,25 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
         n_samples, n_features = X.shape
         constant = self._constant_column()
+        loss = get_loss(self.loss)
         problem = RidgeProblem(
-            loss=get_loss(self.loss),
+            loss=loss,
             n_samples=n_samples,
             n_columns=n_features + (constant is not None),
             n_classes=len(weights),
             row_norm=math.hypot(self.data_norm, constant or 0.0) * (1 + 2.0**-50),
             block_rows=block_size(n_samples, n_features, is_sparse=sparse.issparse(X)),
             max_weight=float(weights.max()),
+            min_weight=float(weights.min()),
+            tilt=checked_tilt(self.tilt),
+            attack=planned_attack(
+                self.adversary_radius,
+                self.adversary_norm,
+                self.adversary_smoothing,
+                loss=loss,
+                data_norm=float(self.data_norm),
+                n_features=n_features,
+            ),
         )
         if self.alpha != "auto":
             return plan_erm(problem, float(self.alpha))
@@ -262,6 +322,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
                 "loss": self.loss,
                 "alpha": plan.ridge,
                 "sensitivity": plan.sensitivity,
+                "tilt": float(self.tilt),
+                "adversary_radius": float(self.adversary_radius),
+                "adversary_norm": "inf" if self.adversary_norm == "inf" else 2,
+                "adversary_smoothing": float(self.adversary_smoothing),
                 "mechanism": type(mechanism).__name__,
             },
         )
@@ -279,12 +343,14 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
             Only with ``loss="logistic"``. The noise makes them less calibrated than those of
-            an exact model.
+            an exact model. With an adversary and three classes or more, the probabilities of
+            each class against the rest, divided by their sum.
         """
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
+        # The softmax of logarithms divides by the sum, and never divides by zero.
+        return np.asarray(softmax(log_expit(scores) if self.adversary_radius else scores, axis=1))
 
 
 def _project(coefficients: NDArray[np.float64], radius: float) -> NDArray[np.float64]:

@@ -11,7 +11,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
-from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.privacy.mechanisms import Mechanism
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
@@ -78,20 +77,21 @@ def _run(
 
     Runs in a worker. Its randomness is drawn here, from the operating system.
     """
-    with warnings.catch_warnings():
-        # Said once, by the search.
-        warnings.simplefilter("ignore", PrivacyWarning)
-        if seed is not None:
-            own = SeededBytes(seed[0], f"run {seed[1]}")
-            model.set_params(random_state=int.from_bytes(own.read(4), "little"))
-        model.fit(X, y)
+    if seed is not None:
+        own = SeededBytes(seed[0], f"run {seed[1]}")
+        model.set_params(random_state=int.from_bytes(own.read(4), "little"))
     labels = np.asarray(y).ravel()
-    if scoring is None:
-        each = np.asarray(model.predict(X) == labels, dtype=np.float64)
-    else:
-        each = np.nan_to_num(np.asarray(scoring(model, X, y), dtype=np.float64))
-        if each.shape != labels.shape:
-            raise ValueError("scoring must return one number for each record")
+    with warnings.catch_warnings():
+        # A warning for each fit would tell how many there are. What the data's schema and the
+        # parameters give reason to say was said when the search was planned.
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+        if scoring is None:
+            each = np.asarray(model.predict(X) == labels, dtype=np.float64)
+        else:
+            each = np.nan_to_num(np.asarray(scoring(model, X, y), dtype=np.float64))
+    if each.shape != labels.shape:
+        raise ValueError("scoring must return one number for each record")
     score = math.fsum(np.clip(each, 0.0, 1.0))
     if noise is not None:
         source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")

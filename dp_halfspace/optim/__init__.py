@@ -1,7 +1,9 @@
 """Optimisation: losses with their constants, and minimisers that certify a public tolerance."""
 
+from dp_halfspace.optim.attack import Attack
 from dp_halfspace.optim.clipping import clip_scales
-from dp_halfspace.optim.erm import ErmPlan, RidgeProblem, automatic_ridge, minimise, plan_erm
+from dp_halfspace.optim.erm import ErmPlan, RidgeProblem, minimise, plan_erm
+from dp_halfspace.optim.erm_ridge import automatic_ridge
 from dp_halfspace.optim.hinge import HingeTolerance, certified_hinge, hinge_tolerance
 from dp_halfspace.optim.losses import (
     HINGE,
@@ -29,6 +31,7 @@ from dp_halfspace.optim.pairwise_bounds import (
 )
 from dp_halfspace.optim.pairwise_noise import PairwiseLinearTerm, pairwise_linear_term
 from dp_halfspace.optim.pairwise_tolerance import pairwise_tolerance
+from dp_halfspace.optim.robust_objective import RobustObjective
 from dp_halfspace.optim.rows import Rows, block_size, clipped_rows
 from dp_halfspace.optim.stability import (
     logistic_diameter,
@@ -44,6 +47,7 @@ __all__ = [
     "LOGISTIC",
     "SQUARED",
     "SQUARED_HINGE",
+    "Attack",
     "ErmPlan",
     "HingeTolerance",
     "Loss",
@@ -53,6 +57,7 @@ __all__ = [
     "PairwiseObjective",
     "PairwiseProblem",
     "RidgeProblem",
+    "RobustObjective",
     "Rows",
     "SoftmaxObjective",
     "Tolerance",

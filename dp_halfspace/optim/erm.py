@@ -7,17 +7,26 @@ before the data are looked at, from public quantities alone.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
+from dp_halfspace.optim.attack import Attack
 from dp_halfspace.optim.hinge import hinge_tolerance
-from dp_halfspace.optim.losses import Loss
+from dp_halfspace.optim.losses import Loss, huber_hinge
 from dp_halfspace.optim.minimisers import certified_minimisers
 from dp_halfspace.optim.minimum import Optimizer
+from dp_halfspace.optim.robust_bounds import (
+    attacked_radius,
+    attacked_sensitivity,
+    exact_smoothing,
+    loss_spread,
+    softmax_spread,
+    tilted_influence,
+)
+from dp_halfspace.optim.robust_tolerance import robust_tolerance
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.stability import (
     minimiser_radius,
@@ -26,12 +35,13 @@ from dp_halfspace.optim.stability import (
     softmax_sensitivity,
 )
 from dp_halfspace.optim.tolerance import gradient_tolerance, softmax_tolerance
-from dp_halfspace.privacy.profiles import gdp_mu
 
-__all__ = ["ErmPlan", "RidgeProblem", "automatic_ridge", "minimise", "plan_erm"]
+__all__ = ["ErmPlan", "RidgeProblem", "minimise", "plan_erm"]
 
 # Below this share of the squared row norm the regulariser is too weak for any certificate.
 RIDGE_FLOOR = 1e-8
+# Half the width of the parabola at the kink of the hinge with a tilt or an attack.
+HINGE_WIDTH = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,13 @@ class RidgeProblem:
         Rows that are summed at a time, see :func:`~dp_halfspace.optim.block_size`.
     max_weight : float
         Largest public class weight.
+    tilt : float
+        Tilt ``T`` of the mean loss; 0 for the mean itself.
+    attack : Attack or None
+        Adversary that moves the features; the loss must then be monotone.
+    min_weight : float
+        Smallest public class weight. It matters with a tilt only, and 0 is always safe: a light
+        and a heavy record differ even where their margins agree.
     """
 
     loss: Loss
@@ -60,11 +77,42 @@ class RidgeProblem:
     row_norm: float
     block_rows: int
     max_weight: float = 1.0
+    tilt: float = 0.0
+    attack: Attack | None = None
+    min_weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.tilt < math.inf:
+            raise ValueError("tilt must be finite and not negative")
+        if not 0.0 <= self.min_weight <= self.max_weight:
+            raise ValueError("min_weight must be between 0 and max_weight")
+        if self.attack is not None:
+            self._check_attack(self.attack)
+        if self.robust and not self.loss.smooth:
+            object.__setattr__(self, "loss", huber_hinge(HINGE_WIDTH))
+
+    def _check_attack(self, attack: Attack) -> None:
+        """Refuse an adversary that leaves nothing to learn, or has no closed form."""
+        if not self.loss.monotone:
+            raise ValueError("an attack needs a monotone loss")
+        if attack.n_attacked > self.n_columns:
+            raise ValueError("the attack has more columns than there are")
+        if attack.radius >= self.row_norm:
+            raise ValueError(
+                "the radius of the attack must be smaller than the bound on the norm of a row: "
+                "otherwise every coefficient that is attacked is 0, whatever the data"
+            )
+
+    @property
+    def robust(self) -> bool:
+        """Whether the mean is tilted or the features are attacked."""
+        return self.tilt > 0.0 or self.attack is not None
 
     @property
     def multinomial(self) -> bool:
         """Whether one softmax model is fitted."""
-        return self.n_classes > 2 and self.loss.name in ("logistic", "shifted_logistic")
+        several = self.n_classes > 2 and self.attack is None
+        return several and self.loss.name in ("logistic", "shifted_logistic")
 
     @property
     def n_stacked(self) -> int:
@@ -87,15 +135,30 @@ class RidgeProblem:
         Returns
         -------
         float
-            ``E F(w + b) - F(w)`` without the regulariser, for every ``w`` and data set. It has
-            no factor of the dimension: a row meets only the noise along itself
-            (``docs/proofs/excess_risk.md``).
+            ``E F(w + b) - F(w)`` without the regulariser, for every ``w`` and data set. Without
+            an attack it has no factor of the dimension: a row meets only the noise along itself
+            (``docs/proofs/excess_risk.md``). A tilt assumes Gaussian noise, and for the
+            quadratic losses a tilt and an attack a slope that holds up to a margin of -1
+            (``docs/proofs/robust.md``, section 5).
         """
+        weight, pull = self.max_weight, self.max_weight * self._steepest
         if self.multinomial:
-            return (1 - 1 / self.n_classes) * self.max_weight * self.row_norm**2 * variance / 2
-        smooth = self.loss.smoothness * self.row_norm**2 * variance / 2
-        lipschitz = self.loss.lipschitz * self.row_norm * math.sqrt(2 * variance / math.pi)
-        return min(smooth, lipschitz) * self.n_stacked * self.max_weight
+            cost = (1 - 1 / self.n_classes) * weight * self.row_norm**2 * variance / 2
+        else:
+            smooth = self.loss.smoothness * self.row_norm**2 * variance / 2
+            lipschitz = self.loss.lipschitz * self.row_norm * math.sqrt(2 * variance / math.pi)
+            cost = min(smooth, lipschitz) * weight
+        cost += self.tilt * (pull * self.row_norm) ** 2 * variance / 2 if self.tilt else 0.0
+        cost += pull * self.attack.of_noise(variance) if self.attack else 0.0
+        return cost * self.n_stacked
+
+    @property
+    def _steepest(self) -> float:
+        """Largest slope of a loss; that at a margin of -1 for a loss that has none."""
+        if self.multinomial:
+            return math.sqrt(2.0)
+        steepest = self.loss.lipschitz
+        return steepest if math.isfinite(steepest) else self.loss.slope_bound(1.0)
 
     def radius(self, ridge: float) -> float:
         """Radius of a ball that holds the minimiser of each separate problem."""
@@ -103,9 +166,22 @@ class RidgeProblem:
             return softmax_radius(
                 self.n_classes, ridge=ridge, max_weight=self.max_weight, shift=self.loss.shift
             )
-        return minimiser_radius(
-            self.loss, row_norm=self.row_norm, ridge=ridge, max_weight=self.max_weight
-        )
+        sizes: dict[str, Any] = {
+            "row_norm": self.row_norm,
+            "ridge": ridge,
+            "max_weight": self.max_weight,
+        }
+        if self.attack is None:
+            return minimiser_radius(self.loss, **sizes)
+        return attacked_radius(self.loss, self.attack, n_columns=self.n_columns, **sizes)
+
+    def spread(self, ridge: float) -> float:
+        """Bound the difference of two records' weighted losses at each separate minimiser."""
+        weights = {"max_weight": self.max_weight, "min_weight": self.min_weight}
+        at = {"row_norm": self.row_norm, "radius": self.radius(ridge), **weights}
+        if self.multinomial:
+            return softmax_spread(self.n_classes, shift=self.loss.shift, **at)
+        return loss_spread(self.loss, n_columns=self.n_columns, attack=self.attack, **at)
 
     def sensitivity(self, ridge: float) -> float:
         """Sensitivity of the exact minimiser of each separate problem."""
@@ -116,8 +192,16 @@ class RidgeProblem:
             "max_weight": self.max_weight,
         }
         if self.multinomial:
-            return softmax_sensitivity(self.n_classes, **sizes, shift=self.loss.shift)
-        return minimiser_sensitivity(self.loss, **sizes)
+            of_mean = softmax_sensitivity(self.n_classes, **sizes, shift=self.loss.shift)
+        elif self.attack is None:
+            of_mean = minimiser_sensitivity(self.loss, **sizes)
+        else:
+            of_mean = attacked_sensitivity(
+                self.loss, self.attack, n_columns=self.n_columns, **sizes
+            )
+        if self.tilt == 0.0:
+            return of_mean
+        return of_mean * tilted_influence(self.tilt, self.spread(ridge), self.n_samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +255,7 @@ def plan_erm(problem: RidgeProblem, ridge: float) -> ErmPlan:
     ``docs/proofs/stability.md`` section 5 and ``docs/proofs/certificate.md``.
     """
     ridge = max(ridge, RIDGE_FLOOR * problem.row_norm**2)
+    problem = _with_smooth_norm(problem, ridge)
     radius, exact = problem.radius(ridge), problem.sensitivity(ridge)
     total_ridge = ridge * problem.n_samples
     public: dict[str, Any] = {
@@ -183,7 +268,10 @@ def plan_erm(problem: RidgeProblem, ridge: float) -> ErmPlan:
         "radius": radius,
         "max_weight": problem.max_weight,
     }
-    if problem.loss.smooth:
+    if problem.robust:
+        rule = robust_tolerance(problem, **public)
+        tolerance, distance = rule.target, rule.certified / total_ridge
+    elif problem.loss.smooth:
         rule = (
             softmax_tolerance(problem.n_classes, **public, shift=problem.loss.shift)
             if problem.multinomial
@@ -197,48 +285,20 @@ def plan_erm(problem: RidgeProblem, ridge: float) -> ErmPlan:
     return ErmPlan(problem, ridge, radius, tolerance, sensitivity)
 
 
-def automatic_ridge(
-    problem: RidgeProblem, epsilon: float, delta: float, *, norm_guess: float
-) -> float:
-    """Choose the regulariser that balances bias and noise, from public numbers.
-
-    Minimises ``ridge norm_guess^2 / 2 + noise_cost``, the noise being that of the
-    sensitivity at the candidate.
-
-    Parameters
-    ----------
-    problem : RidgeProblem
-    epsilon, delta : float
-        Budget of the release.
-    norm_guess : float
-        Public guess of the norm of a good vector of coefficients.
-
-    Returns
-    -------
-    float
-        Coefficient of the regulariser, per mean loss.
-
-    References
-    ----------
-    Lowy and Razaviyayn (2021), Propositions C.1 and C.2 balance the same two terms in closed
-    form; here the noise multipliers are exact, the sensitivity is that at each candidate, and
-    the cost of the noise has no factor of the dimension.
-    """
-    if math.isinf(epsilon):
-        return RIDGE_FLOOR * problem.row_norm**2
-    # Variance of one coefficient for a sensitivity of one.
-    unit_variance = (
-        (problem.n_released + 1) / epsilon**2 if delta == 0 else 1 / gdp_mu(epsilon, delta) ** 2
+def _with_smooth_norm(problem: RidgeProblem, ridge: float) -> RidgeProblem:
+    """Put a smoothing that makes no difference in the place of none."""
+    attack = problem.attack
+    if attack is None or attack.smoothing:
+        return problem
+    smoothing = exact_smoothing(
+        problem.loss,
+        attack,
+        row_norm=problem.row_norm,
+        ridge=ridge,
+        sensitivity=problem.sensitivity(ridge),
+        max_weight=problem.max_weight,
     )
-
-    def risk(log_ridge: float) -> float:
-        ridge = math.exp(log_ridge)
-        sensitivity = math.sqrt(problem.n_stacked) * problem.sensitivity(ridge)
-        return ridge * norm_guess**2 / 2 + problem.noise_cost(unit_variance * sensitivity**2)
-
-    unit = math.log(problem.row_norm**2)
-    bounds = (unit + math.log(RIDGE_FLOOR), unit + math.log(1e4))
-    return math.exp(float(minimize_scalar(risk, bounds=bounds, method="bounded").x))
+    return replace(problem, attack=attack.smoothed(smoothing))
 
 
 def minimise(

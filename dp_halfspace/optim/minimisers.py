@@ -10,11 +10,17 @@ from numpy.typing import NDArray
 
 from dp_halfspace.optim.hinge import certified_hinge
 from dp_halfspace.optim.mapped_rows import Design
-from dp_halfspace.optim.minimum import Optimizer, certified_minimum
-from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
+from dp_halfspace.optim.minimum import OPTIMIZERS, Optimizer, certified_minimum
+from dp_halfspace.optim.objectives import MarginObjective, Objective, SoftmaxObjective
+from dp_halfspace.optim.robust_objective import RobustObjective
+from dp_halfspace.optim.smoothing_path import smoothing_path
+from dp_halfspace.optim.tilted_softmax import TiltedSoftmaxObjective
 
 if TYPE_CHECKING:
     from dp_halfspace.optim.erm import RidgeProblem
+
+# Attacks with a smoothing of at least this need no path to their minimiser.
+_SMOOTH_ENOUGH = 1e-4
 
 __all__ = ["certified_minimisers"]
 
@@ -55,7 +61,8 @@ def certified_minimisers(
     linear : sequence of ndarray or None, default=None
         Linear term of each separate minimisation.
     optimizer : str or callable, default="auto"
-        As in :func:`~dp_halfspace.optim.certified_minimum`.
+        As in :func:`~dp_halfspace.optim.certified_minimum`. Under an attack with nearly no
+        smoothing the minimisers of larger smoothings are followed first, whatever the name.
     surrogate : Design or None, default=None
         The same rows with cheaper passes, for the path to a minimiser; certificates use
         `rows`.
@@ -68,17 +75,21 @@ def certified_minimisers(
     """
     total_ridge = ridge * problem.n_samples
     record_weights = weights[codes]
+    # Every point that is looked at has at most this norm.
+    farthest = radius + 2.0 * tolerance / total_ridge
 
-    def objective(
-        design: Design, k: int, slope: FloatArray | None
-    ) -> MarginObjective | SoftmaxObjective:
+    def objective(design: Design, k: int, slope: FloatArray | None) -> Objective:
         if problem.multinomial:
             shift = problem.loss.shift
-            return SoftmaxObjective(
+            plain = SoftmaxObjective(
                 design, codes, problem.n_classes, record_weights, total_ridge, slope, shift
             )
+            return TiltedSoftmaxObjective(plain, problem.tilt) if problem.tilt else plain
         signs = np.where(codes == k, 1.0, -1.0)
-        return MarginObjective(design, signs, record_weights, problem.loss, total_ridge, slope)
+        terms = (design, signs, record_weights, problem.loss, total_ridge)
+        if problem.robust:
+            return RobustObjective(*terms, problem.tilt, problem.attack, slope, farthest)
+        return MarginObjective(*terms, slope)
 
     # Of two classes the second is the positive one.
     positives = [1] if problem.n_stacked == 1 else range(problem.n_stacked)
@@ -89,12 +100,22 @@ def certified_minimisers(
         if isinstance(exact, MarginObjective) and not problem.loss.smooth:
             found = certified_hinge(exact, tolerance, radius=radius)
         else:
+            cheap = None if surrogate is None else objective(surrogate, k, slope)
             found = certified_minimum(
                 exact,
                 tolerance,
                 radius=radius,
-                optimizer=optimizer,
-                surrogate=None if surrogate is None else objective(surrogate, k, slope),
+                optimizer=_first_try(cheap or exact, optimizer),
+                surrogate=cheap,
             )
         solutions.append(found.reshape(-1, problem.n_columns))
     return np.vstack(solutions)
+
+
+def _first_try(objective: Objective, optimizer: Optimizer) -> Optimizer:
+    """Go round the kinks of an attack, which stop every named method for very long."""
+    if optimizer not in OPTIMIZERS or not isinstance(objective, RobustObjective):
+        return optimizer
+    if objective.attack is None or objective.attack.smoothing >= _SMOOTH_ENOUGH:
+        return optimizer
+    return lambda function, start: smoothing_path(objective)

@@ -17,6 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from dp_halfspace.optim.attack import Attack
+from dp_halfspace.optim.attacked_rows import AttackedRows
+from dp_halfspace.optim.metric import Metric
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.tolerance import gradient_error
 from dp_halfspace.privacy.events import Pure, Repeated
@@ -97,6 +100,7 @@ def plan_descent(
     compression: float = 1.0,
     smoothness: float = 0.5,
     max_stride: float = MAX_STRIDE,
+    attack: Attack | None = None,
 ) -> DescentPlan:
     """Fix the public numbers of a run that is mu-Gaussian private.
 
@@ -122,6 +126,8 @@ def plan_descent(
         Lipschitz constant of the slopes; it enters the rounding errors only.
     max_stride : float, default=2000.0
         Largest step of the sum over records, times their number.
+    attack : Attack or None, default=None
+        Of :class:`~dp_halfspace.optim.attacked_rows.AttackedRows`, for one output and no metric.
 
     Returns
     -------
@@ -130,7 +136,8 @@ def plan_descent(
     Notes
     -----
     The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
-    classes, attained by ``x' = -x``. What is added to it bounds rounding errors.
+    classes, attained by ``x' = -x``. An attack whose reach is at most one does not change it.
+    What is added to it bounds rounding errors.
 
     Examples
     --------
@@ -158,7 +165,7 @@ def plan_descent(
     # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
-    sensitivity = 2.0 * (clip * length + rounding)
+    sensitivity = _sensitivity(clip * length, rounding, attack)
     step_mu = mu / math.sqrt(n_steps) * (1.0 - 2.0**-40)
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
     # With little noise the curvature limits the step, not the noise.
@@ -170,6 +177,15 @@ def plan_descent(
         mechanism,
     )
     # fmt: on
+
+
+def _sensitivity(longest: float, rounding: float, attack: Attack | None) -> float:
+    """Bound the change of a step: ``docs/proofs/noisy_gradient.md``, Lemmas 1 and 3."""
+    if attack is None:
+        return 2.0 * (longest + rounding)
+    further = 1.0 + attack.reach
+    # Each of the few roundings that come on top is smaller than those that are counted.
+    return max(2.0, further) * longest + 4.0 * further**2 * rounding
 
 
 def _rounding(
@@ -251,24 +267,24 @@ def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArr
 
 
 def descend(
-    rows: Rows,
+    rows: Rows | AttackedRows,
     slopes: Slopes,
     plan: DescentPlan,
     permit: Permit,
-    transform: FloatArray | None = None,
+    transform: Metric | FloatArray | None = None,
 ) -> FloatArray:
     """Run the noisy steps and return the averaged iterate.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Rows or AttackedRows
         Rows whose images under `transform` have norm at most one.
     slopes : callable
         From :func:`clipped_slopes`.
     plan : DescentPlan
     permit : Permit
         Charged with ``plan.event``.
-    transform : ndarray of shape (n_columns, n_columns) or None
+    transform : Metric, ndarray of shape (n_columns, n_columns) or None, default=None
         Released map, or None for the identity.
 
     Returns

@@ -38,14 +38,22 @@ def gradient_change(problem: RidgeProblem) -> float:
     Returns
     -------
     float
-        At every point, on the scale of the sum over records.
+        At every point, on the scale of the sum over records. An attack does not raise it
+        unless it reaches further than `row_norm`.
 
     References
     ----------
-    ``docs/proofs/objective_perturbation.md``, Lemma 2.
+    ``docs/proofs/objective_perturbation.md``, Lemmas 2 and 8.
     """
     slope = math.sqrt(2.0) if problem.multinomial else problem.loss.lipschitz
-    return 2.0 * slope * problem.max_weight * problem.row_norm * _UP
+    diameter = max(2.0 * problem.row_norm, _length(problem))
+    return slope * problem.max_weight * diameter * _UP
+
+
+def _length(problem: RidgeProblem) -> float:
+    """Bound the norm of the gradient of a record's margin."""
+    reach = 0.0 if problem.attack is None else problem.attack.reach
+    return problem.row_norm + reach
 
 
 def block_change(problem: RidgeProblem) -> float:
@@ -106,11 +114,12 @@ def record_curvature(problem: RidgeProblem) -> tuple[float, int]:
     Returns
     -------
     mean : float
-        Bound on the mean eigenvalue of its Hessian over the directions where it can have any.
+        Bound on the mean eigenvalue of its Hessian over the directions where it can have any;
+        without that of the dual norm, if there is an attack.
     rank : int
         Number of these directions.
     """
-    scale = problem.max_weight * problem.row_norm**2
+    scale = problem.max_weight * _length(problem) ** 2
     if problem.multinomial:
         return scale / problem.n_classes, problem.n_classes - 1
     return scale * problem.loss.smoothness, 1

@@ -25,6 +25,7 @@ from dp_halfspace.optim.mapped_rows import (
 )
 from dp_halfspace.optim.metric import MetricPlan, plan_metric, release_metric
 from dp_halfspace.optim.minimum import Optimizer
+from dp_halfspace.optim.objective_attack import plan_attacked_objective
 from dp_halfspace.optim.objective_defaults import METRIC_SHARE, objective_defaults
 from dp_halfspace.optim.objective_perturbation import (
     ObjectivePlan,
@@ -82,7 +83,8 @@ def plan_objective_engine(
     Parameters
     ----------
     problem : RidgeProblem
-        On the rows as given. With ``metric=True`` their norm is at most one.
+        On the rows as given. With ``metric=True`` their norm is at most one. With an attack
+        there is no metric: the rows of the metric are no linear image of those attacked.
     epsilon, delta : float
         Budget; ``delta=0`` asks for pure epsilon, infinity for no noise.
     ridge : float or None, default=None
@@ -110,10 +112,11 @@ def plan_objective_engine(
     >>> [type(event).__name__ for event in plan_objective_engine(problem, 1.0, 0.0).events]
     ['Pure', 'Pure', 'Pure']
     """
-    released = _plan_metric(problem, epsilon, delta) if metric else None
+    released = _plan_metric(problem, epsilon, delta) if metric and not problem.attack else None
     if released is None:
         ridge = _automatic(problem, epsilon, delta, 1.0) if ridge is None else ridge
-        return ObjectiveEnginePlan(None, plan_objective(problem, ridge, epsilon, delta))
+        plan_for = plan_attacked_objective if problem.attack else plan_objective
+        return ObjectiveEnginePlan(None, plan_for(problem, ridge, epsilon, delta))
     event = released.mechanism.event
     earlier: tuple[Event, ...] = (event,) if isinstance(event, Gaussian) else ()
     left = epsilon
@@ -212,7 +215,7 @@ def run_objective_engine(
         if plan.metric is not None:
             # A rotation of the images changes no law, and makes half of the map zero.
             released = release_metric(rows, plan.metric, permit)
-            transform = np.asarray(np.linalg.qr(released, mode="r"))
+            transform = np.asarray(np.linalg.qr(released @ np.eye(plan.metric.n_columns), mode="r"))
             # Without the images, roundings would be stretched by the metric: the solver may do
             # without them, the certificate may not.
             design = FormedRows(rows, transform)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from dp_halfspace.optim import HINGE, LOGISTIC, RidgeProblem, clipped_rows, huber_hinge
+from dp_halfspace.optim.attack import Attack
 from dp_halfspace.optim.minimisers import certified_minimisers
+from dp_halfspace.optim.robust_objective import RobustObjective
 from tests.conftest import separated
 
 N, D, RIDGE = 300, 3, 0.1
@@ -60,3 +62,27 @@ def test_softmax_is_one_problem_and_the_hinge_has_its_own_solver():
     np.testing.assert_allclose(W.sum(axis=0), 0.0, atol=1e-6)
     _, _, W = solved(HINGE, 2, (codes > 0).astype(int), X)
     assert W.shape == (1, D)
+
+
+@pytest.mark.parametrize("smoothing", [1e-3, 1e-9])
+def test_linear_terms_and_an_attack(smoothing):
+    """What objective perturbation needs: certified with a linear term, on a surrogate's path."""
+    X, codes = separated(N, D, 2)
+    attack = Attack(0.2, "inf", D, smoothing)
+    problem = RidgeProblem(LOGISTIC, N, D, 2, 1.0, N, attack=attack)
+    linear = [np.full((1, D), 3.0)]
+    rows = clipped_rows(X, 1.0)
+    w = certified_minimisers(
+        problem,
+        rows,
+        codes,
+        np.ones(2),
+        ridge=0.1,
+        tolerance=1e-6,
+        radius=100.0,
+        linear=linear,
+        surrogate=clipped_rows(np.asfortranarray(X), 1.0),
+    )
+    signs = np.where(codes == 1, 1.0, -1.0)
+    J = RobustObjective(rows, signs, np.ones(N), LOGISTIC, 0.1 * N, 0.0, attack, linear[0].ravel())
+    assert np.linalg.norm(J.gradient(w.ravel())) <= 1.1e-6

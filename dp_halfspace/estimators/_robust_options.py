@@ -1,0 +1,124 @@
+"""Tilt and adversary of output perturbation: what is refused, and what is too much.
+
+Everything here is decided from public numbers, before any data are read.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Literal
+
+from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.optim.attack import Attack
+from dp_halfspace.optim.erm import ErmPlan
+from dp_halfspace.optim.losses import Loss
+from dp_halfspace.optim.robust_bounds import tilted_influence
+
+__all__ = ["checked_tilt", "planned_attack", "warn_of_tilt"]
+
+# A single record that can outweigh a tenth of all others, and a noise ten times as large.
+_SHARE, _FACTOR = 0.1, 10.0
+
+
+def checked_tilt(tilt: float) -> float:
+    """Return the tilt, or say why there can be none.
+
+    Parameters
+    ----------
+    tilt : float
+        Parameter of the estimator.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        If the tilted risk would not be convex.
+    """
+    if not 0.0 <= tilt < math.inf:
+        raise ValueError(
+            "tilt must be at least 0 and finite. A negative tilt, which plays the largest losses "
+            "down, is not a convex problem, and an infinite one has no bounded sensitivity: use "
+            "tilt=0 for the mean loss, a larger tilt for larger weights of the largest losses"
+        )
+    return float(tilt)
+
+
+def planned_attack(
+    radius: float,
+    norm: Literal[2, "inf"],
+    smoothing: float,
+    *,
+    loss: Loss,
+    data_norm: float,
+    n_features: int,
+) -> Attack | None:
+    """Return the adversary of a fit, or None without one.
+
+    Parameters
+    ----------
+    radius : float
+        Largest norm of a change of a row, in the units of the data.
+    norm : {2, "inf"}
+        Which norm.
+    smoothing : float
+        Width of the parabola at the kink of the dual norm, in units of ``1 / data_norm``.
+    loss : Loss
+        Loss of the margin that is left.
+    data_norm : float
+        Public bound on the norm of a row.
+    n_features : int
+        Number of columns that are attacked; the constant one is not.
+
+    Returns
+    -------
+    Attack or None
+
+    Raises
+    ------
+    ValueError
+        If nothing could be learnt against the adversary, or the loss has no closed form.
+    """
+    if not 0.0 <= radius < data_norm:
+        # A row can have all its length in one column, so the limit is the same for both norms.
+        raise ValueError(
+            "adversary_radius must be at least 0 and less than data_norm: an adversary who moves "
+            "rows by their largest norm leaves nothing of them, and the coefficients of every "
+            "data set are zero. Use a smaller adversary_radius, in the units of the columns, or 0 "
+            "for no adversary"
+        )
+    if radius == 0.0:
+        return None
+    if not loss.monotone:
+        raise ValueError(
+            f"adversary_radius needs a loss that falls with the margin, and loss={loss.name!r} "
+            "rises beyond 1. Use 'squared_hinge', 'logistic' or another hinge, or "
+            "adversary_radius=0"
+        )
+    return Attack(float(radius), norm, n_features, float(smoothing) / data_norm)
+
+
+def warn_of_tilt(plan: ErmPlan) -> None:
+    """Warn where single records can weigh so much that the noise drowns all of them.
+
+    Parameters
+    ----------
+    plan : ErmPlan
+        Public, so the warning says nothing about the data.
+    """
+    problem = plan.problem
+    if problem.tilt == 0.0:
+        return
+    factor = tilted_influence(problem.tilt, problem.spread(plan.ridge), problem.n_samples)
+    share = factor / problem.n_samples
+    if factor > _FACTOR and share > _SHARE / (1.0 + _SHARE):
+        warnings.warn(
+            f"with tilt={problem.tilt:g} and alpha={plan.ridge:.3g} one record can have "
+            f"{100 * share:.0f} % of all the weight, and the noise is {factor:.0f} times that of "
+            "tilt=0 at the same alpha. Use alpha='auto', a larger alpha or a smaller tilt",
+            PrivacyWarning,
+            stacklevel=5,
+        )

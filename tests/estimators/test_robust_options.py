@@ -1,0 +1,430 @@
+"""Tilt and adversary of OutputPerturbationClassifier: optimum, refusals, neighbours, warning."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, logsumexp
+
+from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning
+from dp_halfspace.estimators import _robust_options
+from dp_halfspace.optim import get_loss
+from dp_halfspace.optim._tilt import tilted_mean
+from dp_halfspace.privacy.mechanisms import recording
+from tests.adversarial import neighbouring_pairs
+from tests.conftest import separated
+
+MODULE = importlib.import_module("dp_halfspace.estimators.output_perturbation")
+TILTED = {"tilt": 1.5}
+ATTACKED = {"adversary_radius": 0.2}
+COLUMNS = {"adversary_radius": 0.1, "adversary_norm": "inf"}
+OPTIONS = [TILTED, ATTACKED, COLUMNS, {**TILTED, **COLUMNS}]
+
+
+def named(options):
+    if not isinstance(options, dict):
+        return ""
+    return "-".join(f"{k.removeprefix('adversary_')}={v}" for k, v in options.items())
+
+
+every_option = pytest.mark.parametrize("options", OPTIONS, ids=named)
+
+
+def exact(X, y, **params):
+    classes = params.pop("classes", np.unique(y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return OutputPerturbationClassifier(epsilon=np.inf, classes=classes, **params).fit(X, y)
+
+
+def together(model):
+    return np.column_stack([model.coef_, model.intercept_])
+
+
+def dual_norm(w, norm, smoothing=0.0):
+    """Norm of the coefficients that the worst change of a row acts through, per model."""
+    sizes = np.linalg.norm(w, axis=-1, keepdims=True) if norm == 2 else np.abs(w)
+    return np.sum(np.sqrt(sizes**2 + smoothing**2) - smoothing, axis=-1)
+
+
+def left_margins(model, X, y, radius, norm=2):
+    """Margins under the worst change of every row; labels in {0, 1}."""
+    signs = np.where(y == 1, 1.0, -1.0)
+    return signs * model.decision_function(X) - radius * dual_norm(model.coef_, norm)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Overlapping classes, some rows shorter than the bound."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 4)) / 4
+    y = (X @ [2.0, -1.0, 0.5, 0.0] + 0.1 + 0.3 * rng.standard_normal(300) > 0).astype(int)
+    return X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True)), y
+
+
+# -- the minimiser -------------------------------------------------------------------
+
+
+def stated(X, y, alpha, loss, weights, *, tilt=0.0, adversary_radius=0.0, adversary_norm=2):
+    """Return the objective of the documentation."""
+    signs, n = np.where(y == 1, 1.0, -1.0), len(y)
+
+    def objective(w):
+        margins = signs * (X @ w[:-1] + w[-1])
+        margins -= adversary_radius * dual_norm(w[:-1], adversary_norm, 1e-3)
+        losses = weights[y] * get_loss(loss).value(margins)
+        mean = (logsumexp(tilt * losses) - np.log(n)) / tilt if tilt else losses.mean()
+        return mean + alpha / 2 * w @ w
+
+    return objective
+
+
+@every_option
+@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge", "squared_hinge"])
+def test_infinite_epsilon_is_the_minimiser_of_the_stated_objective(table, options, loss):
+    X, y = table
+    weights = np.array([1.0, 1.5])
+    model = exact(X, y, alpha=0.1, loss=loss, class_weight={1: 1.5}, **options)
+    objective, ours = stated(X, y, 0.1, loss, weights, **options), together(model)[0]
+    found = minimize(objective, np.zeros(5), method="BFGS", options={"gtol": 1e-7})
+    # What is certified is a ten millionth of the influence of a record, which a tilt makes large.
+    sensitivity = model.privacy_.to_dict()["public"]["sensitivity"]
+    assert np.linalg.norm(ours - found.x) <= 2e-5 + 2e-7 * sensitivity
+
+
+def test_tilted_multinomial_is_the_minimiser_of_the_stated_objective():
+    X, y = separated(200, 3, 3, seed=4)
+    tilt, alpha = 2.0, 0.05
+    model = exact(X, y, alpha=alpha, tilt=tilt)
+
+    def objective(flat):
+        w = flat.reshape(3, 4)
+        scores = X @ w[:, :-1].T + w[:, -1]
+        losses = logsumexp(scores, axis=1) - scores[np.arange(len(y)), y]
+        return (logsumexp(tilt * losses) - np.log(len(y))) / tilt + alpha / 2 * flat @ flat
+
+    best = minimize(objective, np.zeros(12), method="BFGS", options={"gtol": 1e-8}).x
+    np.testing.assert_allclose(together(model).ravel(), best, atol=2e-5)
+
+
+def test_a_robust_hinge_is_the_hinge_with_a_rounded_kink(table):
+    X, y = table
+    ours = together(exact(X, y, alpha=0.1, loss="hinge", **ATTACKED))[0]
+    objective = stated(X, y, 0.1, "hinge", np.ones(2), **ATTACKED)
+    found = minimize(objective, ours, method="Nelder-Mead", options={"xatol": 1e-8})
+    # The parabola is within 1/4000 of the kink.
+    assert objective(ours) <= found.fun + 5e-4
+
+
+def test_no_tilt_is_the_limit_of_small_tilts(table):
+    plain = together(exact(*table, alpha=0.1))
+    np.testing.assert_allclose(together(exact(*table, alpha=0.1, tilt=1e-7)), plain, atol=1e-5)
+    np.testing.assert_array_equal(together(exact(*table, alpha=0.1, tilt=0)), plain)
+
+
+def test_no_adversary_is_the_limit_of_small_radii(table):
+    plain = together(exact(*table, alpha=0.1))
+    close = together(exact(*table, alpha=0.1, adversary_radius=1e-7))
+    np.testing.assert_allclose(close, plain, atol=1e-5)
+
+
+def test_larger_tilts_lower_the_largest_loss(table):
+    X, y = table
+    worst = []
+    for tilt in (0.0, 1.0, 5.0, 25.0):
+        model = exact(X, y, alpha=0.05, tilt=tilt)
+        worst.append(np.logaddexp(0, -left_margins(model, X, y, 0.0)).max())
+    assert worst == sorted(worst, reverse=True)
+    assert worst[-1] < 0.85 * worst[0]
+
+
+@pytest.mark.parametrize("norm", [2, "inf"])
+def test_training_against_an_adversary_lowers_the_loss_that_it_causes(table, norm):
+    X, y = table
+    robust = exact(X, y, alpha=1e-3, adversary_radius=0.1, adversary_norm=norm)
+    plain = exact(X, y, alpha=1e-3)
+    losses = [np.logaddexp(0, -left_margins(m, X, y, 0.1, norm)).mean() for m in (robust, plain)]
+    assert losses[0] < 0.95 * losses[1]
+
+
+@pytest.mark.parametrize("norm", [2, "inf"])
+def test_the_closed_form_is_the_worst_change_of_a_row(table, norm):
+    X, y = table
+    model, radius = exact(X, y, alpha=0.1), 0.1
+    w, rng = model.coef_[0], np.random.default_rng(0)
+    signs = np.where(y[:20] == 1, 1.0, -1.0)
+    moves = rng.standard_normal((5000, 4))
+    moves[0], moves[1] = (w, -w) if norm == 2 else (np.sign(w), -np.sign(w))
+    moves /= np.linalg.norm(moves, axis=1, ord=2 if norm == 2 else np.inf, keepdims=True)
+    margins = (signs[:, None] * ((X[:20] @ w)[:, None] + radius * (moves @ w))).min(axis=1)
+    margins += signs * model.intercept_[0]
+    np.testing.assert_allclose(margins, left_margins(model, X, y, radius, norm)[:20], atol=1e-9)
+
+
+def test_classes_against_an_adversary_are_fitted_one_against_the_rest():
+    X, y = separated(200, 3, 3, seed=5)
+    options = {"alpha": 0.1, **ATTACKED}
+    model = exact(X, y, **options)
+    for k in range(3):
+        one = exact(X, (y == k).astype(int), **options)
+        np.testing.assert_allclose(together(model)[k], together(one)[0], atol=1e-6)
+    odds = expit(model.decision_function(X))
+    proba = model.predict_proba(X)
+    np.testing.assert_allclose(proba, odds / odds.sum(axis=1, keepdims=True), rtol=1e-10)
+    model.intercept_ -= 2000.0  # every sigmoid underflows; the division has to survive it
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_the_constant_column_is_out_of_reach():
+    """Rows of zeros: nothing can be moved that matters, so the intercept is that without one."""
+    X, y = np.zeros((100, 2)), (np.arange(100) < 80).astype(int)
+    plain, robust = (exact(X, y, alpha=0.01, **options) for options in ({}, ATTACKED))
+    np.testing.assert_allclose(robust.intercept_, plain.intercept_, atol=1e-6)
+    np.testing.assert_allclose(robust.coef_, 0, atol=1e-6)
+
+
+@every_option
+def test_scale_of_the_data_is_a_choice_of_units(table, options):
+    X, y = table
+    predictions = []
+    for unit in (1.0, 1e3, 1e-3):
+        scaled = {k: unit * v if k == "adversary_radius" else v for k, v in options.items()}
+        model = exact(X * unit, y, data_norm=unit, intercept_scaling=unit,
+                      alpha=0.1 * unit**2, **scaled)  # fmt: skip
+        predictions.append(model.decision_function(unit * X))
+    np.testing.assert_allclose(predictions[1], predictions[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(predictions[2], predictions[0], rtol=1e-4, atol=1e-5)
+
+
+def test_smoothing_of_the_dual_norm_can_be_left_out(table):
+    X, y = table
+    models = [exact(X, y, alpha=0.1, **COLUMNS, adversary_smoothing=s) for s in (0, 1e-6, 1e-3)]
+    moved = [np.linalg.norm(together(m) - together(models[0])) for m in models]
+    assert moved[1] < 0.02 * models[0].privacy_.to_dict()["public"]["sensitivity"]
+    assert moved[1] < moved[2] < 0.05
+
+
+# -- privacy -------------------------------------------------------------------------
+
+
+def extremes():
+    """Small tables of long rows on which one record turns everything round."""
+    for n, d, flip, turn in itertools.product((1, 2, 4, 40), (1, 3), (0, 1), (1.0, -1.0)):
+        X = np.tile(np.eye(d)[0], (n, 1)) * np.where(np.arange(n) % 2, -1.0, 1.0)[:, None]
+        y = np.arange(n) % 2
+        other_X, other_y = X.copy(), y.copy()
+        other_X[0] *= turn
+        other_y[0] = y[0] ^ flip
+        yield X, y, other_X, other_y
+
+
+def worst_ratio(**params):
+    """Largest distance of the minimisers of neighbours, in units of the claimed sensitivity."""
+    rng, largest = np.random.default_rng(3), 0.0
+    for X, y, other_X, other_y in [*neighbouring_pairs(rng, 40), *extremes()]:
+        a, b = (exact(*data, classes=[0, 1], **params) for data in ((X, y), (other_X, other_y)))
+        sensitivity = a.privacy_.to_dict()["public"]["sensitivity"]
+        assert sensitivity == b.privacy_.to_dict()["public"]["sensitivity"]
+        largest = max(largest, np.linalg.norm(together(a) - together(b)) / sensitivity)
+    return largest
+
+
+CASES = [
+    ({"loss": "huber_hinge", "alpha": 2.0, "tilt": 0.5}, 0.5),
+    ({"loss": "logistic", "alpha": 0.3, "tilt": 3.0, "class_weight": {0: 3.0, 1: 0.5}}, 0.1),
+    ({"loss": "squared", "alpha": 4.0, "tilt": 0.5}, 0.1),
+    ({"loss": "huber_hinge", "alpha": 2.0, "adversary_radius": 0.3, "fit_intercept": False}, 0.95),
+    ({"loss": "logistic", "alpha": 0.3, "adversary_radius": 0.7}, 0.3),
+    ({"loss": "hinge", "alpha": 2.0, "adversary_radius": 0.7, "adversary_norm": "inf"}, 0.3),
+    ({"loss": "huber_hinge", "alpha": 1.0, "tilt": 1.0, "adversary_radius": 0.5}, 0.2),
+]
+
+
+@pytest.mark.parametrize(("params", "near"), CASES, ids=named)
+def test_minimisers_of_neighbours_are_within_the_sensitivity(params, near):
+    assert near < worst_ratio(**params) <= 1.0
+
+
+def test_neighbour_test_sees_a_forgotten_tilt(monkeypatch):
+    """Planted: the noise of the mean loss under a tilted minimiser."""
+    honest = MODULE.plan_erm
+
+    def plain(problem, ridge):
+        cheap = honest(dataclasses.replace(problem, tilt=0.0), ridge)
+        return dataclasses.replace(honest(problem, ridge), sensitivity=cheap.sensitivity)
+
+    monkeypatch.setattr(MODULE, "plan_erm", plain)
+    assert worst_ratio(loss="logistic", alpha=0.3, tilt=3.0, class_weight={0: 3.0, 1: 0.5}) > 1.0
+
+
+def test_neighbour_test_sees_half_a_sensitivity(monkeypatch):
+    """Planted: one record is charged for what it does on one side only."""
+    honest = MODULE.plan_erm
+
+    def halved(problem, ridge):
+        plan = honest(problem, ridge)
+        return dataclasses.replace(plan, sensitivity=plan.sensitivity / 2)
+
+    monkeypatch.setattr(MODULE, "plan_erm", halved)
+    params, _ = CASES[3]
+    assert worst_ratio(**params) > 1.0
+
+
+@every_option
+@pytest.mark.parametrize("delta", ["auto", 0.0])
+def test_noise_scale_and_record_are_functions_of_public_numbers(table, options, delta):
+    X, y = table
+    seen = []
+    for labels, rows in ((y, X), (np.zeros_like(y), 5 * X), (1 - y, np.zeros_like(X))):
+        with recording() as releases:
+            model = OutputPerturbationClassifier(delta=delta, classes=[0, 1], **options)
+            model.fit(rows, labels)
+        seen.append((model.privacy_, releases[0].mechanism, model.alpha_))
+    assert seen[0] == seen[1] == seen[2]
+    public = seen[0][0].to_dict()["public"]
+    assert {k: public[k] for k in options} == options
+    assert public["adversary_smoothing"] == 1e-3
+
+
+@every_option
+def test_released_coefficients_stay_in_the_ball_of_the_minimisers(table, options):
+    X, y = table
+    # Noise of standard deviation far above the radius of the ball.
+    with recording() as releases:
+        model = OutputPerturbationClassifier(alpha=1.0, epsilon=1e-4, delta=1e-9, **options)
+        model.fit(X, y)
+    assert np.linalg.norm(releases[0].released) > 2
+    assert np.linalg.norm(together(model)) <= np.sqrt(0.2785 / 1.0) * (1 + 1e-3)
+
+
+# -- parameters ----------------------------------------------------------------------
+
+REFUSED = [
+    ({"tilt": -1.0}, "tilt must be at least 0 .* not a convex problem"),
+    ({"tilt": float("nan")}, "tilt must be at least 0"),
+    ({"tilt": float("inf")}, "tilt must be at least 0 and finite"),
+    ({"tilt": "1"}, "tilt"),
+    ({"adversary_radius": -0.1}, "adversary_radius must be at least 0"),
+    ({"adversary_radius": float("nan")}, "adversary_radius must be at least 0"),
+    ({"adversary_radius": 1.0}, "adversary_radius .* less than data_norm"),
+    ({"adversary_radius": 1.0, "adversary_norm": "inf"}, "adversary_radius .* less than data_norm"),
+    ({"adversary_radius": 0.3, "data_norm": 0.2}, "adversary_radius .* less than data_norm"),
+    ({"adversary_radius": 0.1, "loss": "squared"}, "adversary_radius needs a loss .*'squared'"),
+    ({"adversary_norm": 1}, "adversary_norm"),
+    ({"adversary_norm": "l2"}, "adversary_norm"),
+    ({"adversary_norm": None}, "adversary_norm"),
+    ({"adversary_smoothing": -1.0}, "adversary_smoothing"),
+    ({"adversary_smoothing": 2.0}, "adversary_smoothing"),
+    ({"adversary_smoothing": float("nan")}, "adversary_smoothing"),
+]
+
+
+@pytest.mark.parametrize(("params", "said"), REFUSED, ids=lambda v: str(v)[:60])
+def test_bad_parameters_are_refused_before_the_data_are_read(monkeypatch, table, params, said):
+    monkeypatch.setattr(MODULE, "clipped_rows", lambda *a: pytest.fail("the data were read"))
+    model = OutputPerturbationClassifier(**params)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=said):
+        model.fit(*table)
+    assert vars(model) == before
+
+
+def test_every_monotone_loss_takes_an_adversary_and_every_loss_a_tilt(table):
+    X, y = table
+    for loss in MODULE._LOSSES:
+        OutputPerturbationClassifier(loss, tilt=0.1).fit(X, y)
+        if loss != "squared":
+            OutputPerturbationClassifier(loss, adversary_radius=0.1).fit(X, y)
+
+
+# -- the warning ---------------------------------------------------------------------
+
+
+def test_a_tilt_that_gives_one_record_too_much_weight_warns(table):
+    X, y = table
+    texts = []
+    for rows, labels in ((X, y), (0 * X, 1 - y)):
+        with pytest.warns(PrivacyWarning, match="tilt=20") as caught:
+            OutputPerturbationClassifier(alpha=0.01, tilt=20.0, classes=[0, 1]).fit(rows, labels)
+        texts.append(str(caught[0].message))
+        assert caught[0].filename == __file__
+    assert texts[0] == texts[1]
+    # No record can have more than all the weight, and the noise is at most n times as large.
+    assert "100 % of all the weight, and the noise is 300 times" in texts[0]
+
+
+def test_the_warning_comes_at_a_tenth_of_the_records():
+    """The weight of a record is C / (C + n - 1): C = n / 10 is the limit."""
+    X, y = separated(2000, 3)
+    loss = MODULE.get_loss("logistic")
+    problem = MODULE.RidgeProblem(loss, 2000, 4, 2, 2**0.5, 2000, tilt=1.0, min_weight=1.0)
+    spread = problem.spread(0.05)
+    for factor, warns in ((0.99, False), (1.01, True)):
+        tilt = factor * np.log(2000 / 10) / spread
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            OutputPerturbationClassifier(alpha=0.05, tilt=tilt, classes=[0, 1]).fit(X, y)
+        assert bool(caught) == warns
+
+
+def test_few_records_do_not_warn():
+    """Of nine records each has a tenth of the weight anyway."""
+    OutputPerturbationClassifier(alpha=0.01, tilt=9.0, classes=[0, 1]).fit(np.eye(9), np.ones(9))
+    assert _robust_options._FACTOR == 10
+
+
+# -- accuracy ------------------------------------------------------------------------
+
+
+def test_private_models_come_near_the_exact_ones():
+    X, y = separated(20000, 5, seed=6)
+    for options in (ATTACKED, COLUMNS, {"tilt": 0.5}, {"tilt": 0.5, **ATTACKED}):
+        radius, norm = options.get("adversary_radius", 0.0), options.get("adversary_norm", 2)
+        private = OutputPerturbationClassifier(classes=[0, 1], alpha=0.05, **options).fit(X, y)
+        plain = exact(X, y, alpha=0.05, **options)
+        losses = [
+            np.logaddexp(0, -left_margins(m, X, y, radius, norm)).mean() for m in (private, plain)
+        ]
+        assert abs(losses[0] - losses[1]) < 0.05
+        assert np.mean(left_margins(private, X, y, radius, norm) > 0) > 0.95
+
+
+@every_option
+def test_automatic_alpha_is_a_function_of_public_numbers(table, options):
+    X, y = table
+
+    def alpha(epsilon, X=X, y=y, **more):
+        model = OutputPerturbationClassifier(epsilon=epsilon, classes=[0, 1], **options)
+        return model.set_params(**more).fit(X, y).alpha_
+
+    assert alpha(20.0) == alpha(20.0, -3 * X[::-1], 1 - y)
+    assert alpha(5.0) > alpha(20.0) > alpha(100.0)
+    assert alpha(20.0, tilt=3.0) > alpha(20.0)
+
+
+def test_automatic_alpha_is_near_the_best_of_a_grid():
+    """It saves most of what can be saved of log 2, the loss of zeros."""
+    X, y = separated(5000, 5, seed=7)
+    for options in ({"tilt": 0.5}, {"tilt": 3.0}, ATTACKED, {"adversary_radius": 0.1}):
+        tilt, radius = options.get("tilt", 0.0), options.get("adversary_radius", 0.0)
+
+        def loss(alpha, options=options, tilt=tilt, radius=radius):
+            values = []
+            for seed in range(4):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", PrivacyWarning)
+                    model = OutputPerturbationClassifier(
+                        alpha=alpha, classes=[0, 1], random_state=seed, **options
+                    ).fit(X, y)
+                losses = np.logaddexp(0, -left_margins(model, X, y, radius))
+                values.append(tilted_mean(losses, tilt))
+            return np.mean(values)
+
+        best = min(loss(alpha) for alpha in np.geomspace(1e-3, 10, 9))
+        assert np.log(2) - loss("auto") > 0.8 * (np.log(2) - best)

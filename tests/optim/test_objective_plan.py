@@ -1,0 +1,55 @@
+"""Plans of perturbed minimisations: radius, shapes, shares of the budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from dp_halfspace.optim import LOGISTIC, RidgeProblem, huber_hinge
+from dp_halfspace.optim.attack import Attack
+from dp_halfspace.optim.linear_noise import GaussianLinearTerm
+from dp_halfspace.optim.objective_bounds import gradient_corners
+from dp_halfspace.optim.objective_plan import OUTPUT_MU, calibrated, with_output
+from dp_halfspace.privacy import Gaussian, Repeated, accounting, gdp_mu
+from dp_halfspace.privacy.mechanisms import NoNoise
+
+PROBLEM = RidgeProblem(LOGISTIC, 1000, 10, 2, row_norm=1.0, block_rows=1000)
+CORNERS = gradient_corners(PROBLEM)
+
+
+@pytest.mark.parametrize("copies", [1, 5])
+def test_calibration_spends_the_budget(copies):
+    budget = {"epsilon": 1.0, "delta": 1e-6}
+    mu, output = calibrated(0.01, CORNERS, copies=copies, earlier=(), **budget)
+    event = GaussianLinearTerm(1.0, mu, 0.01, CORNERS).event
+    spent = accounting.delta([Repeated(event, copies), Gaussian(output)], 1.0)
+    assert 1e-6 * (1 - 1e-5) < spent <= 1e-6
+    assert output == OUTPUT_MU * gdp_mu(1.0, 1e-6)
+
+
+def test_shape_and_events_follow_the_problem():
+    several = replace(PROBLEM, n_classes=4)
+    linear = GaussianLinearTerm(2.0, 0.1, 0.01, CORNERS)
+    plan = with_output(several, 0.1, linear, 0.01, 0.0)
+    assert plan.shape == (4, 10)
+    assert len(plan.events) == 2
+    stacked = with_output(replace(several, loss=huber_hinge()), 0.1, linear, 0.01, 0.0)
+    assert stacked.shape == (1, 10)
+    assert stacked.events[0] == Repeated(linear.event, 4)
+
+
+def test_without_noise_the_radius_is_that_of_the_data():
+    assert with_output(PROBLEM, 0.1, NoNoise(), 0.0, 0.0).radius == PROBLEM.radius(0.1)
+
+
+def test_an_attack_has_the_radius_that_a_linear_term_leaves():
+    """No sharper radius, which would need the optimality of the data alone."""
+    attacked = replace(PROBLEM, attack=Attack(0.5, 2, 10))
+    linear = GaussianLinearTerm(2.0, 0.1, 0.01, CORNERS)
+    plan = with_output(attacked, 0.1, linear, 0.01, 0.0)
+    data = math.sqrt(LOGISTIC.self_bound / 0.1)
+    assert plan.radius >= data + linear.norm_bound(1, 10) / 100
+    assert plan.radius == pytest.approx(data + linear.norm_bound(1, 10) / 100)
+    assert attacked.radius(0.1) < data
