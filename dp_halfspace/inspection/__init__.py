@@ -4,6 +4,7 @@ Bounds on what a budget can give, from public quantities; a text of what a fitte
 estimator spent; and pictures of accuracy against the budget.
 """
 
+from dp_halfspace.inspection.adversarial_bound import adversarial_risk_bound
 from dp_halfspace.inspection.bounds import (
     convex_excess_risk,
     optimal_regularization,
@@ -11,6 +12,7 @@ from dp_halfspace.inspection.bounds import (
 )
 from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
 from dp_halfspace.inspection.margin_bound import margin_risk_bound
+from dp_halfspace.inspection.population_bound import RiskBound, population_risk_bound
 from dp_halfspace.inspection.report import privacy_report
 from dp_halfspace.inspection.sample_complexity import (
     ErrorLowerBound,
@@ -19,18 +21,23 @@ from dp_halfspace.inspection.sample_complexity import (
     pure_lower_bound,
     pure_risk_bound,
 )
+from dp_halfspace.inspection.tilted_bound import tilted_risk_bound
 
 __all__ = [
     "AccuracyPanel",
     "EpsilonAccuracyDisplay",
     "ErrorLowerBound",
+    "RiskBound",
+    "adversarial_risk_bound",
     "convex_excess_risk",
     "margin_risk_bound",
     "margin_sample_complexity",
     "optimal_regularization",
+    "population_risk_bound",
     "privacy_report",
     "pure_error_lower_bound",
     "pure_lower_bound",
     "pure_risk_bound",
     "strongly_convex_excess_risk",
+    "tilted_risk_bound",
 ]

@@ -8,93 +8,15 @@ Proofs: ``docs/proofs/excess_risk.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
-from scipy.special import gammaln
-
-from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.inspection._noise_cost import (
+    check_problem,
+    cost_of_noise,
+    noise_moments,
+    require,
+)
 
 __all__ = ["convex_excess_risk", "optimal_regularization", "strongly_convex_excess_risk"]
-
-
-@dataclass(frozen=True, slots=True)
-class _NoiseMoments:
-    """Moments of the noise ``b`` for sensitivity 1.
-
-    ``square`` is ``E ||b||^2``. ``felt`` and ``felt_square`` are the first two
-    absolute moments of what one record feels: ``||b||`` in general, and
-    ``|<u, b>|`` for a unit vector ``u`` when the model is linear.
-    """
-
-    square: float
-    felt: float
-    felt_square: float
-
-
-def _noise_moments(
-    n_features: int, epsilon: float, delta: float, *, linear_model: bool
-) -> _NoiseMoments:
-    """Moments of the Gaussian noise (``delta > 0``) or of the gamma noise (``delta = 0``)."""
-    if math.isinf(epsilon):
-        return _NoiseMoments(0.0, 0.0, 0.0)
-    d = n_features
-    # Gamma((d+1)/2) / Gamma(d/2): E||g|| / sqrt(2) for a standard Gaussian g, and
-    # 1 / (sqrt(pi) ratio) is the mean |coordinate| of a uniform unit vector.
-    ratio = math.exp(gammaln((d + 1) / 2) - gammaln(d / 2))
-    if delta == 0:
-        norm, square = d / epsilon, d * (d + 1) / epsilon**2
-        coordinate = norm / (math.sqrt(math.pi) * ratio)
-    else:
-        sigma = 1.0 / gdp_mu(epsilon, delta)
-        norm, square = math.sqrt(2.0) * ratio * sigma, d * sigma**2
-        coordinate = math.sqrt(2.0 / math.pi) * sigma
-    if linear_model:
-        return _NoiseMoments(square, coordinate, square / d)
-    return _NoiseMoments(square, norm, square)
-
-
-def _product(constant: float, moment: float) -> float:
-    """Multiply, where no noise costs nothing even under an infinite constant."""
-    return constant * moment if moment > 0 else 0.0
-
-
-def _cost_of_noise(
-    noise: _NoiseMoments, sensitivity: float, lipschitz: float, smoothness: float
-) -> float:
-    """Bound ``E f(w + b) - f(w)``: the smaller of the Lipschitz and the smooth bound."""
-    return min(
-        _product(lipschitz, noise.felt * sensitivity),
-        _product(smoothness / 2.0, noise.felt_square * sensitivity**2),
-    )
-
-
-def _require(name: str, value: float, *, zero: bool = False, infinite: bool = False) -> None:
-    """Refuse NaN, the wrong sign, and infinity where it means nothing."""
-    good = (value >= 0 if zero else value > 0) and (infinite or math.isfinite(value))
-    if not good:
-        sign = "at least 0" if zero else "positive"
-        raise ValueError(
-            f"{name} must be {sign}{'' if infinite else ' and finite'}; got {value!r}."
-        )
-
-
-def _check_problem(
-    n_samples: int,
-    n_features: int,
-    epsilon: float,
-    delta: float,
-    *,
-    smoothness: float,
-    gap: float = 0.0,
-) -> None:
-    """Validate what every bound takes."""
-    _require("n_samples", n_samples)
-    _require("n_features", n_features)
-    _require("epsilon", epsilon, infinite=True)
-    _require("smoothness", smoothness, infinite=True)
-    _require("gap", gap, zero=True)
-    if not 0 <= delta < 0.5:
-        raise ValueError(f"delta must be in [0, 1/2); got {delta!r}.")
 
 
 def strongly_convex_excess_risk(
@@ -185,21 +107,21 @@ def strongly_convex_excess_risk(
     ...     smoothness=0.25, linear_model=True), 6)
     9.4e-05
     """
-    _check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
-    _require("lipschitz", lipschitz, infinite=sensitivity is not None)
-    _require("strong_convexity", strong_convexity)
+    check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
+    require("lipschitz", lipschitz, infinite=sensitivity is not None)
+    require("strong_convexity", strong_convexity)
     explicit = strong_convexity if regularization is None else regularization
-    _require("regularization", explicit, zero=True)
+    require("regularization", explicit, zero=True)
     if explicit > strong_convexity:
         raise ValueError("regularization cannot exceed strong_convexity, of which it is a part.")
     if sensitivity is None:
         sensitivity = 2.0 * lipschitz / (strong_convexity * n_samples)
-    _require("sensitivity", sensitivity, zero=True)
+    require("sensitivity", sensitivity, zero=True)
 
-    noise = _noise_moments(n_features, epsilon, delta, linear_model=linear_model)
+    noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
     total = sensitivity + 2.0 * math.sqrt(2.0 * gap / strong_convexity)
     return (
-        _cost_of_noise(noise, total, lipschitz, smoothness)
+        cost_of_noise(noise, total, lipschitz, smoothness)
         + explicit / 2.0 * noise.square * total**2
         + gap
     )
@@ -264,10 +186,10 @@ def optimal_regularization(
     ...     linear_model=True), 5)
     0.00749
     """
-    _check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness)
-    _require("lipschitz", lipschitz)
-    _require("radius", radius)
-    noise = _noise_moments(n_features, epsilon, delta, linear_model=linear_model)
+    check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness)
+    require("lipschitz", lipschitz)
+    require("radius", radius)
+    noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
     # Minimisers and minima of 2 L^2 m / (n t) + t R^2 / 2 and of
     # 2 beta L^2 m / (n t)^2 + t R^2 / 2 over t; the bound is their pointwise minimum.
     rough = 2.0 * lipschitz / radius * math.sqrt(noise.felt / n_samples)
@@ -361,9 +283,9 @@ def convex_excess_risk(
     ...     linear_model=True), 4)
     0.0056
     """
-    _check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
-    _require("lipschitz", lipschitz)
-    _require("radius", radius)
+    check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
+    require("lipschitz", lipschitz)
+    require("radius", radius)
     if regularization is None:
         regularization = optimal_regularization(
             n_samples,
@@ -377,10 +299,10 @@ def convex_excess_risk(
         )
         if regularization == 0:
             return gap  # no noise: the limit of the bound as the factor goes to 0
-    _require("regularization", regularization)
-    noise = _noise_moments(n_features, epsilon, delta, linear_model=linear_model)
+    require("regularization", regularization)
+    noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
     total = 2.0 * lipschitz / (regularization * n_samples)
     total += 2.0 * math.sqrt(2.0 * gap / regularization)
     return (
-        _cost_of_noise(noise, total, lipschitz, smoothness) + regularization * radius**2 / 2.0 + gap
+        cost_of_noise(noise, total, lipschitz, smoothness) + regularization * radius**2 / 2.0 + gap
     )

@@ -7,43 +7,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
-from scipy.special import expit, ndtr
+from scipy.special import expit
 
 from dp_halfspace.inspection import (
-    bounds,
     convex_excess_risk,
     optimal_regularization,
     strongly_convex_excess_risk,
 )
+from dp_halfspace.inspection._noise_cost import noise_moments
+from tests.risk_problems import draw_noise, exact_multiplier
 
 BUDGETS = [(0.5, 0.0), (1.0, 1e-6), (3.0, 0.0), (8.0, 1e-3)]
-
-
-def exact_multiplier(epsilon, delta):
-    """Sigma of the exact Gaussian mechanism for sensitivity 1, by bisection on its profile."""
-
-    def excess(log_mu):
-        mu = math.exp(log_mu)
-        return (
-            ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu) - delta
-        )
-
-    return math.exp(-optimize.brentq(excess, -8, 5, xtol=1e-13))
 
 
 def paper_multiplier(epsilon, delta):
     """Sigma of Lowy and Razaviyayn (2021), equation (5), for sensitivity 1."""
     c = math.sqrt(math.log(2 / (math.sqrt(16 * delta + 1) - 1)))
     return (c + math.sqrt(c * c + epsilon)) / (math.sqrt(2) * epsilon)
-
-
-def draw_noise(rng, n_draws, d, epsilon, delta, sensitivity):
-    """Noise of output perturbation, from numpy's own samplers."""
-    if delta:
-        return rng.standard_normal((n_draws, d)) * exact_multiplier(epsilon, delta) * sensitivity
-    direction = rng.standard_normal((n_draws, d))
-    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    return direction * rng.gamma(d, sensitivity / epsilon, size=(n_draws, 1))
 
 
 def mean_coordinate(d, radius_mean):
@@ -66,8 +46,8 @@ def test_moments_agree_with_quadrature(d, epsilon, delta):
     first, second = (
         integrate.quad(density, 0, radius.isf(1e-15), args=(p,), limit=200)[0] for p in (1, 2)
     )
-    general = bounds._noise_moments(d, epsilon, delta, linear_model=False)
-    linear = bounds._noise_moments(d, epsilon, delta, linear_model=True)
+    general = noise_moments(d, epsilon, delta, linear_model=False)
+    linear = noise_moments(d, epsilon, delta, linear_model=True)
     assert general.felt == pytest.approx(first, rel=1e-6)
     assert general.felt_square == general.square == pytest.approx(second, rel=1e-6)
     assert linear.square == pytest.approx(second, rel=1e-6)
@@ -76,7 +56,7 @@ def test_moments_agree_with_quadrature(d, epsilon, delta):
 
 
 def test_moments_of_a_very_long_vector_do_not_overflow():
-    moments = bounds._noise_moments(10**7, 1.0, 1e-6, linear_model=False)
+    moments = noise_moments(10**7, 1.0, 1e-6, linear_model=False)
     assert moments.felt == pytest.approx(math.sqrt(moments.square), rel=1e-6)
 
 

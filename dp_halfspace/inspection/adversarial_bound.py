@@ -1,0 +1,204 @@
+"""How far an adversarially robust model with output perturbation is from the best one.
+
+A function of public quantities alone, so it costs no privacy. Proof:
+``docs/proofs/excess_risk.md``, section 11.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Literal
+
+from scipy.special import gammaln
+
+from dp_halfspace.inspection._noise_cost import NoiseMoments, leave_one_out, product, require
+from dp_halfspace.inspection._robust_problem import (
+    RobustProblem,
+    checked_problem,
+    chosen_factor,
+    tilted_noise,
+)
+from dp_halfspace.inspection.population_bound import RiskBound
+from dp_halfspace.optim.attack import Attack
+from dp_halfspace.optim.losses import Loss
+from dp_halfspace.optim.robust_bounds import (
+    attacked_radius,
+    attacked_sensitivity,
+    loss_spread,
+    tilted_influence,
+)
+
+__all__ = ["adversarial_risk_bound"]
+
+
+def adversarial_risk_bound(
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    delta: float,
+    *,
+    attack_radius: float,
+    attack_norm: Literal[2, "inf"] = 2,
+    n_attacked: int | None = None,
+    tilt: float = 0.0,
+    loss: str | Loss = "logistic",
+    data_norm: float = 1.0,
+    regularization: float | None = None,
+    radius: float | None = None,
+    population: bool = False,
+    smoothing: float = 0.0,
+    gap: float = 0.0,
+) -> RiskBound:
+    r"""Bound the expected excess adversarial risk of output perturbation.
+
+    An adversary may change the features of a record by a vector of norm at most `attack_radius`.
+    With :math:`g(w)` the mean over the records of the worst loss that it can cause, the release is
+    a minimiser (to within `gap`) of :math:`G(w) = g(w) + \frac{\lambda}{2} \lVert w \rVert^2` plus
+    noise. The bound is on a mean over the noise, for every data set: of ``G(release) - min G``, or
+    with `radius` of ``g(release) - g(w)`` for every ``w`` of norm at most `radius`.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records.
+    n_features : int
+        Number of coefficients, the constant column included.
+    epsilon : float
+        Privacy budget, positive; ``inf`` means no noise.
+    delta : float
+        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
+    attack_radius : float
+        Positive, in the units of `data_norm`.
+    attack_norm : {2, "inf"}, default=2
+    n_attacked : int or None, default=None
+        Number of columns that are attacked; None means all. A constant column is not.
+    tilt : float, default=0.0
+        With a tilt the mean over the records is replaced by that of `tilted_risk_bound`.
+    loss : str or Loss, default="logistic"
+        Margin loss that never increases.
+    data_norm : float, default=1.0
+        Bound on the norm of a row, the constant column included.
+    regularization : float or None, default=None
+        The factor :math:`\lambda`. With `radius`, None takes the best one that a search finds.
+    radius : float or None, default=None
+        Norm of the models that the release is compared with.
+    population : bool, default=False
+        Whether :math:`g` is the mean over a fresh record instead, the records being independent
+        with one law, and the mean is taken over the sample, too. Not with a tilt.
+    smoothing : float, default=0.0
+        Of the dual norm in the objective that is minimised. The risk is that with the norm itself.
+    gap : float, default=0.0
+        Public bound on ``objective(solution) - min`` that the optimiser always meets.
+
+    Returns
+    -------
+    RiskBound
+
+    Raises
+    ------
+    ValueError
+        If a quantity is out of its range, or the loss increases somewhere.
+
+    Notes
+    -----
+    Privacy: a function of public quantities, so calling it costs nothing. It describes the
+    release, it is not what makes the release private. Near ``w = 0`` every noise lowers the
+    margins by the radius times its whole norm, so that the bound grows with the dimension.
+
+    References
+    ----------
+    A. Lowy and M. Razaviyayn (2021), section 5.2. Its Proposition 5.1 and Theorem 5.3 are for
+    risks that are smooth after the attack, which no halfspace has; `published` is Corollary 2.1 and
+    Proposition 4.1 for the attacked loss.
+
+    Examples
+    --------
+    >>> from dp_halfspace.inspection import adversarial_risk_bound
+    >>> sizes = {"n_samples": 10_000, "n_features": 20, "epsilon": 1.0, "delta": 1e-6}
+    >>> bounds = [adversarial_risk_bound(**sizes, attack_radius=radius, regularization=0.1)
+    ...           for radius in (0.001, 0.01, 0.1)]
+    >>> [float(f"{bound.value:.2g}") for bound in bounds]
+    [8.3e-05, 0.00032, 0.0028]
+    """
+    problem = checked_problem(
+        n_samples, n_features, epsilon, delta,
+        loss=loss, data_norm=data_norm, radius=radius, gap=gap,
+    )  # fmt: skip
+    if not problem.loss.monotone:
+        raise ValueError(f"the loss {problem.loss.name!r} increases somewhere.")
+    require("attack_radius", attack_radius)
+    attacked = n_features if n_attacked is None else n_attacked
+    if not 1 <= attacked <= n_features:
+        raise ValueError(f"n_attacked must be from 1 to n_features; got {n_attacked!r}.")
+    attack = Attack(attack_radius, attack_norm, attacked, smoothing)
+    require("tilt", tilt, zero=True)
+    if tilt and (population or math.isinf(problem.loss.lipschitz)):
+        raise ValueError("a tilt needs a loss of bounded slope, and the risk on the sample.")
+
+    def bound(ridge: float) -> RiskBound:
+        return _evaluate(problem, attack, ridge, tilt=tilt, population=population)
+
+    found = bound(chosen_factor(problem, regularization, bound))
+    if radius is None and gap == 0.0 and tilt == 0.0:
+        number = _published_attacked(problem, attack, found, population=population)
+        return replace(found, published=number if number >= found.value else None)
+    return found
+
+
+def _evaluate(
+    problem: RobustProblem, attack: Attack, ridge: float, *, tilt: float, population: bool
+) -> RiskBound:
+    """Add up the parts of a bound."""
+    loss, n, d = problem.loss, problem.n_samples, problem.n_features
+    sizes = {"row_norm": problem.data_norm, "ridge": ridge}
+    reach = attacked_radius(loss, attack, **sizes, n_columns=d)
+    distance = problem.distance(ridge)
+    sensitivity = attacked_sensitivity(loss, attack, **sizes, n_samples=n, n_columns=d)
+    spread = loss_spread(
+        loss, row_norm=problem.data_norm, radius=reach, n_columns=d, attack=attack, min_weight=1.0
+    )
+    total = sensitivity * tilted_influence(tilt, spread, n) + 2.0 * distance
+    width = problem.data_norm + attack.reach
+    slope = loss.slope_bound(width * (reach + distance))
+    noise = _attacked_noise(problem, attack, tilt, total, slope)
+    sampling = 0.0
+    if population:
+        steep = width * slope
+        sampling = min(steep * sensitivity, leave_one_out(n, steep, ridge, ridge))
+        sampling += 2.0 * steep * distance
+    gap = problem.gap + slope * attack.slack
+    return problem.total(noise, ridge, total, sampling=sampling, gap=gap)
+
+
+def _attacked_noise(
+    problem: RobustProblem, attack: Attack, tilt: float, sensitivity: float, slope: float
+) -> float:
+    """Bound what the noise adds to an adversarial risk; `slope` is that at the minimisers."""
+    first, second = _dual_moments(problem.linear, attack)
+    shift = attack.radius * first * sensitivity
+    bound = tilted_noise(problem, tilt, sensitivity) + product(problem.loss.lipschitz, shift)
+    if tilt == 0.0:
+        square = problem.data_norm * math.sqrt(problem.linear.felt_square)
+        square = (square + attack.radius * math.sqrt(second)) ** 2 * sensitivity**2
+        bound = min(bound, slope * shift + product(problem.loss.smoothness / 2.0, square))
+    return bound
+
+
+def _dual_moments(linear: NoiseMoments, attack: Attack) -> tuple[float, float]:
+    """Return the first two moments of the dual norm of the attacked coordinates of the noise."""
+    a = attack.n_attacked
+    if attack.norm == 2:
+        ratio = math.exp(gammaln((a + 1) / 2) - gammaln(a / 2))
+        return math.sqrt(math.pi) * ratio * linear.felt, a * linear.felt_square
+    return a * linear.felt, a * (1.0 + (a - 1) * 2.0 / math.pi) * linear.felt_square
+
+
+def _published_attacked(
+    problem: RobustProblem, attack: Attack, found: RiskBound, *, population: bool
+) -> float:
+    """Return Corollary 2.1 or Proposition 4.1 of the paper for the attacked loss."""
+    slope = 2.0 * problem.loss.lipschitz * (problem.data_norm + attack.reach)
+    factor = 2.0 if problem.pure or population else math.sqrt(2.0)
+    rate = problem.rate + (1.0 / problem.n_samples if population else 0.0)
+    return factor * slope**2 / found.regularization * rate

@@ -1,0 +1,143 @@
+"""How far a tilted model with output perturbation is from the best one, before any fit.
+
+A function of public quantities alone, so it costs no privacy. Proof:
+``docs/proofs/excess_risk.md``, section 10.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dp_halfspace.inspection._noise_cost import product, require
+from dp_halfspace.inspection._robust_problem import (
+    RobustProblem,
+    checked_problem,
+    chosen_factor,
+    tilted_noise,
+)
+from dp_halfspace.inspection.population_bound import RiskBound
+from dp_halfspace.optim.losses import Loss
+from dp_halfspace.optim.robust_bounds import loss_spread, tilted_influence
+from dp_halfspace.optim.stability import minimiser_radius, minimiser_sensitivity
+
+__all__ = ["tilted_risk_bound"]
+
+
+def tilted_risk_bound(
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    delta: float,
+    *,
+    tilt: float,
+    loss: str | Loss = "logistic",
+    data_norm: float = 1.0,
+    regularization: float | None = None,
+    radius: float | None = None,
+    gap: float = 0.0,
+) -> RiskBound:
+    r"""Bound the expected excess tilted risk of output perturbation.
+
+    With :math:`f(w) = \frac1t \ln \frac1n \sum_i e^{t\,\ell(y_i \langle w, x_i\rangle)}`, the
+    release is a minimiser (to within `gap`) of
+    :math:`F(w) = f(w) + \frac{\lambda}{2} \lVert w \rVert^2` plus noise for the sensitivity of a
+    tilted minimiser. The bound is on a mean over the noise, for every data set: of
+    ``F(release) - min F``, or with `radius` of ``f(release) - f(w)`` for every ``w`` of norm at
+    most `radius`.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records.
+    n_features : int
+        Number of coefficients, the constant column included.
+    epsilon : float
+        Privacy budget, positive; ``inf`` means no noise.
+    delta : float
+        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
+    tilt : float
+        The tilt ``t``, at least 0; 0 is the mean.
+    loss : str or Loss, default="logistic"
+        Margin loss with a bounded slope, by name or as it is.
+    data_norm : float, default=1.0
+        Bound on the norm of a row, the constant column included.
+    regularization : float or None, default=None
+        The factor :math:`\lambda`. With `radius`, None takes the best one that a search finds.
+    radius : float or None, default=None
+        Norm of the models that the release is compared with.
+    gap : float, default=0.0
+        Public bound on ``F(solution) - min F`` that the optimiser always meets.
+
+    Returns
+    -------
+    RiskBound
+
+    Raises
+    ------
+    ValueError
+        If a quantity is out of its range.
+
+    Notes
+    -----
+    Privacy: a function of public quantities, so calling it costs nothing. It describes the
+    release, it is not what makes the release private.
+
+    References
+    ----------
+    A. Lowy and M. Razaviyayn (2021), Lemmas 5.1 to 5.3, Theorems 5.1 and 5.2, with the sensitivity
+    of ``docs/proofs/robust.md``. Theorem 5.2 has lost the square of its factor for the tilt.
+
+    Examples
+    --------
+    >>> from dp_halfspace.inspection import tilted_risk_bound
+    >>> bounds = [tilted_risk_bound(10_000, 20, 1.0, 1e-6, tilt=tilt, regularization=0.1)
+    ...           for tilt in (0.0, 1.0, 3.0)]
+    >>> [float(f"{bound.value:.2g}") for bound in bounds]
+    [3e-05, 0.0012, 1.4]
+    """
+    problem = checked_problem(
+        n_samples, n_features, epsilon, delta,
+        loss=loss, data_norm=data_norm, radius=radius, gap=gap,
+    )  # fmt: skip
+    require("tilt", tilt, zero=True)
+    if math.isinf(problem.loss.lipschitz):
+        raise ValueError(f"the loss {problem.loss.name!r} has no bounded slope.")
+
+    def bound(ridge: float) -> RiskBound:
+        sizes = {"row_norm": data_norm, "ridge": ridge}
+        reach = minimiser_radius(problem.loss, **sizes)
+        spread = loss_spread(
+            problem.loss, row_norm=data_norm, radius=reach, n_columns=n_features, min_weight=1.0
+        )
+        influence = tilted_influence(tilt, spread, n_samples)
+        plain = minimiser_sensitivity(problem.loss, **sizes, n_samples=n_samples)
+        total = plain * influence + 2.0 * problem.distance(ridge)
+        noise = tilted_noise(problem, tilt, total)
+        return problem.total(noise, ridge, total, sampling=0.0, gap=gap)
+
+    found = bound(chosen_factor(problem, regularization, bound))
+    if radius is None and gap == 0.0:
+        number = _published_tilted(problem, tilt, found)
+        return replace(found, published=number if number >= found.value else None)
+    return found
+
+
+def _published_tilted(problem: RobustProblem, tilt: float, found: RiskBound) -> float:
+    """Return the least number of section 5.1 of the paper, for its sensitivity of a minimiser."""
+    ridge = found.regularization
+    reach = minimiser_radius(problem.loss, row_norm=problem.data_norm, ridge=ridge)
+    spread = loss_spread(
+        problem.loss,
+        row_norm=problem.data_norm,
+        radius=reach,
+        n_columns=problem.n_features,
+        min_weight=1.0,
+    )
+    influence = math.exp(min(tilt * spread, math.log(problem.n_samples)))
+    # The paper's loss includes the regulariser, whose slope at the minimisers is that of the loss.
+    slope = 2.0 * problem.loss.lipschitz * problem.data_norm
+    bend = problem.loss.smoothness * problem.data_norm**2 + ridge + tilt * slope**2
+    rough = (2.0 if problem.pure else math.sqrt(2.0)) * problem.rate
+    fine = product(4.0 * bend / ridge, problem.rate**2)
+    return slope**2 * influence / ridge * min(rough, fine)
