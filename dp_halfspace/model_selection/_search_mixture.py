@@ -19,7 +19,7 @@ from dp_halfspace.privacy.profiles import gdp_epsilon
 from dp_halfspace.privacy.random_stopping import RunLaw
 from dp_halfspace.privacy.record import PrivacyRecord
 
-__all__ = ["plan_mixture"]
+__all__ = ["plan_mixture", "run_epsilon"]
 
 Params: TypeAlias = dict[str, Any]
 Planned: TypeAlias = tuple[tuple[Params, ...], list[PrivacyRecord], MixedSelection]
@@ -28,6 +28,8 @@ Planned: TypeAlias = tuple[tuple[Params, ...], list[PrivacyRecord], MixedSelecti
 # interval is halved; the common factor makes up for what that leaves.
 _LEAST, _HALVINGS = 0.2, 5
 _FACTORS, _FACTOR_HALVINGS = (0.8, 1.2), 6
+# Estimators refuse less.
+_LEAST_EPSILON = 1e-9
 
 
 def plan_mixture(
@@ -80,7 +82,7 @@ def plan_mixture(
         params: Sequence[Params], shares: Sequence[float], *, chords: bool
     ) -> Planned | None:
         candidates = tuple(
-            {**each, "epsilon": gdp_epsilon(share * mu_train, delta), "delta": delta}
+            {**each, "epsilon": run_epsilon(share * mu_train, delta), "delta": delta}
             for each, share in zip(params, shares, strict=True)
         )
         records = [probe(each) for each in candidates]
@@ -102,6 +104,39 @@ def plan_mixture(
         _FACTOR_HALVINGS,
     )
     return plan
+
+
+def run_epsilon(mu: float, delta: float) -> float:
+    """Return the epsilon of a run.
+
+    Parameters
+    ----------
+    mu : float
+        What the run may cost, as a Gaussian signal to noise ratio.
+    delta : float
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    BudgetError
+        If it is below what an estimator accepts.
+
+    Examples
+    --------
+    >>> from dp_halfspace.model_selection._search_mixture import run_epsilon
+    >>> round(run_epsilon(0.2, 1e-6), 3)
+    0.886
+    """
+    epsilon = gdp_epsilon(mu, delta)
+    if epsilon < _LEAST_EPSILON:
+        raise BudgetError(
+            "the budget is too small for a search: one run would have next to nothing of it. Use "
+            "fewer candidates, a larger epsilon or a smaller delta"
+        )
+    return epsilon
 
 
 def _largest(

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from sklearn.base import clone
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.model_selection._search_mixture import plan_mixture
+from dp_halfspace.model_selection._search_mixture import plan_mixture, run_epsilon
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import (
@@ -25,7 +25,7 @@ from dp_halfspace.privacy.mechanisms import (
     NoNoise,
 )
 from dp_halfspace.privacy.mixed_selection import is_mixable
-from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
+from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.random_stopping import (
     RunLaw,
     calibrate_selection,
@@ -220,7 +220,7 @@ def _gaussian_stopping(
     mu = calibrate_selection(law, epsilon, delta)
     mu_score = _score_mu(mu, n_samples)
     mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN
-    candidates = _with_budget(grid, gdp_epsilon(mu_train, delta), delta)
+    candidates = _with_budget(grid, run_epsilon(mu_train, delta), delta)
     records = [probe(params) for params in candidates]
     costs = [_gaussian_cost(record.events) for record in records]
     if None in costs:
@@ -306,7 +306,7 @@ def _largest_equal_share(
     whole = gdp_mu(epsilon, delta)
 
     def planned(share: float) -> tuple[tuple[Params, ...], list[PrivacyRecord]] | None:
-        candidates = _with_budget(grid, gdp_epsilon(share * whole, delta), delta)
+        candidates = _with_budget(grid, run_epsilon(share * whole, delta), delta)
         records = [probe(params) for params in candidates]
         events = [event for record in records for event in record.events]
         fits = accounting.delta([*events, Exponential(choice.epsilon)], epsilon) <= delta

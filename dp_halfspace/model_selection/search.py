@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
@@ -317,7 +318,10 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         count = plan.law.draw(source)
         order = [uniform_below(len(plan.candidates), source) for _ in range(count)]
         chosen = (self._candidate(plan.candidates[index]) for index in order)
-        place, model = best_run(runs(chosen, noise=plan.choice), source)
+        with warnings.catch_warnings():
+            # Each run is silent by itself; but where runs are threads, they share the filters.
+            warnings.simplefilter("ignore")
+            place, model = best_run(runs(chosen, noise=plan.choice), source)
         return order[place], model
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -132,7 +132,7 @@ def mixed_selection_event(
         return np.asarray(np.logaddexp.reduce(logs, axis=0) + LOG_SLACK)
 
     bound = None if not np.isfinite([weight, shift, mu]).all() else trade_off(log_delta)
-    whole = math.log(law.mean / law.probabilities[0]) * _UP
+    whole = math.log(law.mean / law.probabilities[0]) * _UP + 2.0**-50
     if bound is None or law.k_max == 1 or not math.isfinite(bound.top):
         return MixedSelection(law.mean, whole, terms)
     ratio = log_ratio_of(law.probabilities, bound, _TOLERANCE)

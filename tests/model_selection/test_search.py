@@ -6,11 +6,13 @@ import json
 import math
 import warnings
 from collections import Counter
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 from scipy import sparse
 from scipy.stats import loguniform
 from sklearn.base import clone
@@ -33,10 +35,12 @@ from dp_halfspace import (
 from dp_halfspace.model_selection import _search_mixture as mixture_module
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as runs_module
+from dp_halfspace.model_selection import search as search_module
 from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, tune
 from dp_halfspace.privacy.events import MixedSelection, Selection
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, recording
+from dp_halfspace.privacy.random_stopping import RunLaw
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.privacy.tune import best_run
@@ -181,6 +185,39 @@ def test_nothing_is_printed_about_secret_runs(capsys):
     search(verbose=10, selection="random_stopping").fit(X, Y)
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def warnings_of(monkeypatch, runs, n_jobs=None):
+    """What a search says of labels in a column, and by a talkative score, in so many runs."""
+
+    def talkative(model, X, y):
+        warnings.warn("a score says something", UserWarning, stacklevel=1)
+        return np.ones(len(y))
+
+    monkeypatch.setattr(RunLaw, "draw", lambda law, source: runs)
+    model = search(selection="random_stopping", scoring=talkative, n_jobs=n_jobs)
+    with warnings.catch_warnings(record=True) as said, parallel_config(backend="threading"):
+        warnings.simplefilter("always")
+        model.fit(X, Y[:, None])
+    return [str(warning.message) for warning in said]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 4])
+def test_warnings_do_not_count_secret_runs(monkeypatch, n_jobs):
+    """Whoever sees one for each fit knows their number, which must stay secret."""
+    few, many = (warnings_of(monkeypatch, runs, n_jobs) for runs in (1, 12))
+    assert few == many
+    assert any("column-vector" in message for message in few)
+    assert not any("a score" in message for message in few)
+
+
+def test_warning_test_sees_runs_that_talk(monkeypatch):
+    """Planted: nothing is silenced."""
+    talk = SimpleNamespace(catch_warnings=nullcontext, simplefilter=lambda action: None)
+    monkeypatch.setattr(runs_module, "warnings", talk)
+    monkeypatch.setattr(search_module, "warnings", talk)
+    few, many = (warnings_of(monkeypatch, runs) for runs in (1, 12))
+    assert len(many) == len(few) + 2 * 11
 
 
 def test_a_full_ledger_stops_the_search_before_any_noise():
@@ -390,3 +427,13 @@ def test_sklearn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+@pytest.mark.parametrize("selection", ["random_stopping", "exponential"])
+@pytest.mark.parametrize("estimator", [OUTPUT, OBJECTIVE])
+def test_too_little_for_one_run_is_a_budget_error(estimator, selection):
+    few = np.arange(5)
+    model = search(estimator, selection=selection, epsilon=1e-3, delta=0.2)
+    with pytest.raises(BudgetError, match="too small for a search"):
+        model.fit(X[few], Y[few])
+    assert not hasattr(model, "privacy_")
