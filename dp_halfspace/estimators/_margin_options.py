@@ -121,8 +121,8 @@ def margin_attack(
         return None
     if n_classes > 2:
         raise ValueError(
-            "Only binary classification is supported with adversary_radius: for more classes "
-            "use OutputPerturbationClassifier"
+            "Only binary classification is supported with adversary_radius: for more classes use "
+            "ObjectivePerturbationClassifier(rows='clipped') or OutputPerturbationClassifier"
         )
     is_default = model.solver == "noisy_gd" and isinstance(model.margin, str)
     if is_pure or not is_default or model.selection != "none":

@@ -191,6 +191,6 @@ def attack_facts(attack: Attack | None, norm: object) -> dict[str, object]:
     """
     return {
         "adversary_radius": 0.0 if attack is None else attack.radius,
-        "adversary_norm": norm,
+        "adversary_norm": "inf" if norm == "inf" else 2,
         "adversary_smoothing": 0.0 if attack is None else attack.smoothing,
     }

@@ -361,7 +361,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 "margins": [candidate.margin for candidate in candidates],
                 "private_metric": first.private_metric,
                 "adversary_radius": float(self.adversary_radius),
-                "adversary_norm": self.adversary_norm,
+                "adversary_norm": "inf" if self.adversary_norm == "inf" else 2,
                 "n_components": [
                     None if c.linear_map is None else c.linear_map.n_components for c in candidates
                 ],

@@ -128,7 +128,7 @@ def run_epsilon(mu: float, delta: float) -> float:
     --------
     >>> from dp_halfspace.model_selection._search_mixture import run_epsilon
     >>> round(run_epsilon(0.2, 1e-6), 3)
-    0.886
+    0.834
     """
     epsilon = gdp_epsilon(mu, delta)
     if epsilon < _LEAST_EPSILON:

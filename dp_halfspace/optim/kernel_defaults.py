@@ -104,7 +104,7 @@ def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
     40
     """
     clip, shift = (0.5, 2.0) if n_classes == 2 else (1.0, 3.0)
-    scale = 3.0 if n_classes == 2 else 4.25 / n_classes**0.25
+    scale = 3.5 if n_classes == 2 else 4.25 / n_classes**0.25
     return EngineDefaults(
         bias=0.5,
         metric_share=0.2,
