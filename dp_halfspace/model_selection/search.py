@@ -85,7 +85,8 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     scoring : "accuracy" or callable, default="accuracy"
         A callable gets a fitted estimator, `X` and `y` and returns a number in [0, 1] for each
         record, the larger the better, that depends on that record and the estimator alone.
-        Numbers outside are cut.
+        Numbers outside are cut. It must not raise, print or keep anything for reasons that depend
+        on the data: it sees every run, and the runs are secret.
     miss : float, default=0.1
         With ``"random_stopping"``, probability that a given candidate is never tried.
     n_jobs : int or None, default=None
