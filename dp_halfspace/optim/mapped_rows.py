@@ -147,7 +147,7 @@ class FormedRows:
     Notes
     -----
     The float image times the float factor, as real numbers, is the row; its norm is at most one.
-    Rows of another block than a replaced record's keep every bit.
+    Replacing a record changes no bit of the others: ``docs/proofs/certificate.md``, section 7.
 
     Examples
     --------

@@ -171,8 +171,9 @@ def plan_metric(
     if edge > n_samples:
         return None
     n_blocks = -(-n_samples // block_rows)
-    # Errors of both sums, and factors of rows that another record's bits may round otherwise.
-    rounding = 1.01 * n_samples * (2 * block_rows + 2 * n_blocks + 4 * n_columns + 48) * 2.0**-53
+    # Errors of both sums; the rows that they share are the same to the last bit:
+    # docs/proofs/certificate.md, section 7.
+    rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53
     sensitivity = math.sqrt(2.0) * (1.0 + 2.0**-40) + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
     return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension)

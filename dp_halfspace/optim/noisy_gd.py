@@ -157,7 +157,6 @@ def plan_descent(
         clip=clip,
         smoothness=smoothness,
         evaluation=2.0 * n_outputs + 32.0,
-        radius=radius,
         reach=reach,
         amplification=amplification,
         compression=compression,
@@ -196,7 +195,6 @@ def _rounding(
     clip: float,
     smoothness: float,
     evaluation: float,
-    radius: float,
     reach: float,
     amplification: float,
     compression: float,
@@ -214,11 +212,10 @@ def _rounding(
         smoothness=0.0,
         evaluation=evaluation,
     )
-    # Errors of the slopes multiply mapped rows, which have norm one: from inexact margins,
-    # and from factors of rows that may be rounded otherwise because of another record's bits.
+    # Slopes at inexact margins multiply mapped rows, which have norm one. All rows but the
+    # replaced one are the same, to the last bit: docs/proofs/certificate.md, section 7.
     margins = (n_columns + 3) * compression * reach
-    factors = 2 * (2 * n_columns + 8) * (clip + smoothness * radius)
-    per_record = 1.01 * 2.0**-53 * (smoothness * margins + factors)
+    per_record = 1.01 * 2.0**-53 * smoothness * margins
     mapped = 0.0
     if amplification > 1.0:
         # The product of the sum with the metric.

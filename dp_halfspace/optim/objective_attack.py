@@ -311,7 +311,7 @@ def plan_attacked_objective(
         raise ValueError("objective perturbation needs a smooth, monotone, Lipschitz loss")
     ridge = max(ridge, objective_ridge_floor(problem, epsilon))
     if math.isinf(epsilon):
-        return with_output(problem, ridge, NoNoise(), 0.0, 0.0)
+        return with_output(problem, ridge, NoNoise(), 0.0)
     log_ratio, copies = jacobian_log_ratio(problem, ridge), problem.n_stacked
     linear: LinearTerm
     if delta == 0:
@@ -329,7 +329,7 @@ def plan_attacked_objective(
         size = linear.sigma * math.sqrt(attack.n_attacked)
     smoothing = width * size / (attack.k * ridge * problem.n_samples) * _UP
     smoothed = replace(problem, attack=attack.smoothed(max(smoothing, _SMALLEST)))
-    return with_output(smoothed, ridge, linear, budget, 0.0)
+    return with_output(smoothed, ridge, linear, budget)
 
 
 def attacked_ridge(

@@ -129,8 +129,7 @@ def plan_objective_engine(
     room = feasible_ridge(mapped, ridge, left, delta, earlier)
     if room is None:
         return plan_objective_engine(problem, epsilon, delta, ridge=ridge, metric=False)
-    drift = _drift(released, formed)
-    plan = plan_objective(mapped, room, left, delta, earlier=earlier, drift=drift)
+    plan = plan_objective(mapped, room, left, delta, earlier=earlier)
     return ObjectiveEnginePlan(released, plan)
 
 
@@ -166,17 +165,6 @@ def _plan_metric(problem: RidgeProblem, epsilon: float, delta: float) -> MetricP
         return None
     mechanism = L2LaplaceNoise(reference.mechanism.sensitivity, share)
     return replace(reference, mechanism=mechanism, edge=edge)
-
-
-def _drift(metric: MetricPlan, block_rows: int) -> float:
-    """Bound how much all mapped rows together may be rounded otherwise on other data.
-
-    A block of rows is multiplied by the metric at once, so only the rows of the block that
-    holds the replaced record can be affected.
-    """
-    size = metric.n_columns
-    relative = 4.0 * (size + 8) * 2.0**-53 * math.sqrt(size)
-    return block_rows * relative * metric.amplification * metric.compression
 
 
 def run_objective_engine(

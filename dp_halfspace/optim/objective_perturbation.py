@@ -52,7 +52,6 @@ def plan_objective(
     delta: float,
     *,
     earlier: tuple[Event, ...] = (),
-    drift: float = 0.0,
 ) -> ObjectivePlan:
     """Fix every public number of a perturbed minimisation.
 
@@ -68,9 +67,6 @@ def plan_objective(
         Budget of the release; ``delta=0`` asks for pure epsilon.
     earlier : tuple of Event, default=()
         What was released before out of the same budget, with ``delta > 0``.
-    drift : float, default=0.0
-        Bound on the sum over the common records of how much their rows may differ, relative
-        to `row_norm`, because the other record is a different one.
 
     Returns
     -------
@@ -108,11 +104,11 @@ def plan_objective(
         raise ValueError("these bounds are not those of a tilted or attacked loss")
     ridge = max(ridge, objective_ridge_floor(problem, epsilon))
     if math.isinf(epsilon):
-        return with_output(problem, ridge, NoNoise(), 0.0, drift)
+        return with_output(problem, ridge, NoNoise(), 0.0)
     if delta == 0:
-        return with_output(problem, ridge, *_laplace_terms(problem, ridge, epsilon), drift)
+        return with_output(problem, ridge, *_laplace_terms(problem, ridge, epsilon))
     terms = _gaussian_terms(problem, ridge, epsilon, delta, earlier)
-    return with_output(problem, ridge, *terms, drift)
+    return with_output(problem, ridge, *terms)
 
 
 def sketch_objective(
@@ -136,12 +132,12 @@ def sketch_objective(
     ObjectivePlan
     """
     if delta == 0:
-        return with_output(problem, ridge, *_laplace_terms(problem, ridge, epsilon), 0.0)
+        return with_output(problem, ridge, *_laplace_terms(problem, ridge, epsilon))
     log_ratio = jacobian_log_ratio(problem, ridge)
     mu = gdp_mu(epsilon - problem.n_stacked * log_ratio, delta) / math.sqrt(problem.n_stacked)
     corners = gradient_corners(problem)
     term = GaussianLinearTerm(gradient_change(problem), mu, log_ratio, corners)
-    return with_output(problem, ridge, term, OUTPUT_MU * mu, 0.0)
+    return with_output(problem, ridge, term, OUTPUT_MU * mu)
 
 
 def _laplace_terms(

@@ -148,7 +148,7 @@ def calibrated(
 
 
 def with_output(
-    problem: RidgeProblem, ridge: float, linear: LinearTerm, budget: float, drift: float
+    problem: RidgeProblem, ridge: float, linear: LinearTerm, budget: float
 ) -> ObjectivePlan:
     """Fix the tolerance for a linear term, and the noise that hides the error.
 
@@ -160,9 +160,6 @@ def with_output(
     linear : GaussianLinearTerm, LaplaceLinearTerm or NoNoise
     budget : float
         The mu, or the pure epsilon, of the output noise.
-    drift : float
-        Bound on the sum over the common records of how much their rows may differ, relative
-        to `row_norm`, because the other record is a different one.
 
     Returns
     -------
@@ -200,8 +197,7 @@ def with_output(
         tolerance = softmax_tolerance(problem.n_classes, **public, shift=problem.loss.shift)
     else:
         tolerance = gradient_tolerance(problem.loss, **public)
-    certified = tolerance.certified + drift * _record_slope(problem, tolerance.radius)
-    sensitivity = 2.0 * math.sqrt(problem.n_stacked) * certified / total_ridge * _UP
+    sensitivity = 2.0 * math.sqrt(problem.n_stacked) * tolerance.certified / total_ridge * _UP
     output: OutputNoise = NoNoise()
     if isinstance(linear, GaussianLinearTerm):
         output = GaussianNoise(sensitivity, budget)
@@ -216,12 +212,3 @@ def _data_radius(problem: RidgeProblem, ridge: float) -> float:
         return problem.radius(ridge)
     # A sharper radius rests on what holds without a linear term only.
     return math.sqrt(problem.max_weight * problem.loss.self_bound / ridge) * _UP
-
-
-def _record_slope(problem: RidgeProblem, radius: float) -> float:
-    """Bound how fast a record's gradient changes with its row, relative to `row_norm`."""
-    slope, smoothness = problem.loss.lipschitz, problem.loss.smoothness
-    if problem.multinomial:
-        slope, smoothness = math.sqrt(2.0), 0.5
-    reach = smoothness * problem.row_norm * radius
-    return problem.max_weight * problem.row_norm * (slope + reach) * _UP

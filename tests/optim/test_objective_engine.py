@@ -24,7 +24,6 @@ from dp_halfspace.optim import minimisers as solver_module
 from dp_halfspace.optim import objective_engine as module
 from dp_halfspace.optim.linear_noise import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.optim.mapped_rows import FormedRows
-from dp_halfspace.optim.metric import plan_metric
 from dp_halfspace.optim.objective_bounds import gradient_change
 from dp_halfspace.optim.objective_engine import plan_objective_engine, run_objective_engine
 from dp_halfspace.optim.unit_rows import unit_rows
@@ -258,25 +257,8 @@ def test_change_test_sees_rows_that_are_not_brought_back_to_norm_one(monkeypatch
         worst_change(2)
 
 
-def test_drift_covers_what_an_extreme_record_does_to_others():
-    rng = np.random.default_rng(7)
-    n, d = 200, 30
-    X = rng.standard_normal((n, d)) * np.geomspace(1.0, 1e-4, d)
-    other = X.copy()
-    other[0] *= 1e290
-    metric = plan_metric(n, d, n, mu=1.0)
-    A = np.diag(np.geomspace(1.0 / metric.compression, metric.amplification, d))
-    turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    images = []
-    for features in (X, other):
-        rows = FormedRows(unit_rows(features, 1.0, None), np.linalg.qr(turn @ A @ turn.T)[1])
-        images.append(rows.adjoint(np.eye(n)).T[1:])
-    moved = float(np.linalg.norm(images[0] - images[1], axis=1).sum())
-    assert moved <= module._drift(metric, n) < 1e-6
-
-
-def test_drift_and_earlier_releases_reach_the_plan():
-    """The metric is charged with the rest, and its rounding is hidden by the output noise."""
+def test_earlier_releases_reach_the_plan():
+    """The metric is charged with the rest, and what is certified is hidden by the output noise."""
     plan = plan_objective_engine(problem(3000, 100), 1.0, 1e-7)
     alone = plan_objective_engine(problem(3000, 100), 1.0, 1e-7, metric=False)
     assert isinstance(plan.events[0], Gaussian)
@@ -284,7 +266,7 @@ def test_drift_and_earlier_releases_reach_the_plan():
     objective = plan.objective
     total = objective.ridge * 3000
     certified = objective.output.sensitivity * total / 2.0
-    assert certified > objective.tolerance.certified
+    assert certified >= objective.tolerance.certified
 
 
 @pytest.mark.parametrize("block_rows", [3000, 8192])

@@ -538,20 +538,6 @@ def test_output_noise_covers_the_certified_distance(loss, k, delta):
     assert plan.radius >= plan.linear.norm_bound(blocks, 10) / (plan.ridge * 1000)
 
 
-def test_drift_of_the_common_rows_is_hidden_too():
-    """Rows that another record may round otherwise move the gradient by slope and curvature."""
-    sizes = {"n": 1000, "d": 4, "weight": 2.0}
-    for case, slope, smoothness in (
-        (problem(HUBER, **sizes), 2.0, 2.0 * HUBER.smoothness),
-        (problem(k=3, **sizes), 2.0 * math.sqrt(2.0), 1.0),
-    ):
-        plain = plan_objective(case, 1e-2, 1.0, 1e-6)
-        moved = plan_objective(case, 1e-2, 1.0, 1e-6, drift=1e-9)
-        assert moved.events == plain.events
-        more = (moved.output.sensitivity - plain.output.sensitivity) * 10 / 2
-        assert more == pytest.approx(1e-9 * (slope + smoothness * plain.tolerance.radius), rel=1e-3)
-
-
 def test_earlier_releases_share_the_budget():
     earlier = (Gaussian(0.1),)
     alone = plan_objective(problem(), 1e-2, 1.0, 1e-6)

@@ -32,23 +32,23 @@ def test_calibration_spends_the_budget(copies):
 def test_shape_and_events_follow_the_problem():
     several = replace(PROBLEM, n_classes=4)
     linear = GaussianLinearTerm(2.0, 0.1, 0.01, CORNERS)
-    plan = with_output(several, 0.1, linear, 0.01, 0.0)
+    plan = with_output(several, 0.1, linear, 0.01)
     assert plan.shape == (4, 10)
     assert len(plan.events) == 2
-    stacked = with_output(replace(several, loss=huber_hinge()), 0.1, linear, 0.01, 0.0)
+    stacked = with_output(replace(several, loss=huber_hinge()), 0.1, linear, 0.01)
     assert stacked.shape == (1, 10)
     assert stacked.events[0] == Repeated(linear.event, 4)
 
 
 def test_without_noise_the_radius_is_that_of_the_data():
-    assert with_output(PROBLEM, 0.1, NoNoise(), 0.0, 0.0).radius == PROBLEM.radius(0.1)
+    assert with_output(PROBLEM, 0.1, NoNoise(), 0.0).radius == PROBLEM.radius(0.1)
 
 
 def test_an_attack_has_the_radius_that_a_linear_term_leaves():
     """No sharper radius, which would need the optimality of the data alone."""
     attacked = replace(PROBLEM, attack=Attack(0.5, 2, 10))
     linear = GaussianLinearTerm(2.0, 0.1, 0.01, CORNERS)
-    plan = with_output(attacked, 0.1, linear, 0.01, 0.0)
+    plan = with_output(attacked, 0.1, linear, 0.01)
     data = math.sqrt(LOGISTIC.self_bound / 0.1)
     assert plan.radius >= data + linear.norm_bound(1, 10) / 100
     assert plan.radius == pytest.approx(data + linear.norm_bound(1, 10) / 100)
