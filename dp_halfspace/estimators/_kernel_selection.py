@@ -24,7 +24,7 @@ from dp_halfspace.privacy.generalized_selection import GeneralizedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 
-__all__ = ["MarginPlan", "choose_margin", "plan_margin_choice"]
+__all__ = ["MarginPlan", "choose_margin", "kept_memory", "plan_margin_choice"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -32,6 +32,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 _CHOICE_SHARE = 0.1
 # All candidates take as many steps, so that all cost the same.
 _STEPS = 100
+# A search reads the features hundreds of times: so many bytes of them are always kept.
+_SEARCH_MEMORY = 2**25
 # The loss that the steps descend on: the hinge with its corner rounded off.
 _LOSS = huber_hinge(0.5)
 
@@ -141,6 +143,11 @@ def _divided(
         upper=gdp_mu(epsilon, delta),
     )
     return mu * (1.0 - 2.0**-40), choice
+
+
+def kept_memory(plan: Training | MarginPlan, memory: int) -> int:
+    """Return how many bytes of features to keep when `memory` is asked for; public."""
+    return max(memory, _SEARCH_MEMORY) if isinstance(plan, MarginPlan) else memory
 
 
 def choose_margin(

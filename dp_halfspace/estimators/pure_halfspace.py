@@ -113,8 +113,9 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     code as it runs, and the mechanism is sampled exactly. Public: the number of rows, the columns,
     the label set, every parameter, and all directions but the number of the chosen one.
 
-    The directions are generated block by block and forgotten: beyond the data, memory does not
-    grow with their number. Time is proportional to rows, columns and directions.
+    The directions are generated block by block and forgotten: beyond the data, memory grows by
+    a few bytes for each. Time is at most proportional to rows, columns and directions; it is
+    shorter where later stages find rows far from the hyperplane.
 
     References
     ----------

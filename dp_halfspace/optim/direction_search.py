@@ -1,7 +1,7 @@
 """A halfspace by the exponential mechanism over directions that do not depend on the data.
 
 The mechanism of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2, over a stream of directions
-of which only a tally is kept, in stages: each looks round the direction that the one before
+of which only the costs are kept, in stages: each looks round the direction that the one before
 released. Pure epsilon for every set of directions. Proofs: ``docs/proofs/pure_halfspace.md``.
 """
 
@@ -20,8 +20,11 @@ from dp_halfspace.optim.directions import (
     MOST_COLUMNS,
     MOST_DIRECTIONS,
     DirectionStream,
-    error_counts,
+    IntegerRows,
+    integer_rows,
     lattice_reach,
+    negative_counts,
+    open_records,
     scores,
     unit_length,
 )
@@ -50,8 +53,6 @@ _WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9
 _PER_STAGE, _MOST_STAGES, _RADIUS = 350.0, 8, 1.0
 # More features than this are projected.
 _NARROW = 64
-# Tallies of parts of the stream, so that only the part with the winner is read again.
-_MOST_GROUPS, _TALLY_ENTRIES = 32, 2**19
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +233,8 @@ def run_directions(
     ndarray of shape (1, n_columns)
         Of norm one. Private; free to be used.
     """
-    problem = _Problem(rows, (np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)), weights)
+    members = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+    problem = _Problem(integer_rows(rows), members, weights)
     stream = DirectionStream(
         plan.n_columns,
         plan.n_directions,
@@ -255,43 +257,49 @@ def run_directions(
 class _Problem:
     """The private data of a search."""
 
-    rows: Rows
+    rows: IntegerRows
     members: tuple[NDArray[np.intp], ...]
     weights: FloatArray
 
-    def costs(self, block: NDArray[np.float32], *, paired: bool) -> NDArray[np.int64]:
+
+class _Costs:
+    """The costs of the candidates of one stream, block by block."""
+
+    def __init__(self, problem: _Problem, stream: DirectionStream) -> None:
+        self._problem, self._stream = problem, stream
+        # Far from the hyperplane of the centre all directions agree: those are counted once.
+        self._open = [open_records(stream, problem.rows, index) for index in problem.members]
+
+    def __call__(self, block: NDArray[np.float32]) -> NDArray[np.int64]:
         """Return the cost of every candidate of a block."""
-        counts = error_counts(block, self.rows, self.members)
-        sizes = tuple(len(index) for index in self.members)
-        return scores(counts, sizes, self.weights, paired=paired)
+        problem = self._problem
+        sizes = len(problem.members[0]), len(problem.members[1])
+        first, second = (
+            negative_counts(block, problem.rows, index) + known for index, known in self._open
+        )
+        errors = sizes[0] - first, second
+        return scores(errors, sizes, problem.weights, paired=self._stream.paired)
 
 
 def _chosen(
     problem: _Problem, stream: DirectionStream, choice: TalliedChoice | NoNoise, permit: Permit
 ) -> FloatArray:
     """Run one exponential mechanism over a stream of directions."""
-    n_costs = problem.rows.shape[0] + 1
-    n_groups = max(1, min(_MOST_GROUPS, stream.n_blocks, _TALLY_ENTRIES // n_costs))
-    tallies = np.zeros((n_groups, n_costs), dtype=np.int64)
-    group_of = [number * n_groups // stream.n_blocks for number in range(stream.n_blocks)]
-    for number, group in enumerate(group_of):
-        costs = problem.costs(stream.block(number), paired=stream.paired)
-        tallies[group] += np.bincount(costs, minlength=n_costs)
-    released = permit.release(tallies.sum(axis=0).astype(np.float64), choice)
+    n_costs = problem.rows.rows.shape[0] + 1
+    costs_of = _Costs(problem, stream)
+    # Four bytes for each candidate; the directions themselves are forgotten and made again.
+    costs = [
+        costs_of(stream.block(number)).astype(np.int32, casting="same_kind")
+        for number in range(stream.n_blocks)
+    ]
+    tally = sum(np.bincount(part, minlength=n_costs) for part in costs)
+    released = permit.release(np.asarray(tally, dtype=np.float64), choice)
     if isinstance(choice, NoNoise):
         released = np.array([np.flatnonzero(released)[0], 0.0])
-    cost, place = int(released[0]), int(released[1])
-    before = np.cumsum(tallies[:, cost])
-    group = int(np.searchsorted(before, place, side="right"))
-    place -= int(before[group] - tallies[group, cost])
-    for number in np.flatnonzero(np.array(group_of) == group).tolist():
-        block = stream.block(number)
-        costs = problem.costs(block, paired=stream.paired)
-        found = np.flatnonzero(costs == cost)
-        if place < len(found):
-            return _candidate(block, int(found[place]))
-        place -= len(found)
-    raise RuntimeError("a stream of directions was not the same when it was read again")
+    found = int(np.flatnonzero(np.concatenate(costs) == int(released[0]))[int(released[1])])
+    ends = np.cumsum([len(part) for part in costs])
+    number = int(np.searchsorted(ends, found, side="right"))
+    return _candidate(stream.block(number), found - int(ends[number]) + len(costs[number]))
 
 
 def _candidate(block: NDArray[np.float32], number: int) -> FloatArray:

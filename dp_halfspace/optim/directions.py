@@ -21,8 +21,12 @@ __all__ = [
     "MOST_COLUMNS",
     "MOST_DIRECTIONS",
     "DirectionStream",
+    "IntegerRows",
     "error_counts",
+    "integer_rows",
     "lattice_reach",
+    "negative_counts",
+    "open_records",
     "scores",
     "unit_length",
 ]
@@ -39,6 +43,8 @@ _ROW_NORM, _DIRECTION_NORM = 4095, 2047
 MOST_COLUMNS = 2**16
 _BLOCK_ENTRIES = 2**18  # of directions: 2 MB of float64
 _TILE_ROWS, _TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
+_READ_ROWS = 1024
+_KEPT_BYTES = 2**26  # of integer rows
 # Standard deviation of the common part of all columns, beside a part of norm one.
 _COMMON = 1.0
 # Public weights of the two classes are rounded to multiples of 2^-16.
@@ -224,8 +230,136 @@ def _lattice(lo: int, hi: int, n_columns: int, reach: int) -> NDArray[np.float32
     return points[:, np.gcd.reduce(points, axis=0) == 1].astype(np.float32)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class IntegerRows:
+    """Unit rows rounded to integers, each by itself. Made by `integer_rows`.
+
+    Attributes
+    ----------
+    rows : Rows
+    kept : ndarray of shape (n, D), float32, or None
+        All of them, where they take little memory; otherwise they are rounded again when needed.
+    """
+
+    rows: Rows
+    kept: NDArray[np.float32] | None
+
+    def __getitem__(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return the rows with these numbers."""
+        return _integers(self.rows, index) if self.kept is None else self.kept[index]
+
+
+def integer_rows(rows: Rows) -> IntegerRows:
+    """Round unit rows to integers of norm at most 4095, and keep them if they fit.
+
+    Parameters
+    ----------
+    rows : Rows
+        Unit rows.
+
+    Returns
+    -------
+    IntegerRows
+    """
+    n, size = rows.shape
+    if 4 * n * size > _KEPT_BYTES:
+        return IntegerRows(rows, None)
+    kept = np.empty((n, size), dtype=np.float32)
+    for lo in range(0, n, _READ_ROWS):
+        index = np.arange(lo, min(lo + _READ_ROWS, n))
+        kept[index] = _integers(rows, index)
+    return IntegerRows(rows, kept)
+
+
+def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Round some rows to integers, each by itself."""
+    values = rows.dense(index)
+    values *= _integer_norm(_ROW_NORM, values.shape[1])
+    np.rint(values, out=values)
+    # Exact where it is within the bound, and it certifies that it is.
+    squares = np.einsum("ij,ij->i", values, values)
+    values[~(squares <= _ROW_NORM**2)] = 0.0
+    return values.astype(np.float32)
+
+
+def open_records(
+    stream: DirectionStream, rows: IntegerRows, index: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], int]:
+    """Set records aside on which all directions of a stream agree.
+
+    Parameters
+    ----------
+    stream : DirectionStream
+    rows : IntegerRows
+    index : ndarray of int
+        Numbers of records.
+
+    Returns
+    -------
+    index : ndarray of int
+        Numbers of the others.
+    n_negative : int
+        How many of those set aside have a negative score, the same for every direction.
+
+    References
+    ----------
+    ``docs/proofs/pure_halfspace.md``, section 3.
+    """
+    if stream.centre is None:
+        return index, 0
+    length = _integer_norm(_DIRECTION_NORM, stream.n_columns)
+    # How far a direction may be from the ray of the centre, roundings included.
+    rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / length
+    reach = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * (1.0 + 2.0**-20)
+    undecided, n_negative = [index[:0]], 0
+    for lo in range(0, len(index), _READ_ROWS):
+        part = index[lo : lo + _READ_ROWS]
+        integers = rows[part].astype(np.float64)
+        score = integers @ stream.centre
+        settled = np.abs(score) > reach * np.sqrt(np.einsum("ij,ij->i", integers, integers))
+        n_negative += int(np.count_nonzero(score[settled] < 0.0))
+        undecided.append(part[~settled])
+    return np.concatenate(undecided), n_negative
+
+
+def negative_counts(
+    directions: NDArray[np.float32], rows: IntegerRows, index: NDArray[np.intp]
+) -> IntArray:
+    """Count the records that have a negative score, for every direction.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (D, m), float32
+        Integers, from `DirectionStream.block`.
+    rows : IntegerRows
+        With D columns.
+    index : ndarray of int
+        Numbers of the records to count.
+
+    Returns
+    -------
+    ndarray of shape (m,), int64
+        Exact. A score of zero is not negative.
+    """
+    width = directions.shape[1]
+    counts = np.zeros(width, dtype=np.int64)
+    tile = (min(_TILE_ROWS, len(index)), min(_TILE_COLUMNS, width))
+    products = np.empty(tile, dtype=np.float32)
+    negative = np.empty(tile, dtype=np.bool_)
+    for start in range(0, len(index), _TILE_ROWS):
+        integers = rows[index[start : start + _TILE_ROWS]]
+        for lo in range(0, width, _TILE_COLUMNS):
+            part = directions[:, lo : lo + _TILE_COLUMNS]
+            shape = np.s_[: len(integers), : part.shape[1]]
+            np.matmul(integers, part, out=products[shape])
+            np.less(products[shape], 0.0, out=negative[shape])
+            ones = negative[shape].view(np.uint8)
+            counts[lo : lo + _TILE_COLUMNS] += ones.sum(axis=0, dtype=np.uint8)
+    return counts
+
+
 def error_counts(
-    directions: NDArray[np.float32], rows: Rows, members: tuple[NDArray[np.intp], ...]
+    directions: NDArray[np.float32], rows: IntegerRows, members: tuple[NDArray[np.intp], ...]
 ) -> tuple[IntArray, ...]:
     """Count the errors of every direction on the records of each class.
 
@@ -233,8 +367,8 @@ def error_counts(
     ----------
     directions : ndarray of shape (D, m), float32
         Integers, from `DirectionStream.block`.
-    rows : Rows
-        Unit rows, with D columns.
+    rows : IntegerRows
+        With D columns.
     members : tuple of two ndarray of int
         Numbers of the records of either class; a positive score predicts the second.
 
@@ -244,40 +378,8 @@ def error_counts(
         A score of zero counts as positive, so that the opposite direction makes exactly the
         errors that this one does not make.
     """
-    width = directions.shape[1]
-    # Twice the score plus the label is odd: its sign is never that of zero.
-    doubled = np.vstack([2.0 * directions, np.ones((1, width), dtype=np.float32)])
-    counts = tuple(np.zeros(width, dtype=np.int64) for _ in members)
-    longest = max(len(index) for index in members)
-    tile = (min(_TILE_ROWS, longest), min(_TILE_COLUMNS, width))
-    products = np.empty(tile, dtype=np.float32)
-    wrong = np.empty(products.shape, dtype=np.bool_)
-    for sign, index, count in zip((-1.0, 1.0), members, counts, strict=True):
-        for start in range(0, len(index), _TILE_ROWS):
-            signed = _signed_integers(rows, index[start : start + _TILE_ROWS], sign)
-            for lo in range(0, width, _TILE_COLUMNS):
-                part = doubled[:, lo : lo + _TILE_COLUMNS]
-                shape = np.s_[: len(signed), : part.shape[1]]
-                np.matmul(signed, part, out=products[shape])
-                np.less(products[shape], 0.0, out=wrong[shape])
-                ones = wrong[shape].view(np.uint8)
-                count[lo : lo + _TILE_COLUMNS] += ones.sum(axis=0, dtype=np.uint8)
-    return counts
-
-
-def _signed_integers(rows: Rows, index: NDArray[np.intp], sign: float) -> NDArray[np.float32]:
-    """Round rows to integers, each by itself, times their label, and append the label."""
-    values = rows.dense(index)
-    n_columns = values.shape[1]
-    values *= _integer_norm(_ROW_NORM, n_columns)
-    np.rint(values, out=values)
-    # Exact where it is within the bound, and it certifies that it is.
-    squares = np.einsum("ij,ij->i", values, values)
-    values[~(squares <= _ROW_NORM**2)] = 0.0
-    signed = np.empty((len(values), n_columns + 1), dtype=np.float32)
-    np.multiply(values, sign, out=signed[:, :-1], casting="same_kind")
-    signed[:, -1] = sign
-    return signed
+    first, second = (negative_counts(directions, rows, index) for index in members)
+    return len(members[0]) - first, second
 
 
 def scores(

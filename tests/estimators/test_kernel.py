@@ -409,3 +409,14 @@ def test_accuracy_on_real_data(name):
             model.fit(data.X_train, data.y_train).score(data.X_test, data.y_test) for _ in range(5)
         ]
         assert np.mean(scores) > goal - 0.003
+
+
+def test_the_search_for_a_margin_makes_features_once(monkeypatch):
+    """It reads them hundreds of times; how many it keeps is public."""
+    X, y = crossed(400)
+    made = []
+    honest = FourierMap.apply
+    monkeypatch.setattr(FourierMap, "apply", lambda psi, Z: made.append(len(Z)) or honest(psi, Z))
+    fits = [seeded(X, y, margin="select", cache_size=size) for size in (0.0, 100.0)]
+    assert sum(made) == 2 * len(X)
+    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)

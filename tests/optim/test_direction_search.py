@@ -79,9 +79,8 @@ def test_law_is_the_definition(params, problem):
 
 
 @pytest.mark.parametrize("entries", [4, 9])
-def test_law_does_not_depend_on_blocks_and_groups(entries, problem, monkeypatch):
+def test_law_does_not_depend_on_blocks(entries, problem, monkeypatch):
     monkeypatch.setattr(directions, "_BLOCK_ENTRIES", entries)
-    monkeypatch.setattr(direction_search, "_MOST_GROUPS", 3)
     assert_law(small_plan(lattice=True, n_directions=27), problem, 250)
 
 
@@ -91,13 +90,13 @@ def test_law_is_the_definition_at_length(problem):
 
 
 def test_law_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
-    """Planted: a subsample is scored instead of the data."""
-    honest = direction_search.error_counts
+    """Planted: every second record of a class has no negative score."""
+    honest = direction_search.negative_counts
 
-    def some(block, rows, members):
-        return tuple(2 * count for count in honest(block, rows, tuple(m[::2] for m in members)))
+    def some(block, rows, index):
+        return honest(block, rows, index[::2])
 
-    monkeypatch.setattr(direction_search, "error_counts", some)
+    monkeypatch.setattr(direction_search, "negative_counts", some)
     with pytest.raises(AssertionError):
         assert_law(small_plan(), problem, 600)
 
@@ -160,13 +159,13 @@ def test_defaults_follow_the_budget():
     assert parts == [32, 64, 256, 2000]
 
 
-def test_memory_does_not_grow_with_the_directions(problem):
+def test_memory_grows_by_a_few_bytes_for_a_direction(problem):
     peaks = []
-    for count in (20_000, 200_000):
+    for count in (200_000, 800_000):
         plan = small_plan(n_directions=count)
         tracemalloc.start()
         search(plan, problem)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 16e6
-    assert peaks[1] < 8 * peaks[0]
+    assert peaks[0] < 16e6
+    assert peaks[1] < peaks[0] + 12 * 600_000
