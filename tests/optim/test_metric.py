@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -257,3 +258,12 @@ def test_sparse_rows_give_the_same_moment():
     a = packed(unit_rows(X, 1.0, 0.5), plan).value
     b = packed(unit_rows(X.toarray(), 1.0, 0.5), plan).value
     np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "k", "block"), [(1000, 10, 1000), (300_000, 400, 491)])
+def test_sensitivity_is_that_of_the_proof(n, k, block):
+    """Section 1 of the proofs in rational arithmetic, on the safe side and not above it."""
+    gamma = Fraction(101, 100) * (block + -(-n // block) + 8) / 2**53
+    least = math.sqrt(2.0) + float(2 * gamma * n)
+    found = plan_metric(n, k, block, mu=1.0).mechanism.sensitivity
+    assert least <= found <= least + 2e-12

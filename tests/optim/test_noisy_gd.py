@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from dp_halfspace import privacy
+from dp_halfspace.optim.attack import Attack
 from dp_halfspace.optim.noisy_gd import clipped_slopes, descend, plan_descent
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
@@ -170,3 +172,47 @@ def test_every_step_is_charged_and_recorded():
         assert len(releases) == plan.n_steps
         with pytest.raises(RuntimeError, match="not charged"):
             descend(Rows(np.zeros((20, 2))), slopes, plan, permit)
+
+
+def sensitivity_of_the_proof(n, k, K, block, *, C, c, A, beta, attack=None):
+    """``docs/proofs/noisy_gradient.md``, floating point, in 50 digits and its own notation."""
+    with mpmath.workdps(50):
+        u, A = mpmath.mpf("1.01") * mpmath.mpf(2) ** -53, mpmath.mpf(A)
+        inverse = 4 if A > 1 else 1
+        R = 8 * c * (1 + mpmath.sqrt(k * K))
+        margins = n * beta * u * (k + 3) * inverse * min(A, 64) * R
+        sums = A * u * n * inverse * ((block + -(-n // block) + 5 + 3) * C + 2 * K + 32)
+        product = u * (k + 2) * mpmath.sqrt(k) * A * inverse * n * C if A > 1 else 0
+        longer = mpmath.mpf(2) ** -30
+        if A > 1:
+            longer = (k + 8) * mpmath.sqrt(k) * A * inverse * mpmath.mpf(2) ** -52
+            longer = max(longer, mpmath.mpf(2) ** -27)
+        rounding, longest = margins + sums + product, C * (1 + longer)
+        if attack is None:
+            return 2 * (longest + rounding)
+        further = 1 + mpmath.mpf(attack.reach)
+        return max(2, further) * longest + 4 * further**2 * rounding
+
+
+@pytest.mark.parametrize("amplification", [1.0, 3.0, 900.0])
+@pytest.mark.parametrize(("n", "k"), [(1000, 5), (250_000, 800)])
+@pytest.mark.parametrize("outputs", [1, 4])
+def test_sensitivity_is_that_of_the_proof(amplification, n, k, outputs):
+    """Every constant of the code against the proof, on the safe side and not above it."""
+    attacks = [None, Attack(0.3, 2, 5, 1e-3), Attack(0.9, "inf", 5, 1e-3)]
+    for attack in attacks if outputs == 1 and amplification == 1.0 else [None]:
+        plan = plan_for(
+            n,
+            k,
+            outputs,
+            amplification=amplification,
+            compression=1.0 if amplification == 1.0 else 4.0,
+            smoothness=0.75,
+            attack=attack,
+        )
+        exact = sensitivity_of_the_proof(
+            n, k, outputs, 1000, C=plan.clip, c=3.0, A=amplification, beta=0.75, attack=attack
+        )
+        found = plan.mechanism.sensitivity
+        assert exact * (1 - mpmath.mpf(2) ** -50) <= found <= exact * (1 + mpmath.mpf(2) ** -48)
+        assert plan.mechanism.mu <= 1.0 / math.sqrt(plan.n_steps)

@@ -288,3 +288,91 @@ def test_functions_of_the_library_are_as_precise_as_assumed():
         ):
             errors = [abs(mpmath.mpf(float(f)) / e - 1) for f, e in zip(found, exact, strict=True)]
             assert max(errors) <= 4 * 2.0**-53
+
+
+def cancelling_records(n=4, d=6, size=1e3):
+    """Pairs of records that pull in opposite directions, with large losses that nearly agree.
+
+    What is left of the gradient is what rounding does to their weights.
+    """
+    rng = np.random.default_rng(2)
+    along = rng.standard_normal(d)
+    along /= np.linalg.norm(along)
+    across = rng.standard_normal((n // 2, d))
+    across -= np.outer(across @ along, along)
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    X = -0.9 * along + math.sqrt(1.0 - 0.81) * np.vstack([across, -across])
+    return X / (np.linalg.norm(X, axis=1, keepdims=True) * (1.0 + 1e-12)), size * along
+
+
+def error_and_bounds(tilt):
+    """Error of a gradient, its bound, and the bound that takes the weights for exact."""
+    X, w = cancelling_records()
+    signs = np.ones(len(X))
+    J = RobustObjective(Rows(X, row_bound=1.0), signs, signs, LOGISTIC, 1e-6, tilt)
+    exact = exact_gradient(logical_rows(X), signs, signs, LOGISTIC, 1e-6, w, tilt, None)
+    return error_of(J.gradient(w), exact), bound_at(J, w, tilt), bound_at(J, w, 1e-300)
+
+
+def test_errors_of_the_exponents_are_needed_and_covered():
+    """Planted: without the errors of the exponents the bound is a thousand times too small."""
+    error, bound, without_exponents = error_and_bounds(1e5)
+    assert error <= bound
+    assert error > 1000 * without_exponents
+
+
+def theorem(problem, sizes, *, ridge, radius, max_weight, linear):
+    """Theorem 5 of the proofs, in 50 digits and its own notation."""
+    with mpmath.workdps(50):
+        u, c, W = mpmath.mpf(2) ** -53, mpmath.mpf(max_weight), mpmath.mpf(radius)
+        n, D, b = sizes["n_samples"], sizes["n_columns"], sizes["block_rows"]
+        r, attack, loss, T = (
+            mpmath.mpf(sizes["row_norm"]),
+            problem.attack,
+            problem.loss,
+            problem.tilt,
+        )
+        a = r
+        if attack is not None:
+            k = 1 if attack.norm == 2 else mpmath.sqrt(attack.n_attacked)
+            a = r + mpmath.mpf(attack.radius) * k
+        blocks, runs = -(-n // b), 1024 + mpmath.mpf(n) / 1024
+        if problem.multinomial:
+            K, margin = problem.n_classes, r * W + loss.shift
+            B, beta = mpmath.sqrt(2), mpmath.mpf(1) / 2
+            most, e_value = 1.5 * margin + mpmath.log(K), 2 * K + 24 + 6 * margin
+            v = c * (2 * K + 24 + margin / 2)
+        else:
+            B, beta = mpmath.mpf(loss.slope_bound(float(a * W))), mpmath.mpf(loss.smoothness)
+            most = mpmath.mpf(float(loss.value(-float(a * W))))
+            e_value, v = 24 * most + 4 * (1 + B), c * (8 * B + 16 * beta)
+        exponent = T * c * (B * (D + 20) * a * W + e_value + 6 * most)
+        S = c * B
+        weights = S * (2 * exponent + 40 + D + 2 * runs)
+        return (
+            mpmath.mpf("1.01")
+            * u
+            * (
+                (b + blocks + 5) * n * S * a
+                + (D + 3) * n * c * beta * a**2 * W
+                + n * a * (v + 18 * c * beta * a * W + weights)
+                + 3 * (n * S * a + ridge * W + linear)
+            )
+        )
+
+
+@pytest.mark.parametrize("tilt", [0.0, 0.7, 300.0])
+@pytest.mark.parametrize("case", ["logistic", "huber", "L2", "inf", "classes"])
+def test_the_bound_is_the_theorem(case, tilt):
+    """Every constant of the code against the proof, on the safe side and not above it."""
+    loss = {"huber": huber_hinge(0.5), "classes": shifted_logistic(2.0)}.get(case, LOGISTIC)
+    attack, k = ATTACKS.get(case), 5 if case == "classes" else 2
+    for sizes in (
+        SIZES,
+        {"n_samples": 70_000, "n_columns": 40, "block_rows": 300, "row_norm": 2.5},
+    ):
+        problem = RidgeProblem(loss, 1000, 10, k, 1.0, 1000, tilt=tilt, attack=attack)
+        public = {"ridge": 50.0, "radius": 7.0, "max_weight": 3.0, "linear": 9.0}
+        found = robust_error(problem, **sizes, **public)
+        exact = theorem(problem, sizes, **public)
+        assert exact * (1 - mpmath.mpf(2) ** -48) <= found <= exact * (1 + 1e-12)

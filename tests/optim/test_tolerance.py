@@ -250,3 +250,39 @@ def test_unit_and_scales():
     check_scales(1.0, 1e20)
     with pytest.raises(CertificateError):
         check_scales(math.nan, 1.0)
+
+
+def theorem(n, D, b, *, r, ridge, W, S, beta, v, linear):
+    """Theorem 2 of the proofs, in 50 digits and its own notation."""
+    with mpmath.workdps(50):
+        blocks = -(-n // b)
+        first_order = (
+            (b + blocks + 5) * n * mpmath.mpf(S) * r
+            + (D + 3) * n * mpmath.mpf(beta) * mpmath.mpf(r) ** 2 * W
+            + mpmath.mpf(v) * n * r
+            + 3 * (n * mpmath.mpf(S) * r + mpmath.mpf(ridge) * W + linear)
+        )
+        return mpmath.mpf("1.01") * mpmath.mpf(2) ** -53 * first_order
+
+
+@pytest.mark.parametrize("rule", ["margin", "softmax"])
+@pytest.mark.parametrize("n", [1000, 70_000])
+def test_the_rule_is_that_of_the_proof(rule, n):
+    """Every constant of the code against the proof, on the safe side and not above it."""
+    D, b, r, ridge, radius, change = 12, 700, 1.5, 40.0, 3.0, 4.0
+    c, W, linear, linear_error = 2.5, radius + change / ridge, 6.0, 1e-8
+    public = {"change": change, "ridge": ridge, "radius": radius, "max_weight": c}
+    sizes = {"n_samples": n, "n_columns": D, "block_rows": b, "row_norm": r}
+    extra = {"linear": linear, "linear_error": linear_error}
+    if rule == "margin":
+        loss = huber_hinge(0.25)
+        found = gradient_tolerance(loss, **public, **sizes, **extra)
+        S, beta, v = c, c * loss.smoothness, c * (8.0 + 16.0 * loss.smoothness)
+    else:
+        found = softmax_tolerance(7, **public, **sizes, **extra, shift=2.0)
+        S, beta, v = c * math.sqrt(2.0), c / 2, c * (2 * 7 + 24 + (r * W + 2.0) / 2)
+    E = float(theorem(n, D, b, r=r, ridge=ridge, W=W, S=S, beta=beta, v=v, linear=linear))
+    assert E * (1 - 1e-14) <= found.float_error <= E * (1 + 1e-12)
+    assert found.target == pytest.approx(max(1e-7 * change, 10 * E), rel=1e-12)
+    assert found.certified == pytest.approx(found.target + E + linear_error, rel=1e-12)
+    assert found.radius == pytest.approx(W, rel=1e-14)
