@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -111,6 +112,16 @@ def test_slopes_are_the_clipped_derivatives():
     np.testing.assert_allclose(pull.sum(axis=1), 0, atol=1e-12)
 
 
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_class_weights_multiply_slopes(outputs):
+    plan, codes = plan_for(outputs=outputs), np.array([0, 1, 1])
+    margins = np.linspace(-2.0, 2.0, 3 * outputs).reshape((3,) if outputs == 1 else (3, outputs))
+    weights = np.array([1.0, 0.25, 0.0])
+    plain = clipped_slopes(plan, codes, np.ones(3))(margins.copy(), 0, 3)
+    weighted = clipped_slopes(plan, codes, weights)(margins.copy(), 0, 3)
+    np.testing.assert_allclose(weighted.T, weights * plain.T, rtol=1e-14)
+
+
 def test_extreme_margins_stay_finite():
     plan = plan_for(outputs=3)
     logits = np.array([[1e300, -1e300, 0.0], [0.0, 0.0, 0.0], [-1e300] * 3])
@@ -145,8 +156,11 @@ def test_transform_is_a_change_of_coordinates():
     np.testing.assert_allclose(through, direct, rtol=1e-9, atol=1e-9)
 
 
-def test_iterates_stay_in_the_public_ball():
-    plan = plan_for(50, 3, mu=1e-4, n_steps=30)
+@pytest.mark.parametrize("stretch", [None, 3.0, 1000.0])
+def test_queries_stay_in_the_public_balls(stretch):
+    """Noise leads far beyond them here."""
+    plan = plan_for(50, 3, mu=1e-4, n_steps=30, scale=1.0, momentum=0.99)
+    plan = replace(plan, step_size=1e5 * plan.step_size)
     seen = []
     rows = Rows(np.zeros((50, 3)))
     honest = rows.fused_adjoint
@@ -159,8 +173,9 @@ def test_iterates_stay_in_the_public_ball():
             return honest(query, slopes)
 
     slopes = clipped_slopes(plan, np.zeros(50, int), np.ones(50))
-    descend(Watched(), slopes, plan, permit_for(plan))
-    assert max(seen) <= plan.radius
+    transform = None if stretch is None else stretch * np.eye(3)
+    descend(Watched(), slopes, plan, permit_for(plan), transform)
+    assert max(seen) == pytest.approx(plan.radius if stretch is None else plan.reach, rel=1e-12)
 
 
 def test_every_step_is_charged_and_recorded():

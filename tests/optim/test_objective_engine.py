@@ -269,6 +269,21 @@ def test_earlier_releases_reach_the_plan():
     assert certified >= objective.tolerance.certified
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-7])
+def test_plan_is_for_images_of_norm_one(delta):
+    """However short the rows were before they were mapped."""
+    for row_norm in (0.5, 1.0):
+        plan = plan_objective_engine(replace(problem(20000, 30), row_norm=row_norm), 1.0, delta)
+        assert plan.metric is not None
+        case, linear = plan.objective.problem, plan.objective.linear
+        assert case.row_norm == FormedRows(unit_rows(np.eye(30), 1.0, None), np.eye(30)).row_bound
+        if delta == 0.0:
+            # Two opposite images of norm one, slopes of one, and what the Jacobian leaves.
+            assert linear.scale >= 2.0 / 0.8
+        else:
+            assert linear.change >= 2.0
+
+
 @pytest.mark.parametrize("block_rows", [3000, 8192])
 def test_plan_counts_the_rows_that_are_summed_at_a_time(block_rows):
     """Whatever the layout of the data, images are formed in the blocks of the bound."""
