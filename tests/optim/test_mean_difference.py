@@ -83,6 +83,21 @@ def test_sensitivity_against_brute_force():
     assert 0.95 < worst_difference() <= 1.0
 
 
+@pytest.mark.parametrize(("n", "d", "block"), [(1000, 5, 1000), (10**6, 60, 500)])
+def test_allowances_are_those_of_the_proof(n, d, block):
+    """``docs/proofs/auc.md``, section 3, in its own notation; not above it either."""
+    plan, blocks, unit = plan_mean_difference(n, d, block, mu=1.0), -(-n // block), 2.0**-53
+    moments = math.sqrt(4.5) + 2 * 1.01 * n * (block + blocks + 16) * math.sqrt(2.0) * unit
+    found = plan.standardisation.mechanism.sensitivity
+    assert moments * (1 - 1e-15) <= found <= moments * (1 + 1e-14)
+    deviation = plan.standardisation.mechanism.sigma / n
+    theta = 1 / (0.7 * math.sqrt(max(0.3 * deviation, 1e-8)))
+    length = 1.01 * math.sqrt(2.0) * theta * math.sqrt(2 * d) * unit
+    row, sums = (d + 16) * length, (block + blocks + d + 16) * length
+    needed = 2 * (1 + 2.0**-30 + row + n * (row + sums))
+    assert needed * (1 - 1e-14) <= plan.mechanism.sensitivity <= needed * (1 + 1e-14)
+
+
 def test_brute_force_sees_half_the_sensitivity(monkeypatch):
     """Planted: the sensitivity of adding a record."""
     honest = mean_difference._sensitivity

@@ -96,6 +96,14 @@ def test_rounding_of_every_score_stays_within_the_sensitivity():
     assert np.abs(a - b).max() <= allowed
 
 
+@pytest.mark.parametrize(("n", "d"), [(100, 3), (10**6, 50)])
+def test_allowance_is_that_of_the_proof(n, d):
+    """Every score within its rounding, through the ramp, and the two sums; a few times at most."""
+    ramp = 2 * n * (d + 8) * 2.0**-53 * 2.0**16
+    allowed = plan_threshold(n, d, 1.0).sensitivity - 1.0 - 2.0**-30
+    assert ramp + 2 * n * n * 2.0**-53 <= allowed <= 2 * ramp + 2.0**-49 * n * n + 1e-14
+
+
 def test_rounding_test_sees_a_jump(monkeypatch):
     """Planted: records jump from right to wrong."""
     monkeypatch.setattr(module, "_STEP", 2.0**-60)
