@@ -10,7 +10,15 @@ import pytest
 
 from dp_halfspace.exceptions import CertificateError
 from dp_halfspace.optim import pair_cells
-from dp_halfspace.optim.losses import HINGE, LOGISTIC, SQUARED, huber_hinge, shifted_logistic
+from dp_halfspace.optim._pairs import PAIR_BLOCK
+from dp_halfspace.optim.losses import (
+    HINGE,
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    huber_hinge,
+    shifted_logistic,
+)
 from dp_halfspace.optim.pairwise import PairwiseObjective, pair_sums
 from dp_halfspace.optim.pairwise_bounds import PairwiseProblem, pairwise_gradient_change
 from dp_halfspace.optim.pairwise_tolerance import (
@@ -20,6 +28,7 @@ from dp_halfspace.optim.pairwise_tolerance import (
     pairwise_tolerance,
 )
 from dp_halfspace.optim.rows import Rows
+from dp_halfspace.optim.tolerance import gradient_error
 from tests.optim.cases import loss_id, norm_mp
 from tests.optim.pair_cases import (
     PAIR_LOSSES,
@@ -192,3 +201,40 @@ def test_wrong_arguments():
     for name in ("change", "normaliser", "ridge"):
         with pytest.raises(ValueError, match=name):
             pairwise_tolerance(LOGISTIC, **{**arguments, name: 0.0})
+
+
+@pytest.mark.parametrize("n", [1000, 300_000])
+@pytest.mark.parametrize("name", ["huber", "squared hinge", "squared", "logistic", "shifted"])
+def test_the_bound_is_the_theorem(name, n):
+    """Theorems 4 and 5 of the proofs in their own notation, on the safe side and not above."""
+    losses = {"huber": huber_hinge(0.25), "squared hinge": SQUARED_HINGE, "squared": SQUARED}
+    loss = {**losses, "logistic": LOGISTIC, "shifted": shifted_logistic(1.5)}[name]
+    D, block, r, W, Z, ridge, linear = 12, 700, 1.5, 3.0, 7.0, 0.4, 5.0
+    u, reach, beta, m = 2.0**-53, r * W, loss.smoothness, -(-n // PAIR_BLOCK)
+    sums = PAIR_BLOCK + m + 8
+    if name == "huber":
+        v = 1.01 * u * (2 * sums + 4 * beta * (reach + 3))
+    elif name.startswith("squared"):
+        v = 1.01 * u * 8 * sums * (reach + 1)
+    else:
+        shift = 1.5 if name == "shifted" else 0.0
+        v = pair_cells.logistic_rounding(n, reach + shift) + (reach + shift) * u * (shift > 0)
+    assert v * (1 - 1e-14) <= pair_error(loss, n, reach) <= v * (1 + 1e-14)
+    share = 2.0 * (n * n // 4) / (n * Z)
+    slope = float(loss.slope_bound(2.0 * reach))
+    needed = gradient_error(
+        n_samples=n,
+        n_columns=D,
+        block_rows=block,
+        row_norm=r,
+        ridge=ridge,
+        radius=W,
+        slope=share * slope,
+        smoothness=2.0 * share * beta,
+        evaluation=share * (v / u + 4.0 * slope),
+        linear=linear,
+    )
+    sizes = {"n_samples": n, "n_columns": D, "block_rows": block, "row_norm": r}
+    public = {"ridge": ridge, "radius": W, "normaliser": Z, "linear": linear}
+    found = pairwise_gradient_error(loss, **sizes, **public)
+    assert needed * (1 - 1e-13) <= found <= needed * (1 + 1e-13)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -394,3 +395,18 @@ def test_a_useless_attack_gives_zero():
     for norm in (2, "inf"):
         plan = plan_erm(problem_for(X, attack=Attack(0.999, norm, 3, 0.0)), 0.1)
         assert np.linalg.norm(fitted(plan, X, (X[:, 0] > 0).astype(int))) <= 1e-5
+
+
+@pytest.mark.parametrize("radius", [1e-18, 1e-12, 1.0])
+def test_spread_of_losses_is_rounded_up(radius):
+    """Differences of nearly equal losses, against forty digits."""
+    found = loss_spread(LOGISTIC, row_norm=1.0, radius=radius, n_columns=3, min_weight=1.0)
+    with mpmath.workdps(40):
+        r = mpmath.mpf(radius)
+        exact = mpmath.log1p(mpmath.exp(r)) - mpmath.log1p(mpmath.exp(-r))
+        assert exact <= found <= exact + 1e-8
+    wide = softmax_spread(3, row_norm=1.0, radius=radius, min_weight=1.0)
+    with mpmath.workdps(40):
+        high = mpmath.log1p(2 * mpmath.exp(mpmath.sqrt(2) * r))
+        low = mpmath.log1p(2 * mpmath.exp(-mpmath.sqrt(mpmath.mpf(3) / 2) * r))
+        assert high - low <= wide <= high - low + 1e-8

@@ -376,3 +376,12 @@ def test_the_bound_is_the_theorem(case, tilt):
         found = robust_error(problem, **sizes, **public)
         exact = theorem(problem, sizes, **public)
         assert exact * (1 - mpmath.mpf(2) ** -48) <= found <= exact * (1 + 1e-12)
+
+
+def test_the_rule_is_used_at_the_radius_of_computed_points():
+    problem = RidgeProblem(LOGISTIC, 1000, 10, 2, 1.0, 1000, tilt=2.0)
+    public = {"ridge": 4.0, "max_weight": 1.0, "linear": 3.0, **SIZES}
+    rule = robust_tolerance(problem, change=8.0, radius=5.0, linear_error=0.25, **public)
+    assert rule.radius == 7.0
+    assert rule.float_error == robust_error(problem, radius=7.0, **public)
+    assert rule.certified == pytest.approx(rule.target + rule.float_error + 0.25, rel=1e-15)

@@ -26,6 +26,7 @@ from dp_halfspace.optim.tolerance import (
     gradient_error,
     gradient_tolerance,
     softmax_tolerance,
+    solver_tolerance,
 )
 from tests.optim.cases import SMOOTH, data_sets, exact_gradient, logical_rows, loss_id, norm_mp
 
@@ -286,3 +287,37 @@ def test_the_rule_is_that_of_the_proof(rule, n):
     assert found.target == pytest.approx(max(1e-7 * change, 10 * E), rel=1e-12)
     assert found.certified == pytest.approx(found.target + E + linear_error, rel=1e-12)
     assert found.radius == pytest.approx(W, rel=1e-14)
+
+
+def test_what_is_certified_may_double_the_noise_and_no_more():
+    assert solver_tolerance(1.0, 0.0, 0.499, 3.0).certified < 0.5
+    with pytest.raises(CertificateError, match="influence"):
+        solver_tolerance(1.0, 0.0, 0.501, 3.0)
+    with pytest.raises(CertificateError, match="influence"):
+        solver_tolerance(1.0, 0.05, 0.0, 3.0)
+
+
+@pytest.mark.parametrize("sizes", [{"n_samples": 10**13}, {"n_columns": 10**13}])
+def test_sizes_are_refused_where_the_analysis_ends(sizes):
+    """At 1e-3 of the inverse unit roundoff, whatever the numbers are multiplied by."""
+    zeros = {"slope": 0.0, "smoothness": 0.0, "evaluation": 0.0, "radius": 1.0}
+    with pytest.raises(CertificateError, match="too large"):
+        gradient_error(**{**SIZES, **sizes}, **zeros)
+    gradient_error(**{**SIZES, **{name: size // 10 for name, size in sizes.items()}}, **zeros)
+
+
+def test_underflow_has_its_own_term():
+    """Gradients of subnormal numbers have an error although every bound of the theorem is zero."""
+    nothing = {"slope": 0.0, "smoothness": 0.0, "evaluation": 0.0, "radius": 0.0}
+    found = gradient_error(**{**SIZES, "ridge": 0.0}, **nothing)
+    assert 1000 * 10 * 2.0**-1075 * 2.0**400 <= found <= 2.0**-480
+
+
+@pytest.mark.parametrize(
+    ("row_norm", "radius"), [(2.0**-101, 1.0), (2.0**101, 1.0), (1.0, 2.0**101)]
+)
+def test_scales_are_refused_beyond_their_limits(row_norm, radius):
+    check_scales(2.0**100, 2.0**100)
+    check_scales(2.0**-100, 0.0)
+    with pytest.raises(CertificateError, match="norms"):
+        check_scales(row_norm, radius)
