@@ -44,6 +44,34 @@ def test_whole_budget_and_no_more(mu, k, n_classes):
     assert claimed * (1 - 1e-6) <= spent <= claimed * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("n_classes", [2, 7])
+def test_steps_allow_for_the_metric_that_is_planned(n_classes):
+    """Rounding errors grow with what the metric stretches, rows and coefficients."""
+    n, k, mu = 20_000, 400, 0.3
+    plan = plan_for(n, k, n_classes, mu)
+    amplification, compression = math.sqrt(1000 * k), 4.0
+    assert plan.metric.amplification == pytest.approx(amplification)
+    assert plan.metric.compression == compression
+    clip = plan.descent.clip
+    longer = (k + 8) * math.sqrt(k) * amplification * compression * 2.0**-52
+    sums = (1000 + n // 1000 + 5) * n * compression * clip * 2.0**-53
+    least = 2.0 * (clip * (1.0 + longer) + amplification * sums)
+    assert least < plan.descent.mechanism.sensitivity < 1.001 * least
+    if n_classes == 2:
+        assert plan.descent.reach == pytest.approx(64.0 * plan.descent.radius)
+
+
+def test_class_weights_reach_the_steps():
+    """Rows that all point the same way: the class with the larger weight decides."""
+    X, y = np.tile([[1.0, 0.0]], (400, 1)), np.arange(400) % 2
+    plan = replace(plan_for(400, 2, mu=math.inf), metric=None)
+    record = PrivacyRecord(epsilon=math.inf, delta=1e-3, events=plan.events, noise="none")
+    for weights, sign in (((0.1, 1.0), 1.0), ((1.0, 0.1), -1.0)):
+        permit = authorise(record, noise_source(None))
+        w = run_engine(plan, unit_rows(X, 1.0, None), y, np.array(weights), permit)
+        assert np.sign(w[0, 0]) == sign
+
+
 def test_wide_or_drowned_data_have_no_metric():
     assert plan_for(10000, 513).metric is None
     assert plan_for(300, 100, mu=0.05).metric is None

@@ -129,6 +129,18 @@ def test_the_map_is_within_its_bound():
         assert np.linalg.norm(transform) <= bound
 
 
+def test_the_map_is_within_its_bound_whatever_is_released():
+    """A centre that noise has driven out of the unit ball is brought back."""
+
+    class Noisy:
+        def release(self, value, mechanism):
+            return 50.0 * np.concatenate([np.full(4, 5.0), np.full(4, 25.0)])
+
+    plan = plan_standardisation(50, 4, 50, mu=5.0)
+    transform = release_standardisation(rows_of(np.zeros((50, 4))), plan, Noisy())
+    assert np.linalg.norm(transform) <= plan.amplification * math.sqrt(2 * 4) * (1 + 1e-12)
+
+
 def test_it_ranks_and_its_centre_is_the_mean_score():
     rng = np.random.default_rng(3)
     positive = rng.random(5000) < 0.1
