@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.optim.defaults import WIDE
+from dp_halfspace.optim.direction_counts import (
+    IntegerRows,
+    integer_rows,
+    negative_counts,
+    open_records,
+    scores,
+)
 from dp_halfspace.optim.directions import (
     MOST_COLUMNS,
     MOST_DIRECTIONS,
     DirectionStream,
-    IntegerRows,
-    integer_rows,
     lattice_reach,
-    negative_counts,
-    open_records,
-    scores,
     unit_length,
 )
 from dp_halfspace.optim.rows import Rows

@@ -1,9 +1,7 @@
-"""Public streams of directions, and how many errors each makes, counted in integers.
+"""Public streams of integer directions, which can be read again.
 
-Directions and rows are rounded, each by itself, to integers so small that every sum of every
-product is exact in float32. The sign of a score is then that of exact arithmetic, whatever the
-order in which a library adds, and no record can move the last bits of another one's score. See
-``docs/proofs/pure_halfspace.md``, sections 3 and 4.
+Their entries are so small that every product with rows of integers is exact in float32
+(`direction_counts`). See ``docs/proofs/pure_halfspace.md``, sections 2 and 4.
 """
 
 from __future__ import annotations
@@ -15,40 +13,28 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.optim.rows import Rows
-
 __all__ = [
     "MOST_COLUMNS",
     "MOST_DIRECTIONS",
+    "ROW_NORM",
     "DirectionStream",
-    "IntegerRows",
-    "error_counts",
-    "integer_rows",
+    "integer_norm",
     "lattice_reach",
-    "negative_counts",
-    "open_records",
-    "scores",
     "unit_length",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-IntArray: TypeAlias = NDArray[np.int64]
 
 # More are refused: they would take minutes and hardly improve on a million.
 MOST_DIRECTIONS = 10**6
-# Norms of integer rows and of integer directions: 2 * 4095 * 2047 + 1 < 2^24, up to which
-# float32 holds every integer.
-_ROW_NORM, _DIRECTION_NORM = 4095, 2047
+# Norms of integer rows and of integer directions: 4095 * 2047 < 2^24, up to which float32
+# holds every integer.
+ROW_NORM, _DIRECTION_NORM = 4095, 2047
 # Rounding would leave too little of directions with more entries.
 MOST_COLUMNS = 2**16
 _BLOCK_ENTRIES = 2**18  # of directions: 2 MB of float64
-_TILE_ROWS, _TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
-_READ_ROWS = 1024
-_KEPT_BYTES = 2**26  # of integer rows
 # Standard deviation of the common part of all columns, beside a part of norm one.
 _COMMON = 1.0
-# Public weights of the two classes are rounded to multiples of 2^-16.
-_WEIGHT_BITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +75,11 @@ class DirectionStream:
     def paired(self) -> bool:
         """Whether the opposite of every direction of a block is a candidate too."""
         return self.centre is None
+
+    @property
+    def length(self) -> float:
+        """Norm of the directions before they are rounded to integers."""
+        return integer_norm(_DIRECTION_NORM, self.n_columns)
 
     @property
     def _n_drawn(self) -> int:
@@ -133,7 +124,7 @@ class DirectionStream:
         else:
             found = _plausible(normal, self.constant, rng)
         found = unit_length(found)
-        found *= _integer_norm(_DIRECTION_NORM, self.n_columns)
+        found *= self.length
         return np.rint(found).astype(np.float32)
 
 
@@ -186,7 +177,7 @@ def unit_length(columns: NDArray[np.floating]) -> FloatArray:
     return out
 
 
-def _integer_norm(largest: int, n_columns: int) -> float:
+def integer_norm(largest: int, n_columns: int) -> float:
     """Return a norm that rounding to integers raises to at most `largest`."""
     return max(largest - 1.0 - math.sqrt(n_columns) / 2.0, 0.0)
 
@@ -228,187 +219,3 @@ def _lattice(lo: int, hi: int, n_columns: int, reach: int) -> NDArray[np.float32
         rest, points[j] = np.divmod(rest, base)
     points -= reach
     return points[:, np.gcd.reduce(points, axis=0) == 1].astype(np.float32)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class IntegerRows:
-    """Unit rows rounded to integers, each by itself. Made by `integer_rows`.
-
-    Attributes
-    ----------
-    rows : Rows
-    kept : ndarray of shape (n, D), float32, or None
-        All of them, where they take little memory; otherwise they are rounded again when needed.
-    """
-
-    rows: Rows
-    kept: NDArray[np.float32] | None
-
-    def __getitem__(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Return the rows with these numbers."""
-        return _integers(self.rows, index) if self.kept is None else self.kept[index]
-
-
-def integer_rows(rows: Rows) -> IntegerRows:
-    """Round unit rows to integers of norm at most 4095, and keep them if they fit.
-
-    Parameters
-    ----------
-    rows : Rows
-        Unit rows.
-
-    Returns
-    -------
-    IntegerRows
-    """
-    n, size = rows.shape
-    if 4 * n * size > _KEPT_BYTES:
-        return IntegerRows(rows, None)
-    kept = np.empty((n, size), dtype=np.float32)
-    for lo in range(0, n, _READ_ROWS):
-        index = np.arange(lo, min(lo + _READ_ROWS, n))
-        kept[index] = _integers(rows, index)
-    return IntegerRows(rows, kept)
-
-
-def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Round some rows to integers, each by itself."""
-    values = rows.dense(index)
-    values *= _integer_norm(_ROW_NORM, values.shape[1])
-    np.rint(values, out=values)
-    # Exact where it is within the bound, and it certifies that it is.
-    squares = np.einsum("ij,ij->i", values, values)
-    values[~(squares <= _ROW_NORM**2)] = 0.0
-    return values.astype(np.float32)
-
-
-def open_records(
-    stream: DirectionStream, rows: IntegerRows, index: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], int]:
-    """Set records aside on which all directions of a stream agree.
-
-    Parameters
-    ----------
-    stream : DirectionStream
-    rows : IntegerRows
-    index : ndarray of int
-        Numbers of records.
-
-    Returns
-    -------
-    index : ndarray of int
-        Numbers of the others.
-    n_negative : int
-        How many of those set aside have a negative score, the same for every direction.
-
-    References
-    ----------
-    ``docs/proofs/pure_halfspace.md``, section 3.
-    """
-    if stream.centre is None:
-        return index, 0
-    length = _integer_norm(_DIRECTION_NORM, stream.n_columns)
-    # How far a direction may be from the ray of the centre, roundings included.
-    rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / length
-    reach = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * (1.0 + 2.0**-20)
-    undecided, n_negative = [index[:0]], 0
-    for lo in range(0, len(index), _READ_ROWS):
-        part = index[lo : lo + _READ_ROWS]
-        integers = rows[part].astype(np.float64)
-        score = integers @ stream.centre
-        settled = np.abs(score) > reach * np.sqrt(np.einsum("ij,ij->i", integers, integers))
-        n_negative += int(np.count_nonzero(score[settled] < 0.0))
-        undecided.append(part[~settled])
-    return np.concatenate(undecided), n_negative
-
-
-def negative_counts(
-    directions: NDArray[np.float32], rows: IntegerRows, index: NDArray[np.intp]
-) -> IntArray:
-    """Count the records that have a negative score, for every direction.
-
-    Parameters
-    ----------
-    directions : ndarray of shape (D, m), float32
-        Integers, from `DirectionStream.block`.
-    rows : IntegerRows
-        With D columns.
-    index : ndarray of int
-        Numbers of the records to count.
-
-    Returns
-    -------
-    ndarray of shape (m,), int64
-        Exact. A score of zero is not negative.
-    """
-    width = directions.shape[1]
-    counts = np.zeros(width, dtype=np.int64)
-    tile = (min(_TILE_ROWS, len(index)), min(_TILE_COLUMNS, width))
-    products = np.empty(tile, dtype=np.float32)
-    negative = np.empty(tile, dtype=np.bool_)
-    for start in range(0, len(index), _TILE_ROWS):
-        integers = rows[index[start : start + _TILE_ROWS]]
-        for lo in range(0, width, _TILE_COLUMNS):
-            part = directions[:, lo : lo + _TILE_COLUMNS]
-            shape = np.s_[: len(integers), : part.shape[1]]
-            np.matmul(integers, part, out=products[shape])
-            np.less(products[shape], 0.0, out=negative[shape])
-            ones = negative[shape].view(np.uint8)
-            counts[lo : lo + _TILE_COLUMNS] += ones.sum(axis=0, dtype=np.uint8)
-    return counts
-
-
-def error_counts(
-    directions: NDArray[np.float32], rows: IntegerRows, members: tuple[NDArray[np.intp], ...]
-) -> tuple[IntArray, ...]:
-    """Count the errors of every direction on the records of each class.
-
-    Parameters
-    ----------
-    directions : ndarray of shape (D, m), float32
-        Integers, from `DirectionStream.block`.
-    rows : IntegerRows
-        With D columns.
-    members : tuple of two ndarray of int
-        Numbers of the records of either class; a positive score predicts the second.
-
-    Returns
-    -------
-    tuple of two ndarray of shape (m,), int64
-        A score of zero counts as positive, so that the opposite direction makes exactly the
-        errors that this one does not make.
-    """
-    first, second = (negative_counts(directions, rows, index) for index in members)
-    return len(members[0]) - first, second
-
-
-def scores(
-    counts: tuple[IntArray, ...],
-    sizes: tuple[int, ...],
-    weights: FloatArray,
-    *,
-    paired: bool,
-) -> IntArray:
-    """Return the weighted number of errors of every candidate of a block, rounded down.
-
-    Parameters
-    ----------
-    counts : tuple of two ndarray of shape (m,)
-        From `error_counts`.
-    sizes : tuple of two int
-        Number of records of each class.
-    weights : ndarray of shape (2,)
-        Public class weights in [0, 1].
-    paired : bool
-        Whether the opposite directions follow.
-
-    Returns
-    -------
-    ndarray of shape (m,) or (2 m,), int64
-        From 0 to the number of records; replacing a record changes an entry by one at most.
-    """
-    factors = np.rint(np.clip(weights, 0.0, 1.0) * 2.0**_WEIGHT_BITS).astype(np.int64)
-    total = factors @ np.stack(counts)
-    if paired:
-        total = np.concatenate([total, factors @ np.array(sizes) - total])
-    return np.asarray(total >> _WEIGHT_BITS)
