@@ -78,6 +78,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"delta": 0.0, "n_components": 64},
         {"margin": 0.2, "n_components": 64},
         {"margin": "select", "n_components": 64},
+        {"solver": "objective_perturbation", "n_components": 32},
+        {"solver": "phased_prox", "margin": 0.2, "n_components": 32},
     ],
     "PureHalfspaceClassifier": [
         {},
