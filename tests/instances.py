@@ -85,6 +85,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {},
         {"directions": "lattice", "projection": "rademacher", "n_components": 5},
         {"n_stages": 3, "n_directions": 5000},
+        {"margin": 0.3, "n_stages": 2, "n_directions": 2000},
     ],
     "PureNetworkClassifier": [
         {"n_candidates": 500},

@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
 from dp_halfspace._validation import TrainingData, check_training_data, label_weights
+from dp_halfspace.estimators._margin_options import SMALLEST_MARGIN
 from dp_halfspace.estimators._margin_training import (
     Problem,
     Training,
@@ -48,6 +49,9 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     n_stages : int or "auto", default="auto"
         Number of rounds; each spends an equal part of epsilon and halves the cone. ``"auto"`` is
         ``n epsilon / 350``, within 1 and 8.
+    margin : float or None, default=None
+        None counts errors. A float in [1e-9, 1] is a PUBLIC guess of the margin of rows of norm
+        one; then records with a margin below a tenth of it count like errors.
     projection : str or None, default="auto"
         Public random map in front: ``"rademacher"``, ``"sparse"``, ``"hadamard"`` or None.
         ``"auto"`` projects more than 64 columns. `coef_` is mapped back.
@@ -108,10 +112,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     Notes
     -----
-    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. Errors are
-    counted in exact integer arithmetic, so that a record changes a count by one at most in the
-    code as it runs, and the mechanism is sampled exactly. Public: the number of rows, the columns,
-    the label set, every parameter, and all directions but the number of the chosen one.
+    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. Errors, or
+    margins that are too small, are counted in exact integer arithmetic, so that a record changes a
+    count by one at most in the code as it runs, and the mechanism is sampled exactly. Public: the
+    number of rows, the columns, the label set, every parameter, and all directions but the number
+    of the chosen one.
 
     The directions are generated block by block and forgotten: beyond the data, memory does not
     grow with their number. Time is proportional to rows, columns and directions.
@@ -143,6 +148,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             StrOptions({"auto"}),
         ],
         "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
+        "margin": [Interval(Real, SMALLEST_MARGIN, 1, closed="both"), None],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
@@ -153,6 +159,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         directions: str = "random",
         n_directions: int | str = "auto",
         n_stages: int | str = "auto",
+        margin: float | None = None,
         projection: str | None = "auto",
         n_components: int | str = "auto",
         epsilon: float = 1.0,
@@ -169,6 +176,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         self.directions = directions
         self.n_directions = n_directions
         self.n_stages = n_stages
+        self.margin = margin
         self.projection = projection
         self.n_components = n_components
         self.epsilon = epsilon
@@ -256,6 +264,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             n_directions=None if isinstance(self.n_directions, str) else int(self.n_directions),
             n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
             lattice=self.directions == "lattice",
+            margin=None if self.margin is None else float(self.margin),
         )
 
     def _record(self, training: Training, data: TrainingData, source: ByteSource) -> PrivacyRecord:
@@ -270,6 +279,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
                 **self._public_facts(data.X.shape[0], data.classes),
                 "relative_constant_column": training.bias,
                 "directions": self.directions,
+                "margin": None if self.margin is None else float(self.margin),
                 "n_stages": len(training.events),
                 "n_components": None if linear_map is None else linear_map.n_components,
             },

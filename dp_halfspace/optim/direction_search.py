@@ -25,6 +25,7 @@ from dp_halfspace.optim.directions import (
     scores,
     unit_length,
 )
+from dp_halfspace.optim.margin_counts import margin_costs
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
@@ -71,6 +72,8 @@ class DirectionPlan:
         Of the cones of the later stages.
     choice : TalliedChoice or NoNoise
         Of each stage.
+    margin : float or None
+        Margin of which a tenth is asked of a record; None counts errors.
     """
 
     n_columns: int
@@ -80,6 +83,7 @@ class DirectionPlan:
     reach: int
     radii: tuple[float, ...]
     choice: TalliedChoice | NoNoise
+    margin: float | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -152,6 +156,7 @@ def plan_directions(
     constant: float | None = None,
     spherical: bool = False,
     lattice: bool = False,
+    margin: float | None = None,
 ) -> DirectionPlan:
     """Divide a budget between stages.
 
@@ -170,6 +175,9 @@ def plan_directions(
         Whether columns have no meaning of their own, as behind a random projection.
     lattice : bool, default=False
         Whether the first stage takes the directions of an integer lattice.
+    margin : float or None, default=None
+        Public margin of unit rows. A record then counts when it has less than a tenth of it;
+        with None, when it is wrong.
 
     Returns
     -------
@@ -199,7 +207,7 @@ def plan_directions(
     each = epsilon / n_stages * _DOWN
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
-    return DirectionPlan(n_columns, n_directions, constant, spherical, reach, radii, choice)
+    return DirectionPlan(n_columns, n_directions, constant, spherical, reach, radii, choice, margin)
 
 
 def run_directions(
@@ -232,7 +240,8 @@ def run_directions(
     ndarray of shape (1, n_columns)
         Of norm one. Private; free to be used.
     """
-    problem = _Problem(rows, (np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)), weights)
+    members = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+    problem = _Problem(rows, members, weights, plan.margin)
     stream = DirectionStream(
         plan.n_columns,
         plan.n_directions,
@@ -258,9 +267,14 @@ class _Problem:
     rows: Rows
     members: tuple[NDArray[np.intp], ...]
     weights: FloatArray
+    margin: float | None = None
 
     def costs(self, block: NDArray[np.float32], *, paired: bool) -> NDArray[np.int64]:
         """Return the cost of every candidate of a block."""
+        if self.margin is not None:
+            return margin_costs(
+                block, self.rows, self.members, self.weights, self.margin, paired=paired
+            )
         counts = error_counts(block, self.rows, self.members)
         sizes = tuple(len(index) for index in self.members)
         return scores(counts, sizes, self.weights, paired=paired)
