@@ -90,6 +90,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "PureNetworkClassifier": [
         {"n_candidates": 500},
         {"n_hidden": 3, "n_candidates": 300, "projection": "rademacher", "n_components": 3},
+        {"n_hidden": (4, 2), "n_candidates": 300},
     ],
 }
 
