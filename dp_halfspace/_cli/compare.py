@@ -124,7 +124,7 @@ def compare(problems: Sequence[Problem], options: Options, stream: TextIO) -> Co
 
 def _is_pure(kind: Any) -> bool:
     """Tell whether a class offers pure epsilon only: its own delta is 0."""
-    return kind().get_params().get("delta") == 0
+    return bool(kind().get_params().get("delta") == 0)
 
 
 def _refusal(dataset: str, name: str, reason: str, budgets: Sequence[float]) -> str:

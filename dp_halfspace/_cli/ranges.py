@@ -59,4 +59,5 @@ def apply_ranges(X: NDArray[np.float64], ranges: NDArray[np.float64]) -> NDArray
     """Map every column from its range to [-1, 1]; values outside are moved to its ends."""
     low, high = ranges.T
     with np.errstate(over="ignore"):  # far outside is outside
-        return np.clip(2.0 * ((X - low) / (high - low)) - 1.0, -1.0, 1.0)
+        shares = (X - low) / (high - low)
+        return np.asarray(np.clip(2.0 * shares - 1.0, -1.0, 1.0))

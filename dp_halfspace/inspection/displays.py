@@ -239,7 +239,9 @@ def _draw(axis: Axes, panel: AccuracyPanel, styles: Mapping[str, tuple[str, str]
         if name not in panel.curves:
             continue
         epsilon, mean, spread = panel.curves[name].T
-        weaker = {"linestyle": ":", "markerfacecolor": "white"} if name in panel.labels_only else {}
+        weaker: dict[str, Any] = (
+            {"linestyle": ":", "markerfacecolor": "white"} if name in panel.labels_only else {}
+        )
         axis.plot(
             epsilon, mean, color=color, marker=marker, markersize=5, label=name, zorder=3, **weaker
         )
