@@ -29,10 +29,9 @@ exclude_patterns = ["_build"]
 _REFERENCE = re.compile(r":ref:`([^`<]*?)\s*<[^`>]*>`")
 
 
-def _without_foreign_references(
-    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
-) -> None:
+def _without_foreign_references(*event: Any) -> None:
     """Keep only the text of references: inherited docstrings refer to scikit-learn's own pages."""
+    lines = event[-1]
     lines[:] = [_REFERENCE.sub(r"\1", line) for line in lines]
 
 
