@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 import dp_halfspace
 from dp_halfspace._cli.arguments import Options
@@ -38,10 +39,12 @@ _ADJACENCIES = {
     "null": "nothing is protected: not private",
 }
 _OWN_UNITS = (
-    "Columns were used as they are in the file, and every row longer than --data-norm {:.4g} was "
-    "scaled down to it for the private classifiers. If columns are in natural units (years, mmHg), "
-    "large numbers drown small ones: give the possible range of each column with --ranges, from "
-    "what the columns mean and not from the data."
+    "{}: columns were used as they are in the file, and every row longer than --data-norm {:.4g} "
+    "was scaled down to it for the private classifiers."
+)
+_GIVE_RANGES = (
+    " If columns are in natural units (years, mmHg), large numbers drown small ones: give the "
+    "possible range of each column with --ranges, from what the columns mean and not from the data."
 )
 _PROTECTS = {"replace-one": "record", "replace-one-label": "LABEL ONLY", None: "nothing"}
 _HEADER = ("classifier", "protects", "epsilon", "accuracy", "AUC", "fit, s", "spent")
@@ -54,7 +57,7 @@ def text_report(problems: Sequence[Problem], options: Options, comparison: Compa
         scores = [score for score in comparison.scores if score.dataset == problem.name]
         blocks.append(f"{_title(problem, options)}\n{_table(scores)}")
     blocks.append(_LEGEND)
-    blocks += [_filled(_OWN_UNITS.format(p.data_norm)) for p in problems if p.own_units]
+    blocks += [_units(problem) for problem in problems if problem.own_units]
     blocks.append(
         _filled(
             f"Accuracy and AUC on the test rows: {_averaged(options.repeats)}. AUC is the area "
@@ -112,6 +115,12 @@ def save_picture(path: Path, comparison: Comparison) -> bool:
     display.plot(figure=figure)
     figure.savefig(path, dpi=150)
     return True
+
+
+def _units(problem: Problem) -> str:
+    """Say what happened to columns that no range was given for; sparse ones have no names."""
+    text = _OWN_UNITS.format(problem.name, problem.data_norm)
+    return _filled(text if issparse(problem.X) else text + _GIVE_RANGES)
 
 
 def _filled(text: str, first: str = "", later: str = "") -> str:

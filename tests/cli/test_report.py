@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from dp_halfspace._cli.arguments import parse_options
 from dp_halfspace._cli.compare import Comparison, Score
@@ -90,6 +91,9 @@ def test_columns_as_they_came_are_explained(own_units):
     problem = replace(PROBLEM, own_units=own_units)
     text = text_report([problem], OPTIONS, COMPARISON)
     assert ("longer than --data-norm 1.5" in " ".join(text.split())) is own_units
+    assert ("--ranges" in text) is own_units
+    sparse = replace(problem, X=csr_matrix(PROBLEM.X))  # svmlight files name no columns
+    assert "--ranges" not in text_report([sparse], OPTIONS, COMPARISON)
 
 
 def test_json_is_valid_and_complete(tmp_path):
