@@ -33,6 +33,7 @@ from dp_halfspace.optim.pairwise_noise import PairwiseLinearTerm, pairwise_linea
 from dp_halfspace.optim.pairwise_tolerance import pairwise_tolerance
 from dp_halfspace.optim.robust_objective import RobustObjective
 from dp_halfspace.optim.rows import Rows, block_size, clipped_rows
+from dp_halfspace.optim.softmax_gradients import softmax_diameter
 from dp_halfspace.optim.stability import (
     logistic_diameter,
     minimiser_radius,
@@ -87,6 +88,7 @@ __all__ = [
     "plan_erm",
     "shifted_logistic",
     "smoothed_hinge",
+    "softmax_diameter",
     "softmax_radius",
     "softmax_sensitivity",
     "softmax_tolerance",
