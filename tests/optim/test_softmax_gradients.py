@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from dp_halfspace.optim import LOGISTIC, get_loss, logistic_diameter, softmax_diameter
+from dp_halfspace.optim import LOGISTIC, get_loss, logistic_diameter, softmax_diameter, stability
 from dp_halfspace.optim.erm import RidgeProblem, minimise, plan_erm
 from dp_halfspace.optim.rows import clipped_rows
 from dp_halfspace.optim.softmax_gradients import _bounds, _ceiling, _Cells, _values
@@ -182,6 +182,17 @@ def test_minimisers_of_opposite_rows_nearly_attain_the_bound(K, shift, weight):
     row = np.array([1.0, 0.0])
     ratio = moved(K, 3000.0 * weight, row, 0, -row, 0, loss, weight)
     assert 0.965 < ratio <= 1.0
+
+
+@pytest.mark.parametrize("factor", [0.93, 0.965])
+@pytest.mark.parametrize("K", [3, 5, 10])
+def test_a_plan_with_too_small_a_slope_is_exceeded(monkeypatch, K, factor):
+    """Planted in the sensitivity itself: 7 % and 3.5 % too small."""
+    honest = stability.softmax_diameter
+    row = np.array([1.0, 0.0])
+    assert moved(K, 3000.0, row, 0, -row, 0) <= 1.0
+    monkeypatch.setattr(stability, "softmax_diameter", lambda *a, **k: factor * honest(*a, **k))
+    assert moved(K, 3000.0, row, 0, -row, 0) > 1.0
 
 
 @pytest.mark.parametrize("K", [3, 6])
