@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context
+from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_features, check_training_data, label_weights
 from dp_halfspace.estimators._kernel_selection import (
     MarginPlan,
@@ -103,7 +103,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the labels seen, which are then treated as public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label; only their ratios matter. ``"balanced"`` is refused.
+        PUBLIC weight of each label in [1e-50, 1e50]; only their ratios matter. ``"balanced"`` is
+        refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise. Features and noise
@@ -169,7 +170,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "kernel": [StrOptions({*KERNELS, "polynomial"})],
-        "length_scale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "length_scale": [StrOptions({"auto"}), *public_number()],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "degree": [Interval(Integral, 1, 16, closed="both")],
         "coef0": [Interval(Real, 0, 1e6, closed="both")],

@@ -77,8 +77,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         PUBLIC label set, of two labels. None takes the labels seen, which are then treated as
         public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label; only their ratio matters, to a part in 65536. ``"balanced"``
-        is refused.
+        PUBLIC weight of each label in [1e-50, 1e50]; only their ratio matters, to a part in
+        65536. ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can repeat the choice.
