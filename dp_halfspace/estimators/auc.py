@@ -91,8 +91,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         PUBLIC label set; the larger label is the positive class. None takes the labels seen,
         which are then treated as public.
     class_weight : dict or None, default=None
-        PUBLIC cost of an error on each label, in [1e-50, 1e50], for the threshold. The ranking has no use for
-        it: every pair holds one record of each class. ``"balanced"`` is refused.
+        PUBLIC cost of an error on each label, in [1e-50, 1e50], for the threshold. The ranking
+        has no use for it: every pair holds one record of each class. ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.

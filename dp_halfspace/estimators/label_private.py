@@ -93,8 +93,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the labels seen, which are then treated as public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label in [1e-50, 1e50]. Scores are shifted by its logarithm, which costs nothing;
-        ``"net"`` weights errors, too. ``"balanced"`` is refused.
+        PUBLIC weight of each label in [1e-50, 1e50]. Scores are shifted by its logarithm, which
+        costs nothing; ``"net"`` weights errors, too. ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
