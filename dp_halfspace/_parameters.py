@@ -33,7 +33,7 @@ def is_public_number(value: Any) -> bool:
     if is_boolean(value) or not isinstance(value, Real):
         return False
     low, high = NUMBER_RANGE
-    return bool(low <= value <= high)  # type: ignore[operator]
+    return bool(low <= plain(value) <= high)
 
 
 def refuse_booleans(owner: str, params: Mapping[str, Any], *, allowed: set[str]) -> None:

@@ -83,9 +83,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         is refused.
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"`` or
-        a callable ``(fun_and_grad, x0) -> x``. Whatever it returns is trusted only as far as
-        the certificate goes, and improved where it falls short. Ignored by ``loss="hinge"``
-        without tilt and adversary.
+        a callable ``(F, start) -> w``, with `F` a :class:`~dp_halfspace.optim.FiniteSum`: full
+        and single-record gradients. What it returns is trusted only as far as the certificate
+        goes, and improved where it falls short; what it warns, prints or raises is dropped.
+        It must not write files, end the process or keep what it was given, which nobody can
+        hold back. Ignored by ``loss="hinge"`` without tilt and adversary.
     tilt : float, default=0.0
         Not negative. Larger values weigh large losses more: for groups that are served badly.
         The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1. A

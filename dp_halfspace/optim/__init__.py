@@ -1,6 +1,7 @@
 """Optimisation: losses with their constants, and minimisers that certify a public tolerance."""
 
 from dp_halfspace.optim.attack import Attack
+from dp_halfspace.optim.black_box import FiniteSum
 from dp_halfspace.optim.clipping import clip_scales
 from dp_halfspace.optim.erm import ErmPlan, RidgeProblem, minimise, plan_erm
 from dp_halfspace.optim.erm_ridge import automatic_ridge
@@ -50,6 +51,7 @@ __all__ = [
     "SQUARED_HINGE",
     "Attack",
     "ErmPlan",
+    "FiniteSum",
     "HingeTolerance",
     "Loss",
     "MarginObjective",

@@ -166,9 +166,9 @@ def test_audit_sees_scores_without_the_factor_two(monkeypatch, margin):
 def test_seeds_repeat_directions_and_noise_apart():
     """The same seed twice is the same model; its public stream is not that of the noise."""
     X, y = separated(100, 3)
-    with pytest.warns(PrivacyWarning):
+    with pytest.warns(PrivacyWarning, match="random_state"):
         first = PureHalfspaceClassifier(random_state=1, n_directions=50).fit(X, y)
-    with pytest.warns(PrivacyWarning):
+    with pytest.warns(PrivacyWarning, match="random_state"):
         second = PureHalfspaceClassifier(random_state=1, n_directions=50).fit(X, y)
     np.testing.assert_array_equal(first.coef_, second.coef_)
 
