@@ -153,8 +153,9 @@ def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
     Raises
     ------
-    ValueError
-        Naming the columns that are not numeric or hold NaN or infinity.
+    ValueError, TypeError
+        Naming the columns that are not numeric or hold NaN or infinity; a `TypeError` for objects
+        that are neither texts nor numbers.
     """
     _refuse_mask("X", X)
     _check_two_dimensional(X)
@@ -162,7 +163,7 @@ def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     _refuse_dates(X)
     checked = _converted(estimator, X, reset=reset)
     if checked is None:
-        raise ValueError(_not_numeric(X))
+        raise _not_numeric(X)
     _check_finite(checked, getattr(estimator, "feature_names_in_", None))
     return checked
 
@@ -261,31 +262,36 @@ def _listed(labels: list[str]) -> str:
     return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
 
 
-def _not_numeric(X: Any) -> str:
+def _not_numeric(X: Any) -> ValueError | TypeError:
     """Say which columns cannot be read as real numbers."""
     dtype = getattr(X, "dtype", None)
     if dtype is not None and np.dtype(dtype).kind == "c":
-        return "Complex data not supported: X must hold real numbers"
+        return ValueError("Complex data not supported: X must hold real numbers")
     names = getattr(X, "columns", None)
-    table = np.asarray(X, dtype=object)
-    columns = range(table.shape[1])
-    bad = [_column_label(names, j) for j in columns if not _is_real(table[:, j])]
+    columns = list(np.asarray(X, dtype=object).T)
+    reasons = [_reason(column) for column in columns]
+    bad = [_column_label(names, j) for j, reason in enumerate(reasons) if reason]
     if not bad:
-        holes = [_column_label(names, j) for j in columns if any(map(_is_missing, table[:, j]))]
-        return _not_finite(holes)
-    return (
-        f"X is not numeric in {_listed(bad)}: encode text and categories as numbers first, {_RULE}"
-    )
+        holes = [j for j, column in enumerate(columns) if any(map(_is_missing, column))]
+        return ValueError(_not_finite([_column_label(names, j) for j in holes]))
+    where = f"X is not numeric in {_listed(bad)}: "
+    if TypeError in reasons:
+        return TypeError(
+            f"{where}every argument must be a string that spells a number, or a number"
+        )
+    return ValueError(f"{where}encode text and categories as numbers first, {_RULE}")
 
 
-def _is_real(column: NDArray[Any]) -> bool:
-    """Tell whether a column converts to float, but for what is missing."""
+def _reason(column: NDArray[Any]) -> type[Exception] | None:
+    """Return why a column does not convert to float, but for what is missing in it."""
     column = column[[not _is_missing(value) for value in column]]
     try:
         column.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return not any(isinstance(v, complex) for v in column)
+    except TypeError:
+        return TypeError
+    except (ValueError, OverflowError):
+        return ValueError
+    return ValueError if any(isinstance(v, complex) for v in column) else None
 
 
 def _check_finite(X: Any, names: Any) -> None:

@@ -101,10 +101,13 @@ def test_text_and_periods_are_not_numeric(name):
     for column in (
         pd.array(["a", None] * 20, dtype="string"),
         pd.Categorical(["a", "b"] * 20),
-        pd.period_range("2020-01", periods=40, freq="M"),
     ):
-        with pytest.raises(ValueError, match=r"^X is not numeric in column 'when': "):
+        with pytest.raises(ValueError, match=r"^X is not numeric in column 'when': encode text"):
             estimator(name).fit(frame(column), Y)
+    periods = frame(pd.period_range("2020-01", periods=40, freq="M"))
+    with pytest.raises(TypeError, match=r"^X is not numeric in column 'when': every arg") as error:
+        estimator(name).fit(periods, Y)
+    assert "2020" not in f"{error.value}{error.value.__context__}"
 
 
 @one_of_each
