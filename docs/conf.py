@@ -1,10 +1,18 @@
 """Sphinx configuration: ``sphinx-build -W docs docs/_build/html``."""
 
-from importlib.metadata import version as installed_version
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+# The pages belong to the code beside them, whatever else is installed.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import dp_halfspace
 
 project = "dp_halfspace"
 author = "the dp_halfspace developers"
-version = release = installed_version("dp-halfspace")
+version = release = dp_halfspace.__version__
 extensions = [
     "myst_parser",
     "numpydoc",
@@ -17,3 +25,16 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 exclude_patterns = ["_build"]
+
+_REFERENCE = re.compile(r":ref:`([^`<]*?)\s*<[^`>]*>`")
+
+
+def _without_foreign_references(*event: Any) -> None:
+    """Keep only the text of references: inherited docstrings refer to scikit-learn's own pages."""
+    lines = event[-1]
+    lines[:] = [_REFERENCE.sub(r"\1", line) for line in lines]
+
+
+def setup(app: Any) -> None:
+    """Connect the hook above."""
+    app.connect("autodoc-process-docstring", _without_foreign_references)

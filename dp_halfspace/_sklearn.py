@@ -10,17 +10,55 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from sklearn import config_context
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    Options,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["HasMethods", "Interval", "Options", "StrOptions", "fit_context", "single_blas_thread"]
+from dp_halfspace._parameters import NUMBER_RANGE, plain, refuse_booleans
+
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "Options",
+    "StrOptions",
+    "check_parameters",
+    "fit_context",
+    "public_number",
+    "single_blas_thread",
+]
 
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def public_number(*, or_zero: bool = False) -> list[Any]:
+    """Return the constraints of a positive number that a user states."""
+    zero = [Options(Real, {0})] if or_zero else []
+    return [Interval(Real, *NUMBER_RANGE, closed="both"), *zero]
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse parameters outside their ranges, by name.
+
+    The ranges are part of the guarantee, so scikit-learn's switch that skips the validation of
+    parameters does not skip this one.
+    """
+    constraints = estimator._parameter_constraints
+    params = {name: plain(value) for name, value in estimator.get_params(deep=False).items()}
+    name = type(estimator).__name__
+    flags = {k for k, rules in constraints.items() if "boolean" in rules or "verbose" in rules}
+    refuse_booleans(name, params, allowed=flags)
+    validate_parameter_constraints(constraints, params, caller_name=name)
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
@@ -31,14 +69,12 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
     """
 
     def decorate(fit: Fit) -> Fit:
-        checked: Fit = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)(
-            fit
-        )
-
-        @wraps(checked)
-        def quiet(*args: Any, **kwargs: Any) -> Any:
-            with np.errstate(all="ignore"):
-                return checked(*args, **kwargs)
+        @wraps(fit)
+        def quiet(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+            check_parameters(estimator)
+            nested = config_context(skip_parameter_validation=prefer_skip_nested_validation)
+            with nested, np.errstate(all="ignore"):
+                return fit(estimator, *args, **kwargs)
 
         return quiet  # type: ignore[return-value]
 

@@ -8,10 +8,12 @@ parameter, the column or the rule that is broken and never the value that breaks
 from __future__ import annotations
 
 import copy
+import math
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,30 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-__all__ = ["TrainingData", "check_features", "check_training_data", "label_weights"]
+from dp_halfspace._parameters import NUMBER_RANGE, is_public_number, plain
+from dp_halfspace.exceptions import PrivacyWarning
+
+__all__ = [
+    "TrainingData",
+    "check_features",
+    "check_training_data",
+    "label_set_announced",
+    "label_weights",
+]
 
 _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
 
-_SHAPES = re.compile(r"Found array|Expected|X has \d+ features|Sparse|The feature names")
+_SHAPES = re.compile(
+    r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
+)
+_RULE = "with a rule that does not depend on the private data"
+_LABEL_SET = (
+    "classes=None takes the label set from y and declares it public: a single record with a rare "
+    "label then changes the shape of the model or makes the fit fail, which the guarantee does not "
+    "cover. State the label set, which may hold labels that do not occur: classes=[...]"
+)
 
 
 @dataclass(frozen=True)
@@ -80,20 +99,53 @@ def check_training_data(
     if classes is None:
         # Asks whether the labels look like classes; a public label set settles that.
         check_classification_targets(labels)
+        # The levels are this function, `fit`, its wrapper and the caller.
+        warnings.warn(_LABEL_SET, PrivacyWarning, stacklevel=4)
     return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
+
+
+@contextmanager
+def label_set_announced() -> Iterator[None]:
+    """Hold back the warning of ``classes=None`` where it was given already."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", re.escape(_LABEL_SET), PrivacyWarning)
+        yield
 
 
 def _checked_labels(y: ArrayLike) -> NDArray[Any]:
     """Return the labels as one column."""
+    _refuse_mask("y", y)
     array = np.asarray(y)
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must be real numbers or text")
     if array.ndim > 2:
         raise ValueError("y must be one-dimensional: one label for each record")
     labels: NDArray[Any] = column_or_1d(y, warn=True)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("Input y contains NaN or infinity: every record needs a label")
+    # numpy turns a missing label among texts in a list into a text.
+    if _has_missing(labels) or (isinstance(y, list | tuple) and any(map(_is_missing, y))):
+        raise ValueError(
+            "Input y contains NaN or infinity, None, NaT or pd.NA: every record needs a label"
+        )
     return labels
+
+
+def _has_missing(labels: NDArray[Any]) -> bool:
+    """Tell whether a label is missing, whatever stands in its place."""
+    if labels.dtype.kind == "f":
+        return not np.isfinite(labels).all()
+    if labels.dtype.kind in "mM":
+        return bool(np.isnat(labels).any())
+    return labels.dtype.kind in "OT" and any(map(_is_missing, labels.tolist()))
+
+
+def _is_missing(value: Any) -> bool:
+    """Tell whether an object stands for a missing value: None, NaN, infinity, NaT or pd.NA."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return True
+    try:
+        return bool(value != value)  # noqa: PLR0124 - NaT and every other NaN
+    except (TypeError, ValueError, ArithmeticError):
+        return type(value).__name__ == "NAType"
 
 
 def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -101,14 +153,17 @@ def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 
     Raises
     ------
-    ValueError
-        Naming the columns that are not numeric or hold NaN or infinity.
+    ValueError, TypeError
+        Naming the columns that are not numeric or hold NaN or infinity; a `TypeError` for objects
+        that are neither texts nor numbers.
     """
+    _refuse_mask("X", X)
     _check_two_dimensional(X)
     _check_sparse_structure(X)
+    _refuse_dates(X)
     checked = _converted(estimator, X, reset=reset)
     if checked is None:
-        raise ValueError(_not_numeric(X))
+        raise _not_numeric(X)
     _check_finite(checked, getattr(estimator, "feature_names_in_", None))
     return checked
 
@@ -131,10 +186,36 @@ def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         return None
     except (TypeError, ValueError) as error:
         # What converting an object says is up to the object; only shapes may speak then.
-        is_opaque = isinstance(error, ValueError) and not _is_numeric(X)
-        if _QUOTES_DATA.search(str(error)) or (is_opaque and not _SHAPES.match(str(error))):
+        is_opaque = not _is_numeric(X) and not _SHAPES.match(str(error))
+        if is_opaque or _QUOTES_DATA.search(str(error)):
             return None
         raise
+
+
+def _refuse_mask(name: str, values: Any) -> None:
+    """Refuse a masked array by its type: which entries are masked is private."""
+    rows = values if isinstance(values, list | tuple) else ()
+    if any(isinstance(part, np.ma.MaskedArray) for part in (values, *rows)):
+        raise ValueError(
+            f"{name} is a masked array, and its mask would be lost: fill it first, {_RULE}, for "
+            "example by filled(0)"
+        )
+
+
+def _refuse_dates(X: Any) -> None:
+    """Refuse columns of dates and durations, whose unit would decide what they mean."""
+    if hasattr(X, "dtypes"):
+        dtypes = list(X.dtypes)
+    else:
+        array = X if hasattr(X, "dtype") else np.asarray(X)
+        dtypes = [array.dtype] * array.shape[1]
+    bad = [j for j, dtype in enumerate(dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
+    if bad:
+        where = _listed([_column_label(getattr(X, "columns", None), j) for j in bad])
+        raise ValueError(
+            f"X holds dates or durations in {where}: turn them into numbers first, for example "
+            "days since a fixed date"
+        )
 
 
 def _is_numeric(X: Any) -> bool:
@@ -181,28 +262,36 @@ def _listed(labels: list[str]) -> str:
     return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
 
 
-def _not_numeric(X: Any) -> str:
+def _not_numeric(X: Any) -> ValueError | TypeError:
     """Say which columns cannot be read as real numbers."""
     dtype = getattr(X, "dtype", None)
     if dtype is not None and np.dtype(dtype).kind == "c":
-        return "Complex data not supported: X must hold real numbers"
+        return ValueError("Complex data not supported: X must hold real numbers")
     names = getattr(X, "columns", None)
-    table = np.asarray(X, dtype=object)
-    bad = [_column_label(names, j) for j in range(table.shape[1]) if not _is_real(table[:, j])]
-    where = _listed(bad) if bad else "some column"
-    return (
-        f"X is not numeric in {where}: encode text and categories as numbers first, with a "
-        "rule that does not depend on the private data"
-    )
+    columns = list(np.asarray(X, dtype=object).T)
+    reasons = [_reason(column) for column in columns]
+    bad = [_column_label(names, j) for j, reason in enumerate(reasons) if reason]
+    if not bad:
+        holes = [j for j, column in enumerate(columns) if any(map(_is_missing, column))]
+        return ValueError(_not_finite([_column_label(names, j) for j in holes]))
+    where = f"X is not numeric in {_listed(bad)}: "
+    if TypeError in reasons:
+        return TypeError(
+            f"{where}every argument must be a string that spells a number, or a number"
+        )
+    return ValueError(f"{where}encode text and categories as numbers first, {_RULE}")
 
 
-def _is_real(column: NDArray[Any]) -> bool:
-    """Tell whether a column converts to float."""
+def _reason(column: NDArray[Any]) -> type[Exception] | None:
+    """Return why a column does not convert to float, but for what is missing in it."""
+    column = column[[not _is_missing(value) for value in column]]
     try:
         column.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return not any(isinstance(v, complex) for v in column)
+    except TypeError:
+        return TypeError
+    except (ValueError, OverflowError):
+        return ValueError
+    return ValueError if any(isinstance(v, complex) for v in column) else None
 
 
 def _check_finite(X: Any, names: Any) -> None:
@@ -216,10 +305,15 @@ def _check_finite(X: Any, names: Any) -> None:
         bad = np.unique(X.indices[~np.isfinite(X.data)])
     else:
         bad = np.flatnonzero(~np.isfinite(X).all(axis=0))
-    where = _listed([_column_label(names, int(j)) for j in bad])
-    raise ValueError(
+    raise ValueError(_not_finite([_column_label(names, int(j)) for j in bad]))
+
+
+def _not_finite(labels: list[str]) -> str:
+    """Say which columns hold missing or infinite values."""
+    where = _listed(labels) if labels else "some column"
+    return (
         f"Input X contains NaN or infinity in {where}: replace missing and infinite values "
-        "before fitting, with a rule that does not depend on the private data"
+        f"before fitting, {_RULE}"
     )
 
 
@@ -267,7 +361,7 @@ def label_weights(
     Raises
     ------
     ValueError
-        If the weights are not a mapping from known labels to positive numbers.
+        If the weights are not a mapping from known labels to positive numbers of the public range.
     """
     weights = np.ones(len(classes))
     if class_weight is None:
@@ -279,9 +373,13 @@ def label_weights(
         )
     position = {label: code for code, label in enumerate(classes.tolist())}
     for label, weight in class_weight.items():
+        shown = repr(plain(label))
         if label not in position:
-            raise ValueError(f"class_weight names the label {label!r}, which is not a class")
-        if not isinstance(weight, Real) or not 0 < weight < np.inf:
-            raise ValueError(f"class_weight[{label!r}] must be a positive finite number")
+            raise ValueError(f"class_weight names the label {shown}, which is not a class")
+        if not is_public_number(weight):
+            low, high = NUMBER_RANGE
+            raise ValueError(
+                f"class_weight[{shown}] must be a positive number between {low:g} and {high:g}"
+            )
         weights[position[label]] = float(weight)
     return weights

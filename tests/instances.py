@@ -78,15 +78,19 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"delta": 0.0, "n_components": 64},
         {"margin": 0.2, "n_components": 64},
         {"margin": "select", "n_components": 64},
+        {"solver": "objective_perturbation", "n_components": 32},
+        {"solver": "phased_prox", "margin": 0.2, "n_components": 32},
     ],
     "PureHalfspaceClassifier": [
         {},
         {"directions": "lattice", "projection": "rademacher", "n_components": 5},
         {"n_stages": 3, "n_directions": 5000},
+        {"margin": 0.3, "n_stages": 2, "n_directions": 2000},
     ],
     "PureNetworkClassifier": [
         {"n_candidates": 500},
         {"n_hidden": 3, "n_candidates": 300, "projection": "rademacher", "n_components": 3},
+        {"n_hidden": (4, 2), "n_candidates": 300},
     ],
 }
 

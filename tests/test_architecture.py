@@ -18,18 +18,19 @@ MODULES = sorted(p for p in ROOT.rglob("*.py"))
 # A file imports lower ranks, or its own package.
 RANKS = {
     "exceptions": 0,
-    "_sklearn": 0,
-    "_validation": 0,
-    "privacy": 1,
-    "projection": 2,
-    "optim": 2,
-    "datasets": 2,
-    "estimators": 3,
-    "model_selection": 4,
-    "inspection": 4,
-    "_cli": 5,
-    "__main__": 6,
-    "__init__": 6,
+    "_parameters": 0,
+    "_sklearn": 1,
+    "_validation": 1,
+    "privacy": 2,
+    "projection": 3,
+    "optim": 3,
+    "datasets": 3,
+    "estimators": 4,
+    "model_selection": 5,
+    "inspection": 5,
+    "_cli": 6,
+    "__main__": 7,
+    "__init__": 7,
 }
 
 

@@ -46,12 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     """Do what the arguments say."""
     options = parse_options(argv)
-    if options.data is None:
-        problems = builtin_problems(options.seed)
-    else:
-        problems = [
-            read_problem(options.data, options.target, options.data_norm, options.test_size)
-        ]
+    own = options.data is not None
+    problems = [read_problem(options)] if own else builtin_problems(options.seed)
     folder = _writable_folder(options.out)
     comparison = compare(problems, options, sys.stderr)
     report = text_report(problems, options, comparison)

@@ -13,8 +13,9 @@ __all__ = ["Options", "UserError", "parse_options"]
 
 _DESCRIPTION = """\
 Compare the private classifiers of dp_halfspace with the majority class and with a
-LinearSVC that is not private, on built-in data or on your own. The report is for the
-curator of the data: its scores are exact numbers, not private ones.
+LinearSVC that is not private, on built-in data or on your own. Everything it prints and
+writes is for the curator of the data, who may see the records: scores are exact numbers,
+and an error message names the file, the column and the line that it stumbled over.
 """
 _LARGEST_SEED = 2**32 - 1
 
@@ -31,7 +32,8 @@ class Options:
     target: str | None
     epsilons: tuple[float, ...]
     delta: float | str
-    data_norm: float
+    data_norm: float | None
+    ranges: Path | None
     test_size: float
     repeats: int
     seed: int | None
@@ -50,7 +52,7 @@ def parse_options(argv: Sequence[str] | None) -> Options:
     """Read the command line, or raise `UserError`."""
     given = _parser().parse_args(argv)
     if given.data is None:
-        for name in ("target", "data_norm"):
+        for name in ("target", "data_norm", "ranges"):
             if getattr(given, name) is not None:
                 raise UserError(f"--{name.replace('_', '-')} is used only together with --data")
     return Options(
@@ -58,7 +60,8 @@ def parse_options(argv: Sequence[str] | None) -> Options:
         target=given.target,
         epsilons=tuple(sorted(set(given.epsilon))),
         delta=given.delta,
-        data_norm=1.0 if given.data_norm is None else given.data_norm,
+        data_norm=given.data_norm,
+        ranges=given.ranges,
         test_size=given.test_size,
         repeats=given.repeats,
         seed=given.seed,
@@ -89,7 +92,16 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
         "--data-norm",
         type=_positive,
         metavar="NORM",
-        help="public bound on the norm of a row, longer rows are clipped to it (default: 1.0)",
+        help="public bound on the Euclidean norm of a row, after --ranges; longer rows are scaled "
+        "down to it (default: 1; with --ranges half the root of the number of columns)",
+    )
+    own.add_argument(
+        "--ranges",
+        type=Path,
+        metavar="FILE",
+        help="CSV with the header column,low,high: the lowest and highest value that each column "
+        "can have, known without the data (an age: 0, 120). Columns are mapped to [-1, 1]; do "
+        "this for columns in natural units",
     )
 
 

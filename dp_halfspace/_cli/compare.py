@@ -37,13 +37,21 @@ BASELINES: dict[str, Callable[[], BaseEstimator]] = {
     ),
 }
 
+_PURE_NOTE = (
+    "pure epsilon only, hence fitted with delta 0, a stronger promise than (epsilon, delta)."
+)
+_SEED_NOTE = (
+    "--seed gives every classifier an int random_state: good for comparisons, never for a release."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What one fit gave; the budgets are None for baselines."""
+    """What one fit gave; adjacency and budgets are None for baselines, which are not private."""
 
     dataset: str
     estimator: str
+    adjacency: str | None
     epsilon: float | None
     accuracy: float
     auc: float
@@ -83,6 +91,7 @@ def compare(problems: Sequence[Problem], options: Options, stream: TextIO) -> Co
     """Run every fit and show progress on a stream; a refused combination becomes a note."""
     scores: list[Score] = []
     notes: dict[str, None] = {}
+    refusals: dict[tuple[str, str, str], list[float]] = {}
     plans = [(problem, *_applicable(problem)) for problem in problems]
     per_split = [len(BASELINES) + len(kinds) * len(options.epsilons) for _, kinds, _ in plans]
     progress = Progress(options.repeats * sum(per_split), stream)
@@ -98,12 +107,30 @@ def compare(problems: Sequence[Problem], options: Options, stream: TextIO) -> Co
                     if isinstance(outcome, Score):
                         scores.append(outcome)
                     else:
-                        notes[outcome] = None
+                        key = (problem.name, trial.name, outcome)
+                        refusals.setdefault(key, []).extend(trial.budgets)
                     progress.step()
     progress.close()
+    pure = {name for _, kinds, _ in plans for name, kind in kinds.items() if _is_pure(kind)}
+    if pure and options.delta != 0:
+        notes[f"{', '.join(sorted(pure))}: {_PURE_NOTE}"] = None
+    if options.seed is not None:
+        notes[_SEED_NOTE] = None
+    notes.update(dict.fromkeys(_refusal(*key, budgets) for key, budgets in refusals.items()))
     for warning in caught:
         notes[f"{warning.category.__name__}: {' '.join(str(warning.message).split())}"] = None
     return Comparison(tuple(scores), tuple(notes))
+
+
+def _is_pure(kind: Any) -> bool:
+    """Tell whether a class offers pure epsilon only: its own delta is 0."""
+    return bool(kind().get_params().get("delta") == 0)
+
+
+def _refusal(dataset: str, name: str, reason: str, budgets: Sequence[float]) -> str:
+    """Say once at which budgets an estimator refused."""
+    values = ", ".join(f"{epsilon:g}" for epsilon in dict.fromkeys(budgets))
+    return f"{dataset}: {name}{f' at epsilon {values}' if values else ''} refused: {reason}"
 
 
 def _applicable(problem: Problem) -> tuple[dict[str, Any], list[str]]:
@@ -145,10 +172,11 @@ def _trials(
         yield _Trial(problem, name, None, make())
     for name, kind in kinds.items():
         known = kind().get_params()
+        delta = 0.0 if _is_pure(kind) else options.delta
         for epsilon in options.epsilons:
             given = {
                 "epsilon": epsilon,
-                "delta": options.delta,
+                "delta": delta,
                 "data_norm": problem.data_norm,
                 "classes": problem.classes,
                 "random_state": _seed(options.seed, name, problem.name, epsilon, repeat),
@@ -166,19 +194,24 @@ class _Trial:
     epsilon: float | None
     estimator: Any
 
+    @property
+    def budgets(self) -> list[float]:
+        """The budget, if there is one."""
+        return [] if self.epsilon is None else [self.epsilon]
+
     def run(self, X: Any, Z: Any, y: NDArray[Any], t: NDArray[Any]) -> Score | str:
         """Fit and score, or say why the estimator refused."""
         started = time.perf_counter()
         try:
             fitted = self.estimator.fit(X, y)
         except ValueError as refusal:
-            at = "" if self.epsilon is None else f" at epsilon {self.epsilon:g}"
-            return f"{self.problem.name}: {self.name}{at} refused: {refusal}"
+            return " ".join(str(refusal).split())
         seconds = time.perf_counter() - started
         record = getattr(fitted, "privacy_", None)
         return Score(
             dataset=self.problem.name,
             estimator=self.name,
+            adjacency=None if record is None else str(record.adjacency),
             epsilon=self.epsilon,
             accuracy=float(accuracy_score(t, fitted.predict(Z))),
             auc=_auc(fitted, Z, t),

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_svmlight_file
 
-from dp_halfspace._cli.arguments import UserError
-from dp_halfspace._cli.problems import Problem
+from dp_halfspace._cli.arguments import Options, UserError
+from dp_halfspace._cli.problems import Problem, half_diagonal
+from dp_halfspace._cli.ranges import apply_ranges, read_ranges
 
 __all__ = ["read_problem"]
 
@@ -33,19 +34,19 @@ _MOST_CLASSES = 100
 _Labels = NDArray[np.generic]
 
 
-def read_problem(path: Path, target: str | None, data_norm: float, test_size: float) -> Problem:
-    """Read a file into a problem, or raise `UserError`."""
+def read_problem(options: Options) -> Problem:
+    """Read the file that the options name into a problem, or raise `UserError`."""
+    path, target = cast(Path, options.data), options.target
     suffix = Path(path.stem).suffix if path.suffix.lower() in _COMPRESSED else path.suffix
     X: NDArray[np.float64] | csr_matrix
     try:
         if suffix.lower() in _CSV:
             if target is None:
                 raise UserError(f"--target must name the label column of {path}")
-            X, y = _read_csv(path, target)
+            names, X, y = _read_csv(path, target)
         elif suffix.lower() in _SVMLIGHT:
-            if target is not None:
-                raise UserError(f"--target is not used with svmlight files such as {path}")
-            X, y = _read_svmlight(path)
+            _refuse_columns(path, options)
+            names, (X, y) = [], _read_svmlight(path)
         else:
             raise UserError(
                 f"--data: {path} must end in .csv, .svm, .svmlight, .libsvm or .txt, "
@@ -56,8 +57,27 @@ def read_problem(path: Path, target: str | None, data_norm: float, test_size: fl
         raise UserError(f"cannot read {path}: {reason}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"cannot read {path}: it is not UTF-8 text") from error
-    _check(path, X, y, test_size)
-    return Problem(path.name, X, y, data_norm, "columns as in the file, longer rows clipped")
+    _check(path, X, y, options.test_size)
+    return _scaled(path, X, y, names, options)
+
+
+def _refuse_columns(path: Path, options: Options) -> None:
+    """Refuse options about named columns for a file that names none."""
+    for name in ("target", "ranges"):
+        if getattr(options, name) is not None:
+            raise UserError(f"--{name} is not used with svmlight files such as {path}")
+
+
+def _scaled(path: Path, X: Any, y: _Labels, names: list[str], options: Options) -> Problem:
+    """Scale columns by public ranges if there are any, and choose the public norm."""
+    labels = "labels in the file taken as public"
+    if options.ranges is None:
+        norm = 1.0 if options.data_norm is None else options.data_norm
+        return Problem(path.name, X, y, norm, f"columns as in the file; {labels}", own_units=True)
+    X = apply_ranges(X, read_ranges(options.ranges, names))
+    norm = half_diagonal(X.shape[1]) if options.data_norm is None else options.data_norm
+    scaling = f"columns mapped by the ranges in {options.ranges.name}; {labels}"
+    return Problem(path.name, X, y, norm, scaling)
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -69,8 +89,8 @@ def _open(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _read_csv(path: Path, target: str) -> tuple[NDArray[np.float64], _Labels]:
-    """Read a CSV whose first line names the columns."""
+def _read_csv(path: Path, target: str) -> tuple[list[str], NDArray[np.float64], _Labels]:
+    """Read a CSV whose first line names the columns: names, numbers, labels."""
     with TextIOWrapper(_open(path), encoding="utf-8-sig", newline="") as stream:
         first = stream.readline()
         delimiter = max(",;\t", key=first.count)
@@ -78,7 +98,8 @@ def _read_csv(path: Path, target: str) -> tuple[NDArray[np.float64], _Labels]:
         try:
             header = [name.strip() for name in next(reader, [])]
             _check_header(path, header, target)
-            return _read_rows(path, reader, header, target)
+            names = [name for name in header if name != target]
+            return names, *_read_rows(path, reader, header, target)
         except csv.Error as error:
             raise UserError(
                 f"line {reader.line_num} of {path} is not valid CSV: check its quotes"

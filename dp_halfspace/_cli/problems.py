@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from dp_halfspace.datasets import make_halfspace
 
-__all__ = ["Problem", "builtin_problems"]
+__all__ = ["Problem", "builtin_problems", "half_diagonal"]
 
 # Smallest and largest value of each column as printed in the description that comes
 # with the data (Wolberg, Street and Mangasarian, 1995): published, so public.
@@ -60,6 +60,7 @@ class Problem:
     y: NDArray[np.generic]
     data_norm: float
     scaling: str
+    own_units: bool = False  # columns as they came, with no range to scale them by
 
     @property
     def classes(self) -> list[object]:
@@ -68,13 +69,13 @@ class Problem:
 
 
 def builtin_problems(seed: int | None) -> list[Problem]:
-    """Three data sets that need no download."""
-    X, y = make_halfspace(20_000, 20, margin=0.1, label_noise=0.02, random_state=seed)
+    """Three data sets that need no download, small enough for a minute."""
+    X, y = make_halfspace(2_000, 20, margin=0.1, label_noise=0.02, random_state=seed)
     halfspace = Problem("halfspace, margin 0.1", X, y, 1.0, "unit rows; 2 % of the labels flipped")
     return [_breast_cancer(), _digits(), halfspace]
 
 
-def _half_diagonal(n_features: int) -> float:
+def half_diagonal(n_features: int) -> float:
     """Half the largest norm of a row of numbers in [-1, 1]: rows beyond it are clipped."""
     return math.sqrt(n_features) / 2.0
 
@@ -85,7 +86,7 @@ def _breast_cancer() -> Problem:
     low, high = np.array(_CANCER_RANGES).T
     X = np.clip(2.0 * (X - low) / (high - low) - 1.0, -1.0, 1.0)
     return Problem(
-        "breast cancer", X, y, _half_diagonal(X.shape[1]), "columns mapped by published ranges"
+        "breast cancer", X, y, half_diagonal(X.shape[1]), "columns mapped by published ranges"
     )
 
 
@@ -93,5 +94,5 @@ def _digits() -> Problem:
     """Map the grey values 0..16 to [0, 1]."""
     X, y = load_digits(return_X_y=True)
     return Problem(
-        "digits", X / _DIGITS_MAXIMUM, y, _half_diagonal(X.shape[1]), "grey values divided by 16"
+        "digits", X / _DIGITS_MAXIMUM, y, half_diagonal(X.shape[1]), "grey values divided by 16"
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 import dp_halfspace
 from dp_halfspace._cli.arguments import Options
@@ -23,11 +24,30 @@ __all__ = ["save_json", "save_picture", "text_report"]
 
 _WIDTH = 100
 _WARNING = """\
-FOR THE CURATOR OF THE DATA ONLY. Test scores, fit times and the classifier that is not private are
-exact numbers computed from the records: neither they nor this report are private. "spent" is the
-budget of ONE fit of that line; the fits of this comparison together spend far more. To publish a
-model, fit it once, on its own, and without a seed."""
-_HEADER = ("classifier", "epsilon", "accuracy", "AUC", "fit s", "epsilon spent", "delta spent")
+FOR THE CURATOR OF THE DATA ONLY: whoever may see the records. Test scores, fit times and the
+classifier that is not private are exact numbers computed from the records: neither they nor this
+report are private. The fits of this comparison together spend far more than one of them. To publish
+a model, fit it once, on its own, and without a seed."""
+_LEGEND = """\
+protects  "record": whole records, features and label. "LABEL ONLY": the labels; all features count
+          as public and the model shows them, so never use it when features are sensitive.
+          "nothing": not private.
+spent     epsilon and delta of ONE fit of that line."""
+_ADJACENCIES = {
+    "replace-one": "whole records are protected, features and label",
+    "replace-one-label": "labels only are protected; all features count as public",
+    "null": "nothing is protected: not private",
+}
+_OWN_UNITS = (
+    "{}: columns were used as they are in the file, and every row longer than --data-norm {:.4g} "
+    "was scaled down to it for the private classifiers."
+)
+_GIVE_RANGES = (
+    " If columns are in natural units (years, mmHg), large numbers drown small ones: give the "
+    "possible range of each column with --ranges, from what the columns mean and not from the data."
+)
+_PROTECTS = {"replace-one": "record", "replace-one-label": "LABEL ONLY", None: "nothing"}
+_HEADER = ("classifier", "protects", "epsilon", "accuracy", "AUC", "fit, s", "spent")
 
 
 def text_report(problems: Sequence[Problem], options: Options, comparison: Comparison) -> str:
@@ -36,16 +56,18 @@ def text_report(problems: Sequence[Problem], options: Options, comparison: Compa
     for problem in problems:
         scores = [score for score in comparison.scores if score.dataset == problem.name]
         blocks.append(f"{_title(problem, options)}\n{_table(scores)}")
+    blocks.append(_LEGEND)
+    blocks += [_units(problem) for problem in problems if problem.own_units]
     blocks.append(
-        f"Means over {options.repeats} random splits and fits, +- one standard deviation. AUC with "
-        "more than\ntwo classes is the mean over classes of one against the others. LinearSVC sees "
-        "columns divided by\ntheir standard deviation."
+        _filled(
+            f"Accuracy and AUC on the test rows: {_averaged(options.repeats)}. AUC is the area "
+            "under the ROC curve; with more than two classes, the mean over classes of one against "
+            "the others. LinearSVC sees columns divided by their standard deviation, an exact "
+            "statistic of the records that no private classifier may use."
+        )
     )
     if comparison.notes:
-        lines = [
-            textwrap.fill(note, _WIDTH, initial_indent="- ", subsequent_indent="  ")
-            for note in comparison.notes
-        ]
+        lines = [_filled(note, "- ", "  ") for note in comparison.notes]
         blocks.append("\n".join(["Notes", *lines]))
     return "\n\n".join(blocks) + "\n"
 
@@ -75,6 +97,7 @@ def save_json(
             }
             for problem in problems
         ],
+        "adjacencies": _ADJACENCIES,
         "results": [_without_nan(asdict(score)) for score in comparison.scores],
         "notes": comparison.notes,
     }
@@ -92,6 +115,31 @@ def save_picture(path: Path, comparison: Comparison) -> bool:
     display.plot(figure=figure)
     figure.savefig(path, dpi=150)
     return True
+
+
+def _units(problem: Problem) -> str:
+    """Say what happened to columns that no range was given for; sparse ones have no names."""
+    text = _OWN_UNITS.format(problem.name, problem.data_norm)
+    return _filled(text if issparse(problem.X) else text + _GIVE_RANGES)
+
+
+def _filled(text: str, first: str = "", later: str = "") -> str:
+    """Break lines between words only."""
+    return textwrap.fill(
+        text,
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _averaged(repeats: int) -> str:
+    """Say what a number of the table is."""
+    if repeats == 1:
+        return "one random split and fit"
+    return f"means over {repeats} random splits and fits, +- the standard deviation of these"
 
 
 def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
@@ -121,12 +169,12 @@ def _table(scores: Sequence[Score]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
     lines = [
         "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
+            cell.ljust(width) if i <= 1 else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     ]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+    return "\n".join([lines[0].rstrip(), "-" * len(lines[0]), *lines[1:]])
 
 
 def _row(name: str, epsilon: float | None, group: Sequence[Score]) -> tuple[str, ...]:
@@ -138,10 +186,15 @@ def _row(name: str, epsilon: float | None, group: Sequence[Score]) -> tuple[str,
     spread = f" +- {np.std(accuracy):.3f}" if len(group) > 1 else ""
     return (
         name,
+        _PROTECTS[first.adjacency],
         "-" if epsilon is None else f"{epsilon:g}",
         f"{np.mean(accuracy):.3f}{spread}",
         "-" if math.isnan(auc) else f"{auc:.3f}",
         f"{seconds:.3f}",
-        "-" if first.epsilon_spent is None else f"{first.epsilon_spent:.4g}",
-        "-" if first.delta_spent is None else f"{first.delta_spent:.2g}",
+        "-" if first.epsilon_spent is None else _spent(first),
     )
+
+
+def _spent(score: Score) -> str:
+    """Budget of one fit."""
+    return f"{score.epsilon_spent:.4g}, {score.delta_spent:.2g}"

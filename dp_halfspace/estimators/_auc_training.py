@@ -43,7 +43,7 @@ from dp_halfspace.optim.ranking import (
     plan_output_ranking,
     run_ranking,
 )
-from dp_halfspace.optim.rows import Rows, clip_scales, clipped_rows
+from dp_halfspace.optim.rows import Rows, clip_scales
 from dp_halfspace.optim.unit_rows import unit_rows
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, Permit
@@ -321,7 +321,7 @@ def _run_difference(
 
 
 def _pairs(problem: RankingProblem) -> PairwiseProblem:
-    """Describe the sum over pairs."""
+    """Describe the sum over pairs of rows in the unit ball."""
     n, share = problem.n_samples, problem.positive_share
     normaliser = default_normaliser(n)
     if share is not None:
@@ -330,17 +330,22 @@ def _pairs(problem: RankingProblem) -> PairwiseProblem:
         get_loss(LOSSES[problem.loss]),
         n,
         problem.n_features,
-        problem.data_norm * (1.0 + 2.0**-50),
+        1.0 + 2.0**-50,
         problem.block_rows,
         normaliser,
     )
+
+
+def _unit_ridge(problem: RankingProblem) -> float | None:
+    """Return the regulariser of rows divided by `data_norm`, which keeps every scale in reach."""
+    return None if problem.alpha is None else problem.alpha / problem.data_norm**2
 
 
 def _output(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
     """Plan the exact minimiser of the sum over pairs, with noise."""
     del choice
     pairs = _pairs(problem)
-    ridge = problem.alpha
+    ridge = _unit_ridge(problem)
     if ridge is None:
         ridge = automatic_ranking_ridge(
             pairs, problem.epsilon, problem.delta, perturbs_objective=False
@@ -352,7 +357,7 @@ def _output(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
 def _objective(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
     """Plan the exact minimiser of the sum over pairs with a random linear term."""
     pairs = _pairs(problem)
-    ridge = problem.alpha
+    ridge = _unit_ridge(problem)
     if ridge is None:
         ridge = automatic_ranking_ridge(
             pairs, problem.epsilon, problem.delta, perturbs_objective=True
@@ -366,15 +371,16 @@ def _objective(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan
 
 
 def _ranking(problem: RankingProblem, plan: RankingPlan) -> _Plan:
-    """Run a plan of pairs on the clipped rows."""
+    """Run a plan of pairs on the clipped rows, divided by their norm."""
 
     def run(X: Any, positive: Positive, permit: Permit) -> Direction:
-        rows = clipped_rows(X, problem.data_norm)
-        return run_ranking(plan, rows, positive, permit), 0.0
+        scale = clip_scales(X, problem.data_norm) / problem.data_norm
+        rows = Rows(X, scale, row_bound=plan.problem.row_norm)
+        return run_ranking(plan, rows, positive, permit) / problem.data_norm, 0.0
 
     public = {
         "loss": problem.loss,
-        "alpha": plan.ridge,
+        "alpha": plan.ridge * problem.data_norm**2,
         "pairs": plan.problem.normaliser,
         "certified_gradient": plan.tolerance.certified,
     }

@@ -33,18 +33,23 @@ from dp_halfspace.projection import (
 )
 
 __all__ = [
+    "SOLVERS",
     "Kernel",
     "constant_column",
     "draw_features",
     "n_features_wanted",
     "plan_kernel_training",
     "projected",
+    "relative_scale",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Pure noise grows with the dimension.
 _PURE_FEWEST, _PURE_MOST, _PURE_RECORDS = 32, 150, 20.0
+SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
+# Length scales relative to data_norm: beyond, float32 has no features that differ.
+_RELATIVE_SCALES = (1e-6, 1e6)
 # Dimension of a projection that no margin asks for.
 _PROJECTED = 500
 
@@ -71,6 +76,22 @@ class Kernel:
     alpha: float
     degree: int
     coef0: float
+
+
+def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
+    """Return a length scale in units of `data_norm`, None for the automatic mixture.
+
+    Raises
+    ------
+    ValueError
+        If they are more than a factor of a million apart.
+    """
+    if isinstance(length_scale, str):
+        return None
+    scale = float(length_scale) / data_norm
+    if not _RELATIVE_SCALES[0] <= scale <= _RELATIVE_SCALES[1]:
+        raise ValueError("length_scale must be within a factor 1e6 of data_norm")
+    return scale
 
 
 def n_features_wanted(n_samples: int, epsilon: float, delta: float) -> int:
@@ -145,7 +166,7 @@ def projected(
 
 
 def plan_kernel_training(
-    problem: Problem, margin: float | None, epsilon: float, delta: float
+    problem: Problem, solver: str, margin: float | None, epsilon: float, delta: float
 ) -> Training:
     """Plan one fit on features within a budget.
 
@@ -153,20 +174,33 @@ def plan_kernel_training(
     ----------
     problem : Problem
         Of the features: dense, without a projection.
+    solver : str
+        One of `SOLVERS`.
     margin : float or None
-        None needs no margin.
+        None for a solver that needs none, or for the default of one that does.
     epsilon, delta : float
         Zero `delta` asks for pure epsilon, which a perturbed objective gives.
 
     Returns
     -------
     Training
+
+    Raises
+    ------
+    ValueError
+        If the solver knows no more than two classes, or no pure epsilon.
     """
     is_pure = delta == 0 and math.isfinite(epsilon)
-    if margin is None and not is_pure:
+    if solver == "phased_prox" and (problem.n_classes > 2 or is_pure):
+        raise ValueError(
+            "Only binary classification is supported by solver='phased_prox', and only "
+            "delta > 0: use 'objective_perturbation' or 'noisy_gd'"
+        )
+    if solver == "noisy_gd" and margin is None and not is_pure:
         return _automatic(problem, math.inf if math.isinf(epsilon) else gdp_mu(epsilon, delta))
     # Directions that favour few columns are made for columns that mean something.
-    solver = "objective_perturbation" if is_pure else "noisy_gd"
+    if is_pure:
+        solver = "objective_perturbation"
     return plan_training(problem, solver, margin, epsilon, delta)
 
 

@@ -104,6 +104,7 @@ def plan_direction_training(
     n_directions: int | None = None,
     n_stages: int | None = None,
     lattice: bool = False,
+    margin: float | None = None,
 ) -> Training:
     """Plan a search among data-independent directions, purely private, for two classes.
 
@@ -114,11 +115,12 @@ def plan_direction_training(
     n_directions, n_stages : int or None, default=None
         None for the default of public sizes.
     lattice : bool, default=False
+    margin : float or None, default=None
+        Margin of which a tenth is asked of a record; with None only errors count.
 
     Returns
     -------
     Training
-        Its shift is 0: only errors count.
     """
     defaults = direction_defaults(problem.n_samples, problem.n_features, epsilon)
     linear_map = problem.drawn(defaults.n_components)
@@ -132,6 +134,7 @@ def plan_direction_training(
         constant=bias,
         spherical=linear_map is not None,
         lattice=lattice,
+        margin=margin,
     )
     # Without noise the result is a function of the data, so the directions are fixed.
     seed = 0 if problem.seed is None and math.isinf(epsilon) else problem.seed

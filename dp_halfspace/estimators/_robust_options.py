@@ -5,10 +5,10 @@ Everything here is decided from public numbers, before any data are read.
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Literal
 
+from dp_halfspace._parameters import is_public_number
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.optim.attack import Attack
 from dp_halfspace.optim.erm import ErmPlan
@@ -38,11 +38,12 @@ def checked_tilt(tilt: float) -> float:
     ValueError
         If the tilted risk would not be convex.
     """
-    if not 0.0 <= tilt < math.inf:
+    if tilt != 0.0 and not is_public_number(tilt):
         raise ValueError(
-            "tilt must be at least 0 and finite. A negative tilt, which plays the largest losses "
-            "down, is not a convex problem, and an infinite one has no bounded sensitivity: use "
-            "tilt=0 for the mean loss, a larger tilt for larger weights of the largest losses"
+            "tilt must be 0, or between 1e-50 and 1e50. A negative tilt, which plays the largest "
+            "losses down, is not a convex problem, and an infinite one has no bounded "
+            "sensitivity: use tilt=0 for the mean loss, a larger tilt for larger weights of the "
+            "largest losses"
         )
     return float(tilt)
 
@@ -82,13 +83,13 @@ def planned_attack(
     ValueError
         If nothing could be learnt against the adversary, or the loss has no closed form.
     """
-    if not 0.0 <= radius < data_norm:
+    if radius != 0.0 and not (is_public_number(radius) and radius < data_norm):
         # A row can have all its length in one column, so the limit is the same for both norms.
         raise ValueError(
-            "adversary_radius must be at least 0 and less than data_norm: an adversary who moves "
-            "rows by their largest norm leaves nothing of them, and the coefficients of every "
-            "data set are zero. Use a smaller adversary_radius, in the units of the columns, or 0 "
-            "for no adversary"
+            "adversary_radius must be 0, or at least 1e-50 and less than data_norm: an adversary "
+            "who moves rows by their largest norm leaves nothing of them, and the coefficients of "
+            "every data set are zero. Use a smaller adversary_radius, in the units of the "
+            "columns, or 0 for no adversary"
         )
     if radius == 0.0:
         return None
@@ -120,5 +121,5 @@ def warn_of_tilt(plan: ErmPlan) -> None:
             f"{100 * share:.0f} % of all the weight, and the noise is {factor:.0f} times that of "
             "tilt=0 at the same alpha. Use alpha='auto', a larger alpha or a smaller tilt",
             PrivacyWarning,
-            stacklevel=5,
+            stacklevel=4,
         )

@@ -107,7 +107,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the labels seen, which are then treated as public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label; only their ratios matter. ``"balanced"`` is refused.
+        PUBLIC weight of each label in [1e-50, 1e50]; only their ratios matter. ``"balanced"`` is
+        refused.
     adversary_radius : float, default=0.0
         Largest change of a row, in the units of the columns, against which the model is
         trained; less than `data_norm`. For two classes, ``solver="noisy_gd"``, no margin and

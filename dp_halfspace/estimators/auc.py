@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import Tags
 
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context
+from dp_halfspace._parameters import NUMBER_RANGE
+from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import TrainingData, check_training_data, label_weights
 from dp_halfspace.estimators._auc_training import (
     LOSSES,
@@ -28,6 +29,8 @@ from dp_halfspace.privacy.randomness import ByteSource, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
 __all__ = ["PrivateAUCClassifier"]
+
+_LARGEST = NUMBER_RANGE[1]
 
 
 class PrivateAUCClassifier(PrivateLinearClassifier):
@@ -88,8 +91,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         PUBLIC label set; the larger label is the positive class. None takes the labels seen,
         which are then treated as public.
     class_weight : dict or None, default=None
-        PUBLIC cost of an error on each label, for the threshold. The ranking has no use for
-        it: every pair holds one record of each class. ``"balanced"`` is refused.
+        PUBLIC cost of an error on each label, in [1e-50, 1e50], for the threshold. The ranking
+        has no use for it: every pair holds one record of each class. ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -146,9 +149,12 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"auto", *MECHANISMS})],
         "loss": [StrOptions(set(LOSSES))],
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "alpha": [*public_number(), StrOptions({"auto"})],
         "class_counts": [StrOptions({"private"}), "array-like"],
-        "threshold": [StrOptions({"private"}), Interval(Real, None, None, closed="neither")],
+        "threshold": [
+            StrOptions({"private"}),
+            Interval(Real, -NUMBER_RANGE[1], NUMBER_RANGE[1], closed="both"),
+        ],
         "threshold_share": [Interval(Real, 1e-6, 0.9, closed="both")],
     }
 

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions
+from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions, public_number
 from dp_halfspace._validation import TrainingData, check_features
 from dp_halfspace.optim.rows import clipped_rows
 from dp_halfspace.privacy.ledger import PrivacyLedger
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
 from dp_halfspace.projection import LinearMap
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ __all__ = ["PrivateLinearClassifier", "in_units_of_data", "resolved_delta", "wit
 # Outside nothing useful can be computed, and accounting would meet the ends of the floats.
 _EPSILON_RANGE = (1e-9, 1e6)
 _SMALLEST_DELTA = 1e-300
-# Public numbers are squared, multiplied and divided below; this keeps them finite.
-_NORM_RANGE = (1e-50, 1e50)
 
 
 def resolved_delta(delta: float | str, n_samples: int) -> float:
@@ -75,9 +73,9 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
             Options(Real, {0}),
             StrOptions({"auto"}),
         ],
-        "data_norm": [Interval(Real, *_NORM_RANGE, closed="both")],
+        "data_norm": public_number(),
         "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, *_NORM_RANGE, closed="both")],
+        "intercept_scaling": public_number(),
         "classes": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "random_state": [Interval(Integral, 0, None, closed="left"), None],
@@ -157,7 +155,7 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _public_facts(self, n_samples: int, classes: NDArray[Any]) -> dict[str, Any]:
         """List what the guarantee treats as public in every estimator."""
-        seen = "taken from the labels seen" if self.classes is None else "stated by the user"
+        seen = LABELS_SEEN if self.classes is None else "stated by the user"
         return {
             "n_samples": n_samples,
             "classes": classes.tolist(),

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context
+from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_features, check_training_data, label_weights
 from dp_halfspace.estimators._kernel_selection import (
     MarginPlan,
@@ -21,11 +21,13 @@ from dp_halfspace.estimators._kernel_selection import (
     plan_margin_choice,
 )
 from dp_halfspace.estimators._kernel_training import (
+    SOLVERS,
     Kernel,
     draw_features,
     n_features_wanted,
     plan_kernel_training,
     projected,
+    relative_scale,
 )
 from dp_halfspace.estimators._margin_training import Problem, Training, asked_margin
 from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
@@ -38,8 +40,6 @@ from dp_halfspace.projection import KERNELS, PROJECTIONS, FeatureMap
 __all__ = ["PrivateKernelClassifier"]
 
 _SMALLEST_MARGIN = 1e-9
-# Length scales relative to data_norm: beyond, float32 has no features that differ.
-_RELATIVE_SCALES = (1e-6, 1e6)
 _MEGABYTE = 2**20
 
 
@@ -77,6 +77,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the margin among
         features of norm one. ``"select"`` chooses one privately by the loss that it costs,
         then trains once (two classes, ``delta > 0``).
+    solver : str, default="noisy_gd"
+        ``"noisy_gd"``, ``"objective_perturbation"`` (one noisy objective, exactly minimised;
+        the only one for ``delta=0``) or ``"phased_prox"`` (one pass of proximal steps for one
+        margin, two classes), as in `AdaptiveMarginClassifier`.
     projection : str or None, default=None
         Random projection behind the features: ``"rademacher"``, ``"sparse"``, ``"hadamard"``.
         For comparison with the literature; it costs accuracy.
@@ -88,7 +92,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         steps without noise and without any guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon, by a perturbed objective
-        on at most 150 features.
+        on at most 150 features, also where `solver` is the default.
     data_norm : float, default=1.0
         PUBLIC scale of a row. Longer rows are scaled down to it. Choose it from what the
         columns mean, never from the data.
@@ -100,7 +104,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the labels seen, which are then treated as public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label; only their ratios matter. ``"balanced"`` is refused.
+        PUBLIC weight of each label in [1e-50, 1e50]; only their ratios matter. ``"balanced"`` is
+        refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise. Features and noise
@@ -148,9 +153,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     References
     ----------
     R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin
-    Guarantees", 2022, Algorithms 3 and 6, section 4; with fewer features, exact noise and a
+    Guarantees", 2022, Algorithms 3, 5 and 6, section 4; with fewer features, exact noise and a
     computable selection. Proofs: ``docs/proofs/kernel.md``, ``metric.md``,
-    ``noisy_gradient.md``. Constants: ``docs/defaults.md``.
+    ``noisy_gradient.md``, ``phased_prox.md``. Constants: ``docs/defaults.md``.
 
     Examples
     --------
@@ -166,7 +171,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "kernel": [StrOptions({*KERNELS, "polynomial"})],
-        "length_scale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "length_scale": [StrOptions({"auto"}), *public_number()],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "degree": [Interval(Integral, 1, 16, closed="both")],
         "coef0": [Interval(Real, 0, 1e6, closed="both")],
@@ -176,6 +181,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             StrOptions({"auto", "select"}),
             Interval(Real, _SMALLEST_MARGIN, 1, closed="both"),
         ],
+        "solver": [StrOptions(set(SOLVERS))],
         "projection": [StrOptions(set(PROJECTIONS)), None],
         "cache_size": [Interval(Real, 0, 1e9, closed="both")],
     }
@@ -191,6 +197,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         nu: float = 1.5,
         alpha: float = 1.0,
         margin: float | str = "auto",
+        solver: str = "noisy_gd",
         projection: str | None = None,
         cache_size: float = 256.0,
         epsilon: float = 1.0,
@@ -212,6 +219,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         self.nu = nu
         self.alpha = alpha
         self.margin = margin
+        self.solver = solver
         self.projection = projection
         self.cache_size = cache_size
         self.epsilon = epsilon
@@ -248,7 +256,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         BudgetError
             By the ledger, before any noise is drawn.
         CertificateError
-            For pure epsilon, if rounding errors could be as large as the influence of a
+            By a perturbed objective, if rounding errors could be as large as the influence of a
             record: a function of public sizes.
         """
         data = check_training_data(self, X, y, classes=self.classes)
@@ -304,7 +312,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.margin != "select"
+        is_one_margin = self.margin == "select" or self.solver == "phased_prox"
+        tags.classifier_tags.multi_class = not is_one_margin
         return tags
 
     def _drawn_map(self, X: Any, n_classes: int, seed: int) -> FeatureMap:
@@ -317,8 +326,16 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             size = int(self.n_components)
         if self.kernel != "polynomial":
             size += size % 2
+        kernel = Kernel(
+            self.kernel,
+            relative_scale(self.length_scale, float(self.data_norm)),
+            float(self.nu),
+            float(self.alpha),
+            int(self.degree),
+            float(self.coef0),
+        )
         drawn = draw_features(
-            self._kernel(),
+            kernel,
             n_samples,
             n_features,
             size,
@@ -328,22 +345,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         )
         margin = None if isinstance(self.margin, str) else float(self.margin)
         return projected(drawn, self.projection, margin, n_samples, seed + 1)
-
-    def _kernel(self) -> Kernel:
-        """Collect the public parameters of the kernel."""
-        scale = None
-        if not isinstance(self.length_scale, str):
-            scale = float(self.length_scale) / float(self.data_norm)
-            if not _RELATIVE_SCALES[0] <= scale <= _RELATIVE_SCALES[1]:
-                raise ValueError("length_scale must be within a factor 1e6 of data_norm")
-        return Kernel(
-            self.kernel,
-            scale,
-            float(self.nu),
-            float(self.alpha),
-            int(self.degree),
-            float(self.coef0),
-        )
 
     def _plan(self, n_samples: int, n_components: int, n_classes: int) -> Training | MarginPlan:
         """Fix the public numbers of a fit."""
@@ -361,11 +362,12 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         )
         if self.margin != "select":
             margin = None if isinstance(self.margin, str) else float(self.margin)
-            return plan_kernel_training(problem, margin, epsilon, delta)
-        if n_classes > 2 or (delta == 0 and math.isfinite(epsilon)):
+            return plan_kernel_training(problem, self.solver, margin, epsilon, delta)
+        is_pure = delta == 0 and math.isfinite(epsilon)
+        if n_classes > 2 or is_pure or self.solver != "noisy_gd":
             raise ValueError(
                 "Only binary classification is supported by margin='select', and only "
-                "delta > 0: use margin='auto'"
+                "delta > 0 and solver='noisy_gd': use margin='auto'"
             )
         return plan_margin_choice(problem, epsilon, delta)
 
@@ -387,6 +389,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             public={
                 **self._public_facts(n_samples, classes),
                 "relative_constant_column": candidates[0].bias,
+                "solver": candidates[0].solver,
                 "kernel": self.kernel,
                 "length_scale": self.length_scale,
                 **drawn,

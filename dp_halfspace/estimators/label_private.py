@@ -12,7 +12,8 @@ from scipy.special import expit, softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context
+from dp_halfspace._parameters import NUMBER_RANGE
+from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_features, check_training_data, label_weights
 from dp_halfspace.estimators._label_features import (
     FeatureOptions,
@@ -24,7 +25,7 @@ from dp_halfspace.optim.label_net import log_odds_shift
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
 
 __all__ = ["LabelPrivateClassifier"]
 
@@ -92,8 +93,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the labels seen, which are then treated as public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label. Scores are shifted by its logarithm, which costs nothing;
-        ``"net"`` weights errors, too. ``"balanced"`` is refused.
+        PUBLIC weight of each label in [1e-50, 1e50]. Scores are shifted by its logarithm, which
+        costs nothing; ``"net"`` weights errors, too. ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -157,11 +158,11 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"statistic", "randomized_response", "net"})],
         "kernel": [StrOptions({"rbf", "linear"})],
-        "length_scale": [StrOptions({"median"}), Interval(Real, 1e-50, 1e50, closed="both")],
+        "length_scale": [StrOptions({"median"}), *public_number()],
         "n_fourier": [Interval(Integral, 2, 10_000, closed="both")],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "whitening": [Interval(Real, 0, 1, closed="both")],
-        "alpha": [Interval(Real, 1e-9, 1e300, closed="both"), StrOptions({"auto"})],
+        "alpha": [Interval(Real, 1e-9, NUMBER_RANGE[1], closed="both"), StrOptions({"auto"})],
         "n_candidates": [Interval(Integral, 1, 10**6, closed="both")],
         "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
     }
@@ -330,7 +331,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         self, plan: LabelPlan, n_samples: int, classes: NDArray[Any], source: ByteSource
     ) -> PrivacyRecord:
         """Say what is about to be spent, and what is assumed public: all features."""
-        seen = "taken from the labels seen" if self.classes is None else "stated by the user"
+        seen = LABELS_SEEN if self.classes is None else "stated by the user"
         return PrivacyRecord(
             epsilon=float(self.epsilon),
             delta=resolved_delta(self.delta, n_samples),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, softmax
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
+from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.estimators._objective_setup import Setup, attack_facts, plan_setup
 from dp_halfspace.estimators.base import (
@@ -99,7 +99,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the labels seen, which are then treated as public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label; the largest is charged. ``"balanced"`` is refused.
+        PUBLIC weight of each label in [1e-50, 1e50]; the largest is charged. ``"balanced"`` is
+        refused.
     optimizer : str or callable, default="auto"
         As in `OutputPerturbationClassifier`: trusted only as far as the certificate goes.
     adversary_radius : float, default=0.0
@@ -189,7 +190,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(_LOSSES))],
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "alpha": [*public_number(), StrOptions({"auto"})],
         "shift": [Interval(Real, 0, 100, closed="both"), StrOptions({"auto"})],
         "rows": [StrOptions({"unit", "clipped"})],
         "metric": ["boolean", StrOptions({"auto"})],

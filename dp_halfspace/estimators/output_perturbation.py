@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.special import expit, log_expit, softmax
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
+from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
@@ -61,8 +61,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         multinomial model and any other loss is used one class against the rest.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the
-        budget and `data_norm` alone. Values below ``1e-8 (data_norm^2 + intercept_scaling^2)``
-        are raised to that floor.
+        budget and `data_norm` alone. A float in [1e-50, 1e50]; values below
+        ``1e-8 (data_norm^2 + intercept_scaling^2)`` times the largest class weight are raised
+        to that floor.
     epsilon : float, default=1.0
         Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity gives the
         minimiser without noise and without any guarantee.
@@ -78,12 +79,15 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     classes : array-like of labels or None, default=None
         PUBLIC label set. None takes the labels seen, which are then treated as public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label, charged in the sensitivity. ``"balanced"`` is refused.
+        PUBLIC weight of each label in [1e-50, 1e50], charged in the sensitivity. ``"balanced"``
+        is refused.
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"`` or
-        a callable ``(fun_and_grad, x0) -> x``. Whatever it returns is trusted only as far as
-        the certificate goes, and improved where it falls short. Ignored by ``loss="hinge"``
-        without tilt and adversary.
+        a callable ``(F, start) -> w``, with `F` a :class:`~dp_halfspace.optim.FiniteSum`: full
+        and single-record gradients. What it returns is trusted only as far as the certificate
+        goes, and improved where it falls short; what it warns, prints or raises is dropped.
+        It must not write files, end the process or keep what it was given, which nobody can
+        hold back. Ignored by ``loss="hinge"`` without tilt and adversary.
     tilt : float, default=0.0
         Not negative. Larger values weigh large losses more: for groups that are served badly.
         The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1. A
@@ -178,7 +182,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(_LOSSES))],
-        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "alpha": [*public_number(), StrOptions({"auto"})],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
         "tilt": [Real],
         "adversary_radius": [Real],

@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
 from dp_halfspace._validation import TrainingData, check_training_data, label_weights
+from dp_halfspace.estimators._margin_options import SMALLEST_MARGIN
 from dp_halfspace.estimators._margin_training import (
     Problem,
     Training,
@@ -48,6 +49,9 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     n_stages : int or "auto", default="auto"
         Number of rounds; each spends an equal part of epsilon and halves the cone. ``"auto"`` is
         ``n epsilon / 350``, within 1 and 8.
+    margin : float or None, default=None
+        None counts errors. A float in [1e-9, 1] is a PUBLIC guess of the margin of rows of norm
+        one; then records with a margin below a tenth of it count like errors.
     projection : str or None, default="auto"
         Public random map in front: ``"rademacher"``, ``"sparse"``, ``"hadamard"`` or None.
         ``"auto"`` projects more than 64 columns. `coef_` is mapped back.
@@ -73,8 +77,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         PUBLIC label set, of two labels. None takes the labels seen, which are then treated as
         public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label; only their ratio matters, to a part in 65536. ``"balanced"``
-        is refused.
+        PUBLIC weight of each label in [1e-50, 1e50]; only their ratio matters, to a part in
+        65536. ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can repeat the choice.
@@ -108,10 +112,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     Notes
     -----
-    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. Errors are
-    counted in exact integer arithmetic, so that a record changes a count by one at most in the
-    code as it runs, and the mechanism is sampled exactly. Public: the number of rows, the columns,
-    the label set, every parameter, and all directions but the number of the chosen one.
+    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. Errors, or
+    margins that are too small, are counted in exact integer arithmetic, so that a record changes a
+    count by one at most in the code as it runs, and the mechanism is sampled exactly. Public: the
+    number of rows, the columns, the label set, every parameter, and all directions but the number
+    of the chosen one.
 
     The directions are generated block by block and forgotten: beyond the data, memory grows by
     a few bytes for each. Time is at most proportional to rows, columns and directions; it is
@@ -144,6 +149,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             StrOptions({"auto"}),
         ],
         "n_stages": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
+        "margin": [Interval(Real, SMALLEST_MARGIN, 1, closed="both"), None],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
@@ -154,6 +160,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         directions: str = "random",
         n_directions: int | str = "auto",
         n_stages: int | str = "auto",
+        margin: float | None = None,
         projection: str | None = "auto",
         n_components: int | str = "auto",
         epsilon: float = 1.0,
@@ -170,6 +177,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         self.directions = directions
         self.n_directions = n_directions
         self.n_stages = n_stages
+        self.margin = margin
         self.projection = projection
         self.n_components = n_components
         self.epsilon = epsilon
@@ -257,6 +265,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             n_directions=None if isinstance(self.n_directions, str) else int(self.n_directions),
             n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
             lattice=self.directions == "lattice",
+            margin=None if self.margin is None else float(self.margin),
         )
 
     def _record(self, training: Training, data: TrainingData, source: ByteSource) -> PrivacyRecord:
@@ -271,6 +280,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
                 **self._public_facts(data.X.shape[0], data.classes),
                 "relative_constant_column": training.bias,
                 "directions": self.directions,
+                "margin": None if self.margin is None else float(self.margin),
                 "n_stages": len(training.events),
                 "n_components": None if linear_map is None else linear_map.n_components,
             },

@@ -39,6 +39,8 @@ __all__ = ["PureNetworkClassifier"]
 _MOST_INPUTS = 12
 # More parameters are out of reach of a million candidates, however they are refined.
 _MOST_PARAMETERS = 256
+# Rounding errors of all records may weigh as much as one record, not more.
+_MOST_SENSITIVITY = 2.0
 # Evaluations of one network on one record per stage, and the range of candidates that follows.
 _EVALUATIONS, _CANDIDATES = 8e6, (500, 4000)
 # Records times epsilon for one stage.
@@ -50,16 +52,18 @@ _RADIUS, _SHRINK = 0.6, 0.6
 class PureNetworkClassifier(PrivateLinearClassifier):
     """A small neural network out of many that were fixed without the data: pure epsilon.
 
-    One hidden layer of tanh units behind a random projection. Every network of a public stream
-    is scored by the number of records that it gets wrong, and the exponential mechanism picks
-    one; then again among networks round the winner. It learns what no halfspace can, from a few
-    inputs and a thousand records. It cannot work on tables much smaller, or with many
-    informative columns, where `PrivateKernelClassifier` is the better choice.
+    Tanh units behind a random projection, by default in one hidden layer. Every network of a
+    public stream is scored by the number of records that it gets wrong, and the exponential
+    mechanism picks one; then again among networks round the winner. It learns what no halfspace
+    can, from a few inputs and a thousand records. It cannot work on tables much smaller, or with
+    many informative columns, where `PrivateKernelClassifier` is the better choice.
 
     Parameters
     ----------
-    n_hidden : int, default=6
-        Number of hidden units. All parameters together must not be more than 256.
+    n_hidden : int or array-like of int, default=6
+        Number of hidden units; a list has those of each hidden layer, the first one first, as
+        `hidden_layer_sizes` of scikit-learn's MLPClassifier. All parameters together must not be
+        more than 256.
     n_candidates : int or "auto", default="auto"
         Networks of each stage, at most 1000000. ``"auto"`` is ``8e6 / n`` within
         [500, 4000].
@@ -89,7 +93,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         PUBLIC label set, of two labels. None takes the labels seen, which are then treated as
         public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label; only their ratio matters. ``"balanced"`` is refused.
+        PUBLIC weight of each label in [1e-50, 1e50]; only their ratio matters. ``"balanced"`` is
+        refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can repeat the choice.
@@ -103,15 +108,16 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     classes_ : ndarray of shape (2,)
         The public label set.
     coef_ : ndarray of shape (1, n_units)
-        Released weights out of the ``n_hidden_`` hidden units.
+        Released weights out of the ``n_hidden_`` units of the last hidden layer.
     intercept_ : ndarray of shape (1,)
         Released bias of the score.
-    hidden_coef_ : ndarray of shape (n_units, n_inputs)
+    hidden_coef_ : ndarray of shape (n_units, n_inputs), or list of them
         Released weights of the inputs: the clipped rows, divided by `data_norm` and projected.
-    hidden_intercept_ : ndarray of shape (n_units,)
+        A list, with the weights of each hidden layer, if `n_hidden` is one.
+    hidden_intercept_ : ndarray of shape (n_units,), or list of them
         Released biases of the hidden units.
     n_hidden_ : int
-        Number of hidden units.
+        Number of hidden units, of the last layer.
     projection_ : LinearMap or None
         The public map that was used.
     privacy_ : PrivacyRecord
@@ -156,7 +162,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
-        "n_hidden": [Interval(Integral, 1, _MOST_PARAMETERS, closed="both")],
+        "n_hidden": [Interval(Integral, 1, _MOST_PARAMETERS, closed="both"), "array-like"],
         "n_candidates": [
             Interval(Integral, 1, MOST_CANDIDATES, closed="both"),
             StrOptions({"auto"}),
@@ -169,7 +175,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     def __init__(
         self,
-        n_hidden: int = 6,
+        n_hidden: int | ArrayLike = 6,
         *,
         n_candidates: int | str = "auto",
         n_stages: int | str = "auto",
@@ -223,7 +229,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         ValueError
             If a parameter or the schema of the data is refused, there are more than two
             classes, there are too few records for epsilon, or the network has too many
-            parameters; the estimator is unchanged.
+            parameters or layers; the estimator is unchanged.
         BudgetError
             By the ledger, before any noise is drawn.
         """
@@ -250,9 +256,12 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
         network = shape.layers(found[None, :])
         self.projection_ = linear_map
-        self.n_hidden_ = shape.n_hidden
-        self.hidden_coef_ = np.ascontiguousarray(network.weights[0].T)
-        self.hidden_intercept_ = network.biases[0]
+        self.n_hidden_ = shape.widths[-1]
+        coefs = [np.ascontiguousarray(layer.weights[0].T) for layer in network.hidden]
+        intercepts = [layer.biases[0].copy() for layer in network.hidden]
+        is_one = isinstance(self.n_hidden, Integral)
+        self.hidden_coef_ = coefs[0] if is_one else coefs
+        self.hidden_intercept_ = intercepts[0] if is_one else intercepts
         self._remember(data, record, np.hstack([network.outputs, np.zeros((1, 1))]))
         self.coef_, self.intercept_ = network.outputs.copy(), network.bias.copy()
         return self
@@ -274,8 +283,12 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         """
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
-        points = _points(X, float(self.data_norm), self.projection_)
-        hidden = np.tanh(points @ self.hidden_coef_.T + self.hidden_intercept_)
+        hidden = _points(X, float(self.data_norm), self.projection_)
+        coefs, intercepts = self.hidden_coef_, self.hidden_intercept_
+        if not isinstance(coefs, list):
+            coefs, intercepts = [coefs], [intercepts]
+        for coef, intercept in zip(coefs, intercepts, strict=True):
+            hidden = np.tanh(hidden @ coef.T + intercept)
         return np.asarray(hidden @ self.coef_[0] + self.intercept_[0])
 
     def __sklearn_tags__(self) -> Tags:
@@ -305,15 +318,21 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             )
         shape = NetworkShape(
             n_features if linear_map is None else linear_map.n_components,
-            int(self.n_hidden),
+            _widths(self.n_hidden),
             float(self.intercept_scaling) if self.fit_intercept else None,
         )
+        shown = ", ".join(map(str, shape.widths))
         if shape.size > _MOST_PARAMETERS:
             raise ValueError(
-                f"n_hidden={shape.n_hidden} units of {shape.n_inputs} inputs have {shape.size} "
+                f"n_hidden={shown} units of {shape.n_inputs} inputs have {shape.size} "
                 f"parameters: a cover has over 10^{int(shape.size * math.log10(3.0))} networks, "
                 f"and more than {_MOST_PARAMETERS} parameters are out of reach of any search. "
                 "Lower n_hidden or n_components, or use PrivateKernelClassifier"
+            )
+        if network_sensitivity(n_samples, shape) > _MOST_SENSITIVITY:
+            raise ValueError(
+                f"n_hidden has {len(shape.widths)} hidden layers: with {n_samples} records their "
+                "rounding errors would need more noise than a record does. Take fewer layers"
             )
         return shape
 
@@ -357,6 +376,16 @@ class PureNetworkClassifier(PrivateLinearClassifier):
                 "network_seed": seed,
             },
         )
+
+
+def _widths(n_hidden: Any) -> tuple[int, ...]:
+    """Return the numbers of units of the hidden layers."""
+    widths = [n_hidden] if isinstance(n_hidden, Integral) else list(n_hidden)
+    if not widths or not all(isinstance(width, Integral) and int(width) > 0 for width in widths):
+        raise ValueError(
+            "n_hidden must be a positive integer, or a list of them with one for each hidden layer"
+        )
+    return tuple(int(width) for width in widths)
 
 
 def _points(X: Any, data_norm: float, linear_map: LinearMap | None) -> NDArray[np.float64]:

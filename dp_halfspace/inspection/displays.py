@@ -6,7 +6,7 @@ A display holds numbers; matplotlib is imported only when it is asked to draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +39,15 @@ class AccuracyPanel:
         deviation over repetitions, sorted by epsilon.
     references : dict of str to float
         Accuracies that do not depend on a budget, such as the majority class.
+    labels_only : frozenset of str, default=frozenset()
+        The curves that protect labels and not features; they are drawn dotted with hollow
+        markers.
     """
 
     title: str
     curves: Mapping[str, NDArray[np.float64]]
     references: Mapping[str, float]
+    labels_only: frozenset[str] = frozenset()
 
 
 class EpsilonAccuracyDisplay:
@@ -96,7 +100,8 @@ class EpsilonAccuracyDisplay:
         results : iterable of mappings
             One per fit, with the keys "dataset", "estimator", "accuracy" and
             "epsilon"; an epsilon of None marks a reference line. Repetitions are
-            averaged. Other keys are ignored.
+            averaged. The key "adjacency" is optional: the name of a curve of
+            "replace-one-label" says "(labels only, features public)". Other keys are ignored.
 
         Returns
         -------
@@ -109,12 +114,17 @@ class EpsilonAccuracyDisplay:
             If there are no results.
         """
         scores: dict[str, dict[str, dict[float | None, list[float]]]] = {}
+        weaker = set()
         for row in results:
-            budgets = scores.setdefault(row["dataset"], {}).setdefault(row["estimator"], {})
+            name = row["estimator"]
+            if row.get("adjacency") == "replace-one-label":
+                name = f"{name} (labels only, features public)"
+                weaker.add(name)
+            budgets = scores.setdefault(row["dataset"], {}).setdefault(name, {})
             budgets.setdefault(row["epsilon"], []).append(row["accuracy"])
         if not scores:
             raise ValueError("There are no results to show.")
-        return cls([_panel(title, estimators) for title, estimators in scores.items()])
+        return cls([_panel(title, estimators, weaker) for title, estimators in scores.items()])
 
     def plot(
         self, ax: Axes | Sequence[Axes] | None = None, *, figure: Figure | None = None
@@ -169,7 +179,9 @@ class EpsilonAccuracyDisplay:
         return self
 
 
-def _panel(title: str, estimators: Mapping[str, Mapping[Any, list[float]]]) -> AccuracyPanel:
+def _panel(
+    title: str, estimators: Mapping[str, Mapping[Any, list[float]]], weaker: Collection[str]
+) -> AccuracyPanel:
     """Average repetitions and separate curves from reference lines."""
     curves, references = {}, {}
     for name, budgets in estimators.items():
@@ -180,7 +192,7 @@ def _panel(title: str, estimators: Mapping[str, Mapping[Any, list[float]]]) -> A
             )
         if None in budgets:
             references[name] = float(np.mean(budgets[None]))
-    return AccuracyPanel(title, curves, references)
+    return AccuracyPanel(title, curves, references, frozenset(weaker) & frozenset(curves))
 
 
 def figure_size(n_panels: int) -> tuple[float, float]:
@@ -227,7 +239,12 @@ def _draw(axis: Axes, panel: AccuracyPanel, styles: Mapping[str, tuple[str, str]
         if name not in panel.curves:
             continue
         epsilon, mean, spread = panel.curves[name].T
-        axis.plot(epsilon, mean, color=color, marker=marker, markersize=5, label=name, zorder=3)
+        weaker: dict[str, Any] = (
+            {"linestyle": ":", "markerfacecolor": "white"} if name in panel.labels_only else {}
+        )
+        axis.plot(
+            epsilon, mean, color=color, marker=marker, markersize=5, label=name, zorder=3, **weaker
+        )
         axis.fill_between(
             epsilon, mean - spread, mean + spread, color=color, alpha=0.12, linewidth=0, zorder=2
         )

@@ -42,7 +42,8 @@ def privacy_report(estimator: BaseEstimator) -> str:
     >>> from dp_halfspace.datasets import make_halfspace
     >>> from dp_halfspace.inspection import privacy_report
     >>> X, y = make_halfspace(500, 3)
-    >>> print(privacy_report(OutputPerturbationClassifier(epsilon=2.0).fit(X, y)).splitlines()[0])
+    >>> model = OutputPerturbationClassifier(epsilon=2.0, classes=[-1, 1]).fit(X, y)
+    >>> print(privacy_report(model).splitlines()[0])
     OutputPerturbationClassifier
     """
     check_is_fitted(estimator, "privacy_")

@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context
+from dp_halfspace._validation import label_set_announced
 from dp_halfspace.estimators.base import (
     PrivateLinearClassifier,
     resolved_delta,
@@ -38,6 +39,8 @@ from dp_halfspace.privacy.tune import best_run
 
 __all__ = ["PrivateSearchCV"]
 
+# Public facts of a candidate that hold for the search.
+_KEPT = ("n_samples", "classes", "classes_source", "data_norm")
 # Decided by the search itself, so they cannot be searched over.
 _OWN = ("epsilon", "delta", "ledger", "random_state")
 
@@ -219,15 +222,16 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         n_samples = dict(record.public)["n_samples"]
         is_pure = isinstance(self.delta, str) and self.estimator.delta == 0
         delta = 0.0 if is_pure else resolved_delta(self.delta, n_samples)
-        plan = plan_search(
-            lambda params: planned_record(self._candidate(params), X, y),
-            grid,
-            n_samples=n_samples,
-            epsilon=float(self.epsilon),
-            delta=delta,
-            selection=self.selection,
-            miss=float(self.miss),
-        )
+        with label_set_announced():
+            plan = plan_search(
+                lambda params: planned_record(self._candidate(params), X, y),
+                grid,
+                n_samples=n_samples,
+                epsilon=float(self.epsilon),
+                delta=delta,
+                selection=self.selection,
+                miss=float(self.miss),
+            )
         total = self._record(plan, grid, record, delta, source)
         permit = authorise(total, source, self.ledger)
 
@@ -289,7 +293,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             events=plan.events,
             noise="none" if math.isinf(self.epsilon) else source.kind,
             public={
-                **{k: v for k, v in facts.items() if k in ("n_samples", "classes", "data_norm")},
+                **{k: v for k, v in facts.items() if k in _KEPT},
                 "estimator": type(self.estimator).__name__,
                 "candidates": [sorted(params.items(), key=str) for params in grid],
                 "selection": "exponential" if plan.law is None else "random_stopping",

@@ -1,6 +1,7 @@
 """Optimisation: losses with their constants, and minimisers that certify a public tolerance."""
 
 from dp_halfspace.optim.attack import Attack
+from dp_halfspace.optim.black_box import FiniteSum
 from dp_halfspace.optim.clipping import clip_scales
 from dp_halfspace.optim.erm import ErmPlan, RidgeProblem, minimise, plan_erm
 from dp_halfspace.optim.erm_ridge import automatic_ridge
@@ -33,6 +34,7 @@ from dp_halfspace.optim.pairwise_noise import PairwiseLinearTerm, pairwise_linea
 from dp_halfspace.optim.pairwise_tolerance import pairwise_tolerance
 from dp_halfspace.optim.robust_objective import RobustObjective
 from dp_halfspace.optim.rows import Rows, block_size, clipped_rows
+from dp_halfspace.optim.softmax_gradients import softmax_diameter
 from dp_halfspace.optim.stability import (
     logistic_diameter,
     minimiser_radius,
@@ -49,6 +51,7 @@ __all__ = [
     "SQUARED_HINGE",
     "Attack",
     "ErmPlan",
+    "FiniteSum",
     "HingeTolerance",
     "Loss",
     "MarginObjective",
@@ -87,6 +90,7 @@ __all__ = [
     "plan_erm",
     "shifted_logistic",
     "smoothed_hinge",
+    "softmax_diameter",
     "softmax_radius",
     "softmax_sensitivity",
     "softmax_tolerance",

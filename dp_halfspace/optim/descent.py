@@ -252,6 +252,8 @@ def newton_cg_path(objective: Objective, target: float, max_passes: int) -> Poin
     if point.norm <= target:
         return point
     ridge = _FIRST_RIDGE * point.norm * point.norm / max(objective.initial_gap, _TINY)
+    # Only an overflow exceeds the largest curvature, and a path from infinity would not end.
+    ridge = min(ridge, objective.gradient_lipschitz)
     extra = 0.0
     while ridge > 2.0 * objective.ridge:
         point, extra = _with_ridge(point, ridge - objective.ridge - extra), ridge - objective.ridge

@@ -17,12 +17,20 @@ from numpy.typing import NDArray
 from dp_halfspace.optim.directions import ROW_NORM, DirectionStream, integer_norm
 from dp_halfspace.optim.rows import Rows
 
-__all__ = ["IntegerRows", "integer_rows", "negative_counts", "open_records", "scores"]
+__all__ = [
+    "TILE_COLUMNS",
+    "TILE_ROWS",
+    "IntegerRows",
+    "integer_rows",
+    "negative_counts",
+    "open_records",
+    "scores",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
-_TILE_ROWS, _TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
+TILE_ROWS, TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
 _READ_ROWS = 1024
 _KEPT_BYTES = 2**26  # of integer rows
 # Public weights of the two classes are rounded to multiples of 2^-16.
@@ -141,18 +149,18 @@ def negative_counts(
     """
     width = directions.shape[1]
     counts = np.zeros(width, dtype=np.int64)
-    tile = (min(_TILE_ROWS, len(index)), min(_TILE_COLUMNS, width))
+    tile = (min(TILE_ROWS, len(index)), min(TILE_COLUMNS, width))
     products = np.empty(tile, dtype=np.float32)
     negative = np.empty(tile, dtype=np.bool_)
-    for start in range(0, len(index), _TILE_ROWS):
-        integers = rows[index[start : start + _TILE_ROWS]]
-        for lo in range(0, width, _TILE_COLUMNS):
-            part = directions[:, lo : lo + _TILE_COLUMNS]
+    for start in range(0, len(index), TILE_ROWS):
+        integers = rows[index[start : start + TILE_ROWS]]
+        for lo in range(0, width, TILE_COLUMNS):
+            part = directions[:, lo : lo + TILE_COLUMNS]
             shape = np.s_[: len(integers), : part.shape[1]]
             np.matmul(integers, part, out=products[shape])
             np.less(products[shape], 0.0, out=negative[shape])
             ones = negative[shape].view(np.uint8)
-            counts[lo : lo + _TILE_COLUMNS] += ones.sum(axis=0, dtype=np.uint8)
+            counts[lo : lo + TILE_COLUMNS] += ones.sum(axis=0, dtype=np.uint8)
     return counts
 
 

@@ -30,6 +30,7 @@ from dp_halfspace.optim.directions import (
     lattice_reach,
     unit_length,
 )
+from dp_halfspace.optim.margin_counts import margin_costs
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
@@ -74,6 +75,8 @@ class DirectionPlan:
         Of the cones of the later stages.
     choice : TalliedChoice or NoNoise
         Of each stage.
+    margin : float or None
+        Margin of which a tenth is asked of a record; None counts errors.
     """
 
     n_columns: int
@@ -83,6 +86,7 @@ class DirectionPlan:
     reach: int
     radii: tuple[float, ...]
     choice: TalliedChoice | NoNoise
+    margin: float | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -155,6 +159,7 @@ def plan_directions(
     constant: float | None = None,
     spherical: bool = False,
     lattice: bool = False,
+    margin: float | None = None,
 ) -> DirectionPlan:
     """Divide a budget between stages.
 
@@ -173,6 +178,9 @@ def plan_directions(
         Whether columns have no meaning of their own, as behind a random projection.
     lattice : bool, default=False
         Whether the first stage takes the directions of an integer lattice.
+    margin : float or None, default=None
+        Public margin of unit rows. A record then counts when it has less than a tenth of it;
+        with None, when it is wrong.
 
     Returns
     -------
@@ -202,7 +210,7 @@ def plan_directions(
     each = epsilon / n_stages * _DOWN
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
-    return DirectionPlan(n_columns, n_directions, constant, spherical, reach, radii, choice)
+    return DirectionPlan(n_columns, n_directions, constant, spherical, reach, radii, choice, margin)
 
 
 def run_directions(
@@ -236,7 +244,7 @@ def run_directions(
         Of norm one. Private; free to be used.
     """
     members = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
-    problem = _Problem(integer_rows(rows), members, weights)
+    problem = _Problem(integer_rows(rows), members, weights, plan.margin)
     stream = DirectionStream(
         plan.n_columns,
         plan.n_directions,
@@ -262,6 +270,7 @@ class _Problem:
     rows: IntegerRows
     members: tuple[NDArray[np.intp], ...]
     weights: FloatArray
+    margin: float | None = None
 
 
 class _Costs:
@@ -269,18 +278,24 @@ class _Costs:
 
     def __init__(self, problem: _Problem, stream: DirectionStream) -> None:
         self._problem, self._stream = problem, stream
-        # Far from the hyperplane of the centre all directions agree: those are counted once.
-        self._open = [open_records(stream, problem.rows, index) for index in problem.members]
+        self._open: list[tuple[NDArray[np.intp], int]] = []
+        if problem.margin is None:
+            # Far from the hyperplane of the centre all directions agree: those are counted once.
+            self._open = [open_records(stream, problem.rows, index) for index in problem.members]
 
     def __call__(self, block: NDArray[np.float32]) -> NDArray[np.int64]:
         """Return the cost of every candidate of a block."""
-        problem = self._problem
+        problem, paired = self._problem, self._stream.paired
+        if problem.margin is not None:
+            return margin_costs(
+                block, problem.rows, problem.members, problem.weights, problem.margin, paired=paired
+            )
         sizes = len(problem.members[0]), len(problem.members[1])
         first, second = (
             negative_counts(block, problem.rows, index) + known for index, known in self._open
         )
         errors = sizes[0] - first, second
-        return scores(errors, sizes, problem.weights, paired=self._stream.paired)
+        return scores(errors, sizes, problem.weights, paired=paired)
 
 
 def _chosen(

@@ -38,7 +38,7 @@ from dp_halfspace.optim.tolerance import gradient_tolerance, softmax_tolerance
 
 __all__ = ["ErmPlan", "RidgeProblem", "minimise", "plan_erm"]
 
-# Below this share of the squared row norm the regulariser is too weak for any certificate.
+# Below this share of the weighted squared row norm the regulariser is too weak for a certificate.
 RIDGE_FLOOR = 1e-8
 # Half the width of the parabola at the kink of the hinge with a tilt or an attack.
 HINGE_WIDTH = 1e-3
@@ -238,7 +238,7 @@ def plan_erm(problem: RidgeProblem, ridge: float) -> ErmPlan:
     problem : RidgeProblem
     ridge : float
         Coefficient of the regulariser, per mean loss; raised to the floor
-        ``1e-8 row_norm^2`` below which nothing can be certified.
+        ``1e-8 max_weight row_norm^2`` below which nothing can be certified.
 
     Returns
     -------
@@ -254,7 +254,7 @@ def plan_erm(problem: RidgeProblem, ridge: float) -> ErmPlan:
     ----------
     ``docs/proofs/stability.md`` section 5 and ``docs/proofs/certificate.md``.
     """
-    ridge = max(ridge, RIDGE_FLOOR * problem.row_norm**2)
+    ridge = max(ridge, RIDGE_FLOOR * problem.max_weight * problem.row_norm**2)
     problem = _with_smooth_norm(problem, ridge)
     radius, exact = problem.radius(ridge), problem.sensitivity(ridge)
     total_ridge = ridge * problem.n_samples

@@ -126,6 +126,19 @@ class FeatureRows(Rows):
                 out[block.lo : block.hi] = transform.image_squares(part)
         return np.sqrt(out)
 
+    def dense(self, index: NDArray[np.intp]) -> FloatArray:
+        """Return some rows as an array, none longer than the bound; see `Rows.dense`.
+
+        Features that are made in other blocks than before may differ in a last bit, which
+        may make a row longer.
+        """
+        out = super().dense(index)
+        if self._bound is None:
+            return out
+        lengths = np.sqrt(np.einsum("ij,ij->i", out, out))
+        out *= np.minimum(1.0, self._bound * inverse_lengths(lengths, out.shape[1]))[:, None]
+        return out
+
     def _dense_block(self, lo: int, hi: int) -> Block:
         """Make the features of some rows, in work space."""
         if self._buffer is None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.optim.black_box import FiniteSum, silent_answer
 from dp_halfspace.optim.descent import (
     Point,
     hybrid_newton,
@@ -33,8 +34,7 @@ from dp_halfspace.optim.objectives import MAX_DENSE, Objective
 __all__ = ["OPTIMIZERS", "Optimizer", "accelerated_gradient", "certified_minimum"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-ValueAndGradient: TypeAlias = Callable[[FloatArray], tuple[float, FloatArray]]
-Optimizer: TypeAlias = str | Callable[[ValueAndGradient, FloatArray], Any]
+Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
 
 OPTIMIZERS = ("auto", "newton", "newton_cg", "lbfgs", "accelerated_gradient")
 
@@ -77,9 +77,10 @@ def certified_minimum(
     radius : float
         Public bound on the norm of the exact minimiser.
     optimizer : {"auto", "newton", "newton_cg", "lbfgs", "accelerated_gradient"} or callable
-        What is tried first. A callable gets a function that returns value and gradient,
-        and a starting point; it returns a point. It is trusted with speed only: its
-        answer is checked, and improved or replaced when it does not meet the tolerance.
+        What is tried first. A callable gets a
+        :class:`~dp_halfspace.optim.black_box.FiniteSum` and a starting point; it returns a
+        point. It is trusted with speed only: its answer is checked, and improved or replaced
+        when it does not meet the tolerance.
     surrogate : Objective or None, default=None
         The same function with cheaper passes and other roundings. What is tried first runs on
         it, and is then checked on `objective` like any answer.
@@ -97,9 +98,8 @@ def certified_minimum(
 
     Notes
     -----
-    No exception, warning or message depends on the data. An exception raised by a callable
-    `optimizer` is passed on, and is then visible: it must not depend on the data either.
-    The time taken does depend on them.
+    No exception, warning or message depends on the data; those of a callable `optimizer` are
+    dropped. The time taken does depend on them.
 
     References
     ----------
@@ -127,8 +127,7 @@ def certified_minimum(
     with single_blas_thread():
         fast: Callable[[Objective, float], Point]
         if callable(optimizer):
-            answer = optimizer(path.value_and_gradient, np.zeros(objective.size))
-            fast = partial(_polished, w=_as_start(answer, objective.size))
+            fast = partial(_polished, w=silent_answer(optimizer, path, radius))
         else:
             fast = _FAST[optimizer]
         with np.errstate(all="ignore"):
@@ -214,19 +213,6 @@ def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimiz
         raise ValueError("the objective must be smooth")
 
 
-def _as_start(answer: Any, size: int) -> FloatArray:
-    """Copy what a callable returned, or return zero when it is no vector of numbers."""
-    try:
-        w = np.asarray(answer)
-    except Exception:  # noqa: BLE001 - any object may come back, and none may show
-        return np.zeros(size)
-    if w.dtype.kind not in "biuf" or w.shape != (size,):
-        return np.zeros(size)
-    with np.errstate(all="ignore"):
-        w = np.array(w, dtype=np.float64)
-    return w if np.isfinite(w).all() else np.zeros(size)
-
-
 def _polished(objective: Objective, target: float, w: FloatArray) -> Point:
     """Improve a point until its gradient is small."""
     point = point_at(objective, w)
@@ -275,7 +261,8 @@ def _scipy_lbfgs(objective: Objective, target: float) -> Point:
         method="L-BFGS-B",
         options=options,
     )
-    return _polished(objective, target, _as_start(found.x, objective.size))
+    w = found.x if np.isfinite(found.x).all() else np.zeros(objective.size)
+    return _polished(objective, target, w)
 
 
 def _nothing(objective: Objective, target: float) -> Point:

@@ -13,6 +13,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, lambertw
 
 from dp_halfspace.optim.losses import Loss
+from dp_halfspace.optim.softmax_gradients import softmax_diameter
 
 __all__ = [
     "logistic_diameter",
@@ -186,7 +187,8 @@ def softmax_sensitivity(
     Parameters
     ----------
     n_classes : int
-        Number of classes; the bound does not grow with it.
+        Number of classes; the bound is below ``2 sqrt(2) max_weight row_norm / (ridge n)``
+        for every number.
     row_norm, ridge, n_samples, max_weight
         As in :func:`minimiser_sensitivity`.
     shift : float, default=0.0
@@ -208,5 +210,5 @@ def softmax_sensitivity(
     True
     """
     reach = row_norm * softmax_radius(n_classes, ridge=ridge, max_weight=max_weight, shift=shift)
-    slope = 1.0 / (1.0 + math.exp(-math.sqrt(2.0) * reach - shift) / (n_classes - 1))
-    return 2.0 * math.sqrt(2.0) * max_weight * row_norm * slope / (ridge * n_samples) * _UP
+    slope = softmax_diameter(n_classes, reach, shift=shift)
+    return 2.0 * max_weight * row_norm * slope / (ridge * n_samples) * _UP

@@ -312,7 +312,10 @@ def check_scales(row_norm: float, radius: float) -> None:
     >>> check_scales(1.0, 100.0)
     """
     if not (_SMALLEST <= row_norm <= _LARGEST and radius <= _LARGEST):
-        raise CertificateError("the bounds on the norms are out of reach of float64")
+        raise CertificateError(
+            "the bounds on the norms of a row and of the coefficients are out of reach of float64: "
+            "use a data_norm, an intercept_scaling and class weights nearer to 1, or a larger alpha"
+        )
 
 
 def check_positive(**numbers: float) -> None:

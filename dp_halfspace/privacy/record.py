@@ -18,7 +18,10 @@ from dp_halfspace.privacy._event_fields import number_to_json
 from dp_halfspace.privacy._log_profiles import check_delta, check_nonnegative
 from dp_halfspace.privacy.events import Event, Repeated, event_from_dict
 
-__all__ = ["PrivacyRecord"]
+__all__ = ["LABELS_SEEN", "PrivacyRecord"]
+
+# Value of the public fact "classes_source" where nobody stated the label set.
+LABELS_SEEN = "taken from the labels seen"
 
 _ADJACENCIES = {
     "replace-one": (
@@ -165,6 +168,8 @@ class PrivacyRecord:
             Guarantee, adjacency, noise, events, profile, public facts and limits.
         """
         claim = f"({self.epsilon!r}, {self.delta!r})-differential privacy"
+        if dict(_frozen_pairs(self.public)).get("classes_source") == LABELS_SEEN:
+            claim += ", given the label set: it was taken from the data and is declared public"
         lines = [
             "Guarantee: "
             + (claim if math.isfinite(self.epsilon) else "none (epsilon is infinite)"),

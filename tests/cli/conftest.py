@@ -16,6 +16,7 @@ from dp_halfspace.exceptions import PrivacyWarning
 class Record:
     epsilon: float
     delta: float
+    adjacency: str = "replace-one"
 
 
 class FakeClassifier(ClassifierMixin, BaseEstimator):
@@ -68,6 +69,27 @@ class BinaryClassifier(FakeClassifier):
         return tags
 
 
+class PureClassifier(FakeClassifier):
+    """Knows no delta but 0."""
+
+    def __init__(self, *, epsilon=1.0, delta=0.0, classes=None, random_state=None):
+        super().__init__(epsilon=epsilon, delta=delta, classes=classes, random_state=random_state)
+
+    def fit(self, X, y):
+        if self.delta != 0:
+            raise ValueError("The 'delta' parameter must be a float among {0}.")
+        return super().fit(X, y)
+
+
+class LabelsClassifier(FakeClassifier):
+    """Promises something about labels only."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.privacy_ = Record(self.privacy_.epsilon, self.privacy_.delta, "replace-one-label")
+        return self
+
+
 class RefusingClassifier(FakeClassifier):
     """Refuses small budgets, for a public reason."""
 
@@ -98,6 +120,7 @@ def suite(monkeypatch):
     choose(FakeClassifier)
     choose.fake, choose.binary = FakeClassifier, BinaryClassifier
     choose.refusing, choose.meta = RefusingClassifier, MetaEstimator
+    choose.pure, choose.labels = PureClassifier, LabelsClassifier
     return choose
 
 

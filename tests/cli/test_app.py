@@ -6,18 +6,21 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from dp_halfspace._cli import main
 
+# The package of this checkout, installed or not.
+ROOT = Path(__file__).resolve().parents[2]
 FAST = ["--epsilon", "1", "3", "--repeats", "1"]
 
 
-def run_module(*arguments, cwd):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+def run_module(*arguments, cwd, what=("-m", "dp_halfspace")):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "dp_halfspace", *arguments],
+        [sys.executable, "-W", "error", *what, *arguments],
         cwd=cwd,
         env=environment,
         capture_output=True,
@@ -112,6 +115,12 @@ def test_failure_while_writing_is_one_sentence(suite, table, tmp_path, capsys):
     assert capsys.readouterr().err.splitlines()[-1].startswith("dp_halfspace: error: cannot write")
 
 
+def test_the_command_is_that_of_this_checkout(tmp_path):
+    code = "import dp_halfspace; print(dp_halfspace.__file__)"
+    done = run_module(cwd=tmp_path, what=("-c", code))
+    assert Path(done.stdout.strip()) == ROOT / "dp_halfspace" / "__init__.py"
+
+
 def test_module_on_own_data(table, tmp_path):
     done = run_module("--data", str(table), "--target", "kind", *FAST, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -142,3 +151,4 @@ def test_default_run_of_the_real_suite_is_quick(tmp_path):
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - started < 60
     assert "refused" not in done.stdout
+    assert done.stdout.count("hence fitted with delta 0") == 1

@@ -12,7 +12,7 @@ def test_defaults():
     assert options.epsilons == (0.1, 0.3, 1.0, 3.0, 10.0)
     assert options.delta == "auto"
     assert (options.data, options.target, options.seed) == (None, None, None)
-    assert (options.data_norm, options.test_size, options.repeats) == (1.0, 0.3, 3)
+    assert (options.data_norm, options.test_size, options.repeats) == (None, 0.3, 3)
     assert options.out == Path("dp_halfspace_report")
 
 
@@ -39,6 +39,7 @@ def test_budgets_are_sorted_and_unique():
         (["--seed", "x"], ["--seed", "whole number"]),
         (["--seed", str(2**32)], ["--seed", "between"]),
         (["--data-norm", "2"], ["--data-norm", "--data"]),
+        (["--ranges", "r.csv"], ["--ranges", "--data"]),
         (["--target", "y"], ["--target", "--data"]),
         (["--data", "a.csv", "--data-norm", "0"], ["--data-norm", "positive"]),
         (["--eps", "1"], ["--eps"]),

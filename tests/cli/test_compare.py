@@ -112,20 +112,50 @@ def test_kinds_of_data_that_an_estimator_does_not_take(suite):
     assert {s.estimator for s in sparse.scores} >= {"FakeClassifier", "LinearSVC, not private"}
 
 
-def test_a_refusal_becomes_a_note(suite):
+def test_refusals_for_one_reason_become_one_note(suite):
     suite(suite.refusing)
-    result = run([problem()], "--epsilon", "0.5", "2")
+    result = run([problem()], "--epsilon", "0.25", "0.5", "2")
     assert result.notes == (
-        "toy: RefusingClassifier at epsilon 0.5 refused: epsilon is too small for this sketch.",
+        "toy: RefusingClassifier at epsilon 0.25, 0.5 refused: epsilon is too small for this "
+        "sketch.",
     )
     assert {s.epsilon for s in result.scores} == {None, 2.0}
+
+
+def test_pure_classes_take_part_with_delta_0_and_say_so(suite):
+    suite(suite.fake, suite.pure)
+    result = run([problem()], "--epsilon", "1", "2")
+    spent = {(s.estimator, s.delta_spent) for s in result.scores if s.epsilon}
+    assert ("PureClassifier", 0.0) in spent
+    assert all(delta > 0 for name, delta in spent if name == "FakeClassifier")
+    assert result.notes == (
+        "PureClassifier: pure epsilon only, hence fitted with delta 0, a stronger promise than "
+        "(epsilon, delta).",
+    )
+    assert run([problem()], "--epsilon", "1", "--delta", "0").notes == ()
+
+
+def test_all_of_the_real_suite_takes_part():
+    rows = problem(n=300)
+    result = compare(
+        [replace(rows, X=rows.X[:, :2])], options("--repeats", "1", "--epsilon", "1"), io.StringIO()
+    )
+    assert {s.estimator for s in result.scores if s.epsilon} == set(private_estimators())
+    (note,) = result.notes
+    assert note.startswith("PureHalfspaceClassifier, PureNetworkClassifier: pure epsilon only")
+    adjacency = {s.estimator: s.adjacency for s in result.scores}
+    assert {name for name, value in adjacency.items() if value == "replace-one-label"} == {
+        "LabelPrivateClassifier"
+    }
+    assert adjacency["majority class"] is adjacency["LinearSVC, not private"] is None
 
 
 def test_warnings_become_one_note_each(suite):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result = run([problem()], "--epsilon", "1", "2", "--seed", "1")
-    assert result.notes == ("PrivacyWarning: the noise is seeded",)
+    assert result.notes[0].startswith("--seed gives every classifier an int random_state")
+    assert result.notes[1:] == ("PrivacyWarning: the noise is seeded",)
 
 
 def test_a_class_missing_from_the_test_rows_is_left_out_of_the_auc(suite, monkeypatch):

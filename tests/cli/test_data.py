@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import issparse
 from sklearn.datasets import dump_svmlight_file
 
-from dp_halfspace._cli.arguments import UserError
+from dp_halfspace._cli.arguments import UserError, parse_options
 from dp_halfspace._cli.data import read_problem
 
 SECRET = "98765.4321"
@@ -22,8 +22,11 @@ def csv_file(folder, lines, name="own.csv"):
     return path
 
 
-def read(path, target="y", test_size=0.3):
-    return read_problem(Path(path), target, 1.0, test_size)
+def read(path, target="y", test_size=0.3, more=()):
+    named = [] if target is None else ["--target", target]
+    return read_problem(
+        parse_options(["--data", str(path), *named, "--test-size", str(test_size), *more])
+    )
 
 
 @pytest.fixture
@@ -91,9 +94,27 @@ def test_labels_that_are_not_whole_numbers_stay_apart(tmp_path):
     assert read(csv_file(tmp_path, lines)).classes == ["1", "inf"]
 
 
-def refusal(path, target="y", test_size=0.3):
+def test_columns_are_mapped_by_public_ranges(tmp_path):
+    lines = ["age,y,weight", *(f"{i},{i % 2},{50 + i}" for i in range(40))]
+    table = csv_file(tmp_path, lines)
+    plain = read(table)
+    assert (plain.data_norm, plain.own_units, plain.scaling.split(";")[0]) == (
+        1.0,
+        True,
+        "columns as in the file",
+    )
+    ranges = csv_file(tmp_path, ["column,low,high", "weight,50,70", "age,0,120"], "ranges.csv")
+    problem = read(table, more=["--ranges", str(ranges)])
+    np.testing.assert_allclose(problem.X[[0, 30]], [[-1, -1], [-0.5, 1]])
+    assert problem.data_norm == pytest.approx(np.sqrt(2) / 2)
+    assert not problem.own_units
+    assert "ranges.csv" in problem.scaling
+    assert read(table, more=["--ranges", str(ranges), "--data-norm", "3"]).data_norm == 3
+
+
+def refusal(path, target="y", test_size=0.3, more=()):
     with pytest.raises(UserError) as caught:
-        read(path, target, test_size)
+        read(path, target, test_size, more)
     text = str(caught.value)
     assert "\n" not in text
     assert Path(path).name in text
@@ -196,6 +217,7 @@ def test_target_and_format_must_agree(tmp_path, lines):
     assert "--target must name" in refusal(csv_file(tmp_path, lines), target=None)
     svm = csv_file(tmp_path, ["1 1:1", "-1 1:2"] * 15, "own.svm")
     assert "--target is not used" in refusal(svm)
+    assert "--ranges is not used" in refusal(svm, target=None, more=["--ranges", "r.csv"])
     assert "must end in .csv" in refusal(csv_file(tmp_path, lines, "own.xlsx"))
     assert "must end in .csv" in refusal(csv_file(tmp_path, lines, "own.gz"))
 

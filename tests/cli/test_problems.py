@@ -14,7 +14,7 @@ def test_three_problems_within_public_ranges():
     cancer, digits, halfspace = builtin_problems(0)
     assert cancer.X.shape == (569, 30)
     assert digits.X.shape == (1797, 64)
-    assert halfspace.X.shape == (20_000, 20)
+    assert halfspace.X.shape == (2_000, 20)
     assert cancer.data_norm == pytest.approx(np.sqrt(30) / 2)
     assert digits.data_norm == 4.0
     for problem in (cancer, digits, halfspace):

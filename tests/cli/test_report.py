@@ -1,9 +1,11 @@
 """The table, the JSON file and what they say about privacy."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from dp_halfspace._cli.arguments import parse_options
 from dp_halfspace._cli.compare import Comparison, Score
@@ -14,11 +16,10 @@ PROBLEM = Problem("toy", np.zeros((100, 3)), np.arange(100) % 2, 1.5, "none")
 OPTIONS = parse_options(["--epsilon", "1", "--repeats", "2", "--seed", "4"])
 
 
-def score(estimator, epsilon, accuracy, auc=0.75):
-    spent = None if epsilon is None else epsilon
-    return Score(
-        "toy", estimator, epsilon, accuracy, auc, 0.25, spent, None if spent is None else 1e-8
-    )
+def score(estimator, epsilon, accuracy, auc=0.75, adjacency="replace-one"):
+    kept = (None, None) if epsilon is None else (epsilon, 1e-8)
+    adjacency = None if epsilon is None else adjacency
+    return Score("toy", estimator, adjacency, epsilon, accuracy, auc, 0.25, *kept)
 
 
 SCORES = (
@@ -33,8 +34,10 @@ COMPARISON = Comparison(SCORES, ("PrivacyWarning: " + "long " * 40,))
 def test_table_shows_means_spread_and_budgets():
     text = text_report([PROBLEM], OPTIONS, COMPARISON)
     lines = {line.split("  ")[0]: line.split() for line in text.splitlines()}
-    assert lines["Private"][1:] == ["1", "0.850", "+-", "0.050", "0.750", "0.250", "1", "1e-08"]
-    assert lines["majority class"][2:] == ["-", "0.500", "+-", "0.000", "-", "0.250", "-", "-"]
+    numbers = ["1", "0.850", "+-", "0.050", "0.750", "0.250", "1,", "1e-08"]
+    assert lines["Private"][1:] == ["record", *numbers]
+    numbers = ["-", "0.500", "+-", "0.000", "-", "0.250", "-"]
+    assert lines["majority class"][2:] == ["nothing", *numbers]
     assert "70 training and 30 test rows, 3 columns, 2 classes" in text
     assert "data_norm 1.5" in text
 
@@ -52,6 +55,45 @@ def test_report_says_that_it_is_not_private():
     assert "- PrivacyWarning" in text
     assert max(map(len, text.splitlines())) <= 100
     assert "Notes" not in text_report([PROBLEM], OPTIONS, Comparison(SCORES, ()))
+
+
+LABELS = (*SCORES, score("Labels", 1.0, 0.95, adjacency="replace-one-label"))
+
+
+def test_protection_of_labels_only_is_marked_everywhere(tmp_path, monkeypatch):
+    text = text_report([PROBLEM], OPTIONS, Comparison(LABELS, ()))
+    (line,) = [line for line in text.splitlines() if line.startswith("Labels ")]
+    assert "LABEL ONLY" in line
+    assert '"LABEL ONLY": the labels; all features count' in text
+    path = tmp_path / "results.json"
+    save_json(path, [PROBLEM], OPTIONS, Comparison(LABELS, ()))
+    content = json.loads(path.read_text())
+    adjacency = {row["estimator"]: row["adjacency"] for row in content["results"]}
+    assert adjacency == {
+        "majority class": None,
+        "Private": "replace-one",
+        "Labels": "replace-one-label",
+    }
+    assert "all features count as public" in content["adjacencies"]["replace-one-label"]
+    drawn = []
+    monkeypatch.setattr(
+        "matplotlib.figure.Figure.savefig", lambda figure, *_, **__: drawn.append(figure)
+    )
+    save_picture(tmp_path / "accuracy.png", Comparison(LABELS, ()))
+    (axis,) = drawn[0].axes
+    lines = {line.get_label(): line for line in axis.get_lines()}
+    assert lines["Labels (labels only, features public)"].get_linestyle() == ":"
+    assert lines["Private"].get_linestyle() == "-"
+
+
+@pytest.mark.parametrize("own_units", [True, False])
+def test_columns_as_they_came_are_explained(own_units):
+    problem = replace(PROBLEM, own_units=own_units)
+    text = text_report([problem], OPTIONS, COMPARISON)
+    assert ("longer than --data-norm 1.5" in " ".join(text.split())) is own_units
+    assert ("--ranges" in text) is own_units
+    sparse = replace(problem, X=csr_matrix(PROBLEM.X))  # svmlight files name no columns
+    assert "--ranges" not in text_report([sparse], OPTIONS, COMPARISON)
 
 
 def test_json_is_valid_and_complete(tmp_path):

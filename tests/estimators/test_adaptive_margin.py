@@ -153,7 +153,7 @@ def test_every_way_learns(way, epsilon):
     model = AdaptiveMarginClassifier(
         epsilon=epsilon, delta=1e-5, classes=[-1, 1], random_state=3, **params
     )
-    with pytest.warns(PrivacyWarning):
+    with pytest.warns(PrivacyWarning, match="random_state"):
         model.fit(X, y)
     # A projection of eight columns to eight keeps no margin of its own.
     assert model.score(X, y) > (0.6 if way.get("projection") else 0.97)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import re
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import minimize
+from scipy.optimize import minimize, newton_krylov
 from scipy.special import expit, softmax
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -170,8 +175,10 @@ def test_scale_of_the_data_is_a_choice_of_units(table):
 
 
 def test_alpha_has_a_documented_floor(table):
-    model = exact(*table, alpha=1e-300)
+    model = exact(*table, alpha=1e-50)
     assert model.alpha_ == pytest.approx(2e-8)
+    model = exact(*table, alpha=1e-50, class_weight={0: 1e50})
+    assert model.alpha_ == pytest.approx(2e42)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "hinge"])
@@ -240,3 +247,80 @@ def test_accuracy_on_digits_within_one_budget():
     scores = [model.fit(X[:1257], y[:1257]).score(X[1257:], y[1257:]) for _ in range(7)]
     assert np.median(scores) > 0.65
     assert model.privacy_.epsilon == 8.0
+
+
+# -- optimisers of one's own -----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def published():
+    """What the code in the documentation defines; running it is part of the test."""
+    page = Path(__file__).parents[2] / "docs/estimators/output_perturbation.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    names = {}
+    exec(code, names)
+    return names["stochastic_gradient"], names["katyusha"]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_published_methods_release_what_the_default_does(published, n_classes):
+    X, y = separated(120, 3, n_classes)
+    shares = []
+
+    def watched(method):
+        def run(F, start):
+            point = method(F, start)
+            shares.append(np.linalg.norm(F.gradient(point)) / np.linalg.norm(F.gradient(start)))
+            return point
+
+        return run
+
+    for loss in ("logistic", "squared_hinge"):
+        reference = together(exact(X, y, alpha=0.3, loss=loss))
+        for method, near in zip(published, (0.3, 0.1), strict=True):
+            model = exact(X, y, alpha=0.3, loss=loss, optimizer=watched(method))
+            np.testing.assert_allclose(together(model), reference, atol=1e-7)
+            # One multinomial problem, or one of each class against the rest.
+            together_ = loss == "logistic" or n_classes == 2
+            assert len(shares) == (1 if together_ else n_classes)
+            assert max(shares) < near
+            shares.clear()
+
+
+def test_katyusha_reaches_the_certificate_by_itself(published, monkeypatch):
+    X, y = separated(60, 2)
+    answers, found = [], []
+
+    def run(F, start):
+        answers.append(published[1](F, start, epochs=60))
+        return answers[-1]
+
+    module = importlib.import_module("dp_halfspace.estimators.output_perturbation")
+    honest = module.minimise
+    monkeypatch.setattr(module, "minimise", lambda *a: found.append(honest(*a)) or found[-1])
+    exact(X, y, alpha=0.5, optimizer=run)
+    np.testing.assert_array_equal(found[0][0], answers[0])
+
+
+def test_neighbours_look_alike_whatever_a_callable_does(table, capfd):
+    """It raises on one of them, warns on the other and prints on both."""
+    X, y = table
+    moved = X.copy()
+    moved[0] = -1e6 * X[0]
+
+    def leaky(F, start):
+        print(F.gradient(start))
+        if F.gradient(start)[0] < threshold:
+            raise ZeroDivisionError
+        warnings.warn(str(F.value(start)), UserWarning, stacklevel=1)
+        return newton_krylov(F.gradient, start, maxiter=1)
+
+    slopes = []
+    for rows in (X, moved):
+        exact(rows, y, optimizer=lambda F, w: slopes.append(F.gradient(w)[0]) or w)
+    threshold = np.mean(slopes)
+    assert slopes[0] != slopes[1]
+    for rows in (X, moved):
+        model = exact(rows, y, optimizer=leaky)
+        np.testing.assert_allclose(together(model), together(exact(rows, y)), atol=1e-6)
+    assert capfd.readouterr() == ("", "")

@@ -40,6 +40,8 @@ def test_more_than_two_classes_are_refused():
         ({"n_directions": 1}, "n_directions"),
         ({"n_stages": 0}, "n_stages"),
         ({"directions": "net"}, "directions"),
+        ({"margin": 0.0}, "margin"),
+        ({"margin": "auto"}, "margin"),
         ({"directions": "lattice", "projection": None}, "n_directions"),
     ],
 )
@@ -89,6 +91,24 @@ def test_lattice_finds_a_diagonal():
     assert model.fit(X, y).score(X, y) > 0.9
 
 
+def test_a_few_errors_are_taken_for_wider_margins():
+    """Without noise: every direction without an error leaves most records a margin below .1."""
+    X = np.array([[0.05, 1.0]] * 100 + [[0.05, -1.0]] * 3 + [[1.0, 0.0]] * 40)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.ones(len(X), dtype=int)
+    errors, narrow = [], []
+    for margin in (None, 1.0):
+        model = PureHalfspaceClassifier(
+            epsilon=np.inf, n_stages=1, margin=margin, classes=[0, 1], fit_intercept=False
+        ).fit(X, y)
+        scores = X @ model.coef_[0]
+        errors.append(int((scores < 0).sum()))
+        narrow.append(int((scores < 0.1).sum()))
+        assert dict(model.privacy_.public)["margin"] == margin
+    assert errors == [0, 3]
+    assert narrow == [103, 3]
+
+
 # -- audit ---------------------------------------------------------------------------
 
 
@@ -104,23 +124,25 @@ def audit_data(kind, n=30):
     return (X, y), (other_X, other_y)
 
 
-def audited_epsilon(fits, epsilon=4.0, kinds=("label", "features")):
+def audited_epsilon(fits, epsilon=4.0, kinds=("label", "features"), margin=None):
     """Largest lower bound on epsilon from how often the rare side of the canary is chosen."""
     worst = 0.0
     for kind in kinds:
         hits = []
         for X, y in audit_data(kind, n=2):
             model = PureHalfspaceClassifier(
-                epsilon=epsilon, n_directions=2, n_stages=1, classes=[0, 1], fit_intercept=False
-            )
+                epsilon=epsilon, n_directions=2, n_stages=1, classes=[0, 1], fit_intercept=False,
+                margin=margin,
+            )  # fmt: skip
             hits.append(sum(int(model.fit(X, y).predict(X[-1:])[0] == 0) for _ in range(fits)))
         for more, fewer in (hits, hits[::-1]):
             worst = max(worst, epsilon_lower_bound(more, fewer, fits))
     return worst
 
 
-def test_audit_in_short():
-    assert audited_epsilon(200, kinds=("label",)) <= 4.0
+@pytest.mark.parametrize("margin", [None, 0.5])
+def test_audit_in_short(margin):
+    assert audited_epsilon(200, kinds=("label",), margin=margin) <= 4.0
 
 
 @pytest.mark.slow
@@ -129,7 +151,8 @@ def test_audit():
     assert 2.0 < bound <= 4.0
 
 
-def test_audit_sees_scores_without_the_factor_two(monkeypatch):
+@pytest.mark.parametrize("margin", [None, 0.5])
+def test_audit_sees_scores_without_the_factor_two(monkeypatch, margin):
     """Planted: weights exp(-4 epsilon cost), so that ratios reach eight times epsilon."""
     honest = TalliedChoice.perturb
     monkeypatch.setattr(
@@ -137,15 +160,15 @@ def test_audit_sees_scores_without_the_factor_two(monkeypatch):
         "perturb",
         lambda self, value, source: honest(TalliedChoice(8 * self.epsilon), value, source),
     )
-    assert audited_epsilon(300, epsilon=1.0, kinds=("label",)) > 1.0
+    assert audited_epsilon(300, epsilon=1.0, kinds=("label",), margin=margin) > 1.0
 
 
 def test_seeds_repeat_directions_and_noise_apart():
     """The same seed twice is the same model; its public stream is not that of the noise."""
     X, y = separated(100, 3)
-    with pytest.warns(PrivacyWarning):
+    with pytest.warns(PrivacyWarning, match="random_state"):
         first = PureHalfspaceClassifier(random_state=1, n_directions=50).fit(X, y)
-    with pytest.warns(PrivacyWarning):
+    with pytest.warns(PrivacyWarning, match="random_state"):
         second = PureHalfspaceClassifier(random_state=1, n_directions=50).fit(X, y)
     np.testing.assert_array_equal(first.coef_, second.coef_)
 

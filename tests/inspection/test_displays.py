@@ -72,6 +72,18 @@ def test_one_estimator_has_one_colour_in_all_panels():
     assert len(set(colours)) == 1
 
 
+def test_protection_of_labels_only_is_drawn_in_its_own_way():
+    weaker = {**row("first", "L", 1.0, 0.9), "adjacency": "replace-one-label"}
+    whole = {**row("first", "A", 1.0, 0.9), "adjacency": "replace-one"}
+    display = EpsilonAccuracyDisplay.from_results([whole, weaker]).plot()
+    (panel,) = display.panels
+    assert panel.labels_only == {"L (labels only, features public)"}
+    lines = {line.get_label(): line for line in display.ax_[0].get_lines()}
+    marked = lines["L (labels only, features public)"]
+    assert (marked.get_linestyle(), marked.get_markerfacecolor()) == (":", "white")
+    assert lines["A"].get_linestyle() == "-"
+
+
 def test_takes_axes_and_figures_of_the_user():
     display = EpsilonAccuracyDisplay.from_results(RESULTS)
     figure, axes = plt.subplots(1, 2)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp_halfspace.optim import direction_search, directions
+from dp_halfspace.optim import direction_search, directions, margin_counts
 from dp_halfspace.optim.direction_search import (
     direction_defaults,
     plan_directions,
@@ -60,6 +60,10 @@ def law(plan, problem):
     found = integers @ blocks
     positive = (codes == 1)[:, None]
     costs = [((found >= 0) != positive).sum(axis=0), ((found < 0) != positive).sum(axis=0)]
+    if plan.margin is not None:
+        lengths = (4094.0 - math.sqrt(3) / 2) * np.sqrt((blocks**2).sum(axis=0))
+        signed = np.where(positive, found, -found) / lengths
+        costs = [(sense * signed < plan.margin / 10).sum(axis=0) for sense in (1, -1)]
     weights = np.exp(-EPSILON * np.concatenate(costs) / 2)
     return unit_length(np.hstack([blocks, -blocks])).T, weights / weights.sum()
 
@@ -73,9 +77,16 @@ def assert_law(plan, problem, draws):
     assert chisquare(observed, draws * expected).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("params", [{}, {"lattice": True, "n_directions": 27}])
+@pytest.mark.parametrize("params", [{}, {"lattice": True, "n_directions": 27}, {"margin": 1.0}])
 def test_law_is_the_definition(params, problem):
     assert_law(small_plan(**params), problem, 600)
+
+
+def test_law_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(problem, monkeypatch):
+    """Planted: another utility, as private as the published one."""
+    monkeypatch.setattr(margin_counts, "_SHARE", 1.0)
+    with pytest.raises(AssertionError):
+        assert_law(small_plan(margin=1.0), problem, 600)
 
 
 @pytest.mark.parametrize("entries", [4, 9])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from dp_halfspace.optim.feature_rows import FeatureRows, clipped_features, unit_
 from dp_halfspace.optim.metric import Metric
 from dp_halfspace.optim.rows import Rows
 from dp_halfspace.optim.unit_rows import flattened
-from dp_halfspace.projection import Spectrum, draw_fourier
+from dp_halfspace.projection import FourierMap, Spectrum, draw_fourier
 
 N, D, K = 1000, 4, 300
 
@@ -54,6 +55,36 @@ def test_passes_agree_with_a_plain_matrix(memory, form):
          formed(flattened(plain, transform, row_bound=9.0))),
     ]:  # fmt: skip
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def longest_when_read_again(dense):
+    """Norms of single rows, of features that come out longer when they are made again."""
+    psi = drawn()
+    rows = unit_feature_rows(clipped_features(table(), 2.0, psi, memory=0), 0.5)
+    longer = FourierMap(psi.frequencies)
+    rows._matrix = replace(rows._matrix, feature_map=Longer(longer))
+    out = dense(rows, np.arange(0, N, 7))
+    exact = [sum(Fraction(v) ** 2 for v in row) for row in out[:3].tolist()]
+    return max(float(max(exact)), float(np.linalg.norm(out, axis=1).max()))
+
+
+class Longer:
+    """A map whose rows are one unit in the last place too long."""
+
+    def __init__(self, feature_map):
+        self.feature_map, self.n_components = feature_map, feature_map.n_components
+
+    def apply(self, X):
+        return np.nextafter(self.feature_map.apply(X) * np.float32(1 + 1e-6), np.float32(9))
+
+
+def test_single_rows_are_no_longer_than_the_bound():
+    assert 0.999 < longest_when_read_again(FeatureRows.dense) <= 1.0
+
+
+def test_that_test_sees_rows_that_are_taken_as_they_come():
+    """Planted: the factor of an earlier pass, for features that were made again."""
+    assert longest_when_read_again(Rows.dense) > 1.0
 
 
 @pytest.mark.parametrize("memory", [0, 10**6, 10**9])

@@ -290,17 +290,20 @@ def test_a_user_optimizer_is_used_and_believed_when_right():
     assert J.hessians <= 10
 
 
-def test_a_user_optimizer_gets_value_and_gradient():
+def test_a_user_optimizer_gets_the_mean_over_records():
     J, Z, signs = typical(500)
 
     def through_scipy(fun, x0):
         assert not x0.any()
         value, gradient = fun(x0)
-        assert value == pytest.approx(500 * math.log(2))
-        np.testing.assert_array_equal(gradient, J.gradient(x0))
-        return minimize(fun, x0, jac=True, method="BFGS", options={"maxiter": 5}).x
+        assert value == pytest.approx(math.log(2))
+        np.testing.assert_array_equal(gradient, J.gradient(x0) / 500)
+        reached.append(minimize(fun, x0, jac=True, method="BFGS", options={"maxiter": 5}).x)
+        return reached[-1]
 
+    reached = []
     solve_and_check(J, Z, signs, optimizer=through_scipy)
+    assert len(reached) == 1
 
 
 def test_a_user_may_overwrite_what_was_returned():
@@ -314,12 +317,6 @@ def test_a_user_may_overwrite_what_was_returned():
     w = solve_and_check(J, Z, signs, optimizer=greedy)
     kept[0][:] = 7.0
     assert not (w == 7.0).any()
-
-
-def test_exceptions_of_users_are_passed_on():
-    J, _, _ = typical(50)
-    with pytest.raises(ZeroDivisionError):
-        certified_minimum(J, 1e-6, radius=10.0, optimizer=lambda fun, x0: 1 / 0)
 
 
 # --- agreement with other solvers ---

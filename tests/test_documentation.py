@@ -1,0 +1,274 @@
+"""Every code block of the pages runs, every command exists, and constants are those of the code."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import textwrap
+import warnings
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dp_halfspace._cli.arguments import UserError, parse_options
+from dp_halfspace.optim.defaults import engine_defaults
+from dp_halfspace.optim.kernel_defaults import kernel_engine_defaults
+from dp_halfspace.privacy import gdp_mu
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in PAGES if not {"_build", "generated"} & set(page.parts)]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Whatever is not of these kinds would escape the tests below.
+KINDS = {"python", "bash", "", "{toctree}", "{eval-rst}"}
+
+
+def blocks(text: str, kind: str) -> list[tuple[int, str]]:
+    """Line number and code of every fenced block of a kind."""
+    return [
+        (text[: match.start(2)].count("\n"), match[2])
+        for match in FENCE.finditer(text)
+        if match[1] == kind
+    ]
+
+
+def run_page(name: str, text: str) -> None:
+    """Run the Python blocks of a page one after another, in one namespace."""
+    namespace = {"__name__": "page"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for line, code in blocks(text, "python"):
+            exec(compile("\n" * line + code, name, "exec"), namespace)
+
+
+WITH_CODE = [page for page in PAGES if blocks(page.read_text(), "python")]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_page(page.name, page.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_fences_are_of_known_kinds(page):
+    text = page.read_text()
+    assert {match[1] for match in FENCE.finditer(text)} <= KINDS
+    assert len(re.findall(r"^\s*(?:```|~~~)", text, re.MULTILINE)) == 2 * len(FENCE.findall(text))
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("AdaptiveMarginClassifier()", NameError),
+        ("import warnings\nwarnings.warn('weaker than it looks')", UserWarning),
+        ("1 +", SyntaxError),
+    ],
+)
+def test_a_broken_block_is_seen(code, error):
+    text = f"text\n\n```python\nx = 1\n```\n\n```python\n{code}\n```\n"
+    with pytest.raises(error):
+        run_page("page", text)
+
+
+def test_blocks_of_a_page_share_names_and_keep_their_lines():
+    run_page("page", "```python\nx = 1\n```\n\n```python\nassert x == 1\n```\n")
+    assert blocks("a\n\n```python\nb\n```\n", "python") == [(3, "b\n")]
+
+
+def test_the_readme_shows_about_ten_lines():
+    ((_, code),) = blocks((ROOT / "README.md").read_text(), "python")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 11
+
+
+def commands(text: str) -> list[str]:
+    """Shell commands of a page: in fences, indented, or between backticks."""
+    shell = "\n".join(code for _, code in blocks(text, "bash"))
+    outside = FENCE.sub("", text)
+    indented = "\n".join(re.findall(r"^    (\S.*)$", outside, re.MULTILINE))
+    inline = "\n".join(re.findall(r"`([^`\n]+)`", outside))
+    lines = "\n".join([shell, indented, inline]).split("\n")
+    parts = [part.strip() for line in lines for part in line.split("#")[0].split("&&")]
+    return [part for part in parts if part.startswith(tuple(CHECKS))]
+
+
+def check_own_command(words: list[str]) -> None:
+    parse_options(words[3:])
+
+
+def check_install(words: list[str]) -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    for extras in re.findall(r"\[(.*?)\]", " ".join(words)):
+        for extra in extras.split(","):
+            assert re.search(rf"^{extra} = \[", project, re.MULTILINE), extra
+
+
+def check_script(words: list[str]) -> None:
+    source = (ROOT / words[1]).read_text() + (ROOT / "benchmarks" / "cells.py").read_text()
+    for word in words[2:]:
+        assert not word.startswith("-") or f'"{word}"' in source, word
+
+
+def check_pytest(words: list[str]) -> None:
+    assert words[1:] in ([], ["-n", "auto"], ["-m", "slow"])
+
+
+def check_in_ci(words: list[str]) -> None:
+    assert " ".join(words) in (ROOT / ".ci" / "run").read_text()
+
+
+def check_documentation(words: list[str]) -> None:
+    assert words[0] == "sphinx-build"
+    options = " ".join(words[1:])
+    assert f"sphinx-build -q {options}" in (ROOT / ".ci" / "run").read_text()
+
+
+CHECKS = {
+    "python -m dp_halfspace": check_own_command,
+    "python benchmarks/": check_script,
+    "pip install": check_install,
+    "pytest": check_pytest,
+    "ruff ": check_in_ci,
+    "sphinx-build": check_documentation,
+}
+
+
+def check_command(command: str) -> None:
+    check = next(check for start, check in CHECKS.items() if command.startswith(start))
+    check(shlex.split(command))
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "benchmarks" / "README.md"], ids=[*NAMES, "benchmarks/README.md"]
+)
+def test_commands_exist(page):
+    for command in commands(page.read_text()):
+        check_command(command)
+
+
+def test_commands_are_found():
+    found = commands((ROOT / "README.md").read_text())
+    assert {"pip install .", "python -m dp_halfspace", "pytest -n auto"} <= set(found)
+    assert any("--data" in command for command in found)
+    contributing = commands((ROOT / "docs" / "contributing.md").read_text())
+    assert "sphinx-build -W docs docs/_build/html" in contributing
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        ("python -m dp_halfspace --ranges r.csv", UserError),
+        ("python -m dp_halfspace --data a.csv --norm 3", UserError),
+        ('pip install ".[everything]"', AssertionError),
+        ("python benchmarks/absent.py", FileNotFoundError),
+        ("python benchmarks/linear.py --quick", AssertionError),
+        ("pytest --fast", AssertionError),
+        ("sphinx-build docs", AssertionError),
+    ],
+)
+def test_a_wrong_command_is_seen(command, error):
+    assert commands(f"Say `{command}` to run it.") == [command]
+    assert commands(textwrap.indent(command, "    ")) == [command]
+    with pytest.raises(error):
+        check_command(command)
+
+
+DEFAULTS = (ROOT / "docs" / "defaults.md").read_text()
+SETTINGS = {
+    "constant column": "bias",
+    "metric": "metric_share",
+    "shift": "shift",
+    "clip": "clip",
+    "steps": "n_steps",
+    "momentum": "momentum",
+    "scale": "scale",
+    "window": "window",
+    "effective dimension": "effective_dimension",
+}
+# Each row of the table: columns and classes to compare at, and whether it is of a kernel.
+SHAPES = {
+    "two classes, up to 512 columns": ((5, 512), (2,), False),
+    "two classes, more columns": ((513, 20_000), (2,), False),
+    "K classes, up to 512 columns": ((5, 512), (3, 10), False),
+    "K classes, more columns": ((513, 20_000), (3, 50), False),
+    "features of a kernel, two classes": ((65, 601), (2,), True),
+    "features of a kernel, K classes": ((65, 601), (3, 10), True),
+}
+
+
+def table(text: str, name: str) -> list[dict[str, str]]:
+    """Rows of the marked table of a page, backticks removed."""
+    (body,) = re.findall(rf"<!-- {name}: begin -->\n(.*?)<!-- {name}: end -->", text, re.DOTALL)
+    cells = [
+        [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+        for line in body.strip().splitlines()
+    ]
+    return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
+
+
+def value(expression: str, **names: float) -> float:
+    """Evaluate a cell."""
+    known = {"clamp": lambda x, low, high: min(max(x, low), high), "min": min, **names}
+    return float(eval(expression, {"__builtins__": {}}, known))
+
+
+def wrong_settings(text: str) -> list[str]:
+    """Cells of the table of settings that are not what the code does."""
+    wrong = []
+    for row in table(text, "engine"):
+        columns, classes, is_kernel = SHAPES[row["data"]]
+        for n, d, K, epsilon in np.array(
+            np.meshgrid([200, 10**4, 10**6], columns, classes, [0.05, 0.5, 1, 2, 5])
+        ).T.reshape(-1, 4):
+            mu = gdp_mu(float(epsilon), 1e-6)
+            n, d, K = int(n), int(d), int(K)
+            chosen = kernel_engine_defaults(K) if is_kernel else engine_defaults(n, d, K, mu)
+            rho = n / min(d, 1000) * mu / 2
+            for title, field in SETTINGS.items():
+                said = value(row[title], n=n, d=d, K=K, mu=mu, rho=rho)
+                if field == "n_steps":
+                    said = round(said)
+                if not math.isclose(said, getattr(chosen, field), rel_tol=1e-12):
+                    wrong.append(f"{row['data']}: {title}")
+    return sorted(set(wrong))
+
+
+def wrong_numbers(text: str) -> list[str]:
+    """Rows of the table of single numbers that are not those of the code."""
+    wrong = []
+    for row in table(text, "numbers"):
+        module, name = row["in the code"].rsplit(".", 1)
+        if getattr(import_module(f"dp_halfspace.{module}"), name) != value(row["value"]):
+            wrong.append(row["number"])
+    return wrong
+
+
+def test_constants_on_the_page_are_those_of_the_code():
+    assert [row["data"] for row in table(DEFAULTS, "engine")] == list(SHAPES)
+    assert wrong_settings(DEFAULTS) == []
+    assert wrong_numbers(DEFAULTS) == []
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "wrong"),
+    [
+        ("| `30` | `.8` | `4.25 / K**.25` |", "| `40` | `.8` | `4.25 / K**.25` |", "steps"),
+        ("`4.25 / K**.25` | `.35` |", "`5 / K**.25` | `.35` |", "scale"),
+        ("`4.25 / K**.25` | `.35` |", "`4.25 / K**.25` | `.1` |", "window"),
+        ("clamp(80 * mu, 20, 60) + 4", "clamp(80 * mu, 24, 64)", "steps"),
+    ],
+)
+def test_a_constant_that_the_code_does_not_have_is_seen(here, there, wrong):
+    assert here in DEFAULTS
+    (found,) = wrong_settings(DEFAULTS.replace(here, there))
+    assert found.endswith(wrong)
+
+
+def test_a_number_that_the_code_does_not_have_is_seen():
+    assert wrong_numbers(DEFAULTS.replace("| `1500` |", "| `1000` |")) == [
+        "directions instead of an objective below this n epsilon"
+    ]

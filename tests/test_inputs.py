@@ -1,0 +1,227 @@
+"""Types that are no numbers, labels that are missing, and a label set that nobody stated."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import dp_halfspace
+from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning, PrivateSearchCV
+from tests.conftest import separated
+from tests.instances import ESTIMATORS
+
+X, Y = separated(40, 2)
+one_of_each = pytest.mark.parametrize("name", ESTIMATORS)
+
+
+def estimator(name, **params):
+    return getattr(dp_halfspace, name)(**{"classes": [0, 1], "epsilon": 5.0, **params})
+
+
+# -- columns ---------------------------------------------------------------------------
+
+
+def frame(column):
+    return pd.DataFrame({"a": X[:, 0], "when": column})
+
+
+DATES = {
+    "dates": frame(pd.date_range("2020-01-01", periods=40)),
+    "with zone": frame(pd.date_range("2020-01-01", periods=40, tz="UTC")),
+    "durations": frame(pd.to_timedelta(np.arange(40), unit="D")),
+    "with a gap": frame(pd.Series(pd.date_range("2020-01-01", periods=40)).where(Y == 1)),
+}
+
+
+@one_of_each
+@pytest.mark.parametrize("table", DATES.values(), ids=DATES)
+def test_dates_are_refused_by_the_name_of_their_column(name, table):
+    for rows in (table, table[["when"]]):
+        with pytest.raises(ValueError, match=r"^X holds dates or durations in column 'when'") as e:
+            estimator(name).fit(rows, Y)
+        assert len(str(e.value)) < 200
+        assert "2020" not in str(e.value)
+
+
+def test_dates_are_refused_in_arrays_and_at_prediction():
+    dates = DATES["dates"][["when"]].to_numpy()
+    with pytest.raises(ValueError, match="dates or durations in column 0"):
+        estimator("OutputPerturbationClassifier").fit(dates, Y)
+    with pytest.raises(ValueError, match="dates or durations in column 0"):
+        estimator("OutputPerturbationClassifier").fit(list(dates), Y)
+    model = estimator("OutputPerturbationClassifier").fit(X[:, :1], Y)
+    with pytest.raises(ValueError, match="dates or durations in column 0"):
+        model.predict(dates)
+
+
+@one_of_each
+def test_masked_arrays_are_refused_by_their_type(name):
+    """Whether an entry is masked is private, so an empty mask is refused, too."""
+    some, none = np.arange(80).reshape(40, 2) == 7, np.ma.nomask
+    messages = set()
+    for mask in (some, none):
+        for rows in (np.ma.array(X, mask=mask), list(np.ma.array(X, mask=mask))):
+            with pytest.raises(ValueError, match=r"^X is a masked array") as caught:
+                estimator(name).fit(rows, Y)
+            messages.add(str(caught.value))
+    assert len(messages) == 1
+    with pytest.raises(ValueError, match=r"^y is a masked array"):
+        estimator(name).fit(X, np.ma.array(Y))
+    model = estimator(name).fit(X, Y)
+    with pytest.raises(ValueError, match=r"^X is a masked array"):
+        model.predict(np.ma.array(X))
+
+
+HOLES = {
+    "Int64": pd.array([1, None] * 20, dtype="Int64"),
+    "Float64": pd.array([1.5, None] * 20, dtype="Float64"),
+    "boolean": pd.array([True, None] * 20, dtype="boolean"),
+    "None": pd.Series([1.0, None] * 20, dtype=object),
+    "NA": pd.Series([1.0, pd.NA] * 20, dtype=object),
+    "NaT": pd.Series([1.0, pd.NaT] * 20, dtype=object),
+    "category": pd.Categorical([1, None] * 20),
+}
+
+
+@one_of_each
+@pytest.mark.parametrize("column", HOLES.values(), ids=HOLES)
+def test_what_is_missing_is_missing_in_every_type(name, column):
+    with pytest.raises(ValueError, match=r"^Input X contains NaN or infinity in column 'when': "):
+        estimator(name).fit(frame(column), Y)
+
+
+@one_of_each
+def test_text_and_periods_are_not_numeric(name):
+    for column in (
+        pd.array(["a", None] * 20, dtype="string"),
+        pd.Categorical(["a", "b"] * 20),
+    ):
+        with pytest.raises(ValueError, match=r"^X is not numeric in column 'when': encode text"):
+            estimator(name).fit(frame(column), Y)
+    periods = frame(pd.period_range("2020-01", periods=40, freq="M"))
+    with pytest.raises(TypeError, match=r"^X is not numeric in column 'when': every arg") as error:
+        estimator(name).fit(periods, Y)
+    assert "2020" not in f"{error.value}{error.value.__context__}"
+
+
+@one_of_each
+def test_nullable_and_categorical_numbers_are_numbers(name):
+    for column in (
+        pd.array([1, 2] * 20, dtype="Int64"),
+        pd.array([True, False] * 20, dtype="boolean"),
+        pd.Categorical([1, 2] * 20),
+    ):
+        assert estimator(name).fit(frame(column), Y).n_features_in_ == 2
+
+
+# -- labels ----------------------------------------------------------------------------
+
+MISSING = {"None": None, "NaN": np.nan, "NaT": pd.NaT, "NA": pd.NA}
+
+
+def targets():
+    """Labels of each kind, one of them missing, with their public set."""
+    for labels in ([0, 1], ["a", "b"], [False, True], [0.0, 1.0]):
+        for name, hole in MISSING.items():
+            plain = [labels[i] for i in Y]
+            plain[3] = hole
+            yield f"{labels[1]!r}-{name}", np.array(plain, dtype=object), labels
+            yield f"{labels[1]!r}-{name}-list", plain, labels
+    for dtype, labels in {
+        "Int64": [0, 1],
+        "boolean": [False, True],
+        "string": ["a", "b"],
+        "category": ["a", "b"],
+    }.items():
+        series = pd.Series([labels[i] for i in Y], dtype=dtype)
+        series[3] = None
+        yield dtype, series, labels
+    days = pd.Series(pd.to_datetime(np.where(Y, "2020-01-01", "2021-01-01")))
+    days[3] = pd.NaT
+    yield "datetime64", days, list(pd.to_datetime(["2020-01-01", "2021-01-01"]))
+
+
+TARGETS = list(targets())
+
+
+@one_of_each
+def test_every_missing_label_has_one_message(name):
+    for case, y, labels in TARGETS:
+        for classes in (labels, None):
+            with pytest.raises(ValueError, match="a") as caught:
+                estimator(name, classes=classes).fit(X, y)
+            assert str(caught.value) == (
+                "Input y contains NaN or infinity, None, NaT or pd.NA: every record needs a label"
+            ), case
+
+
+@one_of_each
+def test_nullable_and_categorical_labels_are_labels(name):
+    for dtype, labels in {"Int64": [0, 1], "boolean": [False, True], "string": ["a", "b"]}.items():
+        y = pd.Series([labels[i] for i in Y], dtype=dtype)
+        assert list(estimator(name, classes=labels).fit(X, y).classes_) == labels
+        assert list(estimator(name, classes=labels).fit(X, y.astype("category")).classes_) == labels
+
+
+# -- a label set that nobody stated ----------------------------------------------------
+
+ASKS = r"^classes=None takes the label set .* classes=\[\.\.\.\]$"
+
+
+def heard(fit):
+    """The privacy warnings of a fit, each of them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fit()
+    return model, [w for w in caught if issubclass(w.category, PrivacyWarning)]
+
+
+@one_of_each
+def test_a_label_set_from_the_data_is_said_once_and_in_the_guarantee(name):
+    for make in (lambda model: model, lambda model: make_pipeline(FunctionTransformer(), model)):
+        open_, stated = make(estimator(name, classes=None)), make(estimator(name))
+        fitted, warned = heard(lambda model=open_: model.fit(X, Y))
+        assert len(warned) == 1
+        with pytest.warns(PrivacyWarning, match=ASKS):
+            clone(open_).fit(X, Y)
+        record = (fitted[-1] if hasattr(fitted, "steps") else fitted).privacy_
+        assert "it was taken from the data and is declared public" in said(record)
+        fitted, warned = heard(lambda model=stated: model.fit(X, Y))
+        assert not warned
+        record = (fitted[-1] if hasattr(fitted, "steps") else fitted).privacy_
+        assert "taken from the data" not in record.summary()
+
+
+def said(record):
+    """The line of the guarantee."""
+    (line,) = [line for line in record.summary().splitlines() if line.startswith("Guarantee: ")]
+    return line
+
+
+def test_the_warning_points_at_the_call_of_fit():
+    model = estimator("OutputPerturbationClassifier", classes=None)
+    with pytest.warns(PrivacyWarning, match=ASKS) as caught:
+        model.fit(X, Y)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
+@pytest.mark.parametrize("classes", [None, [0, 1]])
+def test_a_search_says_it_once(selection, classes):
+    model = OutputPerturbationClassifier(classes=classes)
+    search = PrivateSearchCV(model, {"alpha": [0.01, 0.1, 1.0]}, selection=selection, miss=0.5)
+    fitted, warned = heard(lambda: search.fit(X, Y))
+    assert len(warned) == (classes is None)
+    assert ("taken from the data" in said(fitted.privacy_)) == (classes is None)
+
+
+def test_it_says_no_label():
+    labels = np.where(Y == 1, "8231977", "7719823")
+    _, warned = heard(lambda: OutputPerturbationClassifier().fit(X, labels))
+    assert not any(label in str(w.message) for w in warned for label in ("8231977", "7719823"))

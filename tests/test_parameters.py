@@ -1,0 +1,231 @@
+"""What a number that a user states may be, and that no such number makes data visible."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import warnings
+from contextlib import contextmanager
+from fractions import Fraction
+from numbers import Real
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+
+import dp_halfspace
+from dp_halfspace import PrivacyWarning, PrivateSearchCV
+from dp_halfspace._parameters import is_public_number, plain
+from dp_halfspace._sklearn import Interval
+from dp_halfspace._validation import label_weights
+from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
+from dp_halfspace.optim.descent import newton_cg_path
+from tests.conftest import separated
+from tests.instances import ESTIMATORS
+
+X, Y = separated(30, 3)
+one_of_each = pytest.mark.parametrize("name", ESTIMATORS)
+
+
+def test_the_range_of_a_public_number():
+    for good in (1, 1e-50, 1e50, np.float32(3), np.int64(2), Fraction(1, 3)):
+        assert is_public_number(good)
+    for bad in (0, -1.0, 1e-51, 1e51, 10**400, np.nan, np.inf, True, np.True_, "1", None, 1j):
+        assert not is_public_number(bad)
+
+
+def test_numbers_are_shown_as_plain_python():
+    assert [repr(plain(v)) for v in (np.float64(0.5), np.int64(3), np.str_("a"), 2)] == [
+        "0.5",
+        "3",
+        "'a'",
+        "2",
+    ]
+
+
+@one_of_each
+def test_booleans_are_no_numbers(name):
+    estimator = getattr(dp_halfspace, name)(classes=[0, 1])
+    flags = {"fit_intercept", "metric", "verbose"}
+    for parameter in set(estimator.get_params()) - flags - {"classes", "class_weight", "ledger"}:
+        for value in (True, np.False_):
+            model = clone(estimator).set_params(**{parameter: value})
+            with pytest.raises(ValueError, match=f"'{parameter}' parameter of {name} must not be"):
+                model.fit(X, Y)
+    with pytest.raises(ValueError, match=r"class_weight\[1\] must be a positive number"):
+        clone(estimator).set_params(class_weight={1: True}).fit(X, Y)
+
+
+def test_booleans_are_no_numbers_of_a_search():
+    model = dp_halfspace.OutputPerturbationClassifier(classes=[0, 1])
+    for parameter in ("epsilon", "delta", "miss", "n_iter", "n_jobs", "random_state"):
+        search = PrivateSearchCV(model, {"alpha": [0.1]}).set_params(**{parameter: True})
+        with pytest.raises(ValueError, match=f"'{parameter}' parameter .* must not be a boolean"):
+            search.fit(X, Y)
+
+
+@one_of_each
+def test_messages_show_plain_numbers(name):
+    kind = getattr(dp_halfspace, name)
+    bad = [
+        {"epsilon": np.float64(0.0)},
+        {"epsilon": np.int64(-1)},
+        {"data_norm": np.float64("nan")},
+        {"random_state": np.int64(-1)},
+        {"class_weight": {np.int64(7): 1.0}},
+        {"class_weight": {np.int64(1): np.float64(-1.0)}},
+    ]
+    for params in bad:
+        with pytest.raises(ValueError, match=next(iter(params))) as caught:
+            kind(classes=[0, 1], **params).fit(X, Y)
+        assert "np." not in str(caught.value)
+
+
+def test_ranges_hold_where_scikit_learn_is_told_to_validate_nothing():
+    with (
+        sklearn.config_context(skip_parameter_validation=True),
+        pytest.raises(ValueError, match="epsilon"),
+    ):
+        dp_halfspace.OutputPerturbationClassifier(epsilon=-1.0, classes=[0, 1]).fit(X, Y)
+
+
+@pytest.mark.parametrize("weight", [1e-51, 1e51, 1e155, 1e300])
+@one_of_each
+def test_weights_have_a_range(name, weight):
+    with pytest.raises(ValueError, match=r"class_weight\[1\] must be .* between 1e-50 and 1e\+50"):
+        getattr(dp_halfspace, name)(classes=[0, 1], class_weight={1: weight}).fit(X, Y)
+
+
+# -- the ends of every range, on neighbours made to hurt -------------------------------
+
+
+@contextmanager
+def at_most(seconds):
+    """Raise in a block that does not come to an end."""
+
+    def ring(*_):
+        raise TimeoutError("the fit does not end")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def ends(kind):
+    """Both ends of every range, and weights whose product with a norm is extreme."""
+    for name, rules in kind._parameter_constraints.items():
+        for rule in rules:
+            if isinstance(rule, Interval) and name != "random_state":
+                for end, inward in ((rule.left, np.inf), (rule.right, -np.inf)):
+                    if end is not None:
+                        value = float(end) if rule.type is Real else int(end)
+                        yield {name: value if value in rule else float(np.nextafter(end, inward))}
+    for low, high in ((1e-50, 1e50), (1.0, 1e50), (1e-50, 1e-50), (1e50, 1e50)):
+        for norm in (1e-50, 1.0, 1e50):
+            yield {"class_weight": {0: low, 1: high}, "data_norm": norm}
+    if "tilt" in kind._parameter_constraints:
+        yield from ({"tilt": tilt} for tilt in (1e-50, 1e3, 1e50))
+        weights = {0: 1.0, 1: 1e50}
+        for loss in ("hinge", "squared", "squared_hinge", "huber_hinge", "smoothed_hinge"):
+            yield {"loss": loss, "alpha": 1e-50, "class_weight": weights}
+        for optimizer in ("newton", "newton_cg", "lbfgs"):
+            yield {"optimizer": optimizer, "alpha": 1e-50, "class_weight": weights}
+    if "adversary_radius" in kind._parameter_constraints:
+        yield from ({"adversary_radius": radius} for radius in (1e-50, 1 - 1e-9))
+
+
+def hostile_neighbours():
+    """Rows of norm 1e-150, 1 and 1e150, one of which is replaced by one of another size."""
+    for scale, other in ((1e-150, 1e150), (1.0, -1e-150), (1e150, -1e150)):
+        rows, labels = X * scale, Y.copy()
+        rows[0], labels[0] = X[0] * other, 1 - Y[0]
+        yield (X * scale, Y), (rows, labels)
+
+
+def outcome(estimator, rows, labels):
+    """What can be seen of a fit besides the model."""
+    with warnings.catch_warnings(record=True) as heard, at_most(60):
+        warnings.simplefilter("always")
+        try:
+            model = clone(estimator).fit(rows, labels)
+            said = f"finite: {np.isfinite(np.column_stack([model.coef_, model.intercept_])).all()}"
+        except (ValueError, FloatingPointError) as error:
+            said = f"{type(error).__name__}: {error}"
+    assert {warning.category for warning in heard} <= {PrivacyWarning}
+    return said, [str(warning.message) for warning in heard]
+
+
+@one_of_each
+def test_neighbours_fare_alike_at_both_ends_of_every_range(name):
+    kind = getattr(dp_halfspace, name)
+    for params in ends(kind):
+        model = kind(classes=[0, 1], **params)
+        for one, other in hostile_neighbours():
+            first, second = outcome(model, *one), outcome(model, *other)
+            assert first == second, params
+            assert first[0] != "finite: False", params
+
+
+def test_that_test_sees_a_power_that_overflows(monkeypatch):
+    """Planted: a third power of the rows, which overflows on one of two neighbours."""
+
+    def careless(rows, *args):
+        with np.errstate(over="raise"):
+            assert np.sum(rows**3) < np.inf
+        return clipped_rows(rows, *args)
+
+    module = importlib.import_module("dp_halfspace.estimators.output_perturbation")
+    monkeypatch.setattr(module, "clipped_rows", careless)
+    with pytest.raises(AssertionError, match="FloatingPointError"):
+        test_neighbours_fare_alike_at_both_ends_of_every_range("OutputPerturbationClassifier")
+
+
+def overflowing():
+    """An objective whose gradient has a finite norm with an infinite square."""
+    rows = clipped_rows(np.eye(3), 1.0)
+    return MarginObjective(rows, np.ones(3), np.full(3, 1e200), LOGISTIC, 1.0)
+
+
+def test_a_path_of_ridges_ends_where_its_start_overflows():
+    with at_most(20), np.errstate(all="ignore"):
+        newton_cg_path(overflowing(), 1e-9, 100)
+
+
+def test_a_path_from_infinity_would_not_end():
+    """Planted: no largest curvature."""
+
+    class Unbounded:
+        gradient_lipschitz = np.inf
+
+        def __init__(self, objective):
+            self.objective = objective
+
+        def __getattr__(self, name):
+            return getattr(self.objective, name)
+
+    with pytest.raises(TimeoutError), at_most(3), np.errstate(all="ignore"):
+        newton_cg_path(Unbounded(overflowing()), 1e-9, 100)
+
+
+def test_weights_are_in_the_order_of_the_classes():
+    np.testing.assert_array_equal(label_weights({1: 2}, np.array([0, 1])), [1.0, 2.0])
+
+
+def test_ranking_does_not_depend_on_the_units_of_the_data():
+    """Norms of 1e50 once overflowed where the regulariser was chosen."""
+    for mechanism in ("output", "objective"):
+        found = []
+        for norm in (1e-50, 1.0, 1e50):
+            with pytest.warns(PrivacyWarning, match="random_state"):
+                model = dp_halfspace.PrivateAUCClassifier(
+                    mechanism, data_norm=norm, classes=[0, 1], random_state=3
+                ).fit(X * norm, Y)
+            found.append(model.coef_ * norm)
+            assert dict(model.privacy_.public)["alpha"] > 0
+        np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+        np.testing.assert_allclose(found[2], found[1], rtol=1e-6)
