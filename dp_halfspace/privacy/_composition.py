@@ -45,7 +45,7 @@ from dp_halfspace.privacy.events import (
     check_event,
 )
 
-__all__ = ["Composition", "compose", "rounded_up"]
+__all__ = ["Composition", "compose", "counted", "rounded_up"]
 
 _Best: TypeAlias = Selection | MixedSelection
 _Bounded: TypeAlias = Pure | Exponential | _Best
@@ -58,6 +58,7 @@ _MIN_ATOMS = 512
 _TINY = 1e-150  # its square is a normal number; smaller parameters are raised to it
 _HUGE = 1e100  # larger parameters and counts are treated as no guarantee
 _HUGE_COUNT = 2**63
+_MANY = 2**40  # beyond, the rounding errors of repeated squaring outgrow the masses
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ def _log_sum(logs: FloatArray) -> float:
     return top if top == -math.inf else top + math.log(float(np.exp(logs - top).sum()))
 
 
-def _counted(events: Iterable[Event]) -> Counter[Event]:
+def counted(events: Iterable[Event]) -> Counter[Event]:
     """Count single runs; nothing else unfolds `Repeated`."""
     counts: Counter[Event] = Counter()
     for event in events:
@@ -171,7 +172,15 @@ def _counted(events: Iterable[Event]) -> Counter[Event]:
 @lru_cache(maxsize=64)
 def _bounded_loss(pieces: tuple[tuple[_Bounded, int], ...]) -> LossLattice:
     """Total loss of bounded pieces (event, count), the Gaussian part of selections left out."""
-    return total([repeat(_lattice(event), count) for event, count in pieces])
+    return total([_repeated(event, count) for event, count in pieces])
+
+
+def _repeated(event: _Bounded, count: int) -> LossLattice:
+    """Total loss of `count` runs; of more than can be squared, all at the largest loss."""
+    if count <= _MANY or isinstance(event, _Best):
+        return repeat(_lattice(event), count)
+    reach = rounded_up(Fraction(_raised(event.epsilon)) * count)
+    return LossLattice(reach, 1.0, np.ones(1), reach)
 
 
 def _lattice(event: _Bounded) -> LossLattice:
@@ -226,7 +235,7 @@ def _raised(value: float) -> float:
 def compose(events: Iterable[Event]) -> Composition | None:
     """Compose events; None if one of them has no guarantee at all."""
     # Sorted, so that the result does not depend on the order of the events.
-    counts = sorted(_counted(events).items(), key=repr)
+    counts = sorted(counted(events).items(), key=repr)
     gaussian = math.hypot(
         *(
             _raised(e.mu) * math.sqrt(count)
@@ -237,7 +246,7 @@ def compose(events: Iterable[Event]) -> Composition | None:
     bounded = [(e, count) for e, count in counts if isinstance(e, _Bounded)]
     objectives = [(e, count) for e, count in counts if isinstance(e, ObjectivePerturbation)]
     if max([gaussian, *(_largest(e) for e, _ in counts)]) > _HUGE or any(
-        count > _HUGE_COUNT for _, count in counts
+        count > (_MANY if isinstance(e, _Best) else _HUGE_COUNT) for e, count in counts
     ):
         return None
 

@@ -170,6 +170,20 @@ def test_nothing_and_no_guarantee():
         assert 0.0 < delta([event], 500.0) < 1e-300
 
 
+@pytest.mark.parametrize("count", [2**40 + 1, 2**50, 2**62, 2**63])
+def test_counts_beyond_squaring_are_charged_at_their_largest_loss(count):
+    for event in (Pure(1e-3), Exponential(1e-3)):
+        many = Repeated(event, count)
+        total = epsilon([many], 0.0)
+        assert epsilon([many], 1e-6) == total == pytest.approx(1e-3 * count)
+        assert delta([many], total) == 0.0
+        assert delta([many], 1.0) == 1.0
+        assert total <= epsilon([many, Gaussian(0.1)], 1e-6) <= total * (1 + 1e-9) + 1.0
+        assert epsilon([many, Pure(1.0), Exponential(0.5)], 1e-6) <= total * (1 + 1e-9) + 1.5
+    assert epsilon([Repeated(Pure(1e-30), count)], 1e-6) == 0.0
+    assert epsilon([Repeated(Selection(2.0, 0.1, 0.1), count)], 1e-6) == math.inf
+
+
 def test_extreme_parameters_stay_safe():
     assert epsilon([Gaussian(1e-200), Pure(1e-200), Exponential(1e-250)], 1e-6) == 0.0
     assert epsilon([Pure(1e-200), Exponential(1.0)], 1e-6) == pytest.approx(
