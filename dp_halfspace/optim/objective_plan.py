@@ -127,7 +127,10 @@ def calibrated(
         return (*earlier, Repeated(event, copies), Gaussian(output))
 
     if accounting.delta(events(0.0, 0.0), epsilon) > 0.9 * delta:
-        raise BudgetError("the earlier releases leave nothing at this regulariser")
+        raise BudgetError(
+            f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: "
+            "the earlier releases leave nothing at this regulariser"
+        )
     output = OUTPUT_MU * ceiling
     # The corners share one delta: with many of them and a tiny epsilon less is left.
     while accounting.delta(events(0.0, output), epsilon) > 0.9 * delta:

@@ -108,7 +108,10 @@ def pairwise_linear_term(
         return (*others, term.event)
 
     if accounting.delta(events(0.0), epsilon) > 0.9 * delta:
-        raise BudgetError("the other releases leave nothing at this regulariser")
+        raise BudgetError(
+            f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: "
+            "the other releases leave nothing at this regulariser"
+        )
     mu = accounting.calibrate(
         events, epsilon, delta, lower=0.0, upper=gdp_mu(epsilon, delta), rtol=1e-8
     )

@@ -242,7 +242,10 @@ def _gaussian_term(
             return pairwise_linear_term(problem, ridge, epsilon, delta, others=others), ridge
         except BudgetError:
             ridge *= 1.5
-    raise BudgetError("the other releases leave nothing for the ranking")
+    raise BudgetError(
+        f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: "
+        "the other releases leave nothing for the ranking"
+    )
 
 
 def _tolerance(
