@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import pickle
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
+import skops.io
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -15,7 +18,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 import dp_halfspace
-from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger
+from dp_halfspace import (
+    BudgetError,
+    OutputPerturbationClassifier,
+    PrivacyLedger,
+    PrivacyWarning,
+    PrivateSearchCV,
+)
+from dp_halfspace.privacy._ledger_store import Row, digest_of
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
 from tests.instances import ESTIMATORS, instances, label
@@ -65,6 +75,39 @@ def test_a_full_ledger_stops_the_fit_before_any_noise(estimator):
         model.fit(X, Y)
     assert releases == []
     assert vars(model) == before
+    assert ledger.entries() == []
+
+
+@one_of_each
+def test_a_seeded_fit_is_refused_before_any_noise(estimator):
+    ledger = generous()
+    model = charged(estimator, ledger).set_params(random_state=0)
+    with (
+        recording() as releases,
+        pytest.warns(PrivacyWarning),
+        pytest.raises(BudgetError, match="random_state=None"),
+    ):
+        model.fit(X, Y)
+    assert releases == []
+    assert not hasattr(model, "privacy_")
+    assert ledger.entries() == []
+
+
+def test_a_seeded_search_is_refused_before_any_noise():
+    ledger = generous()
+    search = PrivateSearchCV(
+        OutputPerturbationClassifier(classes=[0, 1]),
+        {"alpha": [0.1, 1.0]},
+        random_state=0,
+        ledger=ledger,
+    )
+    with (
+        recording() as releases,
+        pytest.warns(PrivacyWarning),
+        pytest.raises(BudgetError, match="random_state=None"),
+    ):
+        search.fit(X, Y)
+    assert releases == []
     assert ledger.entries() == []
 
 
@@ -119,6 +162,45 @@ def test_a_model_predicts_where_its_ledger_is_not(tmp_path):
     np.testing.assert_array_equal(thawed.predict(X), model.predict(X))
     with pytest.raises(BudgetError, match="no ledger"):
         thawed.fit(X, Y)
+
+
+@one_of_each
+@pytest.mark.parametrize("kind", ["memory", "file", "path"])
+def test_a_model_survives_skops(estimator, kind, tmp_path):
+    ledger = generous(None if kind == "memory" else tmp_path / "study.db")
+    model = charged(estimator, ledger.handle if kind == "path" else ledger)
+    assert_skops_keeps(model, ledger)
+    assert_skops_keeps(model.fit(X, Y), ledger)
+
+
+def assert_skops_keeps(model, ledger):
+    saved = skops.io.dumps(model)
+    loaded = skops.io.loads(saved, trusted=skops.io.get_untrusted_types(data=saved))
+    assert loaded.get_params() == model.get_params()
+    before = len(ledger.entries())
+    if hasattr(model, "privacy_"):
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        assert loaded.privacy_ == model.privacy_
+    loaded.fit(X, Y)
+    assert len(ledger.entries()) == before + 1
+
+
+def test_a_ledger_that_cannot_be_read_releases_nothing_in_any_fold(tmp_path):
+    """An entry of a newer version, and a search that goes on after errors."""
+    path = str(tmp_path / "study.db")
+    full = PrivacyLedger(path, epsilon=1.0, delta=1e-3)
+    charged(DEFAULT, full).set_params(epsilon=1.0, delta=1e-3).fit(X, Y)
+    row = Row(2, "now", json.dumps({"unheard": 1}), "")
+    row = row._replace(digest=digest_of(full._balance.digest, row))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO entries VALUES (?,?,?,?)", row)
+    model = charged(DEFAULT, path)
+    with recording() as releases:
+        with pytest.raises(ValueError, match="All the 4 fits failed"):
+            cross_val_score(model, X, Y, cv=KFold(4), error_score=np.nan)
+        with pytest.raises(ValueError, match="a record has the fields"):
+            model.fit(X, Y)
+    assert releases == []
 
 
 def fit_often(path, times):

@@ -40,6 +40,7 @@ __all__ = [
 _APPLICATION, _FORMAT = 0x6470686C, 1
 _WAIT_SECONDS = 60.0
 _ADJACENCIES = ("replace-one", "replace-one-label")
+_TERMS = {"id", "dataset", "adjacency", "adaptive", "epsilon", "delta"}
 _SCHEMA = """
 CREATE TABLE account (terms TEXT NOT NULL);
 CREATE TABLE entries (
@@ -98,6 +99,22 @@ def _digest_of_terms(terms: dict[str, Any]) -> str:
 
 
 @dataclass(slots=True)
+class _MemoryTransaction:
+    """The entries as they were when it began, and those that it adds."""
+
+    _rows: tuple[Row, ...]
+    added: tuple[Row, ...] = ()
+
+    def rows(self, after: int) -> list[Row]:
+        """See `Transaction`."""
+        return list(self._rows[after:])
+
+    def insert(self, row: Row) -> None:
+        """See `Transaction`."""
+        self.added = (*self.added, row)
+
+
+@dataclass(slots=True)
 class MemoryStore:
     """Entries in the memory of the process that made them.
 
@@ -107,8 +124,7 @@ class MemoryStore:
     terms: dict[str, Any]
     _process: int = field(default_factory=os.getpid)
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _rows: list[Row] = field(default_factory=list)
-    _added: list[Row] = field(default_factory=list)
+    _rows: tuple[Row, ...] = ()
 
     @property
     def handle(self) -> str:
@@ -123,21 +139,19 @@ class MemoryStore:
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Transaction]:
         """See `Store`."""
-        del writes
         if os.getpid() != self._process:
             raise BudgetError(_LOST)
+        if not writes:
+            yield _MemoryTransaction(self._rows)
+            return
         with self._lock:
-            self._added = []
-            yield self
-            self._rows += self._added
-
-    def rows(self, after: int) -> list[Row]:
-        """See `Transaction`."""
-        return self._rows[after:]
-
-    def insert(self, row: Row) -> None:
-        """See `Transaction`."""
-        self._added.append(row)
+            begun = self._rows
+            transaction = _MemoryTransaction(begun)
+            yield transaction
+            # Only a signal handler of this thread can have come between; nothing of its is lost.
+            if self._rows is not begun:
+                raise BudgetError("another charge came in the middle of this one: charge again")
+            self._rows = begun + transaction.added
 
 
 _LOST = (
@@ -181,11 +195,37 @@ class _SqlTransaction:
         self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
 
 
+# SQLite must not be forked while it is at work: the child would find its locks taken, by threads
+# that it does not have, for ever. So a fork waits until this process has no connection; a thread
+# that forks inside its own transaction does not wait for itself.
+_connected = threading.RLock()
+
+
+def _before_fork() -> None:
+    """Wait until no other thread has a connection."""
+    _connected.acquire()
+
+
+def _after_fork() -> None:
+    """Let the threads of the parent go on."""
+    _connected.release()
+
+
+def _in_child() -> None:
+    """Start anew, where no other thread lives on."""
+    global _connected  # noqa: PLW0603 - a lock cannot be freed for somebody else
+    _connected = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+
+
 @dataclass(frozen=True, slots=True)
 class FileStore:
     """Entries in a file, for any number of threads and processes.
 
-    No connection outlives a transaction, so nothing is shared by a fork.
+    No connection outlives a transaction, and no fork happens inside one.
     """
 
     path: Path
@@ -223,13 +263,17 @@ class FileStore:
         if not is_ours or kind != (_APPLICATION, _FORMAT):
             raise ValueError(f"{path} is not a privacy ledger of this version")
         try:
-            with closing(_connect(path)) as connection:
+            with _connected, closing(_connect(path)) as connection:
                 if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
                     raise ValueError(f"the ledger {path} is damaged")
-                (terms,) = connection.execute("SELECT terms FROM account").fetchone()
-                return cls(path, json.loads(terms))
+                (text,) = connection.execute("SELECT terms FROM account").fetchone()
+                terms = json.loads(text)
+                unknown = set(terms) - _TERMS
         except (sqlite3.DatabaseError, json.JSONDecodeError, TypeError) as error:
             raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
+        if unknown:
+            raise ValueError(f"{path} was made by a newer version: it has terms unknown to this")
+        return cls(path, terms)
 
     @classmethod
     def create(cls, path: Path, terms: dict[str, Any]) -> FileStore:
@@ -244,7 +288,7 @@ class FileStore:
         os.close(handle)
         new = Path(name)
         try:
-            with closing(_connect(new)) as connection:
+            with _connected, closing(_connect(new)) as connection:
                 connection.executescript(_SCHEMA)
                 connection.execute("INSERT INTO account VALUES (?)", (json.dumps(terms),))
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
@@ -263,11 +307,15 @@ class FileStore:
     def transaction(self, *, writes: bool) -> Iterator[Transaction]:
         """See `Store`."""
         try:
-            with closing(_connect(self.path)) as connection:
-                connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-                yield _SqlTransaction(connection)
-                # Durable before anybody draws noise; an exception leaves without this.
-                connection.execute("COMMIT")
+            with _connected:
+                connection = _connect(self.path)
+                try:
+                    connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+                    yield _SqlTransaction(connection)
+                    # Durable before anybody draws noise; an exception leaves without this.
+                    connection.execute("COMMIT")
+                finally:
+                    connection.close()
         except sqlite3.Error as error:
             raise BudgetError(
                 f"the ledger {self.path} cannot be used, so nothing is released: {error}"
@@ -298,7 +346,8 @@ def found_store(handle: str) -> Store:
 def opened_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> Store:
     """Open or make a store."""
     # The id tells a ledger from any other, also from a later one under the same name.
-    complete = {"id": uuid4().hex, "dataset": "data", "adjacency": _ADJACENCIES[0], **terms}
+    defaults = {"dataset": "data", "adjacency": _ADJACENCIES[0], "adaptive": False}
+    complete = {"id": uuid4().hex, **defaults, **terms}
     if path is not None:
         place = Path(path).absolute()
         if place.exists():
@@ -313,7 +362,11 @@ def opened_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> 
 
 
 def checked_terms(
-    epsilon: float | None, delta: float | None, dataset: str | None, adjacency: str | None
+    epsilon: float | None,
+    delta: float | None,
+    dataset: str | None,
+    adjacency: str | None,
+    adaptive: bool | None,
 ) -> dict[str, Any]:
     """Return the terms that were asked for, as JSON can hold them."""
     terms: dict[str, Any] = {}
@@ -327,4 +380,8 @@ def checked_terms(
         if adjacency not in _ADJACENCIES:
             raise ValueError(f"adjacency must be one of {_ADJACENCIES}, got {adjacency!r}")
         terms["adjacency"] = adjacency
+    if adaptive is not None:
+        if not isinstance(adaptive, bool):
+            raise ValueError(f"adaptive must be True or False, got {adaptive!r}")
+        terms["adaptive"] = adaptive
     return terms

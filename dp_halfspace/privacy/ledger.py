@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
-import threading
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy._balance import Balance, charged, record_of, repeated
+from dp_halfspace.privacy._cap import Cap
 from dp_halfspace.privacy._ledger_store import (
     LostStore,
     Row,
@@ -26,15 +25,10 @@ from dp_halfspace.privacy._ledger_store import (
     opened_store,
 )
 from dp_halfspace.privacy._log_profiles import check_delta
-from dp_halfspace.privacy.events import Event, Gaussian, Pure, Repeated
-from dp_halfspace.privacy.profiles import gdp_epsilon
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.record import PrivacyRecord
 
 __all__ = ["LedgerEntry", "PrivacyLedger", "open_ledger"]
-
-# A cap of 1 holds ten times .1, although the floats add up to a little more. Far below what
-# anybody means by an epsilon, and above the rounding of every record.
-_EPSILON_SLACK, _DELTA_SLACK = 2.0**-40, 2.0**-37
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +64,10 @@ class PrivacyLedger:
         A name for people.
     adjacency : {"replace-one", "replace-one-label"}, default="replace-one"
         What the cap protects. A ledger of whole records refuses fits that protect labels only.
+    adaptive : bool, default=False
+        Whether budgets may be chosen by looking at earlier results. True accepts less: Gaussian
+        and purely private releases only, and those only within a cap on the sum of their squared
+        mu, or on the sum of their epsilons.
 
     Raises
     ------
@@ -85,12 +83,16 @@ class PrivacyLedger:
 
     Notes
     -----
-    **Privacy.** All entries are composed by their exact profiles: the releases so far are
-    (`epsilon`, `delta`)-private together if all of them were made from the same data set and
-    charged here, and their budgets were chosen without looking at earlier results. If all are
-    Gaussian, or all pure, budgets may be chosen on the way, too. An entry is durable before
-    noise is drawn, and there are no refunds. Entries hold public numbers only. A copy, a pickle
-    and the text that ``get_params`` shows in its place are further handles on the same account.
+    **Privacy.** The releases so far are (`epsilon`, `delta`)-private together if all of them were
+    made from the same data set and charged here, and their budgets were chosen without looking at
+    earlier results; entries are composed by their exact profiles. Budgets may be chosen by earlier
+    results in three cases: with ``adaptive=True``, with a cap of ``delta=0``, or if every release
+    that is ever charged is Gaussian. Otherwise a choice on the way can exceed `delta`.
+
+    An entry is durable before noise is drawn, and there are no refunds. Entries hold public numbers
+    only. Seeded noise is refused: who knows the seed can subtract it. A copy, a pickle and the text
+    that ``get_params`` shows in its place are further handles on the same account. A file must
+    be on a local disk: locks of network file systems are not reliable.
     Proof: ``docs/proofs/accounting.md``, section 9.
 
     Examples
@@ -117,10 +119,12 @@ class PrivacyLedger:
         delta: float | None = None,
         dataset: str | None = None,
         adjacency: str | None = None,
+        adaptive: bool | None = None,
     ) -> None:
-        asked = checked_terms(epsilon, delta, dataset, adjacency)
+        asked = checked_terms(epsilon, delta, dataset, adjacency, adaptive)
         self._bind(opened_store(path, asked))
-        differing = [name for name, value in asked.items() if self._store.terms[name] != value]
+        stored = {"adaptive": False, **self._store.terms}
+        differing = [name for name, value in asked.items() if stored[name] != value]
         if differing:
             raise ValueError(
                 f"{self.handle} was made with other terms: {', '.join(differing)}; "
@@ -130,9 +134,7 @@ class PrivacyLedger:
     def _bind(self, store: Store) -> None:
         """Start reading a store from its beginning."""
         self._store = store
-        self._lock = threading.Lock()
-        self._last, self._digest = 0, store.first_digest
-        self._spent: Counter[Event] = Counter()
+        self._balance = Balance(store.first_digest)
 
     @property
     def handle(self) -> str:
@@ -159,6 +161,11 @@ class PrivacyLedger:
         """What the cap protects."""
         return str(self._store.terms["adjacency"])
 
+    @property
+    def adaptive(self) -> bool:
+        """Whether budgets may be chosen by looking at earlier results."""
+        return bool(self._store.terms.get("adaptive", False))
+
     def charge(self, record: PrivacyRecord) -> None:
         """Book a record durably, or refuse it and book nothing.
 
@@ -171,32 +178,42 @@ class PrivacyLedger:
         ------
         BudgetError
             If the record and all entries together would pass the cap, if it protects less than
-            the ledger does, or if the ledger cannot be written. Nothing is booked.
+            the ledger does or has seeded noise, or if the ledger cannot be written. Nothing is
+            booked.
         ValueError
             If the file has been damaged.
         """
+        if record.noise == "seeded":
+            raise BudgetError(
+                "a ledger refuses noise from a seed: whoever knows the seed can subtract it. Set "
+                "random_state=None for a release, or ledger=None to try things out"
+            )
         if record.adjacency != self.adjacency and self.adjacency == "replace-one":
             raise BudgetError(
                 f"a release with adjacency {record.adjacency!r} promises nothing about the "
                 f"features, which this ledger protects ({self.adjacency!r})"
             )
-        with self._lock:
-            with self._store.transaction(writes=True) as account:
-                self._catch_up(account)
-                if not self._holds([*_repeated(self._spent), *record.events]):
-                    raise BudgetError(
-                        f"this release does not fit into what is left of "
-                        f"epsilon={self.epsilon!r}, delta={self.delta!r} for {self.dataset!r}"
-                    )
+        cap = self._cap()
+        with self._store.transaction(writes=True) as account:
+            balance = self._caught_up(account)
+            fits = cap.holds([*balance.events(), *record.events])
+            if fits:
                 time = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-                row = Row(self._last + 1, time, record.to_json(), "")
-                row = row._replace(digest=digest_of(self._digest, row))
+                row = Row(balance.last + 1, time, record.to_json(), "")
+                row = row._replace(digest=digest_of(balance.digest, row))
                 account.insert(row)
-            self._last, self._digest = row.number, row.digest
-            self._spent.update(record.events)
+        if fits:
+            # Durable. Who is interrupted before this step reads the entry as anybody else's.
+            self._balance = balance.after([row], self.handle)
+        else:
+            raise BudgetError(
+                f"this release does not fit into what is left of epsilon={self.epsilon!r}, "
+                f"delta={self.delta!r} for {self.dataset!r}: "
+                + cap.refusal(balance.events(), record)
+            )
 
     def spent(self, delta: float | None = None) -> float:
-        """Epsilon of everything charged so far, composed exactly.
+        """Epsilon of everything charged so far.
 
         Parameters
         ----------
@@ -206,10 +223,11 @@ class PrivacyLedger:
         Returns
         -------
         float
-            Rounded up; infinity if nothing is proved at `delta`.
+            Rounded up; infinity if nothing is proved at `delta`. With ``adaptive=True`` it says how
+            much of the cap is used, and the promise is the cap.
         """
         at = self.delta if delta is None else check_delta(delta)
-        return accounting.epsilon(_repeated(self._events()), at)
+        return self._cap().spent(self._events(), at)
 
     def remaining(self, delta: float | None = None) -> float:
         """Largest epsilon of one further fit that would still be accepted.
@@ -226,22 +244,7 @@ class PrivacyLedger:
             0 if nothing is left.
         """
         at = self.delta if delta is None else check_delta(delta)
-        spent = _repeated(self._events())
-
-        def further(size: float) -> list[Event]:
-            return [*spent, Gaussian(size) if at > 0.0 else Pure(size)]
-
-        if accounting.delta(spent, self.epsilon) > self.delta:
-            return 0.0
-        if math.isinf(self.epsilon):
-            return math.inf
-        upper = 1.0
-        while self._holds(further(upper)):
-            upper *= 2.0
-        left = accounting.calibrate(
-            further, self.epsilon, self.delta, lower=0.0, upper=upper, rtol=1e-10
-        )
-        return gdp_epsilon(left, at) if at > 0.0 else left
+        return self._cap().remaining(self._events(), at)
 
     def entries(self) -> list[LedgerEntry]:
         """Everything charged so far, in order.
@@ -257,8 +260,8 @@ class PrivacyLedger:
         """
         with self._store.transaction(writes=False) as account:
             rows = account.rows(0)
-        self._checked(rows, 0, self._store.first_digest)
-        return [LedgerEntry(row.number, row.time, _record(row)) for row in rows]
+        Balance(self._store.first_digest).after(rows, self.handle)
+        return [LedgerEntry(row.number, row.time, record_of(row)) for row in rows]
 
     def to_json(self) -> str:
         """Return terms and entries as standard JSON."""
@@ -276,9 +279,9 @@ class PrivacyLedger:
         events: Counter[Event] = Counter()
         for entry in self.entries():
             record = entry.record
-            events.update(record.events)
+            events.update(charged(record))
             what = "; ".join(event.describe() for event in record.events)
-            after = accounting.epsilon(_repeated(events), self.delta)
+            after = self._cap().spent(repeated(events), self.delta)
             table.writerow(
                 [entry.number, entry.time, record.epsilon, record.delta, record.noise, what, after]
             )
@@ -295,40 +298,36 @@ class PrivacyLedger:
         """Return this ledger: there is one account."""
         return self
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        """Pickle a handle."""
-        return _unpickled, (self.handle,)
+    def __getstate__(self) -> dict[str, str]:
+        """Keep a handle only, in a pickle as in a file of skops."""
+        return {"handle": self.handle}
 
-    def _holds(self, events: list[Event]) -> bool:
-        """Whether a list of events is within the cap."""
-        cost = accounting.delta(events, self.epsilon * (1.0 + _EPSILON_SLACK))
-        return cost <= self.delta * (1.0 + _DELTA_SLACK)
+    def __setstate__(self, state: dict[str, str]) -> None:
+        """Find the account again; a model whose ledger is out of reach still predicts."""
+        try:
+            self._bind(found_store(state["handle"]))
+        except (OSError, ValueError) as error:
+            self._bind(LostStore(state["handle"], str(error)))
 
-    def _events(self) -> Counter[Event]:
-        """Count everything charged so far."""
-        with self._lock, self._store.transaction(writes=False) as account:
-            self._catch_up(account)
-            return self._spent.copy()
+    def _cap(self) -> Cap:
+        """Return the rule of what is accepted."""
+        return Cap(self.epsilon, self.delta, self.adaptive)
 
-    def _catch_up(self, account: Transaction) -> None:
-        """Read the entries that others have added, and check that none was changed."""
-        rows = account.rows(max(self._last - 1, 0))
-        if self._last:
-            known = rows.pop(0) if rows else None
-            if known is None or (known.number, known.digest) != (self._last, self._digest):
-                raise ValueError(f"the ledger {self.handle} has lost entries, or was replaced")
-        self._digest = self._checked(rows, self._last, self._digest)
-        self._last += len(rows)
-        for row in rows:
-            self._spent.update(_record(row).events)
+    def _events(self) -> list[Event]:
+        """List everything charged so far."""
+        with self._store.transaction(writes=False) as account:
+            return self._caught_up(account).events()
 
-    def _checked(self, rows: list[Row], last: int, digest: str) -> str:
-        """Return the digest of the last entry, if all of them follow on what was before."""
-        for number, row in enumerate(rows, last + 1):
-            digest = digest_of(digest, row)
-            if (row.number, row.digest) != (number, digest):
-                raise ValueError(f"the ledger {self.handle} is damaged at entry {number}")
-        return digest
+    def _caught_up(self, account: Transaction) -> Balance:
+        """Read the entries that have been added, and check that none was changed."""
+        balance = self._balance
+        rows = account.rows(max(balance.last - 1, 0))
+        if balance.last and not (rows and balance.knows(rows.pop(0))):
+            raise ValueError(f"the ledger {self.handle} has lost entries, or was replaced")
+        # One step, after which and before which the handle is a true account of some entries;
+        # threads that share it may set each other back, and then read again.
+        self._balance = balance = balance.after(rows, self.handle)
+        return balance
 
 
 def open_ledger(ledger: Any) -> Any:
@@ -362,14 +361,10 @@ def open_ledger(ledger: Any) -> Any:
     # What has been read of a ledger need not be read again; another file of the same name is
     # another ledger.
     key = store.handle, store.first_digest
-    with _OPEN_LOCK:
-        if key not in _OPEN:
-            _OPEN[key] = _ledger_of(store)
-        return _OPEN[key]
+    return _OPEN.get(key) or _OPEN.setdefault(key, _ledger_of(store))
 
 
 _OPEN: dict[tuple[str, str], PrivacyLedger] = {}
-_OPEN_LOCK = threading.Lock()
 
 
 def _ledger_of(store: Store) -> PrivacyLedger:
@@ -377,21 +372,3 @@ def _ledger_of(store: Store) -> PrivacyLedger:
     ledger = PrivacyLedger.__new__(PrivacyLedger)
     ledger._bind(store)
     return ledger
-
-
-def _unpickled(handle: str) -> PrivacyLedger:
-    """Find the account again; a model whose ledger is out of reach still predicts."""
-    try:
-        return _ledger_of(found_store(handle))
-    except (OSError, ValueError) as error:
-        return _ledger_of(LostStore(handle, str(error)))
-
-
-def _repeated(events: Counter[Event]) -> list[Event]:
-    """List events with their numbers."""
-    return [Repeated(event, count) if count > 1 else event for event, count in events.items()]
-
-
-def _record(row: Row) -> PrivacyRecord:
-    """Rebuild the record of an entry, proving its claim again."""
-    return PrivacyRecord.from_dict(json.loads(row.record))

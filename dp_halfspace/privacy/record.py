@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,7 +18,7 @@ from dp_halfspace.privacy._event_fields import number_to_json
 from dp_halfspace.privacy._log_profiles import check_delta, check_nonnegative
 from dp_halfspace.privacy.events import Event, Repeated, event_from_dict
 
-__all__ = ["LABELS_SEEN", "PrivacyRecord"]
+__all__ = ["LABELS_SEEN", "PrivacyRecord", "rounded_text"]
 
 # Value of the public fact "classes_source" where nobody stated the label set.
 LABELS_SEEN = "taken from the labels seen"
@@ -183,7 +183,7 @@ class PrivacyRecord:
             "The same releases seen at other deltas (rounded up):",
         ]
         for delta in sorted({0.0, self.delta, *_SHOWN_DELTAS}, reverse=True):
-            lines.append(f"  - delta {delta:<8.3g} epsilon {_up(self.epsilon_at(delta))}")
+            lines.append(f"  - delta {delta:<8.3g} epsilon {rounded_text(self.epsilon_at(delta))}")
         lines.append("Assumed public, besides every parameter:")
         lines += [f"  - {name} = {value!r}" for name, value in _frozen_pairs(self.public)]
         lines.append(
@@ -283,7 +283,8 @@ def _thawed(value: Any) -> Any:
     return [_thawed(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _up(value: float) -> str:
-    """Six significant digits, rounded up."""
-    rounded = Context(prec=6, rounding=ROUND_CEILING).create_decimal_from_float(value)
+def rounded_text(value: float, *, up: bool = True) -> str:
+    """Six significant digits, rounded up or down."""
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    rounded = Context(prec=6, rounding=rounding).create_decimal_from_float(value)
     return f"{float(rounded):.6g}"

@@ -15,13 +15,14 @@ import signal
 import sqlite3
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy import _ledger_store as store_module
 from dp_halfspace.privacy import accounting, gdp_epsilon, gdp_mu
+from dp_halfspace.privacy._cap import Cap
 from dp_halfspace.privacy.events import Gaussian, Pure, Repeated
 from dp_halfspace.privacy.ledger import PrivacyLedger, open_ledger
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -135,7 +136,7 @@ def assert_refusals_are_free(ledger):
 def test_refusal_test_sees_a_ledger_that_books_first(make, monkeypatch):
     """Planted: what was refused is in the books."""
     ledger = make()
-    monkeypatch.setattr(PrivacyLedger, "_holds", lambda self, events: True)
+    monkeypatch.setattr(Cap, "holds", lambda self, events: True)
     with pytest.raises(BaseException, match="DID NOT RAISE"):
         assert_refusals_are_free(ledger)
 
@@ -144,6 +145,46 @@ def test_labels_only_is_less_than_a_whole_record(make):
     labels = pure(0.1, adjacency="replace-one-label")
     with pytest.raises(BudgetError, match="features"):
         make().charge(labels)
+
+
+def test_seeded_noise_is_refused(make):
+    ledger = make()
+    with pytest.raises(BudgetError, match="random_state=None"):
+        ledger.charge(pure(0.1, noise="seeded"))
+    assert ledger.entries() == []
+
+
+def test_adaptive_is_a_term_of_the_ledger(make, path):
+    assert not make().adaptive
+    PrivacyLedger(path, epsilon=1.0, delta=0.0, adaptive=True)
+    assert PrivacyLedger(path).adaptive
+    with pytest.raises(ValueError, match="other terms: adaptive"):
+        PrivacyLedger(path, adaptive=False)
+    with pytest.raises(ValueError, match="adaptive must be True or False"):
+        PrivacyLedger(epsilon=1.0, delta=0.0, adaptive=1)
+
+
+def test_terms_of_older_and_newer_files(path):
+    """Older files do not say that they are not adaptive; newer ones may promise what is unknown."""
+    PrivacyLedger(path, epsilon=1.0, delta=0.0).charge(pure(0.1))
+    terms = json.loads(PrivacyLedger(path).to_json())
+    for name in ("adaptive", "entries"):
+        del terms[name]
+    rewrite_terms(path, terms)
+    older = PrivacyLedger(path, epsilon=1.0, adaptive=False)
+    assert not older.adaptive
+    assert not open_ledger(path).adaptive
+    rewrite_terms(path, {**terms, "rate": 1.0})
+    for opening in (PrivacyLedger, open_ledger):
+        with pytest.raises(ValueError, match="newer version"):
+            opening(path)
+
+
+def rewrite_terms(path, terms):
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE account SET terms = ?", (json.dumps(terms),))
+    connection.commit()
+    connection.close()
 
 
 def test_a_ledger_of_labels_takes_both(tmp_path):
@@ -484,6 +525,55 @@ def test_kill_test_sees_a_release_before_the_charge(path, monkeypatch):
     monkeypatch.setitem(globals(), "release_for_ever", hasty)
     released, ledger = killed_at_random(path, 4)
     assert released > len(ledger.entries())
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_during_a_charge_does_not_hang(path):
+    assert_a_fork_can_charge(PrivacyLedger(path, epsilon=1.0, delta=0.0))
+
+
+def assert_a_fork_can_charge(ledger, patience=30):
+    """Fork while another thread is in the middle of a charge."""
+    inside = threading.Event()
+
+    def slow_charge():
+        with ledger._store.transaction(writes=True):
+            inside.set()
+            time.sleep(0.5)
+
+    thread = threading.Thread(target=slow_charge)
+    thread.start()
+    assert inside.wait(10)
+    child = FORK.Process(target=lambda: (ledger.charge(pure(0.1)), open_ledger(ledger.handle)))
+    child.start()
+    child.join(patience)
+    hangs = child.is_alive()
+    child.kill()
+    child.join()
+    thread.join()
+    assert not hangs
+    assert child.exitcode == 0
+    assert len(ledger.entries()) == 1
+    ledger.charge(pure(0.1))
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_fork_test_sees_a_lock_that_no_fork_waits_for(path, monkeypatch):
+    """Planted: each handle has a lock of its own."""
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    lock = threading.Lock()
+
+    @contextmanager
+    def locked(self, *, writes):
+        del writes
+        with lock, closing(store_module._connect(self.path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield store_module._SqlTransaction(connection)
+            connection.execute("COMMIT")
+
+    monkeypatch.setattr(store_module.FileStore, "transaction", locked)
+    with pytest.raises(AssertionError):
+        assert_a_fork_can_charge(ledger, patience=3)
 
 
 def test_death_inside_a_transaction_leaves_nothing(path):

@@ -1,0 +1,140 @@
+"""What a ledger accepts: a cap, and the rule by which entries are added up against it.
+
+The plain rule composes all events by their exact profiles, which is right for budgets that were
+fixed beforehand. The adaptive rule is a filter: it holds whatever earlier results said about later
+budgets. Proofs: ``docs/proofs/accounting.md``, section 9.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy._composition import counted, rounded_up
+from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure
+from dp_halfspace.privacy.profiles import gdp_epsilon
+from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
+
+__all__ = ["Cap"]
+
+# A cap of 1 holds ten times .1, although the floats add up to a little more. Far below what
+# anybody means by an epsilon, and above the rounding of every record.
+_EPSILON_SLACK, _DELTA_SLACK = 2.0**-40, 2.0**-37
+# A purely private release of size e is no worse than Gaussian noise of mu = sqrt(pi / 2) e, an
+# exponential mechanism than half of it; rounded up. Section 9, lemma 6.
+_PURE = math.sqrt(0.5 * math.pi) * (1.0 + 2.0**-40)
+_RANGE = 0.5 * _PURE
+_TINY, _COUNT = 1e-150, 2.0**600  # squares neither underflow nor raise
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """The most that may be spent, at one delta.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    adaptive : bool
+        Whether budgets may be chosen by looking at earlier results.
+    """
+
+    epsilon: float
+    delta: float
+    adaptive: bool
+
+    def holds(self, events: Sequence[Event]) -> bool:
+        """Whether a list of events is within the cap."""
+        cost = accounting.delta(self._compared(events), self.epsilon * (1.0 + _EPSILON_SLACK))
+        return cost <= self.delta * (1.0 + _DELTA_SLACK)
+
+    def spent(self, events: Sequence[Event], delta: float) -> float:
+        """Epsilon of a list of events by the rule of this cap, rounded up."""
+        if not self.adaptive:
+            return accounting.epsilon(events, delta)
+        gaussian = accounting.epsilon([Gaussian(_as_gaussian(events))], delta)
+        return min(gaussian, _as_pure(events))
+
+    def remaining(self, spent: Sequence[Event], delta: float, *, rtol: float = 1e-10) -> float:
+        """Largest epsilon of one further fit, Gaussian or for delta = 0 pure, that is accepted."""
+
+        def further(size: float) -> Sequence[Event]:
+            return [*spent, Gaussian(size) if delta > 0.0 else Pure(size)]
+
+        if accounting.delta(self._compared(spent), self.epsilon) > self.delta:
+            return 0.0
+        if math.isinf(self.epsilon):
+            return math.inf
+        if self.delta == 0.0:
+            left = self.epsilon - self.spent(spent, 0.0) if delta == 0.0 else 0.0
+            return max(math.nextafter(left, 0.0), 0.0)
+        upper = 1.0
+        while self.holds(further(upper)):
+            upper *= 2.0
+        left = accounting.calibrate(
+            lambda size: self._compared(further(size)),
+            self.epsilon,
+            self.delta,
+            lower=0.0,
+            upper=upper,
+            rtol=rtol,
+        )
+        return gdp_epsilon(left, delta) if delta > 0.0 else left
+
+    def refusal(self, spent: Sequence[Event], record: PrivacyRecord) -> str:
+        """Say in public numbers what was asked for, spent and left."""
+        # What is left is less for a Gaussian release than for a pure one; say it for its kind.
+        kind = 0.0 if math.isfinite(_as_pure(record.events)) else self.delta
+        asked = rounded_text(self.spent(record.events, kind))
+        used = rounded_text(self.spent(spent, self.delta))
+        left = rounded_text(self.remaining(spent, kind, rtol=1e-4), up=False)
+        text = (
+            f"it asks for epsilon={asked} at delta={kind!r}; spent is {used} at "
+            f"delta={self.delta!r}, left is {left} at delta={kind!r}"
+        )
+        if self.adaptive and math.isinf(_as_gaussian(record.events)):
+            text += "; an adaptive ledger takes Gaussian and purely private releases only"
+        return text
+
+    def _compared(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return what is compared with the cap: events that are no better than those given."""
+        if not self.adaptive:
+            return events
+        # Within the cap by its sum alone, a purely private list can take no part in delta.
+        pure = _as_pure(events)
+        if pure <= self.epsilon * (1.0 + _EPSILON_SLACK):
+            return [Pure(pure)]
+        return [Gaussian(_as_gaussian(events))]
+
+
+def _as_pure(events: Sequence[Event]) -> float:
+    """Sum of the epsilons, rounded up; infinity if a release is not purely private."""
+    total = Fraction(0)
+    for event, count in counted(events).items():
+        if isinstance(event, Gaussian):
+            size = math.inf if event.mu else 0.0
+        else:
+            size = event.epsilon if isinstance(event, Pure | Exponential) else math.inf
+        if math.isinf(size):
+            return math.inf
+        total += Fraction(size) * count
+    return rounded_up(total) if total < _COUNT else math.inf
+
+
+def _as_gaussian(events: Sequence[Event]) -> float:
+    """Mu of one Gaussian release that is no better than all events, in any adaptive order."""
+    total = 0.0
+    for event, count in counted(events).items():
+        if isinstance(event, Gaussian):
+            mu = event.mu
+        elif isinstance(event, Pure):
+            mu = _PURE * event.epsilon
+        elif isinstance(event, Exponential):
+            mu = _RANGE * event.epsilon
+        else:
+            return math.inf
+        mu = max(mu, _TINY) if mu else 0.0
+        total += min(count, _COUNT) * mu * mu
+    return math.sqrt(total) * (1.0 + 2.0**-45)

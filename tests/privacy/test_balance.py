@@ -1,0 +1,327 @@
+"""A handle that is interrupted anywhere has never read an entry without having counted it."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import shutil
+import signal
+import sqlite3
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.privacy import PrivacyLedger, _balance, _ledger_store, ledger, open_ledger
+from dp_halfspace.privacy._balance import Balance
+from dp_halfspace.privacy._ledger_store import Row, digest_of
+from dp_halfspace.privacy.events import Pure
+from dp_halfspace.privacy.record import PrivacyRecord
+
+MODULES = (_balance, _ledger_store, ledger, contextlib)
+TRACED = {module.__file__ for module in MODULES} | {__file__}
+
+
+def pure(epsilon, noise="os"):
+    return PrivacyRecord(epsilon=epsilon, delta=0.0, events=[Pure(epsilon)], noise=noise)
+
+
+def row_after(digest, number, record):
+    row = Row(number, "2026-01-01", record, "")
+    return row._replace(digest=digest_of(digest, row))
+
+
+# -- balances -------------------------------------------------------------------------------
+
+
+def test_a_balance_is_made_whole_or_not_at_all():
+    start = Balance("first")
+    one = row_after("first", 1, pure(0.1).to_json())
+    two = row_after(one.digest, 2, pure(0.1).to_json())
+    both = start.after([one, two], "here")
+    assert (both.last, both.digest, both.spent) == (2, two.digest, Counter({Pure(0.1): 2}))
+    assert start.after([one], "here").after([two], "here") == both
+    assert start == Balance("first")
+    assert both.knows(two)
+    assert not both.knows(one)
+    for rows in ([two], [one, one], [one, two._replace(time="later")]):
+        with pytest.raises(ValueError, match="damaged at entry"):
+            start.after(rows, "here")
+
+
+def test_an_entry_of_seeded_noise_has_no_guarantee():
+    """A file may hold one."""
+    row = row_after("first", 1, pure(0.1, noise="seeded").to_json())
+    assert Balance("first").after([row], "here").events() == [Pure(float("inf"))]
+
+
+# -- an exception at every step -----------------------------------------------------------------
+
+
+class Interrupted(BaseException):
+    """Stands for Ctrl-C."""
+
+
+def interrupted(action, step, register=sys.settrace):
+    """Run, but raise at a step; return whether there was such a step.
+
+    Traced, a step is a line; profiled, a call that begins or ends, which is where signals come in.
+    """
+    left = step
+
+    def trace(frame, event, _):
+        nonlocal left
+        if frame.f_code.co_filename not in TRACED:
+            return None
+        if register is sys.setprofile and event not in ("call", "c_return"):
+            return None
+        left -= 1
+        if left == 0:
+            raise Interrupted
+        return trace
+
+    register(trace)
+    try:
+        action()
+    except (Interrupted, BudgetError):
+        pass
+    finally:
+        register(None)
+    # Lines that close a connection, or leave a lock, were interrupted before they did.
+    gc.collect(1)
+    if register is sys.settrace:
+        _ledger_store._connected = threading.RLock()
+    return left <= 0
+
+
+def in_memory(tmp_path):
+    """Make ledgers of nine tenths of their cap, with handles that have read nothing of it."""
+    while True:
+        full = PrivacyLedger(epsilon=1.0, delta=0.0)
+        for _ in range(3):
+            full.charge(pure(0.3))
+        yield lambda full=full: ledger._ledger_of(full._store)
+
+
+def by_path(tmp_path):
+    """As `in_memory`; the handle is that which every estimator with this path shares."""
+    kept = tmp_path / "kept.db"
+    full = PrivacyLedger(kept, epsilon=1.0, delta=0.0)
+    for _ in range(3):
+        full.charge(pure(0.3))
+    place = tmp_path / "ledger.db"
+    while True:
+        shutil.copy(kept, place)
+        ledger._OPEN.clear()
+        yield lambda: open_ledger(place)
+
+
+KINDS = {"memory": in_memory, "path": by_path}
+ACTIONS = {
+    "read": lambda handle: handle.spent(),
+    "charge": lambda handle: handle.charge(pure(0.1)),
+    "refused": lambda handle: handle.charge(pure(0.2)),
+}
+
+
+def assert_nothing_is_left_that_was_spent(kind, action, tmp_path):
+    """Interrupt an action at each of its lines, and go on with the same handle."""
+    for step, make in enumerate(KINDS[kind](tmp_path), 1):
+        handle = make()
+        reached = interrupted(lambda handle=handle: ACTIONS[action](handle), step)
+        booked = len(handle.entries())
+        assert booked in ((3, 4) if action == "charge" else (3,))
+        assert handle.spent() == pytest.approx(0.3 * 3 + 0.1 * (booked - 3))
+        if booked == 3:
+            handle.charge(pure(0.1))
+        with pytest.raises(BudgetError):
+            handle.charge(pure(0.1))
+        assert len(make().entries()) == 4
+        if not reached:
+            assert step > 20
+            return
+
+
+def assert_no_lock_stays(kind, action, tmp_path):
+    """Interrupt an action where signals come in; other threads can use the ledger afterwards."""
+    for step, make in enumerate(KINDS[kind](tmp_path), 1):
+        handle = make()
+        reached = interrupted(lambda handle=handle: ACTIONS[action](handle), step, sys.setprofile)
+        thread = threading.Thread(target=refused, args=[handle], daemon=True)
+        thread.start()
+        thread.join(10)
+        assert not thread.is_alive()
+        if not reached:
+            assert step > 20
+            return
+
+
+def refused(handle):
+    with pytest.raises(BudgetError):
+        handle.charge(pure(0.2))
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_interruption_leaves_more_than_the_entries_do(kind, action, tmp_path):
+    assert_nothing_is_left_that_was_spent(kind, action, tmp_path)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_interruption_leaves_a_lock(kind, action, tmp_path):
+    assert_no_lock_stays(kind, action, tmp_path)
+
+
+def test_lock_test_sees_a_lock_that_only_success_gives_back(tmp_path, monkeypatch):
+    """Planted: no ``finally``."""
+
+    @contextlib.contextmanager
+    def transaction(self, *, writes):
+        self._lock.acquire()
+        transaction = _ledger_store._MemoryTransaction(self._rows)
+        yield transaction
+        self._rows += transaction.added
+        self._lock.release()
+
+    monkeypatch.setattr(_ledger_store.MemoryStore, "transaction", transaction)
+    monkeypatch.setattr(
+        threading.Thread, "join", lambda self, _, join=threading.Thread.join: join(self, 1)
+    )
+    with pytest.raises(AssertionError):
+        assert_no_lock_stays("memory", "charge", tmp_path)
+
+
+def position_first(self, account):
+    """Planted: the handle moves on before it has summed."""
+    known = self._balance
+    whole = known.after(account.rows(known.last), self.handle)
+    self._balance = Balance(whole.digest, whole.last, known.spent)
+    self._balance = whole
+    return whole
+
+
+def sum_without_position(self, account):
+    """Planted: the handle sums before it moves on, so that it sums twice."""
+    known = self._balance
+    whole = known.after(account.rows(known.last), self.handle)
+    self._balance = Balance(known.digest, known.last, whole.spent)
+    self._balance = whole
+    return whole
+
+
+@pytest.mark.parametrize("order", [position_first, sum_without_position])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_interruption_test_sees_two_steps_in_place_of_one(
+    kind, action, order, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(PrivacyLedger, "_caught_up", order)
+    with pytest.raises(AssertionError):
+        assert_nothing_is_left_that_was_spent(kind, action, tmp_path)
+
+
+def test_interruption_test_sees_a_charge_that_is_counted_before_it_is_booked(tmp_path, monkeypatch):
+    """Planted: a rolled back charge stays with the handle, which then calls the file damaged."""
+    honest = _ledger_store._MemoryTransaction.insert
+    handles = []
+
+    def hasty(self, row):
+        honest(self, row)
+        for handle in handles[-1:]:
+            handle._balance = handle._balance.after([row], "here")
+
+    remembering = ledger._ledger_of
+    monkeypatch.setattr(
+        ledger, "_ledger_of", lambda store: handles.append(remembering(store)) or handles[-1]
+    )
+    made = in_memory(tmp_path)
+
+    def making(_):
+        for make in made:
+            yield make
+            handles.clear()
+
+    monkeypatch.setitem(KINDS, "memory", making)
+    monkeypatch.setattr(_ledger_store._MemoryTransaction, "insert", hasty)
+    with pytest.raises(ValueError, match="lost entries"):
+        assert_nothing_is_left_that_was_spent("memory", "charge", tmp_path)
+
+
+def test_a_charge_inside_a_charge_of_the_same_thread_loses_nothing():
+    """As a signal handler would do it."""
+    account = PrivacyLedger(epsilon=1.0, delta=0.0)
+    row = row_after(account._store.first_digest, 1, pure(0.5).to_json())
+
+    def both():
+        with account._store.transaction(writes=True) as outer:
+            outer.insert(row)
+            account.charge(pure(0.4))
+
+    with pytest.raises(BudgetError, match="charge again"):
+        both()
+    assert account.spent() == pytest.approx(0.4)
+    assert len(account.entries()) == 1
+
+
+# -- the three ways it happened --------------------------------------------------------------------
+
+
+def test_an_entry_that_cannot_be_read_stops_every_charge(tmp_path):
+    """As a newer version may have written it."""
+    place = tmp_path / "ledger.db"
+    account = PrivacyLedger(place, epsilon=1.0, delta=0.0)
+    account.charge(pure(0.5))
+    digest = account._balance.digest
+    text = json.dumps({**pure(0.5).to_dict(), "events": [{"type": "Unheard", "mu": 1.0}]})
+    with contextlib.closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute("INSERT INTO entries VALUES (?,?,?,?)", row_after(digest, 2, text))
+    for _ in range(3):
+        for handle in (account, open_ledger(place)):
+            with pytest.raises(ValueError, match="unknown event type"):
+                handle.charge(pure(0.3))
+            with pytest.raises(ValueError, match="unknown event type"):
+                handle.spent()
+    with contextlib.closing(sqlite3.connect(place)) as connection:
+        assert connection.execute("SELECT count(*) FROM entries").fetchone() == (2,)
+
+
+def test_ctrl_c_during_a_long_read(tmp_path):
+    place = tmp_path / "ledger.db"
+    account = PrivacyLedger(place, epsilon=1.0, delta=0.0)
+    digest, rows = account._store.first_digest, []
+    for number in range(1, 1001):
+        rows.append(row_after(digest, number, pure(0.001).to_json()))
+        digest = rows[-1].digest
+    with contextlib.closing(sqlite3.connect(place)) as connection, connection:
+        connection.executemany("INSERT INTO entries VALUES (?,?,?,?)", rows)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    started = time.perf_counter()
+    PrivacyLedger(place).spent()
+    whole = time.perf_counter() - started
+    stopped = 0
+    try:
+        for part in (0.2, 0.4, 0.6, 0.8, 0.9, 0.95):
+            handle = open_ledger(place)
+            ledger._OPEN[str(place), account._store.first_digest] = handle
+            try:
+                signal.setitimer(signal.ITIMER_REAL, part * whole)
+                handle.spent()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                stopped += 1
+            with pytest.raises(BudgetError):
+                open_ledger(place).charge(pure(0.01))
+            ledger._OPEN.clear()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert stopped
