@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import os
 from numbers import Integral, Real
@@ -10,21 +9,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions, public_number
 from dp_halfspace._validation import TrainingData, check_features
+from dp_halfspace.estimators._shared_ledger import SharedLedger
 from dp_halfspace.optim.rows import clipped_rows
-from dp_halfspace.privacy.ledger import PrivacyLedger
 from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
 from dp_halfspace.projection import LinearMap
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["PrivateLinearClassifier", "in_units_of_data", "resolved_delta", "with_handles"]
+__all__ = ["PrivateLinearClassifier", "in_units_of_data", "resolved_delta"]
 
 # Outside nothing useful can be computed, and accounting would meet the ends of the floats.
 _EPSILON_RANGE = (1e-9, 1e6)
@@ -56,15 +55,8 @@ def in_units_of_data(
     return np.hstack([features / data_norm, constant * scale])
 
 
-def with_handles(params: dict[str, Any]) -> dict[str, Any]:
-    """Replace ledgers among parameters by the texts that stand for them."""
-    return {k: v.handle if isinstance(v, PrivacyLedger) else v for k, v in params.items()}
-
-
-class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
+class PrivateLinearClassifier(ClassifierMixin, SharedLedger):
     """Prediction from released coefficients: post-processing, hence free of charge."""
-
-    ledger: Any
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
@@ -82,34 +74,6 @@ class PrivateLinearClassifier(ClassifierMixin, BaseEstimator):
         "ledger": [HasMethods("charge"), str, os.PathLike, None],
         "verbose": ["verbose"],
     }
-
-    def __sklearn_clone__(self) -> Any:
-        """Clone as usual, but go on charging the same ledger.
-
-        A copied ledger would let every fold of a cross-validation spend the whole budget
-        again.
-        """
-        bare = copy.copy(self)
-        bare.ledger = None
-        twin = BaseEstimator.__sklearn_clone__(bare)
-        twin.ledger = self.ledger
-        return twin
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; a `PrivacyLedger` appears as the text that stands for it.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            No parameter has parameters of its own.
-
-        Returns
-        -------
-        dict
-            Plain values that JSON and YAML can hold, and that make an estimator with the same
-            ledger, as far as the values given were plain.
-        """
-        return with_handles(super().get_params(deep))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
@@ -19,11 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context
 from dp_halfspace._validation import label_set_announced
-from dp_halfspace.estimators.base import (
-    PrivateLinearClassifier,
-    resolved_delta,
-    with_handles,
-)
+from dp_halfspace.estimators._shared_ledger import SharedLedger
+from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
 from dp_halfspace.model_selection._search_plan import (
     SELECTIONS,
     SearchPlan,
@@ -55,7 +52,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     """Private choice of the parameters of a classifier of the suite.
 
     Candidates are trained within shares of one budget and compared by their number of correct
@@ -65,7 +62,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : classifier of this package
-        Its own `epsilon`, `delta`, `ledger` and `random_state` are not used.
+        Its own `epsilon`, `delta` and `random_state` are not used.
     param_grid : dict or list of dict, default=None
         PUBLIC grid, as for :class:`~sklearn.model_selection.GridSearchCV`.
     param_distributions : dict or list of dict, default=None
@@ -97,7 +94,8 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     random_state : int or None, default=None
         As in every estimator: None for a release, an int to reproduce one.
     ledger : object with a method ``charge``, path or None, default=None
-        Charged once, with the whole search, before anything is drawn.
+        Charged once, with the whole search, before anything is drawn. None charges the ledger of
+        the estimator, if it has one. Copies and clones charge the same account.
     verbose : int, default=0
         With ``"exponential"``, shows the progress of the fits, whose number is public. There is
         nothing to show otherwise: the number of runs must stay secret.
@@ -105,7 +103,8 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     best_estimator_ : estimator
-        The released model; its ``privacy_`` is that of the search.
+        The released model; its ``privacy_`` is that of the search, and so is its ledger: to fit
+        it again is charged.
     best_params_ : dict
         Its parameters, out of the grid.
     classes_ : ndarray of shape (n_classes,)
@@ -233,12 +232,13 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 miss=float(self.miss),
             )
         total = self._record(plan, grid, record, delta, source)
-        permit = authorise(total, source, self.ledger)
+        ledger = self.estimator.ledger if self.ledger is None else self.ledger
+        permit = authorise(total, source, ledger)
 
         index, best = self._searched(plan, X, y, permit)
 
         # Neither its share of the budget nor its place among the runs is what was promised.
-        best.privacy_ = total
+        best.privacy_, best.ledger = total, ledger
         best.random_state = self.random_state
         self.best_estimator_ = best
         self.best_params_ = dict(grid[index])
@@ -372,20 +372,6 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return np.asarray(self.best_estimator_.predict_proba(X))
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; a `PrivacyLedger` appears as the text that stands for it.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to list the parameters of the estimator, too.
-
-        Returns
-        -------
-        dict
-        """
-        return with_handles(super().get_params(deep))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

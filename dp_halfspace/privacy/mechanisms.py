@@ -214,7 +214,8 @@ def additive_noise(
 class Ledger(Protocol):
     """A budget that outlives a fit.
 
-    A copy or a pickle of a ledger must be another handle on the same account.
+    A copy or a pickle of a ledger must be another handle on the same account. Estimators share
+    the object itself, and pickle it only if its class has a ``__reduce__`` of its own.
     """
 
     def charge(self, record: PrivacyRecord) -> None:

@@ -177,7 +177,7 @@ def test_nothing_else_leaves():
         }
     assert [entry.record for entry in ledger.entries()][-1] == fitted.privacy_
     assert len(ledger.entries()) == 4
-    assert fitted.best_estimator_.ledger is None
+    assert fitted.best_estimator_.ledger is ledger
     json.dumps({k: v for k, v in fitted.get_params(deep=False).items() if k != "estimator"})
 
 

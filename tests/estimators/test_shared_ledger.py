@@ -1,0 +1,194 @@
+"""Whatever object a ledger is, copies of an estimator charge it and never a copy of it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
+from dp_halfspace.estimators._shared_ledger import SharedLedger
+from tests.conftest import separated
+from tests.instances import instances, label
+
+X, Y = separated(120, 3, 2)
+
+
+class Account:
+    """A ledger of somebody else's: it has a method ``charge`` and nothing more."""
+
+    def __init__(self):
+        self.records = []
+
+    def charge(self, record):
+        self.records.append(record)
+
+
+class Office(Account):
+    """One that says how a pickle finds it again."""
+
+    def __reduce__(self):
+        OFFICES["main"] = self
+        return office, ("main",)
+
+
+OFFICES: dict[str, Office] = {}
+
+
+def office(name):
+    return OFFICES[name]
+
+
+def searched(ledger=None, inner=None):
+    model = OutputPerturbationClassifier(classes=[0, 1], ledger=inner)
+    return PrivateSearchCV(model, {"alpha": [0.1, 1.0]}, epsilon=5.0, ledger=ledger)
+
+
+EVERY = [*instances(), searched()]
+IDS = [*map(label, instances()), "PrivateSearchCV"]
+every_estimator = pytest.mark.parametrize("estimator", EVERY, ids=IDS)
+
+
+def charged(estimator, ledger):
+    return clone(estimator).set_params(ledger=ledger)
+
+
+@every_estimator
+def test_copies_charge_the_same_account(estimator):
+    model = charged(estimator, Account())
+    assert clone(model).ledger is model.ledger
+    assert copy.copy(model).ledger is model.ledger
+    assert copy.deepcopy(model).ledger is model.ledger
+    assert clone(clone(make_pipeline(model)))[-1].ledger is model.ledger
+    assert copy.deepcopy([make_pipeline(model)])[0][-1].ledger is model.ledger
+    assert vars(clone(model)).keys() == vars(model).keys()
+
+
+@every_estimator
+def test_a_pickle_has_no_copy_of_the_account(estimator):
+    model = charged(estimator, Account())
+    thawed = pickle.loads(pickle.dumps(model))
+    with pytest.raises(BudgetError, match="stayed in the process"):
+        thawed.ledger.charge(None)
+    # No detour leads back to an account of one's own.
+    for detour in (clone(thawed), copy.deepcopy(thawed), pickle.loads(pickle.dumps(thawed))):
+        with pytest.raises(BudgetError, match="stayed in the process"):
+            detour.ledger.charge(None)
+    assert model.ledger.records == []
+
+
+def test_what_stands_for_an_account_stays_in_a_pickle(tmp_path):
+    for ledger in (None, "study.db", tmp_path / "study.db", Office()):
+        model = charged(EVERY[0], ledger)
+        assert pickle.loads(pickle.dumps(model)).ledger == ledger
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+    thawed = pickle.loads(pickle.dumps(charged(EVERY[0], ledger)))
+    assert thawed.ledger.handle == ledger.handle
+
+
+def test_a_copy_is_as_deep_as_another():
+    fitted = clone(searched()).fit(X, Y)
+    twin = copy.deepcopy(fitted)
+    assert twin.best_estimator_ is not fitted.best_estimator_
+    twin.best_estimator_.coef_[:] = 0.0
+    assert fitted.best_estimator_.coef_.any()
+    assert copy.copy(fitted).best_estimator_ is fitted.best_estimator_
+
+
+def folds_charged(model, **params):
+    """How many of five folds reach the account of the model."""
+    ledger = model.ledger
+    cross_val_score(model, X, Y, cv=KFold(5), **params)
+    return len(ledger.records)
+
+
+MODELS = [
+    OutputPerturbationClassifier(classes=[0, 1]),
+    searched(),
+]
+each_model = pytest.mark.parametrize("model", MODELS, ids=["estimator", "search"])
+
+
+@each_model
+def test_every_fold_is_charged(model):
+    assert folds_charged(charged(model, Account())) == 5
+    with parallel_config(backend="threading"):
+        assert folds_charged(charged(model, Account()), n_jobs=2) == 5
+
+
+@each_model
+def test_that_test_sees_a_clone_with_an_account_of_its_own(model, monkeypatch):
+    """Planted: parameters are copied as scikit-learn copies them."""
+    monkeypatch.setattr(SharedLedger, "__sklearn_clone__", BaseEstimator.__sklearn_clone__)
+    own = copy.copy(model).set_params(ledger=Account())
+    assert folds_charged(own) == 0
+
+
+@each_model
+def test_other_processes_refuse_what_they_cannot_reach(model):
+    ledger = Account()
+    own = charged(model, ledger)
+    with pytest.raises(BudgetError, match="Use a PrivacyLedger with a path"):
+        cross_val_score(own, X, Y, cv=KFold(2), n_jobs=2, error_score="raise")
+    assert ledger.records == []
+
+
+def test_a_search_of_others_charges_every_fit():
+    ledger = Account()
+    model = make_pipeline(Normalizer(), charged(MODELS[0], ledger))
+    step = f"{model.steps[-1][0]}__epsilon"
+    grid = clone(GridSearchCV(model, {step: [0.5, 1.0]}, cv=KFold(2))).fit(X, Y)
+    assert len(ledger.records) == 2 * 2 + 1
+    assert grid.best_estimator_[-1].ledger is ledger
+    OneVsRestClassifier(charged(MODELS[0], ledger).set_params(classes=None)).fit(
+        X, np.arange(len(Y)) % 3
+    )
+    assert len(ledger.records) == 5 + 3
+
+
+def test_a_fitted_model_predicts_where_its_ledger_is_not():
+    model = charged(MODELS[0], Account()).fit(X, Y)
+    thawed = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(thawed.predict(X), model.predict(X))
+    with pytest.raises(BudgetError, match="__reduce__"):
+        thawed.fit(X, Y)
+
+
+# -- the model that a search releases ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
+def test_further_fits_of_a_searched_model_are_charged(selection):
+    ledger = Account()
+    fitted = searched(ledger).set_params(selection=selection).fit(X, Y)
+    assert ledger.records == [fitted.privacy_]
+    for _ in range(3):
+        fitted.best_estimator_.fit(X, Y)
+    clone(fitted.best_estimator_).fit(X, Y)
+    assert len(ledger.records) == 1 + 4
+    assert fitted.get_params()["ledger"] is ledger
+
+
+def test_a_full_ledger_refuses_further_fits_of_a_searched_model():
+    ledger = PrivacyLedger(epsilon=5.0, delta=1 / 120**2)
+    fitted = searched(ledger).fit(X, Y)
+    with pytest.raises(BudgetError, match="what is left"):
+        fitted.best_estimator_.fit(X, Y)
+    assert len(ledger.entries()) == 1
+
+
+def test_the_ledger_of_the_estimator_pays_if_the_search_has_none():
+    inner, outer = Account(), Account()
+    fitted = searched(inner=inner).fit(X, Y)
+    assert inner.records == [fitted.privacy_]
+    assert fitted.best_estimator_.ledger is inner
+    searched(outer, inner).fit(X, Y)
+    assert (len(inner.records), len(outer.records)) == (1, 1)
