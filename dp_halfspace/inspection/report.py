@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["privacy_report"]
@@ -17,19 +20,22 @@ def privacy_report(estimator: BaseEstimator) -> str:
     Parameters
     ----------
     estimator : estimator object
-        A fitted estimator of this package.
+        A fitted estimator of this package; or a pipeline that ends in one, or a search of
+        scikit-learn that has found one.
 
     Returns
     -------
     str
         The name of the estimator, the summary of its ``privacy_`` record, and its
         parameters, one per line. Whether a seed or a ledger was given is said;
-        which one is not.
+        which one is not. For a pipeline or a search, also what the record does not cover.
 
     Raises
     ------
     sklearn.exceptions.NotFittedError
-        If the estimator has no ``privacy_`` record yet.
+        If the estimator is not fitted yet.
+    ValueError
+        If it is fitted and has no ``privacy_`` record: it is not private.
 
     Notes
     -----
@@ -46,9 +52,36 @@ def privacy_report(estimator: BaseEstimator) -> str:
     >>> print(privacy_report(model).splitlines()[0])
     OutputPerturbationClassifier
     """
-    check_is_fitted(estimator, "privacy_")
-    lines = [type(estimator).__name__, estimator.privacy_.summary(), "Parameters (all public):"]
-    for name, value in sorted(estimator.get_params(deep=False).items()):
+    inner, uncovered = _private_part(estimator)
+    lines = [type(inner).__name__, inner.privacy_.summary(), *uncovered, "Parameters (all public):"]
+    for name, value in sorted(inner.get_params(deep=False).items()):
         shown = "given, not shown" if name in _WITHHELD and value is not None else repr(value)
         lines.append(f"  {name}: {shown}")
     return "\n".join(lines)
+
+
+def _private_part(estimator: Any) -> tuple[Any, list[str]]:
+    """Find the estimator that has a record, and say what around it the record leaves out."""
+    if hasattr(estimator, "privacy_"):
+        return estimator, []
+    if isinstance(estimator, Pipeline) and estimator.steps:
+        inner, uncovered = _private_part(estimator.steps[-1][1])
+        steps = [type(step).__name__ for _, step in estimator.steps[:-1] if hasattr(step, "fit")]
+        if steps:
+            uncovered.append(
+                f"Not covered: {', '.join(steps)}. What these steps learnt from private rows, if "
+                "anything, has no protection."
+            )
+        return inner, uncovered
+    if hasattr(estimator, "best_estimator_"):
+        inner, uncovered = _private_part(estimator.best_estimator_)
+        uncovered.append(
+            f"Not covered: the choice by {type(estimator).__name__}, its scores, and its other "
+            "fits, each of which spent a budget of its own."
+        )
+        return inner, uncovered
+    check_is_fitted(estimator)
+    raise ValueError(
+        f"{type(estimator).__name__} has no record of what it spent: privacy_report needs an "
+        "estimator of this package, or a pipeline or a search around one"
+    )
