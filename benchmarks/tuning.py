@@ -124,9 +124,9 @@ def draw(cells: dict[str, Any], picture: Path) -> None:
     save(figure, picture)
 
 
-def fill(page: Path, text: str) -> None:
+def fill(page: Path, text: str, mark: str = "tuning") -> None:
     """Put the table between the marks of the page."""
-    begin, end = "<!-- tuning: begin -->", "<!-- tuning: end -->"
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     before, rest = page.read_text().split(begin)
     after = rest.split(end)[1]
     page.write_text(f"{before}{begin}\n{text}\n{end}{after}")

@@ -64,12 +64,16 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     estimator : classifier of this package
         Its own `epsilon`, `delta` and `random_state` are not used.
     param_grid : dict or list of dict, default=None
-        PUBLIC grid, as for :class:`~sklearn.model_selection.GridSearchCV`.
+        PUBLIC grid, as for :class:`~sklearn.model_selection.GridSearchCV`. The empty grid ``{}``
+        has one candidate, the estimator as it is.
     param_distributions : dict or list of dict, default=None
         PUBLIC distributions, as for :class:`~sklearn.model_selection.RandomizedSearchCV`;
         instead of a grid.
     n_iter : int, default=10
         How many candidates are drawn from distributions.
+    n_repeats : int, default=1
+        How many times each candidate takes part, each time with a share of the budget and noise of
+        its own. See :func:`~dp_halfspace.model_selection.confidence_repeats`.
     epsilon : float, default=1.0
         Budget of the whole search.
     delta : float or "auto", default="auto"
@@ -149,6 +153,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         "param_grid": [dict, list, None],
         "param_distributions": [dict, list, None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_repeats": [Interval(Integral, 1, None, closed="left")],
         "epsilon": PrivateLinearClassifier._parameter_constraints["epsilon"],
         "delta": PrivateLinearClassifier._parameter_constraints["delta"],
         "selection": [StrOptions(set(SELECTIONS))],
@@ -167,6 +172,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         *,
         param_distributions: Any = None,
         n_iter: int = 10,
+        n_repeats: int = 1,
         epsilon: float = 1.0,
         delta: float | str = "auto",
         selection: str = "auto",
@@ -181,6 +187,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         self.param_grid = param_grid
         self.param_distributions = param_distributions
         self.n_iter = n_iter
+        self.n_repeats = n_repeats
         self.epsilon = epsilon
         self.delta = delta
         self.selection = selection
@@ -270,7 +277,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         for name in {name for params in grid for name in params}:
             if name in _OWN or name not in known:
                 raise ValueError(f"the grid must not contain {name!r}")
-        return grid
+        return [params for params in grid for _ in range(self.n_repeats)]
 
     def _candidate(self, params: dict[str, Any]) -> Any:
         """Make an estimator that charges nothing of its own."""

@@ -1,0 +1,515 @@
+"""Laws of what a search does inside, through the public class: runs, candidates, scores, choice.
+
+Each of them carries the guarantee: a number of runs that is fixed, scores without their noise or
+the largest score in place of a random choice void it, and nothing else shows. The candidates here
+are classifiers whose number of correct predictions is known, so every law can be written down.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from dp_halfspace import PrivateSearchCV, privacy
+from dp_halfspace.estimators.base import resolved_delta
+from dp_halfspace.model_selection import _search_plan as plan_module
+from dp_halfspace.model_selection import _search_runs as runs_module
+from dp_halfspace.model_selection import search as search_module
+from dp_halfspace.privacy import Exponential, Gaussian, Pure, mechanisms
+from dp_halfspace.privacy._run_law import RunLaw
+from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_source
+from dp_halfspace.privacy.record import PrivacyRecord
+
+FALSE_ALARM = 1e-6
+N = 400
+RUNS = []
+
+
+class Known(ClassifierMixin, BaseEstimator):
+    """Right about the first records, and about record 0 if its label is as expected."""
+
+    def __init__(
+        self,
+        hits=0,
+        expected=0,
+        share=1.0,
+        *,
+        epsilon=1.0,
+        delta="auto",
+        ledger=None,
+        random_state=None,
+    ):
+        self.hits = hits
+        self.expected = expected
+        self.share = share
+        self.epsilon = epsilon
+        self.delta = delta
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def get_params(self, deep=True):
+        return {k: v for k, v in vars(self).items() if not k.endswith("_")}
+
+    def __sklearn_clone__(self):
+        return Known(**self.get_params())
+
+    def fit(self, X, y):
+        delta = resolved_delta(self.delta, len(y))
+        if math.isinf(self.epsilon) or delta == 0.0:
+            event = Pure(self.epsilon)
+        else:
+            event = Gaussian(self.share * privacy.gdp_mu(self.epsilon, delta))
+        source = noise_source(self.random_state)
+        record = PrivacyRecord(
+            epsilon=self.epsilon,
+            delta=delta,
+            adjacency="replace-one",
+            events=(event,),
+            noise="none" if math.isinf(self.epsilon) else source.kind,
+            public={"n_samples": len(y)},
+        )
+        authorise(record, source, self.ledger)
+        RUNS.append(self)
+        self.classes_ = np.array([0, 1])
+        self.privacy_ = record
+        return self
+
+    def predict(self, X):
+        labels, place = np.asarray(X, dtype=int).T
+        right = np.where(place == 0, labels == self.expected, place <= self.hits)
+        return np.where(right, labels, 1 - labels)
+
+
+def records(first=0):
+    """Rows that hold their label and their place; record 0 has the given label."""
+    y = np.arange(N) % 2
+    y[0] = first
+    return np.column_stack([y, np.arange(N)]), y
+
+
+# One record moves the first two candidates in opposite directions.
+GRID = [
+    {"hits": [200], "expected": [0]},
+    {"hits": [200], "expected": [1]},
+    {"hits": [203], "expected": [0]},
+    {"hits": [190], "expected": [0]},
+    {"hits": [196], "expected": [1]},
+]
+
+
+def scores(first=0):
+    return np.array([each["hits"][0] + (each["expected"][0] == first) for each in GRID], float)
+
+
+def search(**params):
+    return PrivateSearchCV(Known(), GRID, **{"epsilon": 2.0, "delta": 1e-3, **params})
+
+
+@pytest.fixture(autouse=True)
+def plans_are_made_once(monkeypatch):
+    """A plan is a function of public numbers; hundreds of fits share one."""
+    found, honest = {}, plan_module.plan_search
+
+    def planned(probe, grid, **params):
+        key = repr((grid, params))
+        if key not in found:
+            found[key] = honest(probe, grid, **params)
+        return found[key]
+
+    monkeypatch.setattr(search_module, "plan_search", planned)
+    RUNS.clear()
+
+
+def plan_of(model):
+    X, y = records()
+    return plan_module.plan_search(
+        lambda params: plan_module.planned_record(model._candidate(params), X, y),
+        model._grid(),
+        n_samples=N,
+        epsilon=model.epsilon,
+        delta=model.delta,
+        selection=model.selection,
+        miss=model.miss,
+    )
+
+
+def pvalue(counts, law, draws):
+    """Chi-square test, what is rare in one class."""
+    expected = draws * np.asarray(law)
+    rare = expected < 8
+    merged = np.append(expected[~rare], expected[rare].sum())
+    seen = np.append(np.asarray(counts)[~rare], np.asarray(counts)[rare].sum())
+    if merged[-1] < 8:
+        merged[-2:] = [merged[-2:].sum(), 0]
+        seen[-2:] = [seen[-2:].sum(), 0]
+        merged, seen = merged[:-1], seen[:-1]
+    return stats.chisquare(seen, merged * seen.sum() / merged.sum()).pvalue
+
+
+def chosen(draws, first=0, seeded=False, **params):
+    """How often each candidate is released, and all numbers of runs and all candidates run."""
+    X, y = records(first)
+    won, counts, tried = Counter(), [], Counter()
+    for seed in range(draws):
+        RUNS.clear()
+        fitted = search(random_state=seed if seeded else None, **params).fit(X, y)
+        won[name_of(fitted.best_params_)] += 1
+        counts.append(len(RUNS))
+        tried.update(name_of(vars(run)) for run in RUNS)
+    order = [name_of({k: v[0] for k, v in each.items()}) for each in GRID]
+    assert set(won) | set(tried) <= set(order)
+    return [won[name] for name in order], counts, [tried[name] for name in order]
+
+
+def name_of(params):
+    return params["hits"], params["expected"]
+
+
+def law_of_stopping(law, mu, values):
+    """Law of the best of a random number of runs with noisy scores: (b) of Theorem 1."""
+    values = np.asarray(values)
+    low, high = values.min() - 10 / mu, values.max() + 10 / mu
+    s = np.linspace(low, high, 20_001)
+    below = stats.norm.cdf((s[:, None] - values) * mu).mean(axis=1)
+    density = stats.norm.pdf((s[:, None] - values) * mu) * mu / len(values)
+    won = integrate.trapezoid(law.derivative(below)[:, None] * density, s, axis=0)
+    assert won.sum() == pytest.approx(1.0, abs=1e-6)
+    return won
+
+
+def law_of_exponential(epsilon, values):
+    weights = np.exp(0.5 * epsilon * (np.asarray(values) - max(values)))
+    return weights / weights.sum()
+
+
+# -- random stopping --------------------------------------------------------------------------
+
+# A large epsilon makes the noise of a score as large as the differences of scores.
+LOUD = {"selection": "random_stopping", "epsilon": 4.0, "miss": 0.3}
+
+
+@cache
+def stopping_plan():
+    plan = plan_of(search(**LOUD))
+    # The noise matters: neither does the best always win, nor are all alike.
+    law = law_of_stopping(plan.law, plan.choice.mu, scores())
+    assert 0.25 < law.max() < 0.7
+    return plan
+
+
+def assert_law_of_stopping(draws=1200, **params):
+    plan = stopping_plan()
+    for first in (0, 1):
+        won, counts, tried = chosen(draws, first, **LOUD, **params)
+        exact = law_of_stopping(plan.law, plan.choice.mu, scores(first))
+        number = np.bincount(counts, minlength=plan.law.k_max + 1)[1:]
+        assert len(number) == plan.law.k_max
+        found = {
+            "released": pvalue(won, exact, draws),
+            "number of runs": pvalue(number, plan.law.probabilities, draws),
+            "tried": stats.chisquare(tried).pvalue,
+        }
+        assert min(found.values()) > FALSE_ALARM, found
+
+
+def test_random_stopping_has_the_law_of_the_proof():
+    assert_law_of_stopping()
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+def test_random_stopping_has_the_same_law_with_seeds():
+    assert_law_of_stopping(seeded=True)
+
+
+def caught(test, **params):
+    with pytest.raises(AssertionError):
+        test(**params)
+
+
+def test_a_fixed_number_of_runs_is_caught(monkeypatch):
+    mean = round(stopping_plan().law.mean)
+    monkeypatch.setattr(RunLaw, "draw", lambda law, source=None: mean)
+    caught(assert_law_of_stopping, draws=300)
+
+
+@pytest.mark.parametrize("change", [-1, 1])
+def test_one_run_more_or_less_is_caught(monkeypatch, change):
+    honest = RunLaw.draw
+    monkeypatch.setattr(
+        RunLaw, "draw", lambda law, source: min(max(honest(law, source) + change, 1), law.k_max)
+    )
+    caught(assert_law_of_stopping, draws=2500)
+
+
+def test_scores_without_noise_are_caught(monkeypatch):
+    monkeypatch.setattr(
+        mechanisms.GaussianNoise, "perturb", lambda self, value, source: np.array(value)
+    )
+    caught(assert_law_of_stopping)
+
+
+def test_scores_with_half_the_noise_are_caught(monkeypatch):
+    honest = mechanisms.GaussianNoise.perturb
+
+    def quieter(self, value, source):
+        return value + 0.5 * (honest(self, value, source) - value)
+
+    monkeypatch.setattr(mechanisms.GaussianNoise, "perturb", quieter)
+    caught(assert_law_of_stopping, draws=2500)
+
+
+def test_one_draw_of_noise_for_all_scores_is_caught(monkeypatch):
+    """Planted: a stream that every run starts anew."""
+    monkeypatch.setattr(runs_module, "OS_RANDOMNESS", Always())
+    caught(assert_law_of_stopping)
+
+
+class Always:
+    """Bytes that are the same for every run."""
+
+    kind = "os"
+
+    def read(self, n):
+        return SeededBytes(0, "again").read(n)
+
+
+def test_candidates_in_turn_are_caught(monkeypatch):
+    """Planted: the candidates are not drawn, and the first comes first."""
+    turn = iter(range(10**9))
+    monkeypatch.setattr(search_module, "uniform_below", lambda bound, source: next(turn) % 4)
+    caught(assert_law_of_stopping)
+
+
+def test_the_first_of_all_runs_is_caught(monkeypatch):
+    """Planted: no comparison."""
+
+    def first(runs, source):
+        listed = list(runs)
+        return 0, listed[0][0]
+
+    monkeypatch.setattr(search_module, "best_run", first)
+    caught(assert_law_of_stopping)
+
+
+def test_every_run_draws_randomness_of_its_own():
+    assert_own_randomness()
+
+
+def assert_own_randomness():
+    X, y = records()
+    seeds = []
+    for seed in range(8):
+        RUNS.clear()
+        with pytest.warns(match="random_state"):
+            fitted = search(random_state=seed, **LOUD).fit(X, y)
+        assert fitted.best_estimator_.random_state == seed
+        assert fitted.best_estimator_ in RUNS
+        seeds += [run.random_state for run in RUNS if run is not fitted.best_estimator_]
+    assert len(set(seeds)) == len(seeds) > 8
+    assert not set(seeds) & set(range(8))
+    RUNS.clear()
+    search(**LOUD).fit(X, y)
+    assert {run.random_state for run in RUNS} == {None}
+
+
+def test_that_test_sees_runs_that_share_a_seed(monkeypatch):
+    honest = runs_module.SeededBytes
+    monkeypatch.setattr(
+        runs_module, "SeededBytes", lambda seed, label: honest(seed, label.split()[0])
+    )
+    caught(assert_own_randomness)
+
+
+# -- the exponential mechanism ------------------------------------------------------------------
+
+
+SHARP = {"selection": "exponential", "epsilon": 4.0}
+
+
+def assert_law_of_exponential(draws=1500, **params):
+    plan = plan_of(search(**SHARP))
+    for first in (0, 1):
+        won, counts, tried = chosen(draws, first, **SHARP, **params)
+        rate = plan.choice.epsilon / plan.choice.sensitivity
+        found = pvalue(won, law_of_exponential(rate, scores(first)), draws)
+        assert set(counts) == {len(GRID)}
+        assert set(tried) == {draws}
+        assert found > FALSE_ALARM
+
+
+def test_the_choice_has_the_law_of_the_exponential_mechanism():
+    assert_law_of_exponential()
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+def test_the_choice_has_the_same_law_with_seeds():
+    assert_law_of_exponential(seeded=True)
+
+
+def test_the_largest_score_is_caught(monkeypatch):
+    monkeypatch.setattr(
+        mechanisms, "exponential_mechanism", lambda value, epsilon, **params: int(np.argmax(value))
+    )
+    caught(assert_law_of_exponential, draws=300)
+
+
+@pytest.mark.parametrize("factor", [2.0, 1.5])
+def test_a_sharper_choice_is_caught(monkeypatch, factor):
+    """Planted: weights exp(epsilon q), as if a record moved all scores in one direction."""
+    honest = mechanisms.exponential_mechanism
+    monkeypatch.setattr(
+        mechanisms,
+        "exponential_mechanism",
+        lambda value, epsilon, **params: honest(value, factor * epsilon, **params),
+    )
+    caught(assert_law_of_exponential, draws=4000)
+
+
+# -- replay on neighbours -------------------------------------------------------------------------
+
+
+def divergence(p, q, epsilon):
+    return max(np.maximum(a - math.exp(epsilon) * b, 0.0).sum() for a, b in ((p, q), (q, p)))
+
+
+def assert_neighbours_are_close(draws=600):
+    """What neighbours release, over all budgets below that of the search."""
+    for params in (LOUD, SHARP):
+        frequencies = [np.array(chosen(draws, first, **params)[0]) / draws for first in (0, 1)]
+        events = search(**params).fit(*records()).privacy_.events
+        for epsilon in (0.0, 0.5, 2.0, 4.0):
+            bound = privacy.delta(events, epsilon)
+            # Hoeffding for each of the 2 * 32 * 8 events of the two frequencies, both orders.
+            noise = math.sqrt(math.log(1024 / FALSE_ALARM) / (2 * draws)) * (1 + math.exp(epsilon))
+            assert divergence(*frequencies, epsilon) <= bound + noise
+
+
+def test_neighbours_release_alike():
+    assert_neighbours_are_close()
+
+
+def test_exact_laws_of_neighbours_are_within_the_charge():
+    """The laws above, integrated: what the choice alone gives away."""
+    for params in (LOUD, SHARP):
+        plan = plan_of(search(**params))
+        if plan.law is None:
+            laws = [law_of_exponential(plan.choice.epsilon, scores(first)) for first in (0, 1)]
+        else:
+            laws = [law_of_stopping(plan.law, plan.choice.mu, scores(first)) for first in (0, 1)]
+        for epsilon in (0.0, 0.5, 2.0):
+            assert divergence(*laws, epsilon) <= privacy.delta(plan.events, epsilon)
+
+
+def test_a_deterministic_choice_is_seen_on_neighbours(monkeypatch):
+    """Planted: the largest score wins; on neighbours that is another candidate."""
+    monkeypatch.setattr(
+        mechanisms, "exponential_mechanism", lambda value, epsilon, **params: int(np.argmax(value))
+    )
+    # The two that one record moves in opposite directions.
+    monkeypatch.setattr(sys.modules[__name__], "GRID", GRID[:2])
+    caught(assert_neighbours_are_close, draws=300)
+
+
+# -- what is charged for the laws -----------------------------------------------------------------
+
+
+SHARES = (1.0, 0.5, 0.9, 0.2, 0.7)
+
+
+def assert_charge_covers_the_runs(**params):
+    """Every candidate spends another share: the dearest run sets the price of all."""
+    grid = [{**each, "share": [share]} for each, share in zip(GRID, SHARES, strict=True)]
+    model = search(**params).set_params(param_grid=grid)
+    plan = plan_of(model)
+    X, y = records()
+    spent = [
+        plan_module.planned_record(model._candidate(params), X, y).events
+        for params in plan.candidates
+    ]
+    fitted = model.fit(X, y)
+    assert fitted.privacy_.events == plan.events
+    if plan.law is None:
+        assert Counter(plan.events) == Counter(
+            [*(event for events in spent for event in events), Exponential(plan.choice.epsilon)]
+        )
+        assert privacy.delta(plan.events, model.epsilon) <= model.delta
+        return
+    runs = [math.hypot(events[0].mu, plan.choice.mu) for events in spent]
+    (event,) = plan.events
+    assert event.mu >= max(runs)
+    assert event.mu <= max(runs) * (1 + 1e-9)
+    assert event == privacy.random_stopping.selection_event(plan.law, event.mu)
+    # Not only is it within the budget: next to nothing is left.
+    assert 0.99 * model.delta <= privacy.delta(plan.events, model.epsilon) <= model.delta
+
+
+@pytest.mark.parametrize("params", [LOUD, SHARP])
+def test_the_charge_covers_the_dearest_run(params):
+    assert_charge_covers_the_runs(**params)
+
+
+def test_that_test_sees_the_cheapest_run_charged(monkeypatch):
+    monkeypatch.setattr(plan_module, "max", min, raising=False)
+    caught(assert_charge_covers_the_runs, **LOUD)
+
+
+def test_that_test_sees_scores_that_are_not_charged(monkeypatch):
+    monkeypatch.setattr(
+        plan_module,
+        "math",
+        type("M", (), {"hypot": lambda a, b: a, "sqrt": math.sqrt, "isinf": math.isinf}),
+    )
+    caught(assert_charge_covers_the_runs, **LOUD)
+
+
+@pytest.mark.parametrize("kind", ["pure", "gaussian"])
+def test_scores_are_perturbed_by_what_was_charged(kind):
+    """The noise of one score: its scale from the mechanism that the plan accounts for."""
+    delta = 0.0 if kind == "pure" else 1e-3
+    plan = plan_of(search(**{**LOUD, "delta": delta}))
+    if kind == "gaussian":
+        assert plan.choice.sigma >= plan.choice.sensitivity / plan.choice.mu * (1 - 1e-12)
+    else:
+        each = plan.candidates[0]["epsilon"] + plan.choice.epsilon
+        assert (2.0 + plan.law.eta) * each <= 4.0
+        assert (2.0 + plan.law.eta) * each >= 4.0 * (1 - 1e-5)
+    source = OS_RANDOMNESS if kind == "pure" else SeededBytes(1, "test")
+    drawn = [float(plan.choice.perturb(np.array([7.0]), source)[0]) - 7.0 for _ in range(4000)]
+    law = (
+        stats.laplace(scale=plan.choice.sensitivity / plan.choice.epsilon)
+        if kind == "pure"
+        else stats.norm(scale=1 / plan.choice.mu)
+    )
+    assert stats.kstest(drawn, law.cdf).pvalue > FALSE_ALARM
+
+
+# -- the sum of the scores ------------------------------------------------------------------------
+
+
+def worst_change_of_a_sum(n, trials=300):
+    """Largest change of a rounded sum when one number moves from 0 to 1, in exact arithmetic."""
+    rng = np.random.default_rng(n)
+    worst = 0.0
+    for trial in range(trials):
+        rest = rng.random(n - 1) if trial % 2 else np.full(n - 1, 1 - 2.0**-53 * (trial + 1))
+        worst = max(worst, math.fsum([1.0, *rest]) - math.fsum([0.0, *rest]))
+    return worst
+
+
+@pytest.mark.parametrize("n", [2, 3, 37, 1000])
+def test_sums_of_scores_change_by_no_more_than_their_sensitivity(n):
+    worst = worst_change_of_a_sum(n)
+    assert worst <= plan_module.score_sensitivity(n)
+
+
+def test_that_test_sees_a_sensitivity_without_rounding():
+    """Planted: 1, as if sums were not rounded."""
+    assert worst_change_of_a_sum(37) > 1.0
