@@ -18,10 +18,6 @@ from dp_halfspace.privacy.selection import exponential_mechanism
 
 __all__ = ["GeneralizedChoice"]
 
-# The normalised score changes by one; the rest covers its roundings, a few times 2^-53 of a cost
-# in units of what a record can add to it: the number of records, up to 2^30 of them.
-_SENSITIVITY = 1.0 + 2.0**-20
-
 
 @dataclass(frozen=True, slots=True)
 class GeneralizedChoice:
@@ -64,6 +60,18 @@ class GeneralizedChoice:
         """What the choice costs: ``Exponential(epsilon)``."""
         return Exponential(self.epsilon)
 
+    @property
+    def sensitivity(self) -> float:
+        """Bound on the change of a normalised score: one, and roundings.
+
+        For costs up to 10^9 times their sensitivity; ``docs/proofs/kernel.md``, Lemma 5.
+        """
+        return 1.0 + 2.0**-20 + self._raise() * 2.0**-49
+
+    def _raise(self) -> float:
+        """Return `t` of the notes."""
+        return 2.0 / self.epsilon * math.log(len(self.sensitivities) / self.beta)
+
     def normalised(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return scores of sensitivity one, the smaller the better and never negative.
 
@@ -76,8 +84,7 @@ class GeneralizedChoice:
         ndarray of shape (n_candidates,)
         """
         reach = np.array(self.sensitivities)
-        margin = 2.0 / self.epsilon * math.log(len(reach) / self.beta)
-        raised = costs + margin * reach
+        raised = costs + self._raise() * reach
         apart = (raised[:, None] - raised[None, :]) / (reach[:, None] + reach[None, :])
         return np.asarray(apart.max(axis=1))
 
@@ -85,6 +92,6 @@ class GeneralizedChoice:
         """Return the number of the chosen candidate; smaller costs are better."""
         scores = -self.normalised(value)
         chosen = exponential_mechanism(
-            scores, self.epsilon, sensitivity=_SENSITIVITY, source=source
+            scores, self.epsilon, sensitivity=self.sensitivity, source=source
         )
         return np.array([chosen], dtype=np.float64)
