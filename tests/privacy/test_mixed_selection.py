@@ -2,8 +2,10 @@
 
 import itertools
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
 from dp_halfspace.privacy import mixed_selection
+from dp_halfspace.privacy._log_profiles import LOG_SLACK
 from dp_halfspace.privacy._rank_ratio import chords_of, log_ratio_of
 from dp_halfspace.privacy._trade_off import TradeOff, trade_off
 from dp_halfspace.privacy.accounting import delta, epsilon
@@ -348,6 +351,84 @@ def test_cells_bound_their_functions(law, mu):
     true = law.derivative(ndtr(inside - mu))
     promised = at_low + (inside - low) * flattest
     assert (true >= promised * (1 - 1e-10)).all()
+
+
+def profile_used(monkeypatch, runs):
+    """Return the logarithm of the profile of a run as the trade-off function is given it."""
+    seen = []
+
+    def keep(log_delta):
+        seen.append(log_delta)
+        return SimpleNamespace(top=math.inf)
+
+    monkeypatch.setattr(mixed_selection, "trade_off", keep)
+    event = mixed_selection_event(geometric_law(5), runs)
+    return seen[0], event.terms
+
+
+RUNS = [[objective_event(2.0, 9.0), Gaussian(0.1)], [Gaussian(0.15)], [Gaussian(0.1)] * 2]
+
+
+def assert_profile_is_rounded_up(monkeypatch):
+    log_delta, terms = profile_used(monkeypatch, RUNS)
+    points = np.array([0.0, 0.03, 0.11, 0.4, 0.9])
+    for t, found in zip(points, log_delta(points), strict=True):
+        with mpmath.workdps(40):
+            exact = mpmath.log(sum(w * exact_gdp_delta(mu, t - s) for w, s, mu in terms))
+            assert 0.5 * LOG_SLACK <= mpmath.mpf(float(found)) - exact <= 1e-8
+    # Weights are averages, the largest shift is that of the ratio of Jacobians: rounded up, too.
+    with mpmath.workdps(40):
+        weights = mpmath.fsum(mpmath.mpf(w) for w, _, _ in terms)
+        assert 2.0**-46 <= weights - mpmath.mpf(4 + 1 + 1) / 3 <= 1e-9
+        jump = mpmath.mpf(objective_event(2.0, 9.0).log_ratio)
+        assert 2.0**-46 * jump <= max(s for _, s, _ in terms) - jump <= 1e-9
+
+
+def exact_gdp_delta(mu, t):
+    mu, t = mpmath.mpf(mu), mpmath.mpf(t)
+    tail = mpmath.exp(t) * mpmath.ncdf(-t / mu - mu / 2)
+    return mpmath.ncdf(-t / mu + mu / 2) - tail
+
+
+def test_the_profile_of_a_run_is_rounded_up(monkeypatch):
+    assert_profile_is_rounded_up(monkeypatch)
+
+
+@pytest.mark.parametrize("planted", ["LOG_SLACK", "_UP"])
+def test_that_test_sees_a_profile_that_is_not(monkeypatch, planted):
+    monkeypatch.setattr(mixed_selection, planted, 0.0 if planted == "LOG_SLACK" else 1.0)
+    with pytest.raises(AssertionError):
+        assert_profile_is_rounded_up(monkeypatch)
+
+
+def test_budgets_are_lowered_and_shifts_are_raised(monkeypatch):
+    """The allowance for the rounding of both, made large enough to be seen."""
+    monkeypatch.setattr(mixed_selection, "EPSILON_SLACK", 0.1)
+    log_delta, terms = profile_used(monkeypatch, RUNS)
+    for t in (0.03, 0.4):
+        exact = sum(w * gdp_delta(mu, 0.9 * t - 1.1 * s) for w, s, mu in terms)
+        assert log_delta(np.array([t]))[0] == pytest.approx(math.log(exact), abs=1e-7)
+
+
+def test_counts_of_a_composition_are_raised_by_their_allowance(monkeypatch):
+    honest = mixed_selection.compose
+    monkeypatch.setattr(
+        mixed_selection,
+        "compose",
+        lambda run: replace(honest(run), log_slack=honest(run).log_slack + 0.1),
+    )
+    event = mixed_selection_event(geometric_law(5), [[Gaussian(0.15)]])
+    assert sum(w for w, _, _ in event.terms) == pytest.approx(math.exp(0.1), rel=1e-9)
+
+
+def test_the_whole_range_is_rounded_up(monkeypatch):
+    monkeypatch.setattr(mixed_selection, "trade_off", lambda _: SimpleNamespace(top=math.inf))
+    for mean in np.linspace(1.5, 30, 40):
+        law = geometric_law(float(mean))
+        found = mixed_selection_event(law, [[Gaussian(0.1)]]).log_ratio
+        with mpmath.workdps(40):
+            first = mpmath.mpf(float(law.probabilities[0])) * (1 - mpmath.mpf(2) ** -52)
+            assert found >= mpmath.log(mpmath.mpf(law.mean) / first)
 
 
 def test_ends_of_the_range():

@@ -409,6 +409,70 @@ def test_first_order_cells_would_be_seen(monkeypatch):
     assert selection_log_ratio(law, 0.15) < right * (1 - 1e-4)
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_rounding_is_within_its_allowance(law):
+    """F, from floats and in 50 digits: the errors are there, and far below what is added."""
+    coefficients = _rank_ratio._coefficients(law.probabilities)
+    points = np.linspace(-8.0, 8.0, 65)
+    found = _rank_ratio.polynomials(coefficients, ndtr(points))[0]
+    with mpmath.workdps(50):
+        value = log_derivative(law)
+        errors = [
+            abs(mpmath.log(mpmath.mpf(float(f))) - value(mpmath.mpf(float(t))))
+            for f, t in zip(found, points, strict=True)
+        ]
+    assert 0.0 < max(errors) <= _rank_ratio._slack(law.probabilities)
+    assert _rank_ratio._slack(law.probabilities) == 2.0**-40 * (law.k_max + 64)
+
+
+@pytest.mark.parametrize("mu", [2.0**-12, 0.15, 3.0])
+def test_nothing_is_lost_beyond_the_cells(mu):
+    """F(inf) over F(t - mu) beyond the last cell is at most 1 + k_max 1.2e-19: few miss the best.
+
+    The small mu that are bounded by a slope use the same cells.
+    """
+    with mpmath.workdps(50):
+        assert mpmath.ncdf(mu - mpmath.mpf(_rank_ratio._Shifted(mu).top)) <= 1.2e-19
+
+
+def assert_allowance_arrives(monkeypatch):
+    """An allowance of a percent is seen in every result that it belongs to."""
+    law, mu, more = geometric_law(15), 0.15, 0.01
+    small = 2.0**-14
+    steepest = selection_log_ratio(law, small) / small
+    before = [selection_log_ratio(law, size) for size in (mu, 64.0)]
+    shares = np.array(selection_event(law, mu).shares)
+    monkeypatch.setattr(_rank_ratio, "_slack", lambda probabilities: more)
+    after = [selection_log_ratio(law, size) for size in (mu, 64.0)]
+    np.testing.assert_allclose(np.subtract(after, before), more, rtol=1e-5)
+    found = selection_log_ratio(law, small) / small
+    assert found == pytest.approx(steepest * (1 + more) + more, rel=1e-5)
+    # With the ratio as it was: heights of the chords are larger by the allowance times E[K].
+    monkeypatch.setattr(_rank_ratio, "_slack", lambda probabilities: 1e-6)
+    knots = np.exp(before[0] * np.arange(1, 17) / 16)
+    wider = _rank_ratio.chord_shares(law.probabilities, law.mean, mu, before[0])
+    c = knots[3]
+    rise = ((np.array(wider) - shares) * np.maximum(0, 1 - c / knots)).sum()
+    assert rise == pytest.approx(1e-6, rel=1e-2)
+
+
+def test_the_allowance_arrives(monkeypatch):
+    assert_allowance_arrives(monkeypatch)
+
+
+def test_that_test_sees_chords_without_it(monkeypatch):
+    """Planted: chords through values that may be rounded down."""
+    honest = _rank_ratio._supremum
+
+    def careless(cells, top, tolerance):
+        forgotten = 1e-6 * geometric_law(15).mean * (_rank_ratio._slack([1.0]) == 1e-6)
+        return honest(cells, top, tolerance) - forgotten
+
+    monkeypatch.setattr(_rank_ratio, "_supremum", careless)
+    with pytest.raises(AssertionError):
+        assert_allowance_arrives(monkeypatch)
+
+
 # --- oracles ----------------------------------------------------------------------------------
 
 
