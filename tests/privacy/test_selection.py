@@ -322,3 +322,36 @@ def test_utilities_are_not_modified():
     exponential_mechanism(utilities, 1.0)
     assert np.isnan(utilities[1])
     assert utilities[2] == math.inf
+
+
+def first_reads(utilities):
+    """How many random bytes are asked for before the first trial can be decided."""
+    sizes, source = [], seeded()
+
+    class Counting:
+        kind = "seeded"
+
+        def read(self, n):
+            sizes.append(n)
+            return source.read(n)
+
+    exponential_mechanism(utilities, 1.0, source=Counting())
+    return sizes[:2]
+
+
+def test_the_number_of_trials_at_a_time_is_public():
+    """It depends on the number of candidates, not on how many of them are good."""
+    alike, apart = np.zeros(500), -1000.0 * np.arange(500.0)
+    assert first_reads(alike)[0] == first_reads(apart)[0] == 8 * 500
+
+
+def test_that_test_sees_a_number_that_depends_on_the_scores(monkeypatch):
+    """Planted: as many trials as there are best candidates."""
+    honest = selection._uniform_indices
+
+    def curious(batch, count, source):
+        return honest(batch if batch < count else selection._FEWEST_TRIALS, count, source)
+
+    monkeypatch.setattr(selection, "_uniform_indices", curious)
+    with pytest.raises(AssertionError):
+        test_the_number_of_trials_at_a_time_is_public()
