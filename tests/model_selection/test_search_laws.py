@@ -22,7 +22,7 @@ from dp_halfspace.estimators.base import resolved_delta
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as runs_module
 from dp_halfspace.model_selection import search as search_module
-from dp_halfspace.privacy import Exponential, Gaussian, Pure, mechanisms
+from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, mechanisms
 from dp_halfspace.privacy._run_law import RunLaw
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_source
@@ -454,6 +454,25 @@ def assert_charge_covers_the_runs(**params):
 @pytest.mark.parametrize("params", [LOUD, SHARP])
 def test_the_charge_covers_the_dearest_run(params):
     assert_charge_covers_the_runs(**params)
+
+
+@pytest.mark.parametrize("params", [LOUD, SHARP])
+def test_a_search_uses_up_what_it_was_permitted(monkeypatch, params):
+    """One selection for one charge: of random stopping, nothing is left to draw from again."""
+    permits = []
+
+    def keep(*given):
+        permits.append(authorise(*given))
+        return permits[-1]
+
+    monkeypatch.setattr(search_module, "authorise", keep)
+    search(**params).fit(*records())
+    (permit,) = permits
+    selections = [e for e in permit.record.events if isinstance(e, Selection | Exponential)]
+    assert len(selections) == 1
+    for event in selections:
+        with pytest.raises(RuntimeError, match="was not charged"):
+            permit.spend(event)
 
 
 def test_that_test_sees_the_cheapest_run_charged(monkeypatch):

@@ -421,6 +421,16 @@ def test_counts_of_a_composition_are_raised_by_their_allowance(monkeypatch):
     assert sum(w for w, _, _ in event.terms) == pytest.approx(math.exp(0.1), rel=1e-9)
 
 
+def test_averages_are_rounded_up_by_themselves(monkeypatch):
+    """One candidate of a composition without any allowance: still more than one."""
+    honest = mixed_selection.compose
+    monkeypatch.setattr(
+        mixed_selection, "compose", lambda run: replace(honest(run), log_slack=0.0, log_count=[0.0])
+    )
+    event = mixed_selection_event(geometric_law(5), [[Gaussian(0.15)]])
+    assert 1.0 < sum(w for w, _, _ in event.terms) < 1.0 + 1e-12
+
+
 def test_the_whole_range_is_rounded_up(monkeypatch):
     monkeypatch.setattr(mixed_selection, "trade_off", lambda _: SimpleNamespace(top=math.inf))
     for mean in np.linspace(1.5, 30, 40):
