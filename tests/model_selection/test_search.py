@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     BudgetError,
+    LabelPrivateClassifier,
     ObjectivePerturbationClassifier,
     OutputPerturbationClassifier,
     PrivacyLedger,
@@ -179,6 +180,20 @@ def test_nothing_else_leaves():
     assert len(ledger.entries()) == 4
     assert fitted.best_estimator_.ledger is ledger
     json.dumps({k: v for k, v in fitted.get_params(deep=False).items() if k != "estimator"})
+
+
+@pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
+@pytest.mark.parametrize("delta", ["auto", 0.0])
+def test_what_is_protected_is_what_the_estimator_protects(selection, delta):
+    """A search over models that protect labels only must not pass for more."""
+    model = LabelPrivateClassifier(classes=[0, 1], n_fourier=20, delta=0.0 if delta == 0.0 else 0.1)
+    params = {"selection": selection, "delta": delta if delta == 0.0 else 1e-4}
+    grid = {"whitening": [0.0, 0.5]}
+    fitted = search(model, grid=grid, **params).fit(X, Y)
+    assert fitted.privacy_.adjacency == "replace-one-label"
+    ledger = PrivacyLedger(epsilon=10.0, delta=0.1)
+    with pytest.raises(BudgetError, match="promises nothing about the features"):
+        search(model, grid=grid, ledger=ledger, **params).fit(X, Y)
 
 
 def test_nothing_is_printed_about_secret_runs(capsys):

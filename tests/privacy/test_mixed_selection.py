@@ -425,7 +425,9 @@ def test_averages_are_rounded_up_by_themselves(monkeypatch):
     """One candidate of a composition without any allowance: still more than one."""
     honest = mixed_selection.compose
     monkeypatch.setattr(
-        mixed_selection, "compose", lambda run: replace(honest(run), log_slack=0.0, log_count=[0.0])
+        mixed_selection,
+        "compose",
+        lambda run: replace(honest(run), log_slack=0.0, log_count=np.zeros(1)),
     )
     event = mixed_selection_event(geometric_law(5), [[Gaussian(0.15)]])
     assert 1.0 < sum(w for w, _, _ in event.terms) < 1.0 + 1e-12
