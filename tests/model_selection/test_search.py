@@ -294,12 +294,13 @@ def test_tie_test_sees_the_first_of_equal_runs(monkeypatch):
 
 def test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record():
     def generous(model, X, y):
-        return np.where(np.arange(len(y)) % 2 == 0, 1e9, np.nan)
+        place = np.arange(len(y)) % 4
+        return np.select([place == 0, place == 1, place == 2], [1e9, -1e9, np.nan], 0.25)
 
     with recording() as releases:
         search(selection="exponential", scoring=generous).fit(X, Y)
     choices = [r for r in releases if isinstance(r.mechanism, ExponentialChoice)]
-    np.testing.assert_array_equal(choices[-1].value, np.full(3, 200.0))
+    np.testing.assert_array_equal(choices[-1].value, np.full(3, 125.0))
     with pytest.raises(ValueError, match="one number for each record"):
         search(scoring=lambda model, X, y: 0.5).fit(X, Y)
 
@@ -339,6 +340,20 @@ def test_the_way_is_chosen_by_public_numbers(estimator, size, delta, taken):
     grid = {"alpha": list(np.logspace(-2, 0, size))}
     fitted = PrivateSearchCV(estimator, grid, epsilon=2.0, delta=delta).fit(X, Y)
     assert dict(fitted.privacy_.public)["selection"] == taken
+
+
+def test_one_candidate_without_an_account_decides_the_way():
+    """Random stopping needs an account of every candidate."""
+
+    def probe(params):
+        event = Pure(0.1) if params["odd"] else Gaussian(0.1)
+        return SimpleNamespace(events=(event,), adjacency="replace-one")
+
+    grid = [{"odd": place == 3} for place in range(6)]
+    assert plan_module._way(probe, grid, 1.0, 1e-5, "auto") == "exponential"
+    assert plan_module._way(probe, grid[:3] * 2, 1.0, 1e-5, "auto") == "gaussian"
+    with pytest.raises(ValueError, match="selection='exponential'"):
+        plan_module._way(probe, grid, 1.0, 1e-5, "random_stopping")
 
 
 def test_a_pure_estimator_is_searched_with_a_pure_budget():
