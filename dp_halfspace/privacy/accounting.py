@@ -8,28 +8,217 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+from scipy.special import ndtri
+
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy._composition import compose, rounded_up
+from dp_halfspace.privacy._event_losses import (
+    Counted,
+    counted,
+    gaussian_terms,
+    largest_loss,
+    total_mu,
+    total_pld,
+)
 from dp_halfspace.privacy._log_profiles import (
+    EPSILON_SLACK,
+    LOG_SLACK,
+    FloatArray,
     check_delta,
     check_nonnegative,
     check_not_nan,
+    log_gdp_delta,
+    log_gdp_excess,
     root,
     step_up,
 )
-from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.events import (
+    Event,
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    Pure,
+)
+from dp_halfspace.privacy.pld import PLD, Term
 
 __all__ = ["calibrate", "delta", "epsilon", "remembered_delta"]
 
+# Mass of an event that may count as an infinite loss, and the logarithm of the smallest delta
+# beside which that is nothing; below it the calculation is repeated with the next.
+_TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.inf))
+# Exact sums of Gaussian terms: so many terms at most, and so many values.
+_MAX_TERMS, _MAX_VALUES = 64, 2**18
+# Contributions to a delta that are rounded up instead of evaluated.
+_NOTHING = 2.0**-46
+_NEGLIGIBLE = 1e-9
+# A larger epsilon says nothing.
+_FURTHEST = 1e300
+_BLOCK = 64
 
-def _smallest_delta(events: Iterable[Event], epsilon: float) -> float:
-    """See `delta`, whose name is a parameter elsewhere in this module."""
-    composition = compose(events)
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """Sum of a discretised loss and Gaussian terms: one upper bound of all profiles."""
+
+    loss: PLD
+    terms: tuple[Term, ...]
+    pairwise: bool
+
+    def log_delta(self, epsilon: float) -> float:
+        """Logarithm of an upper bound of the smallest delta."""
+        losses, mass, cut = self.loss.losses, self.loss.mass, self.loss.cut
+        furthest = self.furthest
+        slack = EPSILON_SLACK * abs(epsilon) + (EPSILON_SLACK + self.loss.error) * furthest
+        threshold = epsilon - slack
+        if len(mass) > 16 * _BLOCK:
+            losses, mass, cut = self._relevant(losses, mass, cut, threshold)
+        with np.errstate(divide="ignore"):
+            logs = np.append(np.log(mass) + self._log_kernel(threshold - losses), np.log(cut))
+        return min(0.0, _log_sum(logs) + LOG_SLACK + self.loss.error)
+
+    @property
+    def furthest(self) -> float:
+        """Largest absolute loss, the Gaussian ones apart."""
+        losses = self.loss.step * np.abs([self.loss.first, self.loss.first + len(self.loss.mass)])
+        return float(losses.max()) + max(shift for _, shift, _ in self.terms)
+
+    def _log_kernel(self, remaining: FloatArray) -> FloatArray:
+        """Logarithm of the profile of the Gaussian terms."""
+        kernel = log_gdp_excess if self.pairwise else log_gdp_delta
+        total = np.full(len(remaining), -np.inf)
+        for weight, shift, mu in self.terms:
+            np.logaddexp(total, math.log(weight) + kernel(mu, remaining - shift), out=total)
+        return total
+
+    def _relevant(
+        self, losses: FloatArray, mass: FloatArray, cut: float, threshold: float
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Move up the atoms at both ends that contribute nothing."""
+        starts = np.arange(0, len(mass), _BLOCK)
+        blocks = np.add.reduceat(mass, starts)
+        kernel = np.exp(np.minimum(self._log_kernel(threshold - losses[starts]), 600.0))
+        nothing = _NOTHING * float(blocks @ kernel)
+        below = np.append(0.0, np.cumsum(blocks)[:-1])
+        above = np.cumsum(blocks[::-1])[::-1]
+        low = int(starts[np.flatnonzero(below * kernel <= nothing)[-1]])
+        far = np.flatnonzero(above <= nothing)
+        high = len(mass) if self.pairwise or not len(far) else int(starts[far[0]])
+        if low >= high:
+            return losses, mass, cut
+        kept = mass[low:high].copy()
+        kept[0] += mass[:low].sum()
+        return losses[low:high], kept, cut + float(mass[high:].sum())
+
+
+def _log_sum(logs: FloatArray) -> float:
+    """Logarithm of a sum of exponentials."""
+    top = float(logs.max())
+    return top if top == -math.inf else top + math.log(float(np.exp(logs - top).sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Composition:
+    """Everything that a list of events with finite parameters releases."""
+
+    counts: Counted
+    terms: tuple[Term, ...] | None
+    pure: Fraction | None  # exact sum of all losses, if no Gaussian loss takes part
+
+    def log_delta(self, epsilon: float, enough: float = -math.inf) -> float:
+        """Logarithm of an upper bound of the smallest delta, or of any that is `enough`."""
+        if epsilon == math.inf:
+            return -math.inf
+        value = 0.0
+        for tail, smallest in _TAILS:
+            value = min(value, self.log_delta_above(epsilon, tail, enough))
+            if value >= smallest or value <= enough:
+                break
+        return value
+
+    def log_delta_above(self, epsilon: float, tail: float, enough: float = -math.inf) -> float:
+        """See `log_delta`; useless for a delta that is not far above `tail`."""
+        if self.pure is not None and epsilon >= self.pure:
+            return -math.inf
+        exact, sums = self.exact(tail), self._sums()
+        value = 0.0 if exact is None else exact.log_delta(epsilon)
+        if not sums or value <= enough or (exact and self._is_exact(exact, epsilon, value)):
+            return value
+        return min(value, self.discretised(tail).log_delta(epsilon))
+
+    def _sums(self) -> Counted:
+        """Events whose contract is a sum of Gaussian terms."""
+        return tuple(
+            (e, n) for e, n in self.counts if not isinstance(e, Gaussian | Pure | Exponential)
+        )
+
+    def _is_exact(self, exact: _Bound, epsilon: float, value: float) -> bool:
+        """Whether no part of a single sum of terms counts that its envelope would not."""
+        sums = self._sums()
+        single = gaussian_terms(sums) if sum(n for _, n in sums) == 1 else None
+        if single is None:
+            return False
+        # The envelope keeps everything above a place where half of the mass 1 is left.
+        whole = math.fsum(weight for weight, _, _ in single)
+        place = max(s + mu * (0.5 * mu - float(ndtri(0.5 / whole))) for _, s, mu in single)
+        rest = _Bound(exact.loss, ((whole, place, total_mu(self.counts)),), exact.pairwise)
+        return rest.log_delta(epsilon) < value + math.log(_NEGLIGIBLE)
+
+    def exact(self, tail: float) -> _Bound | None:
+        """Gaussian terms multiplied out, beside the discretised bounded losses."""
+        bounded = tuple(
+            (e, n) for e, n in self.counts if isinstance(e, Pure | Exponential) and e.epsilon
+        )
+        if self.terms is None:
+            return None
+        loss = total_pld(bounded, tail)
+        if self._sums() and len(self.terms) * len(loss.mass) > _MAX_VALUES:
+            return None
+        return _Bound(loss, self.terms, self.pairwise)
+
+    def discretised(self, tail: float) -> _Bound:
+        """All losses discretised, beside the Gaussian events."""
+        others = tuple(
+            (e, n)
+            for e, n in self.counts
+            if not isinstance(e, Gaussian) and (not isinstance(e, Pure | Exponential) or e.epsilon)
+        )
+        return _Bound(total_pld(others, tail), ((1.0, 0.0, total_mu(self.counts)),), self.pairwise)
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether only convex functions of the loss are bounded."""
+        return any(isinstance(e, ObjectivePerturbation) and e.pairwise for e, _ in self.counts)
+
+
+def _compose(events: Iterable[Event]) -> _Composition | None:
+    """Compose events; None if one of them has no guarantee at all."""
+    counts = counted(events)
+    if counts is None:
+        return None
+    terms = gaussian_terms(counts, _MAX_TERMS)
+    largest = [(largest_loss(e), n) for e, n in counts if e != Gaussian(0.0)]
+    pure = None
+    if all(math.isfinite(loss) for loss, _ in largest):
+        pure = sum((Fraction(loss) * n for loss, n in largest), Fraction(0))
+    return _Composition(counts, None if terms is None else tuple(terms), pure)
+
+
+def _rounded_up(value: Fraction) -> float:
+    """Smallest float that is not below `value`."""
+    nearest = float(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
+
+
+def _smallest_delta(events: Iterable[Event], epsilon: float, enough: float = 0.0) -> float:
+    """See `delta`; any bound that is at most `enough` will do."""
+    composition = _compose(events)
     if composition is None:
         return 0.0 if epsilon == math.inf else 1.0
-    log_delta = composition.log_delta(epsilon)
+    log_delta = composition.log_delta(epsilon, math.log(enough) if enough else -math.inf)
     return 0.0 if log_delta == -math.inf else max(math.exp(log_delta), 5e-324)
 
 
@@ -139,28 +328,28 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     (2.346, 0.5)
     """
     delta = check_delta(delta)
-    composition = compose(events)
+    composition = _compose(events)
     if composition is None:
         return math.inf
-    ceiling = math.inf if composition.pure is None else rounded_up(composition.pure)
+    ceiling = math.inf if composition.pure is None else _rounded_up(composition.pure)
     if delta == 0.0:
         return ceiling
     log_delta = math.log(delta)
+    tail = next(tail for tail, smallest in _TAILS if log_delta >= smallest)
 
     def excess(value: float) -> float:
-        return composition.log_delta(value) - log_delta
+        return composition.log_delta_above(value, tail) - log_delta
 
     if excess(0.0) <= 0.0:
         return 0.0
-    # At most the largest bounded loss plus a Gaussian tail bound of the top vertex.
-    mu = float(composition.mu.max())
-    count = max(float(composition.log_count.max()), 0.0)
-    exponent = count + math.log(len(composition.mu)) - log_delta
-    high = composition.log_ratio + float(composition.losses[-1] + composition.shift.max())
-    high += 0.5 * mu * mu + mu * math.sqrt(2.0 * exponent)
+    high = 1.0
     while excess(high) > 0.0:
         high *= 2.0
-    found = step_up(root(excess, 0.0, high), lambda value: excess(value) <= 0.0)
+        if high > min(2.0 * ceiling, _FURTHEST):
+            return ceiling
+    found = step_up(
+        root(excess, 0.0 if high == 1.0 else 0.5 * high, high), lambda value: excess(value) <= 0.0
+    )
     return min(found, ceiling)
 
 
@@ -222,7 +411,7 @@ def calibrate(
         raise ValueError(f"lower <= upper must be finite, got {lower!r} and {upper!r}")
 
     def fits(value: float) -> bool:
-        return _smallest_delta(make_events(value), epsilon) <= delta
+        return _smallest_delta(make_events(value), epsilon, delta) <= delta
 
     safe, costly = (lower, upper) if increasing else (upper, lower)
     if not fits(safe):

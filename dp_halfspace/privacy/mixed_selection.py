@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dp_halfspace.privacy._composition import compose
+from dp_halfspace.privacy._event_losses import counted, gaussian_terms
 from dp_halfspace.privacy._log_profiles import (
     EPSILON_SLACK,
     LOG_SLACK,
@@ -152,13 +152,9 @@ def _terms(runs: Sequence[Iterable[Event]]) -> tuple[Term, ...]:
         )
     weights: defaultdict[tuple[float, float], float] = defaultdict(float)
     for run, count in Counter(listed).items():
-        composition = compose(run)
-        if composition is None:
-            weights[math.inf, math.inf] += count
-            continue
-        shifts = (composition.log_ratio + composition.shift) * _UP
-        counts = np.exp(composition.log_count + composition.log_slack)
-        for weight, shift, mu in zip(counts, shifts, composition.mu, strict=True):
-            weights[float(shift), float(mu)] += count * weight
+        counts = counted(run)
+        product = None if counts is None else gaussian_terms(counts)
+        for weight, shift, mu in product or [(1.0, math.inf, math.inf)]:
+            weights[shift * _UP, mu] += count * weight * _UP
     total = len(listed)
     return tuple((w / total * _UP, *place) for place, w in sorted(weights.items()))

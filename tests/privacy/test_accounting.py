@@ -16,7 +16,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy import _composition
+from dp_halfspace.privacy import _event_losses
 from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
 from dp_halfspace.privacy.events import (
     Exponential,
@@ -27,6 +27,7 @@ from dp_halfspace.privacy.events import (
     Repeated,
     Selection,
 )
+from dp_halfspace.privacy.pld import PLD
 from dp_halfspace.privacy.profiles import exponential_delta, gdp_delta, gdp_epsilon, gdp_mu
 
 BUDGETS = ((0.1, 1e-5), (1.0, 1e-3), (1.0, 1e-6), (3.0, 1e-9), (10.0, 1e-12), (50.0, 1e-15))
@@ -219,12 +220,19 @@ def test_unknown_events_are_refused():
 # --- objective perturbation -----------------------------------------------------------------
 
 
+def check_contract(got, contract, small=1e-6, rel=1e-2):
+    """Never above the sum of terms that an event promises, and close to it for a small delta."""
+    assert got <= min(1.0, contract) * (1 + 1e-8)
+    if contract < small:
+        assert got >= contract * (1 - rel)
+
+
 def test_vertices_sum_their_profiles():
     event = ObjectivePerturbation(0.3, ((1, 0.0), (5, 0.4), (2, 0.9)))
     for value in (-1.0, 0.2, 1.0, 3.0):
         inner = value - 0.3
         expected = gdp_delta(0.0, inner) + 5 * gdp_delta(0.4, inner) + 2 * gdp_delta(0.9, inner)
-        assert delta([event], value) == pytest.approx(min(1.0, expected), rel=1e-9)
+        check_contract(delta([event], value), expected, small=1e-3, rel=1e-9)
 
 
 def test_two_objectives_have_sixteen_terms():
@@ -234,9 +242,9 @@ def test_two_objectives_have_sixteen_terms():
         for (a, x), (b, y) in itertools.product(first.vertices, second.vertices)
     ]
     assert sum(count for count, _ in terms) == 16
-    for value in (0.5, 1.5, 3.0):
+    for value in (0.5, 1.5, 3.0, 4.0):
         expected = sum(count * gdp_delta(mu, value - 0.15) for count, mu in terms)
-        assert delta([first, second], value) == pytest.approx(expected, rel=1e-9)
+        check_contract(delta([first, second], value), expected, rel=0.1)
 
 
 def test_objective_beside_everything_else():
@@ -247,8 +255,7 @@ def test_objective_beside_everything_else():
         for weight, shift in ((truth, -0.2), (1 - truth, 0.2))
         for count, mu in event.vertices
     )
-    got = delta([event, Gaussian(0.3), Pure(0.2)], value)
-    assert got == pytest.approx(expected, rel=1e-9)
+    check_contract(delta([event, Gaussian(0.3), Pure(0.2)], value), expected)
 
 
 def test_objective_costs_no_more_than_a_gaussian():
@@ -399,7 +406,7 @@ def atoms(event):
 def test_selection_alone_is_its_contract(event):
     for value in (-1.0, 0.0, 0.3, 0.8, 1.5, 4.0):
         expected = sum(mass * gdp_delta(event.mu, value - j) for mass, j in atoms(event))
-        assert delta([event], value) == pytest.approx(min(1.0, expected), rel=1e-9)
+        check_contract(delta([event], value), expected, small=1e-3, rel=1e-9)
     found = epsilon([event], 1e-6)
     assert delta([event], found) <= 1e-6 < delta([event], found * (1 - 1e-6))
 
@@ -414,7 +421,7 @@ def test_selection_beside_everything_else():
         for mass, j in atoms(SPREAD)
     )
     got = delta([Gaussian(0.3), SPREAD, objective, Pure(0.2)], value)
-    assert expected * (1 - 1e-9) <= got <= expected * (1 + 1e-5)
+    check_contract(got, expected)
     single = Selection(12.5, 0.4, 0.2)
     expected = quad(
         lambda t: 12.5 * gdp_delta(0.2, 1.4 - t - 0.4) * math.exp(t / 2) / 4 / math.sinh(0.15),
@@ -422,8 +429,7 @@ def test_selection_beside_everything_else():
         0.3,
         epsrel=1e-11,
     )[0]
-    got = delta([single, Exponential(0.3)], 1.4)
-    assert expected * (1 - 1e-9) <= got <= expected * (1 + 1e-5)
+    check_contract(delta([single, Exponential(0.3)], 1.4), expected * (1 + 1e-5))
 
 
 def test_two_selections_multiply():
@@ -434,12 +440,12 @@ def test_two_selections_multiply():
             for (a, x), (b, y) in itertools.product(atoms(SPREAD), atoms(other))
         )
         got = delta([SPREAD, other], value)
-        assert min(1, expected) * (1 - 1e-9) <= got <= min(1, expected * (1 + 1e-6))
+        check_contract(got, expected)
         expected = sum(
             a * b * gdp_delta(0.2 * math.sqrt(2), value - x - y)
             for (a, x), (b, y) in itertools.product(atoms(SPREAD), repeat=2)
         )
-        assert delta([Repeated(SPREAD, 2)], value) == pytest.approx(min(1, expected), rel=1e-9)
+        check_contract(delta([Repeated(SPREAD, 2)], value), expected)
 
 
 MIXED = MixedSelection(3.5, 0.3, ((0.5, 0.2, 0.1), (0.5, 0.0, 0.25), (1.5, 0.1, 0.0)), (0.4, 0.6))
@@ -459,13 +465,13 @@ def test_one_gaussian_term_is_a_selection():
     for others in ([], [Gaussian(0.3), Pure(0.1), glm(0.2)], [SPREAD, Exponential(0.2)]):
         for value in (-0.5, 0.5, 1.5):
             expected = delta([SPREAD, *others], value)
-            assert delta([same, *others], value) == pytest.approx(expected, rel=1e-6)
+            assert delta([same, *others], value) == pytest.approx(expected, rel=1e-4)
 
 
 def test_mixed_selection_is_its_contract_alone_and_beside_others():
     for value in (0.2, 0.8, 1.5, 3.0):
         expected = sum(mass * gdp_delta(mu, value - j) for mass, j, mu in losses(MIXED))
-        assert delta([MIXED], value) == pytest.approx(min(1.0, expected), rel=1e-9)
+        check_contract(delta([MIXED], value), expected, small=1e-3, rel=1e-9)
         objective = glm(0.3, 0.1)
         expected = sum(
             mass * count * gdp_delta(math.hypot(mu, v, 0.4), value - 0.1 - j)
@@ -473,12 +479,12 @@ def test_mixed_selection_is_its_contract_alone_and_beside_others():
             for count, v in objective.vertices
         )
         got = delta([Gaussian(0.4), MIXED, objective], value)
-        assert got == pytest.approx(min(1.0, expected), rel=1e-9)
+        check_contract(got, expected)
         expected = sum(
             a * b * gdp_delta(math.hypot(mu, other), value - x - y)
             for (a, x, mu), (b, y, other) in itertools.product(losses(MIXED), repeat=2)
         )
-        assert delta([Repeated(MIXED, 2)], value) == pytest.approx(min(1.0, expected), rel=1e-9)
+        check_contract(delta([Repeated(MIXED, 2)], value), expected)
     found = epsilon([MIXED], 1e-6)
     assert delta([MIXED], found) <= 1e-6 < delta([MIXED], found * (1 - 1e-6))
 
@@ -487,18 +493,24 @@ def test_mixed_selection_without_noise_has_a_bounded_loss():
     event = MixedSelection(2.0, 0.3, ((0.5, 0.25, 0.0), (0.5, 0.0, 0.0)))
     assert epsilon([event, Pure(0.25)], 0.0) == pytest.approx(0.8, rel=1e-15)
     assert delta([event], 0.55) == 0.0
-    assert delta([event], 0.5) == pytest.approx(-math.expm1(-0.05), rel=1e-9)
+    # Two runs of mass 1/2 each at .55: the envelope is randomised response.
+    truth = 1 / (1 + math.exp(-0.55))
+    exact = truth * -math.expm1(-0.05)
+    assert exact <= delta([event], 0.5) <= exact * (1 + 1e-3)
 
 
-def test_many_shifted_terms_are_merged_upwards(monkeypatch):
-    """Merging only raises delta, and not by much."""
+def test_many_shifted_terms_are_discretised():
+    """The product of their lists, were it evaluated, is above and not far away."""
     rng = np.random.default_rng(0)
     terms = tuple((1 / 40, *pair) for pair in rng.uniform(0.05, 0.3, (40, 2)))
     event = MixedSelection(2.0, 0.2, (*terms, (1.0, 0.0, 0.0)))
-    exact = [delta([Repeated(event, 2)], value) for value in (1.0, 2.0)]
-    monkeypatch.setattr(_composition, "_MAX_SHIFTED", 256)
-    for value, right in zip((1.0, 2.0), exact, strict=True):
-        assert right <= delta([Repeated(event, 2)], value) <= 1.2 * right
+    for value in (1.0, 2.0):
+        expected = sum(
+            a * b * gdp_delta(math.hypot(mu, other), value - x - y)
+            for (a, x, mu), (b, y, other) in itertools.product(losses(event), repeat=2)
+        )
+        got = delta([Repeated(event, 2)], value)
+        assert 0.3 * expected < got <= expected * (1 + 1e-4)
 
 
 def test_planted_mixture_bugs_are_caught():
@@ -525,24 +537,23 @@ def test_selection_beside_a_ranking_objective():
         )[0]
 
     expected = sum(2.5 * count * excess(math.hypot(v, 0.3)) for count, v in objective.vertices)
-    assert delta([event, objective], value) == pytest.approx(expected, rel=1e-7)
+    check_contract(delta([event, objective], value), expected)
 
 
 def test_selection_without_noise_has_a_bounded_loss():
     event = Selection(4.0, 0.3, 0.0)
     assert epsilon([event, Pure(0.25)], 0.0) == pytest.approx(0.55, rel=1e-15)
     assert delta([event], 0.3) == 0.0
-    assert delta([event], 0.2) == pytest.approx(4 * -math.expm1(-0.1), rel=1e-9)
+    # Mass 4 at .3: the envelope is randomised response.
+    assert delta([event], 0.2) == pytest.approx(-math.expm1(-0.1) / (1 + math.exp(-0.3)), rel=1e-9)
     assert epsilon([Selection(1.0, 0.0, 0.0)], 0.0) == 0.0
-    assert delta([Selection(4.0, 0.0, 0.5), Exponential(0.1)], 1.0) == pytest.approx(
-        4 * delta([Gaussian(0.5), Exponential(0.1)], 1.0), rel=1e-6
-    )
+    contract = 4 * delta([Gaussian(0.5), Exponential(0.1)], 2.5)
+    check_contract(delta([Selection(4.0, 0.0, 0.5), Exponential(0.1)], 2.5), contract)
 
 
 def test_many_selections_do_not_overflow():
     many = epsilon([Repeated(Selection(15.0, 1e-3, 0.01), 10_000)], 1e-6)
-    assert many > epsilon([Gaussian(1.0)], 1e-6) + 10.0
-    assert many < 10_000
+    assert epsilon([Gaussian(1.0)], 1e-6) < many < 20.0
     assert delta([Repeated(SPREAD, 1000)], 1e6) < 1e-300
 
 
@@ -758,19 +769,20 @@ def test_ignored_counts_would_be_caught(monkeypatch):
     event = Repeated(Exponential(0.5), 10)
     assert epsilon([event], 1e-6) == epsilon([Exponential(0.5)] * 10, 1e-6)
     right = epsilon([event], 1e-6)
-    monkeypatch.setattr(_composition, "repeat", lambda lattice, count: lattice)
-    _composition._bounded_loss.cache_clear()
+    monkeypatch.setattr(PLD, "repeat", lambda loss, count: loss)
+    _event_losses.total_pld.cache_clear()
     try:
         assert epsilon([event], 1e-6) < 0.5 * right
         assert delta([event], 1.0) < delta([Gaussian(0.3)], 1.0)
     finally:
-        _composition._bounded_loss.cache_clear()
+        _event_losses.total_pld.cache_clear()
 
 
 def test_dropped_zero_vertex_is_refused():
     """The zero vertex matters beside another mechanism, so the event requires it."""
-    without = 2 * gdp_delta(math.hypot(0.1, 0.5), 1.0) + gdp_delta(math.hypot(0.2, 0.5), 1.0)
-    assert delta([glm(0.2), Gaussian(0.5)], 1.0) > 1.2 * without
+    assert delta([ObjectivePerturbation(0.1, ((1, 0.0),)), Gaussian(0.5)], 1.0) > gdp_delta(
+        0.5, 1.0
+    )
     with pytest.raises(ValueError, match="vertices"):
         ObjectivePerturbation(0.0, ((2, 0.1), (1, 0.2)))
 
@@ -885,14 +897,6 @@ def test_single_exponential_reproduces_its_profile(epsilon0, value):
     bound = delta([Exponential(epsilon0)], value)
     exact = exponential_delta(epsilon0, value)
     assert exact * (1 - 1e-12) <= bound <= exact * (1 + 1e-6) + 1e-6 * epsilon0
-
-
-def test_vertices_merge_upward(monkeypatch):
-    events = [glm(0.1 + 0.01 * i, 0.01) for i in range(6)]
-    exact = epsilon(events, 1e-6)
-    monkeypatch.setattr(_composition, "_MAX_VERTICES", 64)
-    merged = epsilon(events, 1e-6)
-    assert exact <= merged <= exact * 1.05
 
 
 def test_many_objectives_do_not_overflow():

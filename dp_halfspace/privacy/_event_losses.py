@@ -1,0 +1,155 @@
+"""Losses of events: as sums of Gaussian terms, and as discretised privacy loss distributions.
+
+A term (weight, shift, mu) stands for the profile ``weight * delta_mu(epsilon - shift)``. The
+contract of an objective perturbation or a selection is a sum of terms; sums of several events
+multiply out (``docs/proofs/accounting.md``, section 5).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from dp_halfspace.privacy.events import (
+    Event,
+    Exponential,
+    Gaussian,
+    MixedSelection,
+    ObjectivePerturbation,
+    Pure,
+    Repeated,
+    check_event,
+)
+from dp_halfspace.privacy.pld import (
+    PLD,
+    Term,
+    bounded_range,
+    compose,
+    envelope,
+    randomised_response,
+)
+
+__all__ = ["Counted", "counted", "gaussian_terms", "largest_loss", "total_mu", "total_pld"]
+
+Counted: TypeAlias = tuple[tuple[Event, int], ...]
+
+_TINY = 1e-150  # its square is a normal number; smaller parameters are raised to it
+_HUGE = 1e100  # larger parameters and counts are treated as no guarantee
+_HUGE_COUNT = 2**63
+# Products of more terms, or of more events, are merged or left to the discretised losses.
+_MAX_TERMS, _MAX_COUNT = 4096, 4096
+
+
+def counted(events: Iterable[Event]) -> Counted | None:
+    """Count single runs, in an order of their own; None if one has no guarantee at all."""
+    counts: Counter[Event] = Counter()
+    for event in events:
+        check_event(event)
+        single, count = event, 1
+        while isinstance(single, Repeated):
+            count *= single.count
+            single = single.event
+        counts[single] += count
+    result = tuple(sorted(counts.items(), key=repr))
+    if any(_largest(e) > _HUGE or count > _HUGE_COUNT for e, count in result):
+        return None
+    return result if total_mu(result) <= _HUGE else None
+
+
+def _largest(event: Event) -> float:
+    """Largest parameter of an event."""
+    if isinstance(event, Pure | Exponential):
+        return event.epsilon
+    terms, atoms = _contract(event)
+    runs = 0.0 if isinstance(event, Gaussian | ObjectivePerturbation) else event.mean_runs
+    return max(runs, *itertools.chain(*terms), *itertools.chain(*atoms))
+
+
+def _contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float]]]:
+    """Gaussian terms of a profile, and the (weight, shift) that they are multiplied with."""
+    if isinstance(event, Gaussian):
+        return [(1.0, 0.0, event.mu)], [(1.0, 0.0)]
+    if isinstance(event, ObjectivePerturbation):
+        return [(float(n), event.log_ratio, mu) for n, mu in event.vertices], [(1.0, 0.0)]
+    terms = event.terms if isinstance(event, MixedSelection) else ((1.0, 0.0, event.mu),)
+    step = event.log_ratio / len(event.shares)
+    atoms = [(event.mean_runs * w, step * (j + 1)) for j, w in enumerate(event.shares) if w]
+    return [term for term in terms if term[0]], atoms
+
+
+def largest_loss(event: Event) -> float:
+    """Largest possible loss of an event; infinite if a Gaussian takes part."""
+    if isinstance(event, Pure | Exponential):
+        return event.epsilon
+    terms, atoms = _contract(event)
+    if any(mu for _, _, mu in terms):
+        return math.inf
+    return max(shift for _, shift, _ in terms) + max(shift for _, shift in atoms)
+
+
+def total_mu(counts: Counted) -> float:
+    """All Gaussian events in quadrature."""
+    return math.hypot(
+        *(_raised(e.mu) * math.sqrt(count) for e, count in counts if isinstance(e, Gaussian))
+    )
+
+
+def _raised(value: float) -> float:
+    """Raise a positive parameter to where its square does not underflow."""
+    return max(value, _TINY) if value else 0.0
+
+
+def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None:
+    """Multiply out the profiles of Gaussian events, objective perturbations and selections.
+
+    Returns
+    -------
+    list of (weight, shift, mu) or None
+        Rounded up. Pure and exponential mechanisms are left out. None if there are too many
+        events, or more than `most` different terms.
+    """
+    sums = [(e, n) for e, n in counts if not isinstance(e, Gaussian | Pure | Exponential)]
+    number = sum(n for _, n in sums)
+    if number > _MAX_COUNT:
+        return None
+    product: list[Term] = [(1.0, 0.0, total_mu(counts) ** 2)]
+    for event, count in sums:
+        terms, atoms = _contract(event)
+        factors = [(a * b, s + t, _raised(mu) ** 2) for a, s, mu in terms for b, t in atoms]
+        for _ in range(count):
+            product = _merged((a * b, s + t, m + n) for a, s, m in product for b, t, n in factors)
+            if len(product) > most or not math.isfinite(sum(a for a, _, _ in product)):
+                return None
+    wide, far = 1.0 + (number + 1) * 2.0**-51, 1.0 + max(number - 1, 0) * 2.0**-51
+    return [(weight, shift * far, math.sqrt(square) * wide) for weight, shift, square in product]
+
+
+def _merged(terms: Iterable[Term]) -> list[Term]:
+    """Add up the weights of terms that differ by rounding only."""
+    merged: dict[tuple[str, str], Term] = {}
+    for weight, shift, square in terms:
+        key = f"{shift:.12e}", f"{square:.12e}"
+        a, s, m = merged.get(key, (0.0, 0.0, 0.0))
+        merged[key] = (a + weight, max(s, shift), max(m, square))
+    return list(merged.values())
+
+
+@lru_cache(maxsize=64)
+def total_pld(counts: Counted, tail: float) -> PLD:
+    """Sum of the losses of events that are not Gaussian."""
+    return compose([_pld(event, tail).repeat(count) for event, count in counts])
+
+
+def _pld(event: Event, tail: float) -> PLD:
+    """Discretised loss of one event."""
+    if isinstance(event, Pure):
+        return randomised_response(_raised(event.epsilon), tail)
+    if isinstance(event, Exponential):
+        return bounded_range(_raised(event.epsilon), tail)
+    terms, atoms = _contract(event)
+    pairwise = isinstance(event, ObjectivePerturbation) and event.pairwise
+    return envelope(terms, atoms, tail, pairwise=pairwise)

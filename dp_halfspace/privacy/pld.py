@@ -1,0 +1,355 @@
+"""Discretised privacy loss distributions (PLD), rounded so that they dominate.
+
+Every event is at worst a randomised response of random strength: its loss is t or -t with odds
+exp(t) to 1, and the law of t >= 0 follows from the event's privacy profile (its convex
+envelope). A `PLD` holds the law of such a loss, or of a sum of them, on a lattice. Whatever
+changes it, a coarser lattice, a cut tail or a rounding error, only raises the delta that is
+computed in the end (``docs/proofs/accounting.md``, sections 3 and 4).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
+from scipy.special import ndtr, ndtri
+
+from dp_halfspace.privacy._log_profiles import FloatArray
+
+__all__ = ["PLD", "Term", "bounded_range", "compose", "envelope", "randomised_response"]
+
+Term: TypeAlias = tuple[float, float, float]
+"""Weight, shift and mu of a Gaussian loss N(shift + mu^2 / 2, mu^2)."""
+
+# Cells of a discretised event; a sum has at most about four times as many.
+_CELLS, _CHORDS = 4096, 4096
+# Standard deviations that they cover, unless a smaller tail is asked for.
+_USUAL_REACH = 14.0
+# Mass that the lower end of a sum may move up; next to nothing of it reaches a threshold.
+_LOW = 2.0**-70
+# Convolutions of fewer terms are summed directly.
+_DIRECT = 64
+_ULP = 2.0**-52
+# Gaussian losses beyond are treated as no guarantee.
+_FURTHEST = 1e6
+# Tail of a loss that is not cut, and what may be neglected of it.
+_SMALLEST, _NEGLECTED = 1e-305, 1e-302
+# Beyond this relative error of its masses a sum is treated as no guarantee.
+_TOO_INEXACT = 0.5
+# Tilts of a convolution, at most, and standard deviations from one to the next.
+_TILTS, _STRIDE = 64, 6.0
+# Error of a convolution by Fourier transforms, relative to the norms of its factors.
+_FOURIER = 2.0**-44
+# A Gaussian loss narrower than this many cells is widened, which dominates it.
+_NARROWEST = 16.0
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
+
+
+@dataclass(frozen=True, slots=True)
+class PLD:
+    """Law of a privacy loss on the lattice ``step * (first + j)``.
+
+    Attributes
+    ----------
+    step : float
+        Distance of the atoms.
+    first : int
+        Place of the lowest atom.
+    mass : ndarray of shape (n_atoms,)
+        Probabilities under the first data set.
+    tail : float
+        Mass that may be cut from the upper end, at a time; 0 to cut nothing.
+    cut : float
+        Mass that was cut; its loss counts as infinite.
+    error : float
+        Bound of the relative rounding error of `mass`, and of the error of the places
+        relative to the largest.
+    """
+
+    step: float
+    first: int
+    mass: FloatArray
+    tail: float
+    cut: float = 0.0
+    error: float = 2.0**-40
+
+    @property
+    def losses(self) -> FloatArray:
+        """Places of the atoms, ascending."""
+        return np.asarray(
+            self.step * (float(self.first) + np.arange(len(self.mass))), dtype=np.float64
+        )
+
+    @property
+    def width(self) -> float:
+        """Distance of the outermost atoms."""
+        return self.step * (len(self.mass) - 1)
+
+    def plus(self, other: PLD) -> PLD:
+        """Sum of two independent losses."""
+        step = _common_step(self, other)
+        a, b = self._on(step), other._on(step)
+        if a.error + b.error > _TOO_INEXACT:
+            return PLD(1.0, 0, np.ones(1), 0.0, cut=1.0)
+        mass, error = _convolution(a.mass, b.mass)
+        total = PLD(step, a.first + b.first, mass, min(a.tail, b.tail), a.cut + b.cut)
+        return replace(total, error=a.error + b.error + error)._trimmed()
+
+    def repeat(self, count: int) -> PLD:
+        """Sum of `count` independent losses of this law, by repeated squaring."""
+        result, square = None, self
+        while True:
+            if count % 2:
+                result = square if result is None else result.plus(square)
+            count //= 2
+            if result is not None and not count:
+                return result
+            square = square.plus(square)
+
+    def _on(self, step: float) -> PLD:
+        """Split every atom between its neighbours on a lattice of another step."""
+        if step == self.step:
+            return self
+        first, mass = _split(self.losses, self.mass, step)
+        terms = min(len(self.mass), math.ceil(step / self.step)) + 8
+        on = replace(self, step=step, first=first, mass=mass, error=self.error + terms * _ULP)
+        return on._trimmed()
+
+    def _trimmed(self) -> PLD:
+        """Cut negligible tails: the lower one moves up, the upper one goes to infinity."""
+        rising, falling = np.cumsum(self.mass), np.cumsum(self.mass[::-1])
+        low = int(np.searchsorted(rising, _LOW, side="right"))
+        high = int(np.searchsorted(falling, self.tail, side="right"))
+        if low + high >= len(self.mass):
+            return self
+        mass = self.mass[low : len(self.mass) - high].copy()
+        mass[0] += rising[low - 1] if low else 0.0
+        cut = self.cut + (float(falling[high - 1]) if high else 0.0)
+        return replace(self, first=self.first + low, mass=mass, cut=cut)
+
+
+def compose(parts: Sequence[PLD]) -> PLD:
+    """Sum of independent losses, the narrowest first, so that no lattice is too coarse."""
+    heap = [(part.width, place, part) for place, part in enumerate(parts)]
+    heapq.heapify(heap)
+    while len(heap) > 1:
+        _, place, narrow = heapq.heappop(heap)
+        total = narrow.plus(heap[0][2])
+        heapq.heapreplace(heap, (total.width, place, total))
+    return heap[0][2] if heap else PLD(1.0, 0, np.ones(1), 0.0, error=0.0)
+
+
+def randomised_response(epsilon: float, tail: float) -> PLD:
+    """Loss of randomised response, the worst purely `epsilon`-private mechanism."""
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
+    lie = math.exp(-epsilon) * truth
+    return PLD(epsilon, -1, np.array([lie, 0.0, truth]), tail, error=2.0**-48)._trimmed()
+
+
+def bounded_range(epsilon: float, tail: float) -> PLD:
+    """Loss of the worst exponential mechanism, its profile interpolated on a grid.
+
+    The worst profile is linear in the square root of exp(epsilon); its interpolation by
+    chords has constant mass under the symmetrised law, one half of it at the two ends.
+    """
+    half = _CHORDS // 2
+    step = epsilon / half
+    mass = np.exp(0.5 * step * np.arange(-2 * half, 1)) * (2.0 * math.tanh(0.25 * step))
+    mass[[0, -1]] *= 0.5
+    error = 2.0**-48 * (1.0 + epsilon)
+    return PLD(step, -half, mass / -math.expm1(-epsilon), tail, error=error)._trimmed()
+
+
+def envelope(
+    terms: Sequence[Term], atoms: Sequence[tuple[float, float]], tail: float, *, pairwise: bool
+) -> PLD:
+    """Loss whose profile is the convex envelope of a sum of shifted Gaussian profiles.
+
+    Parameters
+    ----------
+    terms : sequence of (weight, shift, mu)
+        The Gaussian profiles.
+    atoms : sequence of (weight, shift)
+        What they are multiplied with: the sum is over all pairs of a term and an atom.
+    tail : float
+        Mass of the sum that may count as an infinite loss.
+    pairwise : bool
+        Whether the sum bounds expectations of convex functions of the loss only. Then the
+        loss keeps the upper part of the mass, and no tail is cut.
+
+    Returns
+    -------
+    PLD
+    """
+    weight, shift, mu = np.array(terms).T
+    factor, place = np.array(atoms).T
+    whole = float(weight.sum() * factor.sum())
+    # Beyond so many standard deviations less than the tail is left of all terms together.
+    reach = -float(ndtri(min(0.25, max((tail or _SMALLEST) / whole, 2.3e-308))))
+    top = float((shift + mu * (0.5 * mu + reach)).max() + place.max())
+    if top == 0.0 or top > _FURTHEST:
+        return PLD(1.0, 0, np.ones(1), tail, cut=float(top > 0.0))
+    # Mass 1 at or above `lowest` makes everything below superfluous; 0 is always low enough.
+    certain = weight[mu == 0.0].sum() >= 1.0 and not place.any()
+    lowest = float(shift.min()) if certain else 0.0
+    step = max(top - lowest, 0.5 * top) / (_CELLS * max(1.0, reach / _USUAL_REACH) ** 2)
+    # Atoms of a mass above 1 must not be split, or their upper part would move up.
+    unit = float(place[0] if place.any() else shift.min())
+    step = unit / math.ceil(unit / step) if unit >= step else step
+    mu = np.where(mu > 0.0, np.maximum(mu, _NARROWEST * step), 0.0)
+    first = math.floor((lowest - place.max()) / step)
+    last = (
+        math.ceil((shift + mu * (0.5 * mu + reach)).max() * (1.1 if pairwise else 1.0) / step) + 1
+    )
+    mass = _gaussians((weight, shift, mu), step, first, last)
+    with np.errstate(divide="ignore"):
+        beyond = weight * ndtr((shift - last * step) / mu + 0.5 * mu)
+    begin, shares = _split(place, factor, step)
+    total = np.zeros(len(mass) + len(shares) - 1)
+    for index in np.flatnonzero(shares):
+        total[index : index + len(mass)] += shares[index] * mass
+    low = max(0, first + begin)
+    total = total[low - first - begin :]
+    if pairwise:
+        # What is left beyond, and what underflows, weighs less than the cut mass below.
+        return _upper_part(PLD(step, low, total, 0.0, _NEGLECTED), np.ones(len(total)))
+    cut = min(1.0, float(beyond[mu > 0.0].sum() * factor.sum()))
+    odds = np.exp(-step * (low + np.arange(len(total))))
+    upper = _upper_part(PLD(step, low, total, tail, cut), 1.0 + odds)
+    both = np.zeros(2 * (low + len(total)) - 1)
+    both[-len(total) :] = upper.mass
+    both[: len(total)] += (upper.mass * odds)[::-1]
+    return replace(upper, first=1 - low - len(total), mass=both)._trimmed()
+
+
+def _upper_part(measure: PLD, load: FloatArray) -> PLD:
+    """Keep the upper atoms until their loads sum to 1; the last of them in part."""
+    loads = np.cumsum((measure.mass * load)[::-1])[::-1]
+    full = 1.0 - measure.cut
+    kept = np.where(loads <= full, measure.mass, 0.0)
+    index = int(np.count_nonzero(loads > full))
+    rest = full - (loads[index] if index < len(loads) else 0.0)
+    # If rounding has lost a little of the mass 1, the lowest atom is given it.
+    kept[max(index - 1, 0)] += rest / load[max(index - 1, 0)]
+    return replace(measure, mass=kept)
+
+
+def _gaussians(
+    terms: tuple[FloatArray, FloatArray, FloatArray], step: float, first: int, last: int
+) -> FloatArray:
+    """Masses of Gaussian losses on a lattice, every cell split between its ends."""
+    where = 0.5 * (1.0 + _NODES)
+    above = np.expm1(-step * where) / math.expm1(-step)
+    loss = step * (np.arange(first, last)[:, None] + where)
+    density = np.zeros(loss.shape)
+    mass = np.zeros(last - first + 1)
+    for weight, shift, mu in zip(*terms, strict=True):
+        if mu:
+            height = weight * 0.5 * step / (mu * math.sqrt(2.0 * math.pi))
+            density += height * np.exp(-0.5 * ((loss - shift) / mu - 0.5 * mu) ** 2)
+        else:
+            start, shares = _split(np.array([shift]), np.array([weight]), step)
+            mass[start - first : start - first + len(shares)] += shares
+    mass[:-1] += density @ (_WEIGHTS * (1.0 - above))
+    mass[1:] += density @ (_WEIGHTS * above)
+    return mass
+
+
+def _split(losses: FloatArray, mass: FloatArray, step: float) -> tuple[int, FloatArray]:
+    """Place and masses of a lattice on which every atom is split between its neighbours.
+
+    An atom at x above the lower neighbour gives the share (1 - e^-x) / (1 - e^-step) to the
+    upper one: this preserves its mass under both data sets.
+    """
+    first = math.floor(losses[0] / step)
+    position = losses / step - first
+    below = np.floor(position).astype(np.intp)
+    share = np.expm1(-step * (position - below)) / math.expm1(-step)
+    size = int(below[-1]) + 2
+    lower = np.bincount(below, mass * (1.0 - share), minlength=size)
+    upper = np.bincount(below + 1, mass * share, minlength=size)
+    return first, np.asarray(lower + upper, dtype=np.float64)
+
+
+def _common_step(a: PLD, b: PLD) -> float:
+    """Step on which two losses are added: as fine as the wider of them allows."""
+    step = a.step if a.step == b.step else (a if a.width > b.width else b).step
+    finest = max(a.width, b.width) / (4 * _CELLS)
+    if a.step == b.step and step >= finest:
+        return step
+    return step * 2.0 ** math.ceil(math.log2(finest / step)) if finest else min(a.step, b.step)
+
+
+def _convolution(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
+    """Upper bound of a convolution of positive numbers, and its relative rounding error.
+
+    A fast Fourier transform errs by some 1e-15 of the largest result. Both factors are
+    therefore tilted by exp(theta j) for several theta, each of which makes another stretch
+    of the result the largest, and every entry is raised by its least error.
+    """
+    if min(len(a), len(b)) <= _DIRECT:
+        return np.convolve(a, b), (min(len(a), len(b)) + 4) * _ULP
+    size = len(a) + len(b) - 1
+    length = next_fast_len(size, real=True)
+    with np.errstate(divide="ignore"):
+        logs = np.log(a), np.log(b)
+    least, result, steepest = np.full(size, np.inf), np.zeros(size), 0.0
+    for tilt in _tilts(logs, size):
+        product = irfft(rfft(tilt.a, length) * rfft(tilt.b, length), length)[:size]
+        error = _FOURIER * math.sqrt(float(tilt.a @ tilt.a) * float(tilt.b @ tilt.b))
+        back = tilt.scale - tilt.theta * np.arange(size)
+        better = math.log(error) + back < least
+        least[better] = math.log(error) + back[better]
+        raised = np.maximum(product[better], 0.0) + error
+        result[better] = raised * np.exp(np.minimum(back[better], 700.0))
+        steepest = max(steepest, abs(tilt.theta))
+    return result, 4.0 * _ULP * (750.0 + steepest * size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tilt:
+    """Two sequences times exp(theta j), both of maximum 1, and what their sum is like."""
+
+    theta: float
+    a: FloatArray
+    b: FloatArray
+    scale: float
+    mean: float
+    spread: float
+
+
+def _tilt(logs: Sequence[FloatArray], theta: float) -> _Tilt:
+    """Tilt two sequences that are given by their logarithms."""
+    scale, mean, variance, tilted = 0.0, 0.0, 1.0, []
+    for log in logs:
+        places = np.arange(len(log))
+        exponent = log + theta * places
+        peak = float(exponent.max())
+        weight = np.exp(exponent - peak)
+        centre = float(weight @ places / weight.sum())
+        tilted.append(weight)
+        scale, mean = scale + peak, mean + centre
+        variance += float(weight @ (places - centre) ** 2 / weight.sum())
+    return _Tilt(theta, *tilted, scale, mean, math.sqrt(variance))
+
+
+def _tilts(logs: Sequence[FloatArray], size: int) -> Iterator[_Tilt]:
+    """Tilts under which the sum moves from its lower to its upper end."""
+    last = _tilt(logs, 0.0)
+    yield last
+    yield _tilt(logs, -_STRIDE / last.spread)
+    stride = _STRIDE / last.spread
+    for _ in range(_TILTS):
+        if last.mean + 4.0 * last.spread >= size - 1:
+            return
+        following = _tilt(logs, last.theta + stride)
+        if following.mean > last.mean + 1.5 * _STRIDE * max(last.spread, following.spread):
+            stride *= 0.5  # too far: something in between would be lost
+        else:
+            yield following
+            last, stride = following, _STRIDE / following.spread
