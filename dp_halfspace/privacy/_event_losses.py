@@ -11,9 +11,19 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+import numpy as np
+
+from dp_halfspace.privacy._log_profiles import (
+    EPSILON_SLACK,
+    LOG_SLACK,
+    FloatArray,
+    log_gdp_delta,
+    log_gdp_excess,
+)
 from dp_halfspace.privacy.events import (
     Event,
     Exponential,
@@ -22,6 +32,7 @@ from dp_halfspace.privacy.events import (
     ObjectivePerturbation,
     Pure,
     Repeated,
+    Selection,
     check_event,
 )
 from dp_halfspace.privacy.pld import (
@@ -33,7 +44,15 @@ from dp_halfspace.privacy.pld import (
     randomised_response,
 )
 
-__all__ = ["Counted", "counted", "gaussian_terms", "largest_loss", "total_mu", "total_pld"]
+__all__ = [
+    "Counted",
+    "ProfileBound",
+    "counted",
+    "gaussian_terms",
+    "largest_loss",
+    "total_mu",
+    "total_pld",
+]
 
 Counted: TypeAlias = tuple[tuple[Event, int], ...]
 
@@ -42,6 +61,8 @@ _HUGE = 1e100  # larger parameters and counts are treated as no guarantee
 _HUGE_COUNT = 2**63
 # Products of more terms, or of more events, are merged or left to the discretised losses.
 _MAX_TERMS, _MAX_COUNT = 4096, 4096
+# Share of a delta whose atoms are moved up instead of evaluated, in blocks of so many.
+_NOTHING, _BLOCK = 2.0**-46, 64
 
 
 def counted(events: Iterable[Event]) -> Counted | None:
@@ -65,7 +86,7 @@ def _largest(event: Event) -> float:
     if isinstance(event, Pure | Exponential):
         return event.epsilon
     terms, atoms = _contract(event)
-    runs = 0.0 if isinstance(event, Gaussian | ObjectivePerturbation) else event.mean_runs
+    runs = event.mean_runs if isinstance(event, Selection | MixedSelection) else 0.0
     return max(runs, *itertools.chain(*terms), *itertools.chain(*atoms))
 
 
@@ -75,6 +96,8 @@ def _contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float
         return [(1.0, 0.0, event.mu)], [(1.0, 0.0)]
     if isinstance(event, ObjectivePerturbation):
         return [(float(n), event.log_ratio, mu) for n, mu in event.vertices], [(1.0, 0.0)]
+    if not isinstance(event, Selection | MixedSelection):
+        raise TypeError(f"not a sum of Gaussian terms: {event!r}")
     terms = event.terms if isinstance(event, MixedSelection) else ((1.0, 0.0, event.mu),)
     step = event.log_ratio / len(event.shares)
     atoms = [(event.mean_runs * w, step * (j + 1)) for j, w in enumerate(event.shares) if w]
@@ -153,3 +176,66 @@ def _pld(event: Event, tail: float) -> PLD:
     terms, atoms = _contract(event)
     pairwise = isinstance(event, ObjectivePerturbation) and event.pairwise
     return envelope(terms, atoms, tail, pairwise=pairwise)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileBound:
+    """Sum of a discretised loss and Gaussian terms: one upper bound of all profiles."""
+
+    loss: PLD
+    terms: tuple[Term, ...]
+    pairwise: bool
+
+    def log_delta(self, epsilon: float) -> float:
+        """Logarithm of an upper bound of the smallest delta."""
+        losses, mass, cut = self.loss.losses, self.loss.mass, self.loss.cut
+        furthest = self.furthest
+        slack = EPSILON_SLACK * abs(epsilon) + (EPSILON_SLACK + self.loss.error) * furthest
+        threshold = epsilon - slack
+        if len(mass) > 16 * _BLOCK:
+            losses, mass, cut = self._relevant(losses, mass, cut, threshold)
+        with np.errstate(divide="ignore"):
+            logs = np.append(np.log(mass) + self._log_kernel(threshold - losses), np.log(cut))
+        return min(0.0, _log_sum(logs) + LOG_SLACK + self.loss.error)
+
+    @property
+    def furthest(self) -> float:
+        """Largest absolute loss, the Gaussian ones apart."""
+        first = float(self.loss.first)
+        last = first + len(self.loss.mass) - 1.0
+        return self.loss.step * max(abs(first), abs(last)) + max(
+            shift for _, shift, _ in self.terms
+        )
+
+    def _log_kernel(self, remaining: FloatArray) -> FloatArray:
+        """Logarithm of the profile of the Gaussian terms."""
+        kernel = log_gdp_excess if self.pairwise else log_gdp_delta
+        total = np.full(len(remaining), -np.inf)
+        for weight, shift, mu in self.terms:
+            np.logaddexp(total, math.log(weight) + kernel(mu, remaining - shift), out=total)
+        return total
+
+    def _relevant(
+        self, losses: FloatArray, mass: FloatArray, cut: float, threshold: float
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Move up the atoms at both ends that contribute nothing."""
+        starts = np.arange(0, len(mass), _BLOCK)
+        blocks = np.add.reduceat(mass, starts)
+        kernel = np.exp(np.minimum(self._log_kernel(threshold - losses[starts]), 600.0))
+        nothing = _NOTHING * float(blocks @ kernel)
+        below = np.append(0.0, np.cumsum(blocks)[:-1])
+        above = np.cumsum(blocks[::-1])[::-1]
+        low = int(starts[np.flatnonzero(below * kernel <= nothing)[-1]])
+        far = np.flatnonzero(above <= nothing)
+        high = len(mass) if self.pairwise or not len(far) else int(starts[far[0]])
+        if low >= high:
+            return losses, mass, cut
+        kept = mass[low:high].copy()
+        kept[0] += mass[:low].sum()
+        return losses[low:high], kept, cut + float(mass[high:].sum())
+
+
+def _log_sum(logs: FloatArray) -> float:
+    """Logarithm of a sum of exponentials."""
+    top = float(logs.max())
+    return top if top == -math.inf else top + math.log(float(np.exp(logs - top).sum()))

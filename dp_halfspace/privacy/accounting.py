@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-import numpy as np
 from scipy.special import ndtri
 
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy._event_losses import (
     Counted,
+    ProfileBound,
     counted,
     gaussian_terms,
     largest_loss,
@@ -25,14 +25,9 @@ from dp_halfspace.privacy._event_losses import (
     total_pld,
 )
 from dp_halfspace.privacy._log_profiles import (
-    EPSILON_SLACK,
-    LOG_SLACK,
-    FloatArray,
     check_delta,
     check_nonnegative,
     check_not_nan,
-    log_gdp_delta,
-    log_gdp_excess,
     root,
     step_up,
 )
@@ -43,7 +38,7 @@ from dp_halfspace.privacy.events import (
     ObjectivePerturbation,
     Pure,
 )
-from dp_halfspace.privacy.pld import PLD, Term
+from dp_halfspace.privacy.pld import Term
 
 __all__ = ["calibrate", "delta", "epsilon", "remembered_delta"]
 
@@ -52,72 +47,10 @@ __all__ = ["calibrate", "delta", "epsilon", "remembered_delta"]
 _TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.inf))
 # Exact sums of Gaussian terms: so many terms at most, and so many values.
 _MAX_TERMS, _MAX_VALUES = 64, 2**18
-# Contributions to a delta that are rounded up instead of evaluated.
-_NOTHING = 2.0**-46
+# Share of a delta that does not matter.
 _NEGLIGIBLE = 1e-9
 # A larger epsilon says nothing.
 _FURTHEST = 1e300
-_BLOCK = 64
-
-
-@dataclass(frozen=True, slots=True)
-class _Bound:
-    """Sum of a discretised loss and Gaussian terms: one upper bound of all profiles."""
-
-    loss: PLD
-    terms: tuple[Term, ...]
-    pairwise: bool
-
-    def log_delta(self, epsilon: float) -> float:
-        """Logarithm of an upper bound of the smallest delta."""
-        losses, mass, cut = self.loss.losses, self.loss.mass, self.loss.cut
-        furthest = self.furthest
-        slack = EPSILON_SLACK * abs(epsilon) + (EPSILON_SLACK + self.loss.error) * furthest
-        threshold = epsilon - slack
-        if len(mass) > 16 * _BLOCK:
-            losses, mass, cut = self._relevant(losses, mass, cut, threshold)
-        with np.errstate(divide="ignore"):
-            logs = np.append(np.log(mass) + self._log_kernel(threshold - losses), np.log(cut))
-        return min(0.0, _log_sum(logs) + LOG_SLACK + self.loss.error)
-
-    @property
-    def furthest(self) -> float:
-        """Largest absolute loss, the Gaussian ones apart."""
-        losses = self.loss.step * np.abs([self.loss.first, self.loss.first + len(self.loss.mass)])
-        return float(losses.max()) + max(shift for _, shift, _ in self.terms)
-
-    def _log_kernel(self, remaining: FloatArray) -> FloatArray:
-        """Logarithm of the profile of the Gaussian terms."""
-        kernel = log_gdp_excess if self.pairwise else log_gdp_delta
-        total = np.full(len(remaining), -np.inf)
-        for weight, shift, mu in self.terms:
-            np.logaddexp(total, math.log(weight) + kernel(mu, remaining - shift), out=total)
-        return total
-
-    def _relevant(
-        self, losses: FloatArray, mass: FloatArray, cut: float, threshold: float
-    ) -> tuple[FloatArray, FloatArray, float]:
-        """Move up the atoms at both ends that contribute nothing."""
-        starts = np.arange(0, len(mass), _BLOCK)
-        blocks = np.add.reduceat(mass, starts)
-        kernel = np.exp(np.minimum(self._log_kernel(threshold - losses[starts]), 600.0))
-        nothing = _NOTHING * float(blocks @ kernel)
-        below = np.append(0.0, np.cumsum(blocks)[:-1])
-        above = np.cumsum(blocks[::-1])[::-1]
-        low = int(starts[np.flatnonzero(below * kernel <= nothing)[-1]])
-        far = np.flatnonzero(above <= nothing)
-        high = len(mass) if self.pairwise or not len(far) else int(starts[far[0]])
-        if low >= high:
-            return losses, mass, cut
-        kept = mass[low:high].copy()
-        kept[0] += mass[:low].sum()
-        return losses[low:high], kept, cut + float(mass[high:].sum())
-
-
-def _log_sum(logs: FloatArray) -> float:
-    """Logarithm of a sum of exponentials."""
-    top = float(logs.max())
-    return top if top == -math.inf else top + math.log(float(np.exp(logs - top).sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +88,7 @@ class _Composition:
             (e, n) for e, n in self.counts if not isinstance(e, Gaussian | Pure | Exponential)
         )
 
-    def _is_exact(self, exact: _Bound, epsilon: float, value: float) -> bool:
+    def _is_exact(self, exact: ProfileBound, epsilon: float, value: float) -> bool:
         """Whether no part of a single sum of terms counts that its envelope would not."""
         sums = self._sums()
         single = gaussian_terms(sums) if sum(n for _, n in sums) == 1 else None
@@ -164,10 +97,10 @@ class _Composition:
         # The envelope keeps everything above a place where half of the mass 1 is left.
         whole = math.fsum(weight for weight, _, _ in single)
         place = max(s + mu * (0.5 * mu - float(ndtri(0.5 / whole))) for _, s, mu in single)
-        rest = _Bound(exact.loss, ((whole, place, total_mu(self.counts)),), exact.pairwise)
+        rest = ProfileBound(exact.loss, ((whole, place, total_mu(self.counts)),), exact.pairwise)
         return rest.log_delta(epsilon) < value + math.log(_NEGLIGIBLE)
 
-    def exact(self, tail: float) -> _Bound | None:
+    def exact(self, tail: float) -> ProfileBound | None:
         """Gaussian terms multiplied out, beside the discretised bounded losses."""
         bounded = tuple(
             (e, n) for e, n in self.counts if isinstance(e, Pure | Exponential) and e.epsilon
@@ -177,16 +110,18 @@ class _Composition:
         loss = total_pld(bounded, tail)
         if self._sums() and len(self.terms) * len(loss.mass) > _MAX_VALUES:
             return None
-        return _Bound(loss, self.terms, self.pairwise)
+        return ProfileBound(loss, self.terms, self.pairwise)
 
-    def discretised(self, tail: float) -> _Bound:
+    def discretised(self, tail: float) -> ProfileBound:
         """All losses discretised, beside the Gaussian events."""
         others = tuple(
             (e, n)
             for e, n in self.counts
             if not isinstance(e, Gaussian) and (not isinstance(e, Pure | Exponential) or e.epsilon)
         )
-        return _Bound(total_pld(others, tail), ((1.0, 0.0, total_mu(self.counts)),), self.pairwise)
+        return ProfileBound(
+            total_pld(others, tail), ((1.0, 0.0, total_mu(self.counts)),), self.pairwise
+        )
 
     @property
     def pairwise(self) -> bool:

@@ -47,7 +47,7 @@ _TILTS, _STRIDE = 64, 6.0
 _FOURIER = 2.0**-44
 # A Gaussian loss narrower than this many cells is widened, which dominates it.
 _NARROWEST = 16.0
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,7 @@ def _tilt(logs: Sequence[FloatArray], theta: float) -> _Tilt:
         tilted.append(weight)
         scale, mean = scale + peak, mean + centre
         variance += float(weight @ (places - centre) ** 2 / weight.sum())
-    return _Tilt(theta, *tilted, scale, mean, math.sqrt(variance))
+    return _Tilt(theta, tilted[0], tilted[1], scale, mean, math.sqrt(variance))
 
 
 def _tilts(logs: Sequence[FloatArray], size: int) -> Iterator[_Tilt]:

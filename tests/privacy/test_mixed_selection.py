@@ -477,11 +477,12 @@ def test_terms_are_the_average_of_the_candidates():
     )
     assert sum(weight for weight, _, _ in event.terms) == pytest.approx((4 + 2) / 3)
     for at in (0.1, 0.7, 2.0):
-        expected = sum(
-            delta(run, at) for run in ([objective, Gaussian(0.3)], [Gaussian(0.2)], [Gaussian(0.2)])
+        expected = 2 * gdp_delta(0.2, at) + sum(
+            count * gdp_delta(math.hypot(mu, 0.3), at - objective.log_ratio)
+            for count, mu in objective.vertices
         )
-        plain = MixedSelection(1.0, 0.0, event.terms)
-        assert delta([plain], at) == pytest.approx(expected / 3, rel=1e-9)
+        got = sum(weight * gdp_delta(mu, at - shift) for weight, shift, mu in event.terms)
+        assert got == pytest.approx(expected / 3, rel=1e-9)
 
 
 def test_event_survives_json_and_composes():

@@ -216,7 +216,9 @@ def test_sums_dominate_the_exact_law_of_randomised_responses(parts):
         [bounded_range(e, TAIL) if r else randomised_response(e, TAIL) for e, r in parts]
     )
     assert np.all(profile(mixed, grid) <= profile(loss, grid) * (1 + 1e-3) + 1e-6)
-    assert masses(mixed) == pytest.approx((1.0, 1.0), rel=1e-9)
+    first, second = masses(mixed)
+    assert first == pytest.approx(1.0, rel=1e-9)
+    assert 1.0 - 1e-9 <= second <= 1.0 + 1e-3  # errors of transforms, raised at low losses
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.3])
@@ -230,7 +232,8 @@ def test_transforms_keep_the_relative_accuracy_of_tails(spread):
     raised, error = pld._convolution(a, b)
     exact = np.convolve(a, b)
     assert error < 1e-8
-    assert np.all(raised >= exact * (1 - error))
+    normal = exact > 1e-300
+    assert np.all(raised[normal] >= exact[normal] * (1 - error))
     upper = np.arange(len(exact)) > 300
     seen = upper & (exact > 1e-250)
     assert raised[seen] == pytest.approx(exact[seen], rel=1e-4)
@@ -239,7 +242,7 @@ def test_transforms_keep_the_relative_accuracy_of_tails(spread):
 
 def test_one_transform_would_lose_the_tails(monkeypatch):
     """Planted bug: without tilts the error of the transform drowns a small delta."""
-    events = [Repeated(glm(0.1, 0.01), 3)]
+    events = [Repeated(glm(0.1, 0.01), 20)]
     right = epsilon(events, 1e-25)
     monkeypatch.setattr(pld, "_TILTS", 0)
     _event_losses.total_pld.cache_clear()
@@ -269,7 +272,7 @@ def test_huge_counts_are_safe():
     assert delta(events, 1.0) == 1.0
     assert epsilon([*events, Gaussian(0.1)], 1e-6) == math.inf
     assert epsilon([Repeated(glm(1e-4), 2**62)], 1e-6) == math.inf
-    assert epsilon([Repeated(Pure(1e-3), 2**20)], 1e-6) == pytest.approx(5.32, abs=0.01)
+    assert epsilon([Repeated(Pure(1e-3), 2**20)], 1e-6) == pytest.approx(5.0203, abs=1e-3)
 
 
 def test_cut_mass_counts_as_an_infinite_loss():
@@ -312,7 +315,7 @@ def test_never_looser_than_sums_over_vertices_on_all():
 
 
 @pytest.mark.parametrize(
-    ("count", "fits", "searches"), [(10, 0.262, 0.530), (20, 0.390, 0.877), (50, 0.648, 1.508)]
+    ("count", "fits", "searches"), [(10, 0.262, 0.530), (20, 0.3894, 0.877), (50, 0.648, 1.508)]
 )
 def test_many_fits_and_searches(count, fits, searches):
     """The table of the proof: fits and searches of (.1, 1e-9) each, together at 1e-6."""
@@ -374,15 +377,18 @@ class Exact:
             p * (1 - mpmath.exp(value - place)) for p, place in self.atoms() if place > value
         )
 
-    def expectation(self, function):
+    def kinks(self):
+        """Where the profile is not smooth."""
+        return [place for _, place in self.atoms()] + [self.place, -self.place]
+
+    def expectation(self, function, kinks=()):
         """Sum over the atoms and integral over the density."""
         total = sum(p * function(place) for p, place in self.atoms())
         top = max(s + mu * mu / 2 + 13 * mu for _, s, mu in self.terms)
         if top > self.place:
             for a, b in ((self.place, top), (-top, -self.place)):
-                total += mpmath.quad(
-                    lambda t: self.density(t) * function(t), mpmath.linspace(a, b, 7)
-                )
+                ends = sorted([*mpmath.linspace(a, b, 7), *(k for k in kinks if a < k < b)])
+                total += mpmath.quad(lambda t: self.density(t) * function(t), ends)
         return total
 
 
@@ -400,7 +406,7 @@ def terms_of(event):
 
 
 def other_profile(event):
-    """Exact profile of the second event of a mixture."""
+    """Exact profile of the second event of a mixture, and where it is not smooth."""
     if isinstance(event, Gaussian):
         mu = mpmath.mpf(event.mu)
 
@@ -408,7 +414,7 @@ def other_profile(event):
             upper = mpmath.ncdf(-v / mu + mu / 2)
             return upper - mpmath.exp(v) * mpmath.ncdf(-v / mu - mu / 2)
 
-        return gaussian
+        return gaussian, []
     if isinstance(event, Pure | Exponential):
         top = mpmath.mpf(event.epsilon)
 
@@ -421,8 +427,9 @@ def other_profile(event):
                 return (1 - mpmath.exp(v - top)) / (1 + mpmath.exp(-top))
             return (1 - mpmath.exp((v - top) / 2)) ** 2 / (1 - mpmath.exp(-top))
 
-        return bounded
-    return Exact(terms_of(event)).profile
+        return bounded, [top, -top]
+    law = Exact(terms_of(event))
+    return law.profile, law.kinks()
 
 
 def random_pair(seed):
@@ -459,9 +466,11 @@ def random_pair(seed):
 def exact_delta(first, second, value):
     """Profile of the sum of two losses in 40 digits."""
     with mpmath.workdps(40):
-        inner = other_profile(second)
+        inner, kinks = other_profile(second)
         threshold = mpmath.mpf(value)
-        return Exact(terms_of(first)).expectation(lambda t: inner(threshold - t))
+        return Exact(terms_of(first)).expectation(
+            lambda t: inner(threshold - t), [threshold - k for k in kinks]
+        )
 
 
 def check_pair(seed):
@@ -470,7 +479,7 @@ def check_pair(seed):
     found = epsilon([first, second], small)
     exact = float(exact_delta(first, second, found))
     # Quadrature of 40 digits still has kinks to integrate over.
-    assert exact <= small * (1 + 1e-6)
+    assert exact <= small * (1 + 1e-8)
     assert delta([first, second], 0.5 * found) >= float(exact_delta(first, second, 0.5 * found)) * (
         1 - 1e-6
     )
@@ -492,7 +501,7 @@ def test_never_below_an_exact_composition_on_500_mixtures():
 
 
 def lost_infinity(measure, load, real=pld._upper_part):
-    return PLD(measure.step, measure.first, real(measure, load).mass, measure.tail)
+    return PLD(measure.step, measure.first, real(measure, load).mass, 0.0)
 
 
 def mass_not_renormalised(measure, load, real=pld._upper_part):
