@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
+from zlib import crc32
 
 import numpy as np
 
@@ -36,6 +37,7 @@ from dp_halfspace.privacy.events import (
     check_event,
 )
 from dp_halfspace.privacy.pld import (
+    CELLS,
     PLD,
     Term,
     bounded_range,
@@ -61,6 +63,8 @@ _HUGE = 1e100  # larger parameters and counts are treated as no guarantee
 _HUGE_COUNT = 2**63
 # Products of more terms, or of more events, are merged or left to the discretised losses.
 _MAX_TERMS, _MAX_COUNT = 4096, 4096
+# More different events are added in so many groups.
+_FEW = 32
 # Share of a delta whose atoms are moved up instead of evaluated, in blocks of so many.
 _NOTHING, _BLOCK = 2.0**-46, 64
 
@@ -161,13 +165,28 @@ def _merged(terms: Iterable[Term]) -> list[Term]:
     return list(merged.values())
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def total_pld(counts: Counted, tail: float) -> PLD:
-    """Sum of the losses of events that are not Gaussian."""
-    return compose([_pld(event, tail).repeat(count) for event, count in counts])
+    """Sum of the losses of events that are not Gaussian.
+
+    Many different events are added in groups that do not change when one more arrives.
+    """
+    if len(counts) <= _FEW:
+        return _group_pld(counts, tail, CELLS)
+    groups: dict[int, list[tuple[Event, int]]] = {}
+    for event, count in counts:
+        groups.setdefault(crc32(repr(event).encode()) % _FEW, []).append((event, count))
+    cells = CELLS // 4
+    return compose([_group_pld(tuple(g), tail, cells) for _, g in sorted(groups.items())], cells)
 
 
-def _pld(event: Event, tail: float) -> PLD:
+@lru_cache(maxsize=128)
+def _group_pld(counts: Counted, tail: float, cells: int) -> PLD:
+    """Sum of the losses of few events."""
+    return compose([_pld(event, tail, cells).repeat(count) for event, count in counts], cells)
+
+
+def _pld(event: Event, tail: float, cells: int) -> PLD:
     """Discretised loss of one event."""
     if isinstance(event, Pure):
         return randomised_response(_raised(event.epsilon), tail)
@@ -175,7 +194,7 @@ def _pld(event: Event, tail: float) -> PLD:
         return bounded_range(_raised(event.epsilon), tail)
     terms, atoms = _contract(event)
     pairwise = isinstance(event, ObjectivePerturbation) and event.pairwise
-    return envelope(terms, atoms, tail, pairwise=pairwise)
+    return envelope(terms, atoms, tail, pairwise=pairwise, cells=cells)
 
 
 @dataclass(frozen=True, slots=True)

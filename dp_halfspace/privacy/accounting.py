@@ -48,7 +48,7 @@ _TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.i
 # Exact sums of Gaussian terms: so many terms at most, and so many values.
 _MAX_TERMS, _MAX_VALUES = 64, 2**18
 # Share of a delta that does not matter.
-_NEGLIGIBLE = 1e-9
+_NEGLIGIBLE = 1e-6
 # A larger epsilon says nothing.
 _FURTHEST = 1e300
 

@@ -21,13 +21,13 @@ from scipy.special import ndtr, ndtri
 
 from dp_halfspace.privacy._log_profiles import FloatArray
 
-__all__ = ["PLD", "Term", "bounded_range", "compose", "envelope", "randomised_response"]
+__all__ = ["CELLS", "PLD", "Term", "bounded_range", "compose", "envelope", "randomised_response"]
 
 Term: TypeAlias = tuple[float, float, float]
 """Weight, shift and mu of a Gaussian loss N(shift + mu^2 / 2, mu^2)."""
 
 # Cells of a discretised event; a sum has at most about four times as many.
-_CELLS, _CHORDS = 4096, 4096
+CELLS, _CHORDS = 4096, 4096
 # Standard deviations that they cover, unless a smaller tail is asked for.
 _USUAL_REACH = 14.0
 # Mass that the lower end of a sum may move up; next to nothing of it reaches a threshold.
@@ -90,9 +90,9 @@ class PLD:
         """Distance of the outermost atoms."""
         return self.step * (len(self.mass) - 1)
 
-    def plus(self, other: PLD) -> PLD:
-        """Sum of two independent losses."""
-        step = _common_step(self, other)
+    def plus(self, other: PLD, cells: int = CELLS) -> PLD:
+        """Sum of two independent losses, on about four times as many cells at most."""
+        step = _common_step(self, other, 4 * cells)
         a, b = self._on(step), other._on(step)
         if a.error + b.error > _TOO_INEXACT:
             return PLD(1.0, 0, np.ones(1), 0.0, cut=1.0)
@@ -133,13 +133,13 @@ class PLD:
         return replace(self, first=self.first + low, mass=mass, cut=cut)
 
 
-def compose(parts: Sequence[PLD]) -> PLD:
+def compose(parts: Sequence[PLD], cells: int = CELLS) -> PLD:
     """Sum of independent losses, the narrowest first, so that no lattice is too coarse."""
     heap = [(part.width, place, part) for place, part in enumerate(parts)]
     heapq.heapify(heap)
     while len(heap) > 1:
         _, place, narrow = heapq.heappop(heap)
-        total = narrow.plus(heap[0][2])
+        total = narrow.plus(heap[0][2], cells)
         heapq.heapreplace(heap, (total.width, place, total))
     return heap[0][2] if heap else PLD(1.0, 0, np.ones(1), 0.0, error=0.0)
 
@@ -166,7 +166,12 @@ def bounded_range(epsilon: float, tail: float) -> PLD:
 
 
 def envelope(
-    terms: Sequence[Term], atoms: Sequence[tuple[float, float]], tail: float, *, pairwise: bool
+    terms: Sequence[Term],
+    atoms: Sequence[tuple[float, float]],
+    tail: float,
+    *,
+    pairwise: bool,
+    cells: int = CELLS,
 ) -> PLD:
     """Loss whose profile is the convex envelope of a sum of shifted Gaussian profiles.
 
@@ -181,6 +186,8 @@ def envelope(
     pairwise : bool
         Whether the sum bounds expectations of convex functions of the loss only. Then the
         loss keeps the upper part of the mass, and no tail is cut.
+    cells : int
+        Cells of the lattice on either side of 0, for a tail that is not very small.
 
     Returns
     -------
@@ -197,7 +204,7 @@ def envelope(
     # Mass 1 at or above `lowest` makes everything below superfluous; 0 is always low enough.
     certain = weight[mu == 0.0].sum() >= 1.0 and not place.any()
     lowest = float(shift.min()) if certain else 0.0
-    step = max(top - lowest, 0.5 * top) / (_CELLS * max(1.0, reach / _USUAL_REACH) ** 2)
+    step = max(top - lowest, 0.5 * top) / (cells * max(1.0, reach / _USUAL_REACH) ** 2)
     # Atoms of a mass above 1 must not be split, or their upper part would move up.
     unit = float(place[0] if place.any() else shift.min())
     step = unit / math.ceil(unit / step) if unit >= step else step
@@ -276,10 +283,10 @@ def _split(losses: FloatArray, mass: FloatArray, step: float) -> tuple[int, Floa
     return first, np.asarray(lower + upper, dtype=np.float64)
 
 
-def _common_step(a: PLD, b: PLD) -> float:
+def _common_step(a: PLD, b: PLD, most: int) -> float:
     """Step on which two losses are added: as fine as the wider of them allows."""
     step = a.step if a.step == b.step else (a if a.width > b.width else b).step
-    finest = max(a.width, b.width) / (4 * _CELLS)
+    finest = max(a.width, b.width) / most
     if a.step == b.step and step >= finest:
         return step
     return step * 2.0 ** math.ceil(math.log2(finest / step)) if finest else min(a.step, b.step)
