@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy._composition import counted, rounded_up
+from dp_halfspace.privacy._event_losses import single_runs
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure
 from dp_halfspace.privacy.profiles import gdp_epsilon
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
@@ -112,7 +112,7 @@ class Cap:
 def _as_pure(events: Sequence[Event]) -> float:
     """Sum of the epsilons, rounded up; infinity if a release is not purely private."""
     total = Fraction(0)
-    for event, count in counted(events).items():
+    for event, count in single_runs(events).items():
         if isinstance(event, Gaussian):
             size = math.inf if event.mu else 0.0
         else:
@@ -120,13 +120,13 @@ def _as_pure(events: Sequence[Event]) -> float:
         if math.isinf(size):
             return math.inf
         total += Fraction(size) * count
-    return rounded_up(total) if total < _COUNT else math.inf
+    return accounting.rounded_up(total) if total < _COUNT else math.inf
 
 
 def _as_gaussian(events: Sequence[Event]) -> float:
     """Mu of one Gaussian release that is no better than all events, in any adaptive order."""
     total = 0.0
-    for event, count in counted(events).items():
+    for event, count in single_runs(events).items():
         if isinstance(event, Gaussian):
             mu = event.mu
         elif isinstance(event, Pure):

@@ -52,6 +52,7 @@ __all__ = [
     "counted",
     "gaussian_terms",
     "largest_loss",
+    "single_runs",
     "total_mu",
     "total_pld",
 ]
@@ -63,14 +64,16 @@ _HUGE = 1e100  # larger parameters and counts are treated as no guarantee
 _HUGE_COUNT = 2**63
 # Products of more terms, or of more events, are merged or left to the discretised losses.
 _MAX_TERMS, _MAX_COUNT = 4096, 4096
+# Least weight of a term; its logarithm is finite.
+_LEAST = 1e-300
 # More different events are added in so many groups.
 _FEW = 32
 # Share of a delta whose atoms are moved up instead of evaluated, in blocks of so many.
 _NOTHING, _BLOCK = 2.0**-46, 64
 
 
-def counted(events: Iterable[Event]) -> Counted | None:
-    """Count single runs, in an order of their own; None if one has no guarantee at all."""
+def single_runs(events: Iterable[Event]) -> Counter[Event]:
+    """Count single runs; nothing else unfolds `Repeated`."""
     counts: Counter[Event] = Counter()
     for event in events:
         check_event(event)
@@ -79,7 +82,12 @@ def counted(events: Iterable[Event]) -> Counted | None:
             count *= single.count
             single = single.event
         counts[single] += count
-    result = tuple(sorted(counts.items(), key=repr))
+    return counts
+
+
+def counted(events: Iterable[Event]) -> Counted | None:
+    """Count single runs, in an order of their own; None if one has no guarantee at all."""
+    result = tuple(sorted(single_runs(events).items(), key=repr))
     if any(_largest(e) > _HUGE or count > _HUGE_COUNT for e, count in result):
         return None
     return result if total_mu(result) <= _HUGE else None
@@ -152,7 +160,8 @@ def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None
             if len(product) > most or not math.isfinite(sum(a for a, _, _ in product)):
                 return None
     wide, far = 1.0 + (number + 1) * 2.0**-51, 1.0 + max(number - 1, 0) * 2.0**-51
-    return [(weight, shift * far, math.sqrt(square) * wide) for weight, shift, square in product]
+    # A weight that underflows is raised to a normal number.
+    return [(max(a, _LEAST), s * far, math.sqrt(square) * wide) for a, s, square in product]
 
 
 def _merged(terms: Iterable[Term]) -> list[Term]:

@@ -40,7 +40,7 @@ from dp_halfspace.privacy.events import (
 )
 from dp_halfspace.privacy.pld import Term
 
-__all__ = ["calibrate", "delta", "epsilon", "remembered_delta"]
+__all__ = ["calibrate", "delta", "epsilon", "remembered_delta", "rounded_up"]
 
 # Mass of an event that may count as an infinite loss, and the logarithm of the smallest delta
 # beside which that is nothing; below it the calculation is repeated with the next.
@@ -142,7 +142,7 @@ def _compose(events: Iterable[Event]) -> _Composition | None:
     return _Composition(counts, None if terms is None else tuple(terms), pure)
 
 
-def _rounded_up(value: Fraction) -> float:
+def rounded_up(value: Fraction) -> float:
     """Smallest float that is not below `value`."""
     nearest = float(value)
     return nearest if nearest >= value else math.nextafter(nearest, math.inf)
@@ -266,7 +266,7 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     composition = _compose(events)
     if composition is None:
         return math.inf
-    ceiling = math.inf if composition.pure is None else _rounded_up(composition.pure)
+    ceiling = math.inf if composition.pure is None else rounded_up(composition.pure)
     if delta == 0.0:
         return ceiling
     log_delta = math.log(delta)
