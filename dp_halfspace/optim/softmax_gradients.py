@@ -1,8 +1,9 @@
 """How far apart the gradients of two records of the multinomial model can be.
 
-The gradient of a record at coefficients ``W`` is a matrix. All gradients at ``W`` lie in a ball
-round ``beta W``, for every number ``beta``; its radius is a maximum over two numbers, which is
-bounded from above on a grid of cells that is refined where it matters.
+The gradient of a record at coefficients ``W`` is a matrix. All gradients of one class at ``W``
+lie in a ball round ``T W``, for every matrix ``T``; with two free numbers in ``T``, the radius is
+a maximum over two numbers, which is bounded from above on cells that are refined where it
+matters. Pairs of two classes have a bound of their own, or a ball for all classes.
 ``docs/proofs/stability.md``, Theorem 5.
 """
 
@@ -14,8 +15,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, wrightomega
+
+from dp_halfspace.optim.softmax_labels import distance_of_classes
 
 __all__ = ["softmax_diameter"]
 
@@ -95,17 +98,35 @@ def softmax_diameter(n_classes: int, reach: float, *, shift: float = 0.0) -> flo
 def _diameter(n_classes: int, step: int, shift: float) -> float:
     """Bound half the diameter at the reach of a step of the grid."""
     reach = math.exp(step * _STEP) * _UP
-    outer = _largest_gradient(n_classes, reach, shift)
-    squares, pulls = _candidates(n_classes, shift)
+    squares, pulls, spreads = _candidates(n_classes, shift)
 
-    def square(beta: float) -> float:
-        return float(np.max(squares + 2.0 * beta * pulls)) + (beta * reach) ** 2
+    def square(beta: float, less: float = 0.0) -> float:
+        values = squares + 2.0 * beta * (pulls - less * spreads)
+        return float(np.max(values)) + (beta * reach) ** 2
 
-    # Every beta gives a bound; this one is nearly the best.
+    def radius(beta: float, less: float) -> float:
+        return math.sqrt(_ceiling((beta, less), n_classes, shift) + (beta * reach) ** 2)
+
+    # Every choice gives a bound; these are nearly the best.
     bounds = 1e-2 / (1.0 + reach), 2.0 / (1.0 + reach)
-    beta = float(minimize_scalar(square, bounds=bounds, method="bounded").x)
-    inner = math.sqrt(_ceiling(beta, n_classes, shift) + (beta * reach) ** 2)
-    return min(outer, inner) * _UP
+    ball = float(minimize_scalar(square, bounds=bounds, method="bounded").x)
+    found = min(_largest_gradient(n_classes, reach, shift), radius(ball, 0.0))
+    if n_classes > 2:
+        at = minimize(
+            lambda at: square(*_centre(at)),
+            [math.log(ball), -0.5],
+            method="Nelder-Mead",
+            options={"maxiter": 40, "xatol": 2e-2, "fatol": 1e-4},
+        ).x
+        same = radius(*_centre(at))
+        if same < found:
+            found = min(found, distance_of_classes(n_classes, reach, shift, same))
+    return found * _UP
+
+
+def _centre(at: FloatArray) -> tuple[float, float]:
+    """Map any two numbers to a centre that is allowed."""
+    return math.exp(min(float(at[0]), 1.0)), 0.99 * float(expit(at[1]))
 
 
 def _largest_gradient(n_classes: int, reach: float, shift: float) -> float:
@@ -128,17 +149,30 @@ def _shares(n_classes: int, ratio: FloatArray) -> tuple[FloatArray, FloatArray]:
     return squares, (1.0 - share) * finite - np.log(share)
 
 
-def _candidates(n_classes: int, shift: float) -> tuple[FloatArray, FloatArray]:
-    """Return squared norms of gradients, and minus their products with the scores, on a grid."""
+def _lead(n_classes: int, ratio: FloatArray) -> FloatArray:
+    """Return the mean of minus the logarithm of the shares."""
+    others = n_classes - 2
+    share = 1.0 / (1.0 + others * np.exp(-ratio))
+    return np.asarray(others / (n_classes - 1) * ratio - np.log(share))
+
+
+@lru_cache(maxsize=64)
+def _candidates(n_classes: int, shift: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return squared norms of gradients, minus their products with the scores, and leads."""
     top = 12.0 + math.log(n_classes)
-    logit = shift + np.linspace(-6.0, top, 121)[:, None]
-    squares, entropy = _shares(n_classes, np.linspace(0.0, top, 91)[None, :])
-    pi = expit(logit)
-    return pi**2 * (1.0 + squares), pi * (shift - logit + entropy)
+    logit = shift + np.linspace(-6.0, top, 91)[:, None]
+    ratio = np.linspace(0.0, top, 61)[None, :]
+    squares, entropy = _shares(n_classes, ratio)
+    pi, lead = expit(logit), _lead(n_classes, ratio)
+    return pi**2 * (1.0 + squares), pi * (shift - logit + entropy), pi * (shift - logit + lead)
 
 
-def _ceiling(beta: float, n_classes: int, shift: float) -> float:
-    """Bound ``|g|^2 - 2 beta <g, z>`` over all scores ``z``; ``g`` is softmax minus one-hot."""
+def _ceiling(centre: tuple[float, float], n_classes: int, shift: float) -> float:
+    """Bound ``|g|^2 - 2 <g, T z>`` over all scores ``z``; ``g`` is softmax minus one-hot.
+
+    The centre is ``(beta, less)``: `T` multiplies by `beta`, and by ``beta (1 - less)`` along the
+    direction of the own class.
+    """
     top = 12.0 + math.log(n_classes)
     logit = np.concatenate([[-np.inf], shift + np.linspace(-6.0, top, 25), [np.inf]])
     ratio = np.append(np.linspace(0.0, top, 17), np.inf)
@@ -146,8 +180,8 @@ def _ceiling(beta: float, n_classes: int, shift: float) -> float:
     high, far = (grid.ravel() for grid in np.meshgrid(logit[1:], ratio[1:]))
     cells, best, upper = _Cells(low, high, near, far), -math.inf, math.inf
     for _ in range(_ROUNDS):
-        bounds, along = _bounds(beta, n_classes, shift, cells)
-        best = max(best, float(np.max(_values(beta, n_classes, shift, *cells.middle()))))
+        bounds, along = _bounds(centre, n_classes, shift, cells)
+        best = max(best, float(np.max(_values(centre, n_classes, shift, *cells.middle()))))
         keep = bounds > best + _SLACK
         if not keep.any():
             # Every cell that was dropped, now or before, is below this.
@@ -157,35 +191,46 @@ def _ceiling(beta: float, n_classes: int, shift: float) -> float:
     return upper
 
 
+def _pulled(
+    less: float, n_classes: int, shift: float, ratio: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the squares of the shares, and the logit at which the centre does not pull."""
+    squares, entropy = _shares(n_classes, ratio)
+    return squares, shift + (entropy - less * _lead(n_classes, ratio)) / (1.0 - less)
+
+
 def _values(
-    beta: float, n_classes: int, shift: float, logit: FloatArray, ratio: FloatArray
+    centre: tuple[float, float], n_classes: int, shift: float, logit: FloatArray, ratio: FloatArray
 ) -> FloatArray:
     """Return what is maximised, at points."""
-    squares, entropy = _shares(n_classes, ratio)
+    beta, less = centre
+    squares, pulled = _pulled(less, n_classes, shift, ratio)
     pi = expit(logit)
-    return np.asarray(pi**2 * (1.0 + squares) + 2.0 * beta * pi * (shift - logit + entropy))
+    return np.asarray(pi**2 * (1.0 + squares) + 2.0 * beta * (1.0 - less) * pi * (pulled - logit))
 
 
 def _bounds(
-    beta: float, n_classes: int, shift: float, cells: _Cells
+    centre: tuple[float, float], n_classes: int, shift: float, cells: _Cells
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Bound what is maximised, in cells; and say where the range of the ratio is what costs."""
-    # Squares grow with the ratio and entropies fall; pi (b - logit pi) rises up to its peak.
-    squares, entropy = _shares(n_classes, cells.near)
-    pulled = shift + entropy
+    beta, less = centre
+    # Squares grow with the ratio and the pull falls; pi (b - logit pi) rises up to its peak.
+    squares, pulled = _pulled(less, n_classes, shift, cells.near)
+    own = beta * (1.0 - less)
     peak = pulled - 1.0 - np.real(wrightomega(pulled - 1.0))
     at = np.clip(peak, cells.low, cells.high)
     top, most = expit(cells.high), 1.0 + _shares(n_classes, cells.far)[0]
-    monotone = top**2 * most + 2.0 * beta * expit(at) * (pulled - at)
+    monotone = top**2 * most + 2.0 * own * expit(at) * (pulled - at)
     # From the corner of both lower ends the value rises at most as fast as its slopes allow.
     others = n_classes - 2
     share = 1.0 / (1.0 + others * np.exp(-cells.near))
     gap = (1.0 - np.exp(-cells.far)) / (1.0 + others * np.exp(-cells.far))
     steep = np.where(share < 0.5, 0.25, share * (1.0 - share))
-    along = 2.0 * top * steep * (top * gap - beta * cells.near)
-    across = 0.5 * (top * (1.0 + squares) + beta * (pulled - cells.low - 1.0 - np.exp(cells.low)))
+    along = 2.0 * top * steep * np.maximum(top * gap - beta * cells.near, 0.0)
+    along -= 2.0 * beta * less * expit(cells.low) * (share - 1.0 / (n_classes - 1))
+    across = 0.5 * (top * (1.0 + squares) + own * (pulled - cells.low - 1.0 - np.exp(cells.low)))
     with np.errstate(invalid="ignore"):
         along = np.where(along > 0.0, along * (cells.far - cells.near), 0.0)
         across = np.where(across > 0.0, across * (cells.high - cells.low), 0.0)
-        sloped = _values(beta, n_classes, shift, cells.low, cells.near) + along + across
-    return np.fmin(monotone, sloped), along > across
+        corner = _values(centre, n_classes, shift, cells.low, cells.near)
+    return np.fmin(monotone, corner + along + across), along > across
