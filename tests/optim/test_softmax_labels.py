@@ -131,19 +131,21 @@ def test_result_is_at_least_enough_and_infinite_far_out():
     assert distance_of_classes(4, 1e3, 0.0, 1.0) == math.inf
 
 
-def test_a_lost_coupling_is_seen(monkeypatch):
-    """Planted: without the asymmetry's share of the sum, some pair is farther than the bound."""
-    K, reach = 3, 7.0
-    W = np.zeros((3, 2))
-    W[0], W[1] = [1.0, 0.6], [-1.0, 0.6]
+@pytest.mark.parametrize("weight", [0.96, 0.93])
+@pytest.mark.parametrize(("K", "reach"), [(3, 10.0), (10, 15.0)])
+def test_a_sum_too_small_is_seen(monkeypatch, K, reach, weight):
+    """Planted: a lighter difference of the two classes; two swapped classes are farther."""
+    W = np.zeros((K, 2))
+    W[:, 0] = -2.0 / K
+    W[0], W[1] = [1.0 - 2.0 / K, 0.5], [1.0 - 2.0 / K, -0.5]
+    start = np.concatenate([W.ravel(), [-0.4, 0.4]])
 
-    def found(at):
+    def square(at):
         return pair(K, reach, 0.0, np.concatenate([at, [0.0, 0.0]])).square
 
-    e = np.array([0.2, -1.0, 0.2, 1.0, -0.4, 0.0, 1.2, 1.9])
-    far = max(-minimize(lambda at: -found(at), e + d).fun for d in (0.0, 0.3))
-    bound = distance_of_classes(K, reach, 0.0, 0.0)
-    assert far <= (2.0 * bound) ** 2
+    far = -minimize(lambda at: -square(at), start).fun
+    assert 0.96 * (2.0 * distance_of_classes(K, reach, 0.0, 0.0)) ** 2 < far
+    assert far <= (2.0 * distance_of_classes(K, reach, 0.0, 0.0)) ** 2
     honest = softmax_labels._record
-    monkeypatch.setattr(softmax_labels, "_record", lambda g, by, w: 0.93 * honest(g, by, w))
+    monkeypatch.setattr(softmax_labels, "_record", lambda g, by, w: honest(g, by, weight * w))
     assert far > (2.0 * distance_of_classes(K, reach, 0.0, 0.0)) ** 2
