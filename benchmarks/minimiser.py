@@ -30,14 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from dp_halfspace._sklearn import single_blas_thread
-from dp_halfspace.optim import (
-    LOGISTIC,
-    MarginObjective,
-    certified_minimum,
-    clipped_rows,
-    gradient_tolerance,
-    minimiser_radius,
-)
+from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk, minimisers, tolerance
 
 RESULTS = Path(__file__).parent / "results" / "minimiser.json"
 REPEATS = 7
@@ -58,21 +51,12 @@ def problems() -> Iterator[tuple[str, Any, np.ndarray]]:
 
 def certified(X: Any, y: np.ndarray, ridge: float) -> np.ndarray:
     """Clip, fix the public tolerance and minimise: what an estimator does before noise."""
-    n, r = len(y), math.sqrt(2.0)
     rows = clipped_rows(X, 1.0, 1.0)
-    radius = minimiser_radius(LOGISTIC, row_norm=r, ridge=ridge)
-    rule = gradient_tolerance(
-        LOGISTIC,
-        change=2 * r * LOGISTIC.slope_bound(r * radius),
-        n_samples=n,
-        n_columns=rows.shape[1],
-        block_rows=rows.block_rows,
-        row_norm=r,
-        ridge=ridge * n,
-        radius=radius,
-    )
-    objective = MarginObjective(rows, y, np.ones(n), LOGISTIC, ridge * n)
-    return certified_minimum(objective, rule.target, radius=radius)
+    risk = empirical_risk(LOGISTIC, *rows.shape, 2, math.sqrt(2.0), rows.block_rows)
+    radius = risk.radius(ridge)
+    rule = tolerance(risk, ridge, radius, risk.sensitivity(ridge) * risk.total(ridge))
+    classes, weights = (y > 0).astype(int), np.ones(2)
+    return minimisers(risk, rows, classes, weights, ridge=ridge, target=rule.target, radius=radius)
 
 
 def reference(X: Any, y: np.ndarray, ridge: float) -> LogisticRegression:

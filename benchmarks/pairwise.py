@@ -32,15 +32,8 @@ from sklearn.metrics import roc_auc_score
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.datasets import load_benchmark
-from dp_halfspace.optim import LOGISTIC, certified_minimum, clipped_rows
-from dp_halfspace.optim.pair_cells import logistic_pairs
-from dp_halfspace.optim.pairwise import PairwiseObjective
-from dp_halfspace.optim.pairwise_bounds import (
-    PairwiseProblem,
-    pairwise_radius,
-    pairwise_sensitivity,
-)
-from dp_halfspace.optim.pairwise_tolerance import pairwise_tolerance
+from dp_halfspace.optim import LOGISTIC, PairRisk, clipped_rows, minimisers, tolerance
+from dp_halfspace.optim.objectives.pair_grid import logistic_pairs
 
 RESULTS = Path(__file__).parent / "results" / "pairwise.json"
 SIZES = (10**5, 10**6, 10**7)
@@ -91,22 +84,12 @@ def certified(
 ) -> tuple[np.ndarray, float]:
     """Clip, fix the public tolerance and minimise: what an estimator does before noise."""
     rows = clipped_rows(X, data_norm)
-    problem = PairwiseProblem(LOGISTIC, *rows.shape, data_norm, rows.block_rows, normaliser)
-    radius = pairwise_radius(problem, ridge)
-    change = pairwise_sensitivity(problem, ridge) * ridge
-    rule = pairwise_tolerance(
-        LOGISTIC,
-        change=change,
-        n_samples=problem.n_samples,
-        n_columns=problem.n_columns,
-        block_rows=problem.block_rows,
-        row_norm=data_norm,
-        ridge=ridge,
-        radius=radius,
-        normaliser=normaliser,
-    )
-    objective = PairwiseObjective(rows, positive, LOGISTIC, ridge, normaliser)
-    return certified_minimum(objective, rule.target, radius=radius), 2.0 * rule.certified / change
+    risk = PairRisk(LOGISTIC, *rows.shape, data_norm, rows.block_rows, normaliser)
+    radius, change = risk.radius(ridge), risk.sensitivity(ridge) * risk.total(ridge)
+    rule = tolerance(risk, ridge, radius, change)
+    classes, weights = positive.astype(int), np.ones(2)
+    w = minimisers(risk, rows, classes, weights, ridge=ridge, target=rule.target, radius=radius)
+    return w[0], 2.0 * rule.certified / change
 
 
 def reference(X: Any, y: np.ndarray) -> LogisticRegression:

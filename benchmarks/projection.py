@@ -1,4 +1,4 @@
-"""Time the three projections beside a plain product with an explicit matrix of signs.
+"""Time the two projections beside a plain product with an explicit matrix of signs.
 
 The ratio to the product in the same run is what to read; the repeats of all methods
 alternate, because rates of shared machines drift. Run ``python benchmarks/projection.py``;
@@ -18,13 +18,13 @@ import numpy as np
 import scipy
 from scipy import sparse
 
-from dp_halfspace.projection import LinearMap, draw_hadamard, draw_rademacher, draw_sparse
+from dp_halfspace.projection import LinearMap, draw_hadamard, draw_rademacher
 
 RESULTS = Path(__file__).parent / "results" / "projection.json"
 REPEATS = 5
 ENTRIES = 2**23  # of X: 64 MB
 MAX_MATRIX = 2**26  # of the explicit matrix: 512 MB
-DRAWS = {"rademacher": draw_rademacher, "sparse": draw_sparse, "hadamard": draw_hadamard}
+DRAWS = {"rademacher": draw_rademacher, "hadamard": draw_hadamard}
 
 
 def best_seconds(actions: dict[str, Callable[[], object]]) -> dict[str, float]:
@@ -112,7 +112,7 @@ def main() -> None:
                 "from_d_at_k": faster_from(dense[:-1], "d", "k", method),
                 "from_k_at_d": faster_from(dense[:-1], "k", "d", method),
             }
-            for method in ("hadamard", "sparse")
+            for method in ("hadamard",)
         },
     }
     RESULTS.parent.mkdir(exist_ok=True)

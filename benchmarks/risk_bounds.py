@@ -3,7 +3,7 @@
 A law with two hundred records in five columns, so that the risk on fresh records is a sum and its
 minimum is known. Logistic loss, exact minimisers, noise for the sensitivity that the bound is
 about. Fresh records against their number; the tilted risk of the sample against the tilt; the
-adversarial risk of the sample against the radius of the attack. Beside it the published number
+adversarial risk of the sample against the radius of the adversary. Beside it the published number
 where it has a proof.
 
 Writes ``results/risk_bounds.json`` and ``docs/images/risk_bounds.svg``.
@@ -47,7 +47,7 @@ RADII = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 PANELS = {
     "records": "fresh records",
     "tilt": "tilted, on the sample",
-    "radius of the attack": "attacked, on the sample",
+    "radius of the adversary": "worst losses, on the sample",
 }
 SMOOTHING = 1e-6  # of the dual norm, too small to see
 
@@ -65,7 +65,7 @@ def law() -> tuple[FloatArray, FloatArray]:
 def risk(
     rows: FloatArray, weights: FloatArray, models: FloatArray, *, tilt: float, radius: float
 ) -> FloatArray:
-    """Regularised risk of many models, tilted or under attack."""
+    """Regularised risk of many models, tilted or against an adversary."""
     models = np.atleast_2d(models)
     size = np.hypot(np.linalg.norm(models, axis=1), SMOOTHING) - SMOOTHING
     losses = LOGISTIC.value(models @ rows.T - radius * size[:, None])
@@ -150,7 +150,7 @@ def measure(samples: int, draws: int) -> dict[str, dict]:
         "tilt": panel(
             tilted, [RECORDS] * len(TILTS), [{"tilt": t} for t in TILTS], fresh=False, **fixed
         ),
-        "radius of the attack": panel(
+        "radius of the adversary": panel(
             attacked, [RECORDS] * len(RADII), [{"radius": r} for r in RADII], fresh=False, **fixed
         ),
     }

@@ -63,7 +63,7 @@ def measure(
     epsilon: float,
     fits: int,
 ) -> dict:
-    """Accuracy under attack at each radius, trained without an adversary and against this one."""
+    """Accuracy at each radius of the adversary, trained without one and against this one."""
     unit = share_of_norm(problem, norm)
 
     def models(radius: float) -> list[Any]:
@@ -115,7 +115,7 @@ def draw(path: Path, picture: Path) -> None:
                 )
         axis.set(title=name, xlabel="radius, share of the norm of a row")
         axis.grid(alpha=0.3)
-    panels[0].set_ylabel("test accuracy under attack")
+    panels[0].set_ylabel("test accuracy, adversary")
     panels[-1].legend(frameon=False, fontsize=8)
     save(figure, picture)
 

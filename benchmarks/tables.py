@@ -177,7 +177,7 @@ def tilt_table(results: dict) -> str:
 
 
 def robust_table(results: dict) -> str:
-    """Test accuracy under attack, trained without an adversary and against it, by radius."""
+    """Test accuracy against an adversary, trained without one and against it, by radius."""
     parts = []
     for name, found in results["cells"].items():
         shares = next(iter(found.values()))["shares"]

@@ -99,8 +99,8 @@ def check_training_data(
     if classes is None:
         # Asks whether the labels look like classes; a public label set settles that.
         check_classification_targets(labels)
-        # The levels are this function, `fit`, its wrapper and the caller.
-        warnings.warn(_LABEL_SET, PrivacyWarning, stacklevel=4)
+        # The levels are this function, the preparation, `fit`, its wrapper and the caller.
+        warnings.warn(_LABEL_SET, PrivacyWarning, stacklevel=5)
     return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
 
 

@@ -38,14 +38,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"loss": "huber_hinge"},
         {"loss": "smoothed_hinge", "metric": False, "delta": 0.0},
         {"alpha": 0.5},
-        {"rows": "clipped", "adversary_radius": 0.2},
-        {
-            "rows": "clipped",
-            "adversary_radius": 0.1,
-            "adversary_norm": "inf",
-            "loss": "huber_hinge",
-            "delta": 0.0,
-        },
     ],
     "OutputPerturbationClassifier": [
         {},

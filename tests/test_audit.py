@@ -13,6 +13,7 @@ from scipy.stats import chi2
 
 import dp_halfspace
 from dp_halfspace import OutputPerturbationClassifier, privacy
+from dp_halfspace.optim import MarginRisk
 from dp_halfspace.privacy import mechanisms
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, recording
 from tests.adversarial import mu_lower_bound, neighbouring_pairs
@@ -88,9 +89,8 @@ def test_queries_of_neighbours_are_within_sensitivity(params):
 
 def test_audit_sees_a_factor_two(monkeypatch):
     """Planted: the sensitivity of adding a record, used for replacing one."""
-    module = __import__("dp_halfspace.optim.erm", fromlist=["erm"])
-    honest = module.minimiser_sensitivity
-    monkeypatch.setattr(module, "minimiser_sensitivity", lambda *a, **k: honest(*a, **k) / 2)
+    honest = MarginRisk.sensitivity
+    monkeypatch.setattr(MarginRisk, "sensitivity", lambda self, ridge: honest(self, ridge) / 2)
     with pytest.raises(AssertionError):
         assert_queries_are_within_sensitivity(loss="huber_hinge", alpha=0.2)
 
@@ -113,7 +113,7 @@ def test_released_query_is_certified():
 
 def test_audit_sees_an_unconverged_solver(monkeypatch):
     """Planted: the solver stops after one step."""
-    module = __import__("dp_halfspace.optim.minimisers", fromlist=["m"])
+    module = __import__("dp_halfspace.optim.risks.risk", fromlist=["m"])
 
     def one_step(objective, gamma, *, radius, **rest):
         start = np.zeros(objective.rows.shape[1])

@@ -20,7 +20,7 @@ from dp_halfspace._parameters import is_public_number, plain
 from dp_halfspace._sklearn import Interval
 from dp_halfspace._validation import label_weights
 from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
-from dp_halfspace.optim.descent import newton_cg_path
+from dp_halfspace.optim.solvers.newton import newton_cg_path
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
 

@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
-from dp_halfspace.optim.threshold import plan_threshold
+from dp_halfspace.algorithms.selection.threshold import plan_threshold
 from tests.adversarial import neighbouring_pairs
 from tests.instances import adjacency, instances, label, with_enough_records
 from tests.transcript import replayed
@@ -69,7 +69,7 @@ def test_threshold_comes_near_its_bound():
 
 def test_transcript_test_sees_half_a_sensitivity_late_in_a_fit(monkeypatch):
     """Planted: the choice of the threshold, which comes last, is charged half its change."""
-    module = importlib.import_module("dp_halfspace.estimators._auc_budget")
+    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_budget")
 
     def halved(n_samples, n_features, epsilon):
         choice = plan_threshold(n_samples, n_features, epsilon)

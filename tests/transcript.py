@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from dp_halfspace.optim.linear_noise import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import mechanisms
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, L2LaplaceNoise
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
-from dp_halfspace.optim.clipping import clip_scales
-from dp_halfspace.optim.rows import Rows
-from dp_halfspace.optim.unit_rows import inverse_lengths
+from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.rows import Rows, inverse_lengths
 from dp_halfspace.projection import Spectrum, draw_fourier, draw_rademacher
 
 __all__ = ["FeatureOptions", "LabelFeatures", "fit_label_features"]
@@ -60,8 +59,6 @@ class LabelFeatures:
         What entries are then divided by.
     matrix : ndarray of shape (d, p) or None
         Frequencies in turns, or a random projection; None leaves the columns.
-    is_fourier : bool
-    mean : ndarray of shape (p,)
     transform : ndarray of shape (p, k)
         Principal directions, scaled.
     constant : float or None
@@ -84,10 +81,6 @@ class LabelFeatures:
     def rows(self, X: Any) -> Rows:
         """Return the unit rows of `X`.
 
-        Parameters
-        ----------
-        X : ndarray or csr_array of shape (n, d)
-
         Returns
         -------
         Rows
@@ -109,13 +102,8 @@ def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator
     ----------
     X : ndarray or csr_array of shape (n, d)
         Finite. Public!
-    options : FeatureOptions
     rng : numpy.random.Generator
         Public randomness.
-
-    Returns
-    -------
-    LabelFeatures
     """
     sample = X
     if X.shape[0] > _FITTED_ROWS:

@@ -10,10 +10,9 @@ from typing import Literal
 
 from dp_halfspace._parameters import is_public_number
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.optim.attack import Attack
-from dp_halfspace.optim.erm import ErmPlan
-from dp_halfspace.optim.losses import Loss
-from dp_halfspace.optim.robust_bounds import tilted_influence
+from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.optim.objectives.losses import Loss
+from dp_halfspace.optim.risks.margin import MarginRisk
 
 __all__ = ["checked_tilt", "planned_attack", "warn_of_tilt"]
 
@@ -28,10 +27,6 @@ def checked_tilt(tilt: float) -> float:
     ----------
     tilt : float
         Parameter of the estimator.
-
-    Returns
-    -------
-    float
 
     Raises
     ------
@@ -56,7 +51,7 @@ def planned_attack(
     loss: Loss,
     data_norm: float,
     n_features: int,
-) -> Attack | None:
+) -> Adversary | None:
     """Return the adversary of a fit, or None without one.
 
     Parameters
@@ -73,10 +68,6 @@ def planned_attack(
         Public bound on the norm of a row.
     n_features : int
         Number of columns that are attacked; the constant one is not.
-
-    Returns
-    -------
-    Attack or None
 
     Raises
     ------
@@ -99,27 +90,24 @@ def planned_attack(
             "rises beyond 1. Use 'squared_hinge', 'logistic' or another hinge, or "
             "adversary_radius=0"
         )
-    return Attack(float(radius), norm, n_features, float(smoothing) / data_norm)
+    return Adversary(float(radius), norm, n_features, float(smoothing) / data_norm)
 
 
-def warn_of_tilt(plan: ErmPlan) -> None:
+def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
     """Warn where single records can weigh so much that the noise drowns all of them.
 
     Parameters
     ----------
-    plan : ErmPlan
-        Public, so the warning says nothing about the data.
+    ridge : float
+        Regulariser; both are public, so the warning says nothing about the data.
     """
-    problem = plan.problem
-    if problem.tilt == 0.0:
-        return
-    factor = tilted_influence(problem.tilt, problem.spread(plan.ridge), problem.n_samples)
-    share = factor / problem.n_samples
+    factor = risk.influence(ridge)
+    share = factor / risk.n_samples
     if factor > _FACTOR and share > _SHARE / (1.0 + _SHARE):
         warnings.warn(
-            f"with tilt={problem.tilt:g} and alpha={plan.ridge:.3g} one record can have "
+            f"with tilt={risk.tilt:g} and alpha={ridge:.3g} one record can have "
             f"{100 * share:.0f} % of all the weight, and the noise is {factor:.0f} times that of "
             "tilt=0 at the same alpha. Use alpha='auto', a larger alpha or a smaller tilt",
             PrivacyWarning,
-            stacklevel=4,
+            stacklevel=6,
         )

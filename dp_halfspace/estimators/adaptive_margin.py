@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -14,39 +14,39 @@ from sklearn.utils import Tags
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
 from dp_halfspace._validation import check_training_data, label_weights
-from dp_halfspace.estimators._margin_options import (
-    SMALLEST_MARGIN,
-    checked_margins,
-    margin_attack,
-)
-from dp_halfspace.estimators._margin_selection import (
+from dp_halfspace.algorithms.fits.margin_selection import (
     SELECTIONS,
     SelectionPlan,
     margin_grid,
     plan_selection,
     run_selection,
 )
-from dp_halfspace.estimators._margin_training import (
+from dp_halfspace.algorithms.fits.margin_training import (
     Problem,
     Training,
     asked_margin,
     plan_training,
 )
+from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
+from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
+from dp_halfspace.estimators._robust_options import planned_attack
 from dp_halfspace.estimators.base import (
+    Prepared,
     PrivateLinearClassifier,
     in_units_of_data,
     resolved_delta,
 )
-from dp_halfspace.optim.attacked_rows import scaled_rows
-from dp_halfspace.optim.rows import Rows
-from dp_halfspace.optim.unit_rows import unit_rows
-from dp_halfspace.privacy.mechanisms import Permit, authorise
-from dp_halfspace.privacy.randomness import ByteSource, noise_source
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.optim.design.rows import Rows, unit_rows
+from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.optim.objectives.losses import LOGISTIC
+from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy.randomness import noise_source
 from dp_halfspace.projection import PROJECTIONS
 
 __all__ = ["AdaptiveMarginClassifier"]
 
+# Of the dual norm, in units of the coefficients for rows of norm one: no privacy rests on it.
+_SMOOTHING = 1e-3
 _SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
 
 
@@ -82,7 +82,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     iterate : str, default="averaged"
         Iterate of ``"noisy_gd"`` that is returned: the mean of the last ones, or ``"last"``.
     projection : str or None, default="auto"
-        Public random map in front: ``"rademacher"``, ``"sparse"``, ``"hadamard"`` or None.
+        Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
         ``"auto"`` projects for pure epsilon only, with more than 512 columns (64 before the
         exponential mechanism): Gaussian noise does not grow with the dimension. `coef_` is mapped
         back.
@@ -275,20 +275,20 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             By ``"objective_perturbation"``, if rounding errors could be as large as the
             influence of a record: a function of public sizes.
         """
-        data = check_training_data(self, X, y, classes=self.classes)
-        weights = label_weights(self.class_weight, data.classes)
-        source = noise_source(self.random_state)
-
-        plan = self._plan(data.X, len(data.classes))
-        record = self._record(plan, data.X.shape[0], data.classes, source)
-        permit = authorise(record, source, self.ledger)
+        ready = self._prepared(X, y)
+        data, weights = ready.data, ready.weights
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
         def rows_of(training: Training) -> Rows:
             if training.attack is not None:
                 return scaled_rows(data.X, float(self.data_norm), training.bias)
             return unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
 
-        used, released = _released(plan, rows_of, data.codes, weights / weights.max(), permit)
+        if isinstance(ready.plan, SelectionPlan):
+            used, released = run_selection(ready.plan, rows_of, data.codes, weights, permit)
+        else:
+            used = ready.plan
+            released = used.plan.run(rows_of(used), data.codes, weights, permit)
 
         self.margin_ = asked_margin(used, released)
         self.projection_ = used.linear_map
@@ -299,7 +299,30 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             intercept_scaling=float(self.intercept_scaling),
             linear_map=used.linear_map,
         )
-        return self._remember(data, record, coefficients)
+        return self._remember(data, ready.record, coefficients)
+
+    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
+        """Validate the data and fix every public number of a fit."""
+        data = check_training_data(self, X, y, classes=self.classes)
+        weights = label_weights(self.class_weight, data.classes)
+        plan = self._plan(data.X, len(data.classes))
+        candidates = (plan,) if isinstance(plan, Training) else plan.candidates
+        first = candidates[0]
+        record = self._record(
+            data,
+            plan.events,
+            relative_constant_column=first.bias,
+            solver=first.solver,
+            selection=self.selection,
+            margins=[candidate.margin for candidate in candidates],
+            private_metric=first.plan.public["private_metric"],
+            adversary_radius=float(self.adversary_radius),
+            adversary_norm="inf" if self.adversary_norm == "inf" else 2,
+            n_components=[
+                None if c.linear_map is None else c.linear_map.n_components for c in candidates
+            ],
+        )
+        return Prepared(data, weights / weights.max(), plan, record)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -313,7 +336,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         n_samples, n_features = X.shape
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
         is_pure = delta == 0 and math.isfinite(epsilon)
-        margins = checked_margins(self, n_classes, is_pure=is_pure)
+        margins = self._checked_margins(n_classes, is_pure=is_pure)
         problem = Problem(
             n_samples=n_samples,
             n_features=n_features,
@@ -324,7 +347,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             averaged=self.iterate == "averaged",
             seed=self.random_state,
-            attack=margin_attack(self, n_features, n_classes, is_pure=is_pure),
+            attack=self._adversary(n_features, n_classes, is_pure=is_pure),
         )
         if self.selection == "none":
             margin = margins[0] if margins else None
@@ -339,45 +362,75 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             population=self.selection_score == "population",
         )
 
-    def _record(
-        self,
-        plan: Training | SelectionPlan,
-        n_samples: int,
-        classes: NDArray[Any],
-        source: ByteSource,
-    ) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public."""
-        candidates = (plan,) if isinstance(plan, Training) else plan.candidates
-        first = candidates[0]
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, n_samples),
-            events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else source.kind,
-            public={
-                **self._public_facts(n_samples, classes),
-                "relative_constant_column": first.bias,
-                "solver": first.solver,
-                "selection": self.selection,
-                "margins": [candidate.margin for candidate in candidates],
-                "private_metric": first.private_metric,
-                "adversary_radius": float(self.adversary_radius),
-                "adversary_norm": "inf" if self.adversary_norm == "inf" else 2,
-                "n_components": [
-                    None if c.linear_map is None else c.linear_map.n_components for c in candidates
-                ],
-            },
+    def _checked_margins(self, n_classes: int, *, is_pure: bool) -> list[float]:
+        """Return the margins given, none for the automatic ones; refuse what cannot be done."""
+        if self.solver == "phased_prox" and (n_classes > 2 or is_pure):
+            raise ValueError(
+                "Only binary classification is supported by solver='phased_prox', and only "
+                "delta > 0: use 'objective_perturbation' or 'noisy_gd'"
+            )
+        if self.selection == "none":
+            if isinstance(self.margin, str):
+                return []
+            margins = _checked_numbers(self.margin)
+            if margins.ndim != 0:
+                raise ValueError(
+                    "margin is a grid, but selection='none': choose a selection, or one margin"
+                )
+            return [float(margins)]
+        if is_pure or self.solver == "objective_perturbation":
+            raise ValueError(
+                f"selection={self.selection!r} needs a Gaussian solver: delta > 0 and "
+                "solver='noisy_gd' or 'phased_prox'"
+            )
+        if isinstance(self.margin, str):
+            return []
+        grid = _checked_numbers(self.margin)
+        if grid.ndim != 1 or grid.size == 0:
+            raise ValueError("margin must be 'auto' or a list of numbers when there is a selection")
+        return [float(margin) for margin in grid]
+
+    def _adversary(self, n_features: int, n_classes: int, *, is_pure: bool) -> Adversary | None:
+        """Return the adversary in units of the public scale of a row, or None without one."""
+        if self.adversary_radius == 0.0:
+            return None
+        norm = float(self.data_norm)
+        attack = planned_attack(
+            self.adversary_radius,
+            self.adversary_norm,
+            _SMOOTHING,
+            loss=LOGISTIC,
+            data_norm=norm,
+            n_features=n_features,
         )
+        if attack is None:
+            return None
+        if n_classes > 2:
+            raise ValueError(
+                "Only binary classification is supported with adversary_radius: for more classes "
+                "use OutputPerturbationClassifier"
+            )
+        is_default = self.solver == "noisy_gd" and isinstance(self.margin, str)
+        if is_pure or not is_default or self.selection != "none":
+            raise ValueError(
+                "adversary_radius needs solver='noisy_gd', margin='auto', selection='none' and "
+                "delta > 0. OutputPerturbationClassifier takes it with delta=0 too"
+            )
+        if self.projection in PROJECTIONS:
+            raise ValueError(
+                "adversary_radius needs projection='auto' or None: a projection changes the size "
+                "of a change of a row"
+            )
+        return replace(attack, radius=attack.radius / norm, smoothing=_SMOOTHING)
 
 
-def _released(
-    plan: Training | SelectionPlan,
-    rows_of: Callable[[Training], Rows],
-    codes: NDArray[np.intp],
-    weights: NDArray[np.float64],
-    permit: Permit,
-) -> tuple[Training, NDArray[np.float64]]:
-    """Train, with a selection or without."""
-    if isinstance(plan, SelectionPlan):
-        return run_selection(plan, rows_of, codes, weights, permit)
-    return plan, plan.run(rows_of(plan), codes, weights, permit)
+def _checked_numbers(margin: Any) -> NDArray[np.float64]:
+    """Return one margin or a grid of them as an array, if all are margins."""
+    try:
+        numbers = np.asarray(float(margin) if isinstance(margin, Real) else margin)
+    except ValueError:
+        numbers = np.empty(0, dtype=object)
+    is_number = numbers.dtype.kind in "iuf"
+    if not is_number or not ((numbers >= SMALLEST_MARGIN) & (numbers <= 1)).all():
+        raise ValueError("margin must be 'auto', a number in [1e-9, 1] or a list of such numbers")
+    return numbers.astype(np.float64)

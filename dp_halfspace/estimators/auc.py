@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,20 +12,18 @@ from sklearn.utils import Tags
 
 from dp_halfspace._parameters import NUMBER_RANGE
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
-from dp_halfspace._validation import TrainingData, check_training_data, label_weights
-from dp_halfspace.estimators._auc_training import (
+from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace.algorithms.fits.auc_training import (
     LOSSES,
     MECHANISMS,
     RankingProblem,
-    Training,
     plan_training,
 )
-from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
-from dp_halfspace.optim.rows import clipped_rows
-from dp_halfspace.optim.threshold import release_threshold, threshold_grid
+from dp_halfspace.algorithms.selection.threshold import release_threshold, threshold_grid
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import ByteSource, noise_source
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.randomness import noise_source
 
 __all__ = ["PrivateAUCClassifier"]
 
@@ -222,15 +219,9 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             By ``"objective"`` and ``"output"``, if rounding errors could be as large as the
             influence of a record: a function of public sizes.
         """
-        data = check_training_data(self, X, y, classes=self.classes)
-        if len(data.classes) != 2:
-            raise ValueError("Only binary classification is supported: a ranking has two classes")
-        weights = label_weights(self.class_weight, data.classes)
-        source = noise_source(self.random_state)
-
-        training = plan_training(self._problem(data.X), self.mechanism)
-        record = self._record(training, data, source)
-        permit = authorise(record, source, self.ledger)
+        ready = self._prepared(X, y)
+        data, training = ready.data, ready.plan
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
         positive = data.codes == 1
         direction, centre = training.run(data.X, positive, permit)
@@ -241,7 +232,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             threshold = release_threshold(
                 clipped_rows(data.X, norm).margins(direction),
                 positive,
-                weights / weights.max(),
+                ready.weights / ready.weights.max(),
                 threshold_grid(largest, centre),
                 mechanism=training.threshold,
                 permit=permit,
@@ -252,7 +243,25 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         if self.fit_intercept:
             column = np.array([[-threshold / float(self.intercept_scaling)]])
             coefficients = np.hstack([coefficients, column])
-        return self._remember(data, record, coefficients)
+        return self._remember(data, ready.record, coefficients)
+
+    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
+        """Validate the data and fix every public number of a fit."""
+        data = check_training_data(self, X, y, classes=self.classes)
+        if len(data.classes) != 2:
+            raise ValueError("Only binary classification is supported: a ranking has two classes")
+        weights = label_weights(self.class_weight, data.classes)
+        training = plan_training(self._problem(data.X), self.mechanism)
+        counts = self.class_counts
+        record = self._record(
+            data,
+            training.events,
+            mechanism=training.mechanism,
+            class_counts=counts if isinstance(counts, str) else [float(c) for c in counts],
+            threshold=None if isinstance(self.threshold, str) else float(self.threshold),
+            **training.public,
+        )
+        return Prepared(data, weights, training, record)
 
     def _problem(self, X: Any) -> RankingProblem:
         """Gather the public numbers; of `X`, only shape and layout matter."""
@@ -288,24 +297,6 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             share = float(1.0 / (1.0 + counts[1] / counts[0]))
         least = 1.0 / (n_samples + 1)
         return min(max(share, least), 1.0 - least)
-
-    def _record(self, training: Training, data: TrainingData, source: ByteSource) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public."""
-        n_samples = data.X.shape[0]
-        counts = self.class_counts
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, n_samples),
-            events=training.events,
-            noise="none" if math.isinf(self.epsilon) else source.kind,
-            public={
-                **self._public_facts(n_samples, data.classes),
-                "mechanism": training.mechanism,
-                "class_counts": counts if isinstance(counts, str) else [float(c) for c in counts],
-                "threshold": None if isinstance(self.threshold, str) else float(self.threshold),
-                **training.public,
-            },
-        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import math
 import os
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions, public_number
+from dp_halfspace._sklearn import (
+    HasMethods,
+    Interval,
+    Options,
+    StrOptions,
+    fit_context,
+    public_number,
+)
 from dp_halfspace._validation import TrainingData, check_features
 from dp_halfspace.estimators._shared_ledger import SharedLedger
-from dp_halfspace.optim.rows import clipped_rows
+from dp_halfspace.optim.design.rows import clipped_rows
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.randomness import noise_kind
 from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
 from dp_halfspace.projection import LinearMap
 
@@ -55,8 +66,32 @@ def in_units_of_data(
     return np.hstack([features / data_norm, constant * scale])
 
 
-class PrivateLinearClassifier(ClassifierMixin, SharedLedger):
-    """Prediction from released coefficients: post-processing, hence free of charge."""
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is fixed before a fit pays: validated data, and a plan of public numbers.
+
+    Attributes
+    ----------
+    data : TrainingData
+        Private, but for shape, storage and label set.
+    weights : ndarray of shape (n_classes,)
+        Public class weights.
+    plan : object
+        Of the estimator's own.
+    record : PrivacyRecord
+        What the plan costs.
+    """
+
+    data: TrainingData
+    weights: NDArray[np.float64]
+    plan: Any
+    record: PrivacyRecord
+
+
+class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
+    """Planning, and prediction from released coefficients: neither costs anything."""
+
+    _adjacency: ClassVar[str] = "replace-one"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
@@ -74,6 +109,38 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger):
         "ledger": [HasMethods("charge"), str, os.PathLike, None],
         "verbose": ["verbose"],
     }
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def plan(self, X: Any, y: ArrayLike) -> PrivacyRecord:
+        """Say what ``fit`` would spend; nothing is trained, drawn or charged.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            What would be fitted. Of `X` only shape and storage matter, and that it is valid.
+        y : array-like of shape (n_samples,)
+            Labels; only the label set matters, where `classes` does not state it.
+
+        Returns
+        -------
+        PrivacyRecord
+            The record that a fit would carry: its ``events``, ``epsilon_at(delta)`` for any
+            delta, and what it would treat as public.
+
+        Raises
+        ------
+        ValueError, BudgetError, CertificateError
+            As ``fit`` would before it pays.
+
+        Notes
+        -----
+        **Privacy.** A function of public quantities, so calling it costs nothing.
+        """
+        return self._prepared(X, y).record
+
+    @abstractmethod
+    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
+        """Validate the data and fix every public number of a fit."""
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
@@ -117,17 +184,34 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger):
         """Value of the constant column, or None without an intercept."""
         return float(self.intercept_scaling) if self.fit_intercept else None
 
+    def _classes_source(self) -> str:
+        """Say where the label set is from."""
+        return LABELS_SEEN if self.classes is None else "stated by the user"
+
     def _public_facts(self, n_samples: int, classes: NDArray[Any]) -> dict[str, Any]:
         """List what the guarantee treats as public in every estimator."""
-        seen = LABELS_SEEN if self.classes is None else "stated by the user"
         return {
             "n_samples": n_samples,
             "classes": classes.tolist(),
-            "classes_source": seen,
+            "classes_source": self._classes_source(),
             "class_weight": None if self.class_weight is None else dict(self.class_weight),
             "data_norm": float(self.data_norm),
             "constant_column": self._constant_column(),
         }
+
+    def _record(
+        self, data: TrainingData, events: tuple[Event, ...], **public: Any
+    ) -> PrivacyRecord:
+        """Say what is about to be spent, and what is assumed public."""
+        n_samples = data.X.shape[0]
+        return PrivacyRecord(
+            epsilon=float(self.epsilon),
+            delta=resolved_delta(self.delta, n_samples),
+            adjacency=self._adjacency,
+            events=events,
+            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
+            public={**self._public_facts(n_samples, data.classes), **public},
+        )
 
     def _remember(
         self, data: TrainingData, record: PrivacyRecord, released: NDArray[np.float64]

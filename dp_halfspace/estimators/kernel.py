@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_features, check_training_data, label_weights
-from dp_halfspace.estimators._kernel_selection import (
+from dp_halfspace.algorithms.fits.kernel_selection import (
     MarginPlan,
     choose_margin,
     kept_memory,
     plan_margin_choice,
 )
-from dp_halfspace.estimators._kernel_training import (
+from dp_halfspace.algorithms.fits.kernel_training import (
     SOLVERS,
     Kernel,
     draw_features,
@@ -29,12 +29,11 @@ from dp_halfspace.estimators._kernel_training import (
     projected,
     relative_scale,
 )
-from dp_halfspace.estimators._margin_training import Problem, Training, asked_margin
-from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
-from dp_halfspace.optim.feature_rows import FeatureRows, clipped_features, unit_feature_rows
+from dp_halfspace.algorithms.fits.margin_training import Problem, Training, asked_margin
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.randomness import noise_source, public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, FeatureMap
 
 __all__ = ["PrivateKernelClassifier"]
@@ -54,9 +53,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     kernel : str, default="rbf"
-        ``"rbf"``, ``"laplacian"``, ``"matern"``, ``"rational_quadratic"``, ``"cauchy"`` (see
-        :class:`~dp_halfspace.projection.Spectrum`) or ``"polynomial"``,
-        ``(<x, z> / length_scale^2 + coef0)^degree``.
+        ``"rbf"``, ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`)
+        or ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
     length_scale : float or "auto", default="auto"
         PUBLIC length scale in the units of the data. ``"auto"`` is a mixture: ``.7 data_norm``
         and, with a share that falls with the numbers of records and of classes, .04 to .35
@@ -71,8 +69,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         Of ``"polynomial"``, not negative.
     nu : float, default=1.5
         Smoothness of ``"matern"``.
-    alpha : float, default=1.0
-        Shape of ``"rational_quadratic"``.
     margin : "auto", "select" or float, default="auto"
         ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the margin among
         features of norm one. ``"select"`` chooses one privately by the loss that it costs,
@@ -82,7 +78,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         the only one for ``delta=0``) or ``"phased_prox"`` (one pass of proximal steps for one
         margin, two classes), as in `AdaptiveMarginClassifier`.
     projection : str or None, default=None
-        Random projection behind the features: ``"rademacher"``, ``"sparse"``, ``"hadamard"``.
+        Random projection behind the features: ``"rademacher"`` or ``"hadamard"``.
         For comparison with the literature; it costs accuracy.
     cache_size : float, default=256.0
         Features that are kept between passes, in MB. Those that do not fit are made again at
@@ -140,7 +136,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     See Also
     --------
     AdaptiveMarginClassifier : The linear default.
-    dp_halfspace.projection.fourier_distortion : How well features approximate a kernel.
+    dp_halfspace.projection.Spectrum : The kernels that Fourier features approximate.
 
     Notes
     -----
@@ -176,7 +172,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         "degree": [Interval(Integral, 1, 16, closed="both")],
         "coef0": [Interval(Real, 0, 1e6, closed="both")],
         "nu": [Interval(Real, 0.1, 1e3, closed="both")],
-        "alpha": [Interval(Real, 0.1, 1e3, closed="both")],
         "margin": [
             StrOptions({"auto", "select"}),
             Interval(Real, _SMALLEST_MARGIN, 1, closed="both"),
@@ -195,7 +190,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         degree: int = 3,
         coef0: float = 1.0,
         nu: float = 1.5,
-        alpha: float = 1.0,
         margin: float | str = "auto",
         solver: str = "noisy_gd",
         projection: str | None = None,
@@ -217,7 +211,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         self.degree = degree
         self.coef0 = coef0
         self.nu = nu
-        self.alpha = alpha
         self.margin = margin
         self.solver = solver
         self.projection = projection
@@ -259,17 +252,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             By a perturbed objective, if rounding errors could be as large as the influence of a
             record: a function of public sizes.
         """
-        data = check_training_data(self, X, y, classes=self.classes)
-        weights = label_weights(self.class_weight, data.classes)
-        weights /= weights.max()
-        source = noise_source(self.random_state)
-
-        seed = int(public_generator(self.random_state, "features").integers(2**63))
-        feature_map = self._drawn_map(data.X, len(data.classes), seed)
-        plan = self._plan(data.X.shape[0], feature_map.n_components, len(data.classes))
-        drawn = {"n_components": feature_map.n_components, "feature_seed": seed}
-        record = self._record(plan, drawn, data.X.shape[0], data.classes, source)
-        permit = authorise(record, source, self.ledger)
+        ready = self._prepared(X, y)
+        data, weights, (plan, feature_map) = ready.data, ready.weights, ready.plan
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
         memory = kept_memory(plan, int(self.cache_size * _MEGABYTE))
         features = clipped_features(data.X, float(self.data_norm), feature_map, memory=memory)
@@ -278,7 +263,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         used = plan
         if isinstance(used, MarginPlan):
             used = choose_margin(used, rows, data.codes, weights, permit)
-        released = used.run(rows, data.codes, weights, permit)
+        released = used.plan.run(rows, data.codes, weights, permit)
 
         self.margin_ = asked_margin(used, released)
         self.feature_map_ = feature_map
@@ -286,7 +271,29 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         if used.bias is not None:
             constant = released[:, -1:] * (used.bias / float(self.intercept_scaling))
             released = np.hstack([released[:, :-1], constant])
-        return self._remember(data, record, released)
+        return self._remember(data, ready.record, released)
+
+    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
+        """Validate the data, draw the public features and fix every public number of a fit."""
+        data = check_training_data(self, X, y, classes=self.classes)
+        weights = label_weights(self.class_weight, data.classes)
+        seed = int(public_generator(self.random_state, "features").integers(2**63))
+        feature_map = self._drawn_map(data.X, len(data.classes), seed)
+        plan = self._plan(data.X.shape[0], feature_map.n_components, len(data.classes))
+        candidates = plan.candidates if isinstance(plan, MarginPlan) else (plan,)
+        record = self._record(
+            data,
+            plan.events,
+            relative_constant_column=candidates[0].bias,
+            solver=candidates[0].solver,
+            kernel=self.kernel,
+            length_scale=self.length_scale,
+            n_components=feature_map.n_components,
+            feature_seed=seed,
+            margins=[candidate.margin for candidate in candidates],
+            private_metric=candidates[0].plan.public["private_metric"],
+        )
+        return Prepared(data, weights / weights.max(), (plan, feature_map), record)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
@@ -330,7 +337,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             self.kernel,
             relative_scale(self.length_scale, float(self.data_norm)),
             float(self.nu),
-            float(self.alpha),
             int(self.degree),
             float(self.coef0),
         )
@@ -370,30 +376,3 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
                 "delta > 0 and solver='noisy_gd': use margin='auto'"
             )
         return plan_margin_choice(problem, epsilon, delta)
-
-    def _record(
-        self,
-        plan: Training | MarginPlan,
-        drawn: dict[str, int],
-        n_samples: int,
-        classes: NDArray[Any],
-        source: ByteSource,
-    ) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public."""
-        candidates = plan.candidates if isinstance(plan, MarginPlan) else (plan,)
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, n_samples),
-            events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else source.kind,
-            public={
-                **self._public_facts(n_samples, classes),
-                "relative_constant_column": candidates[0].bias,
-                "solver": candidates[0].solver,
-                "kernel": self.kernel,
-                "length_scale": self.length_scale,
-                **drawn,
-                "margins": [candidate.margin for candidate in candidates],
-                "private_metric": candidates[0].private_metric,
-            },
-        )

@@ -15,21 +15,19 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._parameters import NUMBER_RANGE
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_features, check_training_data, label_weights
+from dp_halfspace.algorithms.fits.label_training import LabelPlan, plan_labels, train_labels
+from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
 from dp_halfspace.estimators._label_features import (
     FeatureOptions,
     fit_label_features,
 )
-from dp_halfspace.estimators._label_training import LabelPlan, plan_labels, train_labels
-from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
-from dp_halfspace.optim.label_net import log_odds_shift
-from dp_halfspace.optim.rows import Rows
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
-from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
+from dp_halfspace.privacy.randomness import noise_source, public_generator
 
 __all__ = ["LabelPrivateClassifier"]
 
-_ADJACENCY = "replace-one-label"
 # Constant column, relative to the root mean square of the public rows.
 _CONSTANT, _NET_CONSTANT = 0.3, 1.0
 # Components per root of n epsilon, and their range. Random candidates cover few dimensions.
@@ -154,6 +152,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     (True, 'replace-one-label')
     """
 
+    _adjacency: ClassVar[str] = "replace-one-label"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"statistic", "randomized_response", "net"})],
@@ -231,28 +231,38 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         BudgetError
             By the ledger, before any noise is drawn.
         """
-        data = check_training_data(self, X, y, classes=self.classes)
-        weights = label_weights(self.class_weight, data.classes)
-        source = noise_source(self.random_state)
-        rng = public_generator(self.random_state, "features")
+        ready = self._prepared(X, y)
+        plan, features, rows = ready.plan
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
-        seed = int(rng.integers(2**63))
-        features = fit_label_features(data.X, self._feature_options(data.X.shape[0]), rng)
-        rows = features.rows(data.X)
-        plan = self._plan(rows, len(data.classes), seed)
-        record = self._record(plan, rows.shape[0], data.classes, source)
-        permit = authorise(record, source, self.ledger)
-
-        released = train_labels(plan, rows, data.codes, weights, permit)
+        released = train_labels(plan, rows, ready.data.codes, ready.weights, permit)
 
         self.__dict__.pop("alpha_", None)
         if plan.ridge is not None:
             self.alpha_ = plan.ridge
         self.feature_map_ = features
         self.n_components_ = features.n_components
-        self._remember(data, record, released)
-        self.intercept_ = log_odds_shift(weights)
+        self._remember(ready.data, ready.record, released)
+        self.intercept_ = log_odds_shift(ready.weights)
         return self
+
+    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
+        """Validate the data, make the public features and fix every number of a fit."""
+        data = check_training_data(self, X, y, classes=self.classes)
+        weights = label_weights(self.class_weight, data.classes)
+        rng = public_generator(self.random_state, "features")
+        seed = int(rng.integers(2**63))
+        features = fit_label_features(data.X, self._feature_options(data.X.shape[0]), rng)
+        rows = features.rows(data.X)
+        plan = self._plan(rows, len(data.classes), seed)
+        record = self._record(
+            data,
+            plan.events,
+            mechanism=self.mechanism,
+            sensitivity=plan.sensitivity,
+            alpha=plan.ridge,
+        )
+        return Prepared(data, weights, (plan, features, rows), record)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
@@ -270,7 +280,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         """
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
-        scores = self.feature_map_.rows(X).margins(self.coef_.T) + self.intercept_
+        scores: NDArray[np.float64] = self.feature_map_.rows(X).margins(self.coef_.T)
+        scores = scores + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     @available_if(_is_logistic)
@@ -327,28 +338,15 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             seed=seed,
         )
 
-    def _record(
-        self, plan: LabelPlan, n_samples: int, classes: NDArray[Any], source: ByteSource
-    ) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public: all features."""
-        seen = LABELS_SEEN if self.classes is None else "stated by the user"
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, n_samples),
-            adjacency=_ADJACENCY,
-            events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else source.kind,
-            public={
-                "features": "all of them: only labels are protected",
-                "n_samples": n_samples,
-                "classes": classes.tolist(),
-                "classes_source": seen,
-                "class_weight": None if self.class_weight is None else dict(self.class_weight),
-                "mechanism": self.mechanism,
-                "sensitivity": plan.sensitivity,
-                "alpha": plan.ridge,
-            },
-        )
+    def _public_facts(self, n_samples: int, classes: NDArray[Any]) -> dict[str, Any]:
+        """List what the guarantee treats as public: all features."""
+        return {
+            "features": "all of them: only labels are protected",
+            "n_samples": n_samples,
+            "classes": classes.tolist(),
+            "classes_source": self._classes_source(),
+            "class_weight": None if self.class_weight is None else dict(self.class_weight),
+        }
 
     def _constant_column(self) -> float | None:
         """None: the constant column is one of the components."""

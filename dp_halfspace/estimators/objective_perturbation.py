@@ -3,36 +3,58 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit, softmax
+from scipy import sparse
+from scipy.special import expit, softmax
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, public_number
+from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_training_data, label_weights
-from dp_halfspace.estimators._objective_setup import Setup, attack_facts, plan_setup
+from dp_halfspace.algorithms.defaults import COMPONENTS, objective_defaults
+from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
+    PreconditionedObjectivePlan,
+    plan_preconditioned_objective,
+)
+from dp_halfspace.algorithms.perturbation.regulariser import objective_ridge
 from dp_halfspace.estimators.base import (
+    Prepared,
     PrivateLinearClassifier,
     in_units_of_data,
     resolved_delta,
 )
-from dp_halfspace.optim.minimum import OPTIMIZERS
-from dp_halfspace.optim.objective_engine import (
-    run_objective_engine,
-)
-from dp_halfspace.optim.rows import clipped_rows
-from dp_halfspace.optim.unit_rows import unit_rows
+from dp_halfspace.optim.design.rows import block_size, clipped_rows, unit_rows
+from dp_halfspace.optim.objectives.losses import get_loss
+from dp_halfspace.optim.risks.empirical import empirical_risk
+from dp_halfspace.optim.risks.margin import MarginRisk
+from dp_halfspace.optim.risks.softmax import SoftmaxRisk
+from dp_halfspace.optim.solvers.minimum import OPTIMIZERS
 from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import ByteSource, noise_source
-from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.projection import PROJECTIONS
+from dp_halfspace.privacy.randomness import noise_source, public_generator
+from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 
 __all__ = ["ObjectivePerturbationClassifier"]
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
+
+
+# With clipped rows: a good separator is guessed to need coefficients of this norm in units of
+# 1 / data_norm, and an intercept of this size.
+_SCORE_GUESS = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Setup:
+    """What is fixed before the data are read: plan, public projection, constant column, shift."""
+
+    plan: PreconditionedObjectivePlan
+    linear_map: LinearMap | None
+    bias: float | None
+    shift: float
 
 
 def _has_probabilities(estimator: ObjectivePerturbationClassifier) -> bool:
@@ -41,7 +63,7 @@ def _has_probabilities(estimator: ObjectivePerturbationClassifier) -> bool:
 
 
 class ObjectivePerturbationClassifier(PrivateLinearClassifier):
-    r"""Linear classifier: the exact minimiser of a randomly tilted regularised risk.
+    r"""Linear classifier: the exact minimiser of a regularised risk with a random linear term.
 
     Minimises
 
@@ -85,7 +107,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     metric : bool or "auto", default="auto"
         Whether to release a private metric of the unit rows first. ``"auto"`` does so for at
         most 512 columns where the noise leaves something of it; True insists.
-    projection : {"auto", "rademacher", "sparse", "hadamard"} or None, default="auto"
+    projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
         Public random map of the columns to fewer, for unit rows. ``"auto"``: random signs
         for pure epsilon with more than 512 columns, else none.
     n_components : int or "auto", default="auto"
@@ -103,13 +125,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         refused.
     optimizer : str or callable, default="auto"
         As in `OutputPerturbationClassifier`: trusted only as far as the certificate goes.
-    adversary_radius : float, default=0.0
-        Largest change of a row, in the units of the columns, against which the model is
-        trained; less than `data_norm`. It needs ``rows="clipped"``: what it means for rows
-        brought to norm one, or in a metric, depends on the row. With three classes or more,
-        each is then fitted against the rest.
-    adversary_norm : {2, "inf"}, default=2
-        Norm of that change: Euclidean, or the largest change of one column.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -138,8 +153,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     See Also
     --------
-    AdaptiveMarginClassifier : Noisy gradient steps; usually ahead for ``delta > 0``.
-    OutputPerturbationClassifier : Adds the noise to the minimiser instead.
+    AdaptiveMarginClassifier : Noisy gradient steps; usually ahead for ``delta > 0``. Trains
+        against an adversary who moves the rows.
+    OutputPerturbationClassifier : Adds the noise to the minimiser instead. Trains against an
+        adversary with pure epsilon and with several classes, too.
 
     Notes
     -----
@@ -148,12 +165,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     columns, the label set, every parameter and the projection. Private: everything else,
     class counts and norms included. The guarantee covers the attributes above; running time
     is not hidden.
-
-    With an adversary each loss is that of the worst row within `adversary_radius`. Privacy then
-    needs a smooth dual norm of the coefficients: its smoothing, in the record, is in proportion
-    to the noise over `alpha`, and ``alpha="auto"`` keeps it to ``4 / data_norm``, for
-    ``adversary_norm="inf"`` over the root of the number of columns. For moderate radii the noise
-    is that without an adversary.
 
     References
     ----------
@@ -176,15 +187,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     True
     >>> model.privacy_.epsilon
     0.3
-
-    Against an adversary who moves every row by .1:
-
-    >>> robust = ObjectivePerturbationClassifier(
-    ...     rows="clipped", adversary_radius=0.1, classes=[-1, 1]
-    ... ).fit(X, y)
-    >>> worst = y * robust.decision_function(X) - 0.1 * (robust.coef_**2).sum() ** 0.5
-    >>> bool((worst > 0).mean() > 0.9)
-    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -197,8 +199,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
-        "adversary_radius": [Real],
-        "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
     }
 
     def __init__(
@@ -219,8 +219,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         classes: ArrayLike | None = None,
         class_weight: dict[Any, float] | None = None,
         optimizer: Any = "auto",
-        adversary_radius: float = 0.0,
-        adversary_norm: Literal[2, "inf"] = 2,
         random_state: int | None = None,
         ledger: Any = None,
         verbose: int = 0,
@@ -240,8 +238,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         self.classes = classes
         self.class_weight = class_weight
         self.optimizer = optimizer
-        self.adversary_radius = adversary_radius
-        self.adversary_norm = adversary_norm
         self.random_state = random_state
         self.ledger = ledger
         self.verbose = verbose
@@ -272,57 +268,107 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         CertificateError
             If rounding errors could be as large as the influence of a record.
         """
-        data = check_training_data(self, X, y, classes=self.classes)
-        weights = label_weights(self.class_weight, data.classes)
-        source = noise_source(self.random_state)
+        ready = self._prepared(X, y)
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
-        delta = resolved_delta(self.delta, data.X.shape[0])
-        setup = plan_setup(self, data.X, weights, delta, self._constant_column())
-        record = self._record(setup, delta, data.classes, source)
-        permit = authorise(record, source, self.ledger)
-
-        norm = float(self.data_norm)
+        setup, norm = ready.plan, float(self.data_norm)
         if self.rows == "clipped":
-            rows = clipped_rows(data.X, norm, setup.bias)
+            rows = clipped_rows(ready.data.X, norm, setup.bias)
         else:
-            rows = unit_rows(data.X, norm, setup.bias, setup.linear_map)
-        w = run_objective_engine(
-            setup.plan, rows, data.codes, weights, permit, optimizer=self.optimizer
-        )
+            rows = unit_rows(ready.data.X, norm, setup.bias, setup.linear_map)
+        released = setup.plan.run(rows, ready.data.codes, ready.weights, permit)
+
         self.alpha_ = setup.plan.objective.ridge
         if self.rows == "unit":
-            w = in_units_of_data(
-                w,
+            released = in_units_of_data(
+                released,
                 data_norm=norm,
                 bias=setup.bias,
                 intercept_scaling=float(self.intercept_scaling),
                 linear_map=setup.linear_map,
             )
-        return self._remember(data, record, w)
+        return self._remember(ready.data, ready.record, released)
 
-    def _record(
-        self, setup: Setup, delta: float, classes: NDArray[Any], source: ByteSource
-    ) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public."""
-        plan, linear_map = setup.plan.objective, setup.linear_map
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=delta,
-            events=setup.plan.events,
-            noise="none" if math.isinf(self.epsilon) else source.kind,
-            public={
-                **self._public_facts(plan.problem.n_samples, classes),
-                "loss": self.loss,
-                "shift": plan.problem.loss.shift,
-                "rows": self.rows,
-                "relative_constant_column": setup.bias,
-                "private_metric": setup.plan.metric is not None,
-                "projection": None if linear_map is None else type(linear_map).__name__,
-                "alpha": plan.ridge,
-                "certified_gradient": plan.tolerance.certified,
-                **attack_facts(plan.problem.attack, self.adversary_norm),
-            },
+    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
+        """Validate the data and fix every public number of a fit."""
+        data = check_training_data(self, X, y, classes=self.classes)
+        weights = label_weights(self.class_weight, data.classes)
+        setup = self._setup(data.X, weights)
+        projection = None if setup.linear_map is None else type(setup.linear_map).__name__
+        record = self._record(
+            data,
+            setup.plan.events,
+            loss=self.loss,
+            shift=setup.shift,
+            rows=self.rows,
+            relative_constant_column=setup.bias,
+            projection=projection,
+            **setup.plan.public,
         )
+        return Prepared(data, weights, setup, record)
+
+    def _setup(self, X: Any, weights: NDArray[np.float64]) -> _Setup:
+        """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
+        n_samples, n_features = X.shape
+        constant, delta = self._constant_column(), resolved_delta(self.delta, n_samples)
+        # By the columns of the data: how much a projection drowns is what the rules weigh.
+        columns = n_features + (constant is not None)
+        defaults = objective_defaults(n_samples, columns, len(weights), float(self.epsilon), delta)
+        linear_map = self._drawn_map(n_features, defaults.n_components)
+        n_kept = n_features if linear_map is None else linear_map.n_components
+        bias, row_norm = constant, math.hypot(self.data_norm, constant or 0.0) * (1 + 2.0**-50)
+        if self.rows == "unit":
+            bias, row_norm = None if constant is None else defaults.bias * constant, 1.0
+        shift = defaults.shift if isinstance(self.shift, str) else float(self.shift)
+        loss = get_loss(self.loss, **({"shift": shift} if self.loss == "shifted_logistic" else {}))
+        is_sparse = sparse.issparse(X) and linear_map is None
+        risk = empirical_risk(
+            loss,
+            n_samples,
+            n_kept + (constant is not None),
+            len(weights),
+            row_norm=row_norm,
+            block_rows=block_size(n_samples, n_kept, is_sparse=is_sparse),
+            max_weight=float(weights.max()),
+        )
+        plan = plan_preconditioned_objective(
+            risk,
+            float(self.epsilon),
+            delta,
+            ridge=self._ridge(risk, delta),
+            metric=self.metric is not False and self.rows == "unit",
+            optimizer=self.optimizer,
+        )
+        if self.metric is True and plan.metric is None:
+            raise ValueError(
+                'metric=True needs rows="unit", at most 512 columns and enough budget and rows'
+            )
+        return _Setup(plan, linear_map, bias, loss.shift)
+
+    def _ridge(self, risk: MarginRisk | SoftmaxRisk, delta: float) -> float | None:
+        """Return the wanted regulariser; None leaves it to the rule for unit rows."""
+        if not isinstance(self.alpha, str):
+            return float(self.alpha)
+        if self.rows == "unit":
+            return None
+        constant = self._constant_column()
+        inverse = 1.0 / constant if constant else 0.0
+        guess = _SCORE_GUESS * math.hypot(1.0 / self.data_norm, inverse)
+        return objective_ridge(risk, float(self.epsilon), delta, norm_guess=guess)
+
+    def _drawn_map(self, n_features: int, wanted: int | None) -> LinearMap | None:
+        """Draw the public projection, if there is one."""
+        kind, components = self.projection, self.n_components
+        if kind in PROJECTIONS and self.rows == "clipped":
+            raise ValueError('a projection needs rows="unit"')
+        if kind == "auto":
+            is_wanted = wanted is not None and math.isfinite(self.epsilon) and self.rows == "unit"
+            kind = "rademacher" if is_wanted else None
+        if kind is None:
+            return None
+        size = COMPONENTS if isinstance(components, str) else int(components)
+        rng = public_generator(self.random_state, "projection")
+        return draw_projection(kind, n_features, size, rng)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -337,10 +383,9 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
             Only with ``loss="logistic"`` and ``rows="clipped"``. The noise makes them less
-            calibrated than those of an exact model. With an adversary and three classes or
-            more, the probabilities of each class against the rest, divided by their sum.
+            calibrated than those of an exact model.
         """
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(log_expit(scores) if self.adversary_radius else scores, axis=1))
+        return np.asarray(softmax(scores, axis=1))

@@ -14,16 +14,17 @@ from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
+from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
-from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
-from dp_halfspace.optim.erm import ErmPlan, RidgeProblem, minimise, plan_erm
-from dp_halfspace.optim.erm_ridge import automatic_ridge
-from dp_halfspace.optim.losses import get_loss
-from dp_halfspace.optim.minimum import OPTIMIZERS
-from dp_halfspace.optim.rows import block_size, clipped_rows
-from dp_halfspace.privacy.mechanisms import Mechanism, additive_noise, authorise
-from dp_halfspace.privacy.randomness import ByteSource, noise_source
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.optim.design.rows import block_size, clipped_rows
+from dp_halfspace.optim.objectives.losses import get_loss
+from dp_halfspace.optim.risks.empirical import empirical_risk
+from dp_halfspace.optim.risks.margin import MarginRisk
+from dp_halfspace.optim.solvers.minimum import OPTIMIZERS
+from dp_halfspace.privacy.mechanisms import additive_noise, authorise
+from dp_halfspace.privacy.randomness import noise_source
 
 __all__ = ["OutputPerturbationClassifier"]
 
@@ -59,6 +60,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``"squared_hinge"`` or ``"squared"``.
         Convex loss of the signed margin. With three classes or more, ``"logistic"`` is the
         multinomial model and any other loss is used one class against the rest.
+        ``"hinge"`` is the Huber hinge of half-width .001: at most .00025 above the hinge, with
+        the noise of the hinge.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the
         budget and `data_norm` alone. A float in [1e-50, 1e50]; values below
@@ -87,12 +90,13 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         and single-record gradients. What it returns is trusted only as far as the certificate
         goes, and improved where it falls short; what it warns, prints or raises is dropped.
         It must not write files, end the process or keep what it was given, which nobody can
-        hold back. Ignored by ``loss="hinge"`` without tilt and adversary.
+        hold back.
     tilt : float, default=0.0
         Not negative. Larger values weigh large losses more: for groups that are served badly.
         The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1. A
         `PrivacyWarning` says when one record can outweigh a tenth of the others; it is computed
-        from public numbers.
+        from public numbers. With three classes or more, each class is then fitted against the
+        rest for every loss.
     adversary_radius : float, default=0.0
         Largest change of a row, in the units of the columns, against which the model is
         trained; less than `data_norm`. The constant column is out of reach. Not for
@@ -103,9 +107,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         adversary does not raise the noise, but for a part of what the logistic loss saves
         without one.
     adversary_smoothing : float, default=1e-3
-        Half-width of the parabola at the kink of the dual norm of the coefficients, in units of
-        ``1 / data_norm``, at most 1. 0 asks for the dual norm itself, to within 1 % of the
-        sensitivity.
+        Width by which the kink of the dual norm of the coefficients is rounded, in units of
+        ``1 / data_norm``, in [1e-9, 1].
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -147,9 +150,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     columns, the label set and every parameter. Private: everything else, class counts and
     norms included. The guarantee covers the attributes above; running time is not hidden.
 
-    With a tilt or an adversary, the kink of the hinge is replaced by a parabola from .999 to
-    1.001, and the released coefficients are brought back to the ball that holds the minimisers
-    of all data sets.
+    With a tilt or an adversary, the released coefficients are brought back to the ball that
+    holds the minimisers of all data sets.
 
     References
     ----------
@@ -187,7 +189,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "tilt": [Real],
         "adversary_radius": [Real],
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
-        "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both"), Options(Real, {0})],
+        "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
 
     def __init__(
@@ -254,33 +256,39 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         CertificateError
             If `alpha` is so small that rounding errors alone would double the noise.
         """
+        ready = self._prepared(X, y)
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+
+        rows = clipped_rows(ready.data.X, float(self.data_norm), self._constant_column())
+        released = ready.plan.run(rows, ready.data.codes, ready.weights, permit)
+
+        self.alpha_ = ready.plan.ridge
+        return self._remember(ready.data, ready.record, released)
+
+    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
+        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         weights = label_weights(self.class_weight, data.classes)
-        source = noise_source(self.random_state)
+        plan = self._plan(data.X, weights, resolved_delta(self.delta, data.X.shape[0]))
+        record = self._record(
+            data,
+            plan.events,
+            loss=self.loss,
+            **plan.public,
+            tilt=float(self.tilt),
+            adversary_radius=float(self.adversary_radius),
+            adversary_norm="inf" if self.adversary_norm == "inf" else 2,
+            adversary_smoothing=float(self.adversary_smoothing),
+        )
+        return Prepared(data, weights, plan, record)
 
-        plan = self._plan(data.X, weights)
-        warn_of_tilt(plan)
-        delta = resolved_delta(self.delta, plan.problem.n_samples)
-        mechanism = additive_noise(plan.sensitivity, float(self.epsilon), delta)
-        record = self._record(plan, mechanism, delta, data.classes, source)
-        permit = authorise(record, source, self.ledger)
-
-        rows = clipped_rows(data.X, float(self.data_norm), self._constant_column())
-        exact = minimise(plan, rows, data.codes, weights, self.optimizer)
-        released = permit.release(exact, mechanism)
-        if plan.problem.robust or not plan.problem.loss.smooth:
-            # The minimiser lies in this ball, so going back to it can only help.
-            released = _project(released, plan.radius * math.sqrt(plan.problem.n_stacked))
-
-        self.alpha_ = plan.ridge
-        return self._remember(data, record, released)
-
-    def _plan(self, X: Any, weights: NDArray[np.float64]) -> ErmPlan:
+    def _plan(self, X: Any, weights: NDArray[np.float64], delta: float) -> OutputPlan:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
         n_samples, n_features = X.shape
+        epsilon, norm = float(self.epsilon), float(self.data_norm)
         constant = self._constant_column()
         loss = get_loss(self.loss)
-        problem = RidgeProblem(
+        risk = empirical_risk(
             loss=loss,
             n_samples=n_samples,
             n_columns=n_features + (constant is not None),
@@ -290,49 +298,29 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             max_weight=float(weights.max()),
             min_weight=float(weights.min()),
             tilt=checked_tilt(self.tilt),
-            attack=planned_attack(
+            adversary=planned_attack(
                 self.adversary_radius,
                 self.adversary_norm,
                 self.adversary_smoothing,
                 loss=loss,
-                data_norm=float(self.data_norm),
+                data_norm=norm,
                 n_features=n_features,
             ),
         )
-        if self.alpha != "auto":
-            return plan_erm(problem, float(self.alpha))
-        delta = resolved_delta(self.delta, n_samples)
-        ridge = automatic_ridge(
-            problem, float(self.epsilon), delta, norm_guess=_NORM_GUESS / self.data_norm
+        if isinstance(self.alpha, str):
+            ridge = output_ridge(risk, epsilon, delta, norm_guess=_NORM_GUESS / norm)
+        else:
+            ridge = float(self.alpha)
+        plan = plan_output(
+            risk,
+            ridge,
+            lambda sensitivity: additive_noise(sensitivity, epsilon, delta),
+            optimizer=self.optimizer,
+            projected=risk.robust,
         )
-        return plan_erm(problem, ridge)
-
-    def _record(
-        self,
-        plan: ErmPlan,
-        mechanism: Mechanism,
-        delta: float,
-        classes: NDArray[Any],
-        source: ByteSource,
-    ) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public."""
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=delta,
-            events=(mechanism.event,),
-            noise="none" if math.isinf(self.epsilon) else source.kind,
-            public={
-                **self._public_facts(plan.problem.n_samples, classes),
-                "loss": self.loss,
-                "alpha": plan.ridge,
-                "sensitivity": plan.sensitivity,
-                "tilt": float(self.tilt),
-                "adversary_radius": float(self.adversary_radius),
-                "adversary_norm": "inf" if self.adversary_norm == "inf" else 2,
-                "adversary_smoothing": float(self.adversary_smoothing),
-                "mechanism": type(mechanism).__name__,
-            },
-        )
+        if isinstance(risk, MarginRisk):
+            warn_of_tilt(risk, plan.ridge)
+        return plan
 
     @available_if(_is_logistic)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -347,17 +335,15 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
             Only with ``loss="logistic"``. The noise makes them less calibrated than those of
-            an exact model. With an adversary and three classes or more, the probabilities of
-            each class against the rest, divided by their sum.
+            an exact model. With a tilt or an adversary and three classes or more, the
+            probabilities of each class against the rest, divided by their sum.
         """
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
         # The softmax of logarithms divides by the sum, and never divides by zero.
-        return np.asarray(softmax(log_expit(scores) if self.adversary_radius else scores, axis=1))
+        return np.asarray(softmax(log_expit(scores) if self._stacked() else scores, axis=1))
 
-
-def _project(coefficients: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
-    """Project onto the ball of a public radius: post-processing."""
-    norm = float(np.linalg.norm(coefficients))
-    return coefficients * min(1.0, radius / norm) if norm > 0 else coefficients
+    def _stacked(self) -> bool:
+        """Whether each class was set apart from the rest."""
+        return bool(self.adversary_radius or self.tilt)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,19 +10,18 @@ from scipy import sparse
 from sklearn.utils import Tags
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import TrainingData, check_training_data, label_weights
-from dp_halfspace.estimators._margin_options import SMALLEST_MARGIN
-from dp_halfspace.estimators._margin_training import (
+from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace.algorithms.fits.margin_training import (
     Problem,
     Training,
     plan_direction_training,
 )
-from dp_halfspace.estimators.base import PrivateLinearClassifier, in_units_of_data
-from dp_halfspace.optim.directions import MOST_DIRECTIONS
-from dp_halfspace.optim.unit_rows import unit_rows
+from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
+from dp_halfspace.algorithms.selection.directions import MOST_DIRECTIONS
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, in_units_of_data
+from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import ByteSource, noise_source
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.randomness import noise_source
 from dp_halfspace.projection import PROJECTIONS
 
 __all__ = ["PureHalfspaceClassifier"]
@@ -53,7 +51,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         None counts errors. A float in [1e-9, 1] is a PUBLIC guess of the margin of rows of norm
         one; then records with a margin below a tenth of it count like errors.
     projection : str or None, default="auto"
-        Public random map in front: ``"rademacher"``, ``"sparse"``, ``"hadamard"`` or None.
+        Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
         ``"auto"`` projects more than 64 columns. `coef_` is mapped back.
     n_components : int or "auto", default="auto"
         Dimension after a projection. ``"auto"`` is the power of two next to ``sqrt(n epsilon)``, at
@@ -215,21 +213,12 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         BudgetError
             By the ledger, before any noise is drawn.
         """
-        data = check_training_data(self, X, y, classes=self.classes)
-        if len(data.classes) != 2:
-            raise ValueError(
-                "Only binary classification is supported: a halfspace has two sides. For more "
-                "classes and pure epsilon use ObjectivePerturbationClassifier(delta=0)"
-            )
-        weights = label_weights(self.class_weight, data.classes)
-        source = noise_source(self.random_state)
-
-        training = self._training(data.X)
-        record = self._record(training, data, source)
-        permit = authorise(record, source, self.ledger)
+        ready = self._prepared(X, y)
+        data, training = ready.data, ready.plan
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
         rows = unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
-        released = training.run(rows, data.codes, weights / weights.max(), permit)
+        released = training.plan.run(rows, data.codes, ready.weights / ready.weights.max(), permit)
 
         self.projection_ = training.linear_map
         coefficients = in_units_of_data(
@@ -239,7 +228,29 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             intercept_scaling=float(self.intercept_scaling),
             linear_map=training.linear_map,
         )
-        return self._remember(data, record, coefficients)
+        return self._remember(data, ready.record, coefficients)
+
+    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
+        """Validate the data and fix every public number of a fit."""
+        data = check_training_data(self, X, y, classes=self.classes)
+        if len(data.classes) != 2:
+            raise ValueError(
+                "Only binary classification is supported: a halfspace has two sides. For more "
+                "classes and pure epsilon use ObjectivePerturbationClassifier(delta=0)"
+            )
+        weights = label_weights(self.class_weight, data.classes)
+        training = self._training(data.X)
+        linear_map = training.linear_map
+        record = self._record(
+            data,
+            training.events,
+            relative_constant_column=training.bias,
+            directions=self.directions,
+            margin=None if self.margin is None else float(self.margin),
+            n_stages=len(training.events),
+            n_components=None if linear_map is None else linear_map.n_components,
+        )
+        return Prepared(data, weights, training, record)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -266,22 +277,4 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
             lattice=self.directions == "lattice",
             margin=None if self.margin is None else float(self.margin),
-        )
-
-    def _record(self, training: Training, data: TrainingData, source: ByteSource) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public."""
-        linear_map = training.linear_map
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=0.0,
-            events=training.events,
-            noise="none" if math.isinf(self.epsilon) else source.kind,
-            public={
-                **self._public_facts(data.X.shape[0], data.classes),
-                "relative_constant_column": training.bias,
-                "directions": self.directions,
-                "margin": None if self.margin is None else float(self.margin),
-                "n_stages": len(training.events),
-                "n_components": None if linear_map is None else linear_map.n_components,
-            },
         )

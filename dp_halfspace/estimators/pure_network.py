@@ -13,24 +13,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, single_blas_thread
 from dp_halfspace._validation import (
-    TrainingData,
     check_features,
     check_training_data,
     label_weights,
 )
-from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.optim.candidates import MOST_CANDIDATES, SearchPlan, plan_search, run_search
-from dp_halfspace.optim.clipping import clip_scales
-from dp_halfspace.optim.network import (
+from dp_halfspace.algorithms.selection.network import (
     NetworkShape,
     network_losses,
     network_sensitivity,
     smallest_budget,
 )
-from dp_halfspace.optim.rows import Rows
+from dp_halfspace.algorithms.selection.staged_search import (
+    MOST_CANDIDATES,
+    SearchPlan,
+    plan_search,
+    run_search,
+)
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
+from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.randomness import noise_source, public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 
 __all__ = ["PureNetworkClassifier"]
@@ -71,7 +74,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Number of rounds; each spends an equal part of epsilon. ``"auto"`` is
         ``n epsilon / 250`` within [1, 8].
     projection : str or None, default="auto"
-        Public random map in front: ``"rademacher"``, ``"sparse"``, ``"hadamard"`` or None.
+        Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
         ``"auto"`` projects more than 12 columns.
     n_components : int or "auto", default="auto"
         Dimension after a projection; ``"auto"`` is 12. With as many as there are columns, or
@@ -233,21 +236,9 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         BudgetError
             By the ledger, before any noise is drawn.
         """
-        data = check_training_data(self, X, y, classes=self.classes)
-        if len(data.classes) != 2:
-            raise ValueError(
-                "Only binary classification is supported. For more classes use "
-                "PrivateKernelClassifier"
-            )
-        weights = label_weights(self.class_weight, data.classes)
-        source = noise_source(self.random_state)
-
-        seed = int(public_generator(self.random_state, "networks").integers(2**63))
-        linear_map = self._linear_map(data.X.shape[1], seed)
-        shape = self._shape(data.X.shape, linear_map)
-        plan = self._plan(data.X.shape[0], shape)
-        record = self._record(plan, shape, data, seed, source)
-        permit = authorise(record, source, self.ledger)
+        ready = self._prepared(X, y)
+        data, weights, (plan, shape, linear_map, seed) = ready.data, ready.weights, ready.plan
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
         points = _points(data.X, float(self.data_norm), linear_map)
         losses = network_losses(shape, points, data.codes == 1, weights / weights.max())
@@ -262,9 +253,32 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         is_one = isinstance(self.n_hidden, Integral)
         self.hidden_coef_ = coefs[0] if is_one else coefs
         self.hidden_intercept_ = intercepts[0] if is_one else intercepts
-        self._remember(data, record, np.hstack([network.outputs, np.zeros((1, 1))]))
+        self._remember(data, ready.record, np.hstack([network.outputs, np.zeros((1, 1))]))
         self.coef_, self.intercept_ = network.outputs.copy(), network.bias.copy()
         return self
+
+    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
+        """Validate the data and fix every public number of a fit."""
+        data = check_training_data(self, X, y, classes=self.classes)
+        if len(data.classes) != 2:
+            raise ValueError(
+                "Only binary classification is supported. For more classes use "
+                "PrivateKernelClassifier"
+            )
+        weights = label_weights(self.class_weight, data.classes)
+        seed = int(public_generator(self.random_state, "networks").integers(2**63))
+        linear_map = self._linear_map(data.X.shape[1], seed)
+        shape = self._shape(data.X.shape, linear_map)
+        plan = self._plan(data.X.shape[0], shape)
+        record = self._record(
+            data,
+            plan.events,
+            n_parameters=shape.size,
+            n_candidates=plan.n_candidates,
+            n_stages=len(plan.radii),
+            network_seed=seed,
+        )
+        return Prepared(data, weights, (plan, shape, linear_map, seed), record)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign is the predicted label.
@@ -352,29 +366,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             sensitivity=network_sensitivity(n_samples, shape),
             radius=_RADIUS,
             shrink=_SHRINK,
-        )
-
-    def _record(
-        self,
-        plan: SearchPlan,
-        shape: NetworkShape,
-        data: TrainingData,
-        seed: int,
-        source: ByteSource,
-    ) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public."""
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=0.0,
-            events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else source.kind,
-            public={
-                **self._public_facts(data.X.shape[0], data.classes),
-                "n_parameters": shape.size,
-                "n_candidates": plan.n_candidates,
-                "n_stages": len(plan.radii),
-                "network_seed": seed,
-            },
         )
 
 

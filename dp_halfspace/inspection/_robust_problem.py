@@ -18,7 +18,7 @@ from dp_halfspace.inspection._noise_cost import (
     require,
 )
 from dp_halfspace.inspection.population_bound import RiskBound
-from dp_halfspace.optim.losses import Loss, get_loss
+from dp_halfspace.optim.objectives.losses import Loss, get_loss
 
 __all__ = ["RobustProblem", "checked_problem", "chosen_factor", "tilted_noise"]
 

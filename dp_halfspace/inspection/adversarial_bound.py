@@ -20,16 +20,14 @@ from dp_halfspace.inspection._robust_problem import (
     tilted_noise,
 )
 from dp_halfspace.inspection.population_bound import RiskBound
-from dp_halfspace.optim.attack import Attack
-from dp_halfspace.optim.losses import Loss
-from dp_halfspace.optim.robust_bounds import (
-    attacked_radius,
-    attacked_sensitivity,
-    loss_spread,
-    tilted_influence,
-)
+from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.optim.objectives.losses import Loss
+from dp_halfspace.optim.risks.margin import MarginRisk
 
 __all__ = ["adversarial_risk_bound"]
+
+# The norm itself has no gradient at 0; this smoothing changes no digit.
+_SMALLEST = 1e-100
 
 
 def adversarial_risk_bound(
@@ -131,7 +129,8 @@ def adversarial_risk_bound(
     attacked = n_features if n_attacked is None else n_attacked
     if not 1 <= attacked <= n_features:
         raise ValueError(f"n_attacked must be from 1 to n_features; got {n_attacked!r}.")
-    attack = Attack(attack_radius, attack_norm, attacked, smoothing)
+    require("smoothing", smoothing, zero=True)
+    attack = Adversary(attack_radius, attack_norm, attacked, max(smoothing, _SMALLEST))
     require("tilt", tilt, zero=True)
     if tilt and (population or math.isinf(problem.loss.lipschitz)):
         raise ValueError("a tilt needs a loss of bounded slope, and the risk on the sample.")
@@ -147,18 +146,20 @@ def adversarial_risk_bound(
 
 
 def _evaluate(
-    problem: RobustProblem, attack: Attack, ridge: float, *, tilt: float, population: bool
+    problem: RobustProblem, attack: Adversary, ridge: float, *, tilt: float, population: bool
 ) -> RiskBound:
     """Add up the parts of a bound."""
-    loss, n, d = problem.loss, problem.n_samples, problem.n_features
-    sizes = {"row_norm": problem.data_norm, "ridge": ridge}
-    reach = attacked_radius(loss, attack, **sizes, n_columns=d)
-    distance = problem.distance(ridge)
-    sensitivity = attacked_sensitivity(loss, attack, **sizes, n_samples=n, n_columns=d)
-    spread = loss_spread(
-        loss, row_norm=problem.data_norm, radius=reach, n_columns=d, attack=attack, min_weight=1.0
+    loss, n = problem.loss, problem.n_samples
+    risk = MarginRisk(
+        loss, n, problem.n_features, 2, row_norm=problem.data_norm, block_rows=n,
+        tilt=tilt, adversary=attack, min_weight=1.0,
+    )  # fmt: skip
+    reach, distance, sensitivity = (
+        risk.radius(ridge),
+        problem.distance(ridge),
+        risk.sensitivity(ridge),
     )
-    total = sensitivity * tilted_influence(tilt, spread, n) + 2.0 * distance
+    total = sensitivity + 2.0 * distance
     width = problem.data_norm + attack.reach
     slope = loss.slope_bound(width * (reach + distance))
     noise = _attacked_noise(problem, attack, tilt, total, slope)
@@ -167,12 +168,13 @@ def _evaluate(
         steep = width * slope
         sampling = min(steep * sensitivity, leave_one_out(n, steep, ridge, ridge))
         sampling += 2.0 * steep * distance
-    gap = problem.gap + slope * attack.slack
+    slack = attack.slack if attack.smoothing > _SMALLEST else 0.0
+    gap = problem.gap + slope * slack
     return problem.total(noise, ridge, total, sampling=sampling, gap=gap)
 
 
 def _attacked_noise(
-    problem: RobustProblem, attack: Attack, tilt: float, sensitivity: float, slope: float
+    problem: RobustProblem, attack: Adversary, tilt: float, sensitivity: float, slope: float
 ) -> float:
     """Bound what the noise adds to an adversarial risk; `slope` is that at the minimisers."""
     first, second = _dual_moments(problem.linear, attack)
@@ -185,9 +187,9 @@ def _attacked_noise(
     return bound
 
 
-def _dual_moments(linear: NoiseMoments, attack: Attack) -> tuple[float, float]:
+def _dual_moments(linear: NoiseMoments, attack: Adversary) -> tuple[float, float]:
     """Return the first two moments of the dual norm of the attacked coordinates of the noise."""
-    a = attack.n_attacked
+    a = attack.n_features
     if attack.norm == 2:
         ratio = math.exp(gammaln((a + 1) / 2) - gammaln(a / 2))
         return math.sqrt(math.pi) * ratio * linear.felt, a * linear.felt_square
@@ -195,7 +197,7 @@ def _dual_moments(linear: NoiseMoments, attack: Attack) -> tuple[float, float]:
 
 
 def _published_attacked(
-    problem: RobustProblem, attack: Attack, found: RiskBound, *, population: bool
+    problem: RobustProblem, attack: Adversary, found: RiskBound, *, population: bool
 ) -> float:
     """Return Corollary 2.1 or Proposition 4.1 of the paper for the attacked loss."""
     slope = 2.0 * problem.loss.lipschitz * (problem.data_norm + attack.reach)

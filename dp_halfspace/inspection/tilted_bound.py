@@ -17,9 +17,8 @@ from dp_halfspace.inspection._robust_problem import (
     tilted_noise,
 )
 from dp_halfspace.inspection.population_bound import RiskBound
-from dp_halfspace.optim.losses import Loss
-from dp_halfspace.optim.robust_bounds import loss_spread, tilted_influence
-from dp_halfspace.optim.stability import minimiser_radius, minimiser_sensitivity
+from dp_halfspace.optim.objectives.losses import Loss
+from dp_halfspace.optim.risks.margin import MarginRisk
 
 __all__ = ["tilted_risk_bound"]
 
@@ -105,14 +104,7 @@ def tilted_risk_bound(
         raise ValueError(f"the loss {problem.loss.name!r} has no bounded slope.")
 
     def bound(ridge: float) -> RiskBound:
-        sizes = {"row_norm": data_norm, "ridge": ridge}
-        reach = minimiser_radius(problem.loss, **sizes)
-        spread = loss_spread(
-            problem.loss, row_norm=data_norm, radius=reach, n_columns=n_features, min_weight=1.0
-        )
-        influence = tilted_influence(tilt, spread, n_samples)
-        plain = minimiser_sensitivity(problem.loss, **sizes, n_samples=n_samples)
-        total = plain * influence + 2.0 * problem.distance(ridge)
+        total = _risk(problem, tilt).sensitivity(ridge) + 2.0 * problem.distance(ridge)
         noise = tilted_noise(problem, tilt, total)
         return problem.total(noise, ridge, total, sampling=0.0, gap=gap)
 
@@ -123,17 +115,18 @@ def tilted_risk_bound(
     return found
 
 
+def _risk(problem: RobustProblem, tilt: float) -> MarginRisk:
+    """Return the risk of the sample, all weights one."""
+    n, d = problem.n_samples, problem.n_features
+    return MarginRisk(
+        problem.loss, n, d, 2, row_norm=problem.data_norm, block_rows=n, tilt=tilt, min_weight=1.0
+    )
+
+
 def _published_tilted(problem: RobustProblem, tilt: float, found: RiskBound) -> float:
     """Return the least number of section 5.1 of the paper, for its sensitivity of a minimiser."""
     ridge = found.regularization
-    reach = minimiser_radius(problem.loss, row_norm=problem.data_norm, ridge=ridge)
-    spread = loss_spread(
-        problem.loss,
-        row_norm=problem.data_norm,
-        radius=reach,
-        n_columns=problem.n_features,
-        min_weight=1.0,
-    )
+    spread = _risk(problem, tilt).spread(ridge)
     influence = math.exp(min(tilt * spread, math.log(problem.n_samples)))
     # The paper's loss includes the regulariser, whose slope at the minimisers is that of the loss.
     slope = 2.0 * problem.loss.lipschitz * problem.data_norm

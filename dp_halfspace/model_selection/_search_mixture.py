@@ -14,10 +14,9 @@ from typing import Any, TypeAlias
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Gaussian, MixedSelection
-from dp_halfspace.privacy.mixed_selection import mixed_selection_event
 from dp_halfspace.privacy.profiles import gdp_epsilon
-from dp_halfspace.privacy.random_stopping import RunLaw
 from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.tuning import RunLaw, mixed_selection_event
 
 __all__ = ["plan_mixture", "run_epsilon"]
 
@@ -63,7 +62,6 @@ def plan_mixture(
     -------
     candidates : tuple of dict
         Parameters with their budgets.
-    records : list of PrivacyRecord
     event : MixedSelection
         Within the budget.
 
@@ -113,11 +111,6 @@ def run_epsilon(mu: float, delta: float) -> float:
     ----------
     mu : float
         What the run may cost, as a Gaussian signal to noise ratio.
-    delta : float
-
-    Returns
-    -------
-    float
 
     Raises
     ------

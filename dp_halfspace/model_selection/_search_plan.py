@@ -1,8 +1,7 @@
 """What a private search is going to spend, found out before anything is spent.
 
-A fit says what it would release by charging its ledger. A ledger that writes this down and then
-stops the fit makes the plan of any estimator known, with its real noise scales and without any
-noise. From these plans a budget is divided exactly.
+Every estimator says by its ``plan`` what a fit would release, with the real noise scales and
+without any noise. From these plans a budget is divided exactly.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from dp_halfspace.privacy.mechanisms import (
     L2LaplaceNoise,
     NoNoise,
 )
-from dp_halfspace.privacy.mixed_selection import is_mixable
 from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.privacy.random_stopping import (
+from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.tuning import (
     RunLaw,
     calibrate_selection,
+    is_mixable,
     run_law,
     selection_event,
 )
-from dp_halfspace.privacy.record import PrivacyRecord
 
 __all__ = ["SELECTIONS", "SearchPlan", "plan_search", "planned_record", "score_sensitivity"]
 
@@ -71,7 +70,6 @@ class SearchPlan:
         Of one candidate from all scores, or the noise on one score.
     events : tuple of Event
         What the search costs.
-    adjacency : str
     """
 
     candidates: tuple[Params, ...]
@@ -81,46 +79,21 @@ class SearchPlan:
     adjacency: str
 
 
-class _Planned(Exception):
-    """A fit has said what it would release."""
-
-    def __init__(self, record: PrivacyRecord) -> None:
-        super().__init__("this fit was only planned")
-        self.record = record
-
-
-class _Probe:
-    """A ledger that lets nobody pass."""
-
-    def charge(self, record: PrivacyRecord) -> None:
-        """Stop the fit, and keep its record."""
-        raise _Planned(record)
-
-
 def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
-    """Return what a fit would leave as its record; nothing is drawn.
+    """Return what an unseeded fit would leave as its record; nothing is drawn or charged.
 
     Parameters
     ----------
-    estimator : classifier of the suite
     X, y
-        Checked, and otherwise not used before the ledger is charged.
-
-    Returns
-    -------
-    PrivacyRecord
+        Checked, and otherwise not used.
 
     Raises
     ------
     ValueError
         As the fit itself would, for its parameters or the schema of the data.
     """
-    probe = clone(estimator).set_params(ledger=_Probe(), random_state=None)
-    try:
-        probe.fit(X, y)
-    except _Planned as planned:
-        return planned.record
-    raise TypeError(f"{type(estimator).__name__} does not charge its ledger")
+    record: PrivacyRecord = clone(estimator).set_params(random_state=None).plan(X, y)
+    return record
 
 
 def score_sensitivity(n_samples: int) -> float:
@@ -146,17 +119,12 @@ def plan_search(
         From parameters of a candidate to the record that its fit would leave.
     grid : sequence of dict
         Parameters of the candidates, without a budget.
-    n_samples : int
     epsilon, delta : float
         Total budget.
     selection : str
         One of `SELECTIONS`.
     miss : float
         Accepted probability that random stopping never tries a given candidate.
-
-    Returns
-    -------
-    SearchPlan
 
     Raises
     ------

@@ -44,15 +44,10 @@ def trained_runs(
         correct predictions.
     seed : int or None
         None for operating-system randomness, drawn where it is used.
-    n_jobs : int or None
     noise : Mechanism or None, default=None
         For each score; None where scores are not released one by one.
     verbose : int, default=0
         Of joblib. It shows how many fits there are.
-
-    Returns
-    -------
-    iterator of (estimator, float)
     """
     tasks = (
         delayed(_run)(

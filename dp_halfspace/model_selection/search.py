@@ -30,9 +30,9 @@ from dp_halfspace.model_selection._search_plan import (
 from dp_halfspace.model_selection._search_runs import trained_runs
 from dp_halfspace.privacy.discrete import uniform_below
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit, authorise
-from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
+from dp_halfspace.privacy.randomness import noise_kind, noise_source, public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.privacy.tune import best_run
+from dp_halfspace.privacy.tuning import best_run
 
 __all__ = ["PrivateSearchCV"]
 
@@ -221,26 +221,9 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         BudgetError
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
-        grid = self._grid()
-        record = planned_record(self._candidate({}), X, y)
-        source = noise_source(self.random_state)
-
-        n_samples = dict(record.public)["n_samples"]
-        is_pure = isinstance(self.delta, str) and self.estimator.delta == 0
-        delta = 0.0 if is_pure else resolved_delta(self.delta, n_samples)
-        with label_set_announced():
-            plan = plan_search(
-                lambda params: planned_record(self._candidate(params), X, y),
-                grid,
-                n_samples=n_samples,
-                epsilon=float(self.epsilon),
-                delta=delta,
-                selection=self.selection,
-                miss=float(self.miss),
-            )
-        total = self._record(plan, grid, record, delta, source)
+        grid, plan, total = self._prepared(X, y)
         ledger = self.estimator.ledger if self.ledger is None else self.ledger
-        permit = authorise(total, source, ledger)
+        permit = authorise(total, noise_source(self.random_state), ledger)
 
         index, best = self._searched(plan, X, y, permit)
 
@@ -256,6 +239,54 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             if hasattr(best, name):
                 setattr(self, name, getattr(best, name))
         return self
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def plan(self, X: Any, y: ArrayLike) -> PrivacyRecord:
+        """Say what ``fit`` would spend; nothing is trained, drawn or charged.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            What would be searched on. Of `X` only shape and storage matter, and that it is valid.
+        y : array-like of shape (n_samples,)
+            Labels; only the label set matters, where the estimator does not state it.
+
+        Returns
+        -------
+        PrivacyRecord
+            The record that the search would carry, all runs included.
+
+        Raises
+        ------
+        ValueError, BudgetError
+            As ``fit`` would before it pays.
+
+        Notes
+        -----
+        **Privacy.** A function of public quantities, so calling it costs nothing.
+        """
+        return self._prepared(X, y)[2]
+
+    def _prepared(
+        self, X: Any, y: ArrayLike
+    ) -> tuple[list[dict[str, Any]], SearchPlan, PrivacyRecord]:
+        """Validate the data and fix every public number of a search."""
+        grid = self._grid()
+        record = planned_record(self._candidate({}), X, y)
+        n_samples = dict(record.public)["n_samples"]
+        is_pure = isinstance(self.delta, str) and self.estimator.delta == 0
+        delta = 0.0 if is_pure else resolved_delta(self.delta, n_samples)
+        with label_set_announced():
+            plan = plan_search(
+                lambda params: planned_record(self._candidate(params), X, y),
+                grid,
+                n_samples=n_samples,
+                epsilon=float(self.epsilon),
+                delta=delta,
+                selection=self.selection,
+                miss=float(self.miss),
+            )
+        return grid, plan, self._record(plan, grid, record, delta)
 
     def _grid(self) -> list[dict[str, Any]]:
         """List the candidates; public."""
@@ -289,7 +320,6 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         grid: list[dict[str, Any]],
         record: PrivacyRecord,
         delta: float,
-        source: ByteSource,
     ) -> PrivacyRecord:
         """Say what is about to be spent, and what is assumed public."""
         facts = dict(record.public)
@@ -298,7 +328,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             delta=delta,
             adjacency=plan.adjacency,
             events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else source.kind,
+            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
             public={
                 **{k: v for k, v in facts.items() if k in _KEPT},
                 "estimator": type(self.estimator).__name__,

@@ -1,12 +1,9 @@
-"""Optimisation: losses with their constants, and minimisers that certify a public tolerance."""
+"""Optimisation: losses with their constants, risks, and minimisers with a certificate."""
 
-from dp_halfspace.optim.attack import Attack
-from dp_halfspace.optim.black_box import FiniteSum
-from dp_halfspace.optim.clipping import clip_scales
-from dp_halfspace.optim.erm import ErmPlan, RidgeProblem, minimise, plan_erm
-from dp_halfspace.optim.erm_ridge import automatic_ridge
-from dp_halfspace.optim.hinge import HingeTolerance, certified_hinge, hinge_tolerance
-from dp_halfspace.optim.losses import (
+from dp_halfspace.optim.design.rows import Rows, block_size, clip_scales, clipped_rows
+from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.optim.objectives.function import Objective
+from dp_halfspace.optim.objectives.losses import (
     HINGE,
     LOGISTIC,
     SQUARED,
@@ -17,81 +14,50 @@ from dp_halfspace.optim.losses import (
     shifted_logistic,
     smoothed_hinge,
 )
-from dp_halfspace.optim.minimum import certified_minimum
-from dp_halfspace.optim.objectives import MarginObjective, Objective, SoftmaxObjective
-from dp_halfspace.optim.pairwise import PairwiseObjective
-from dp_halfspace.optim.pairwise_bounds import (
-    PairwiseProblem,
-    default_normaliser,
-    pairwise_corners,
-    pairwise_gradient_change,
-    pairwise_jacobian_log_ratio,
-    pairwise_radius,
-    pairwise_ridge_floor,
-    pairwise_sensitivity,
-)
-from dp_halfspace.optim.pairwise_noise import PairwiseLinearTerm, pairwise_linear_term
-from dp_halfspace.optim.pairwise_tolerance import pairwise_tolerance
-from dp_halfspace.optim.robust_objective import RobustObjective
-from dp_halfspace.optim.rows import Rows, block_size, clipped_rows
-from dp_halfspace.optim.softmax_gradients import softmax_diameter
-from dp_halfspace.optim.stability import (
-    logistic_diameter,
-    minimiser_radius,
-    minimiser_sensitivity,
-    softmax_radius,
-    softmax_sensitivity,
-)
-from dp_halfspace.optim.tolerance import Tolerance, gradient_tolerance, softmax_tolerance
+from dp_halfspace.optim.objectives.margin import MarginObjective
+from dp_halfspace.optim.objectives.pairs import PairwiseObjective
+from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
+from dp_halfspace.optim.risks.empirical import empirical_risk
+from dp_halfspace.optim.risks.margin import MarginRisk
+from dp_halfspace.optim.risks.pairs import PairRisk
+from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
+from dp_halfspace.optim.risks.softmax import SoftmaxRisk
+from dp_halfspace.optim.risks.softmax_gradients import softmax_diameter
+from dp_halfspace.optim.risks.stability import logistic_diameter, minimiser_radius
+from dp_halfspace.optim.solvers.black_box import FiniteSum
+from dp_halfspace.optim.solvers.certificate import Tolerance
+from dp_halfspace.optim.solvers.minimum import certified_minimum
 
 __all__ = [
     "HINGE",
     "LOGISTIC",
     "SQUARED",
     "SQUARED_HINGE",
-    "Attack",
-    "ErmPlan",
+    "Adversary",
     "FiniteSum",
-    "HingeTolerance",
     "Loss",
     "MarginObjective",
+    "MarginRisk",
     "Objective",
-    "PairwiseLinearTerm",
+    "PairRisk",
     "PairwiseObjective",
-    "PairwiseProblem",
-    "RidgeProblem",
-    "RobustObjective",
+    "Risk",
     "Rows",
     "SoftmaxObjective",
+    "SoftmaxRisk",
     "Tolerance",
-    "automatic_ridge",
     "block_size",
-    "certified_hinge",
     "certified_minimum",
     "clip_scales",
     "clipped_rows",
-    "default_normaliser",
+    "empirical_risk",
     "get_loss",
-    "gradient_tolerance",
-    "hinge_tolerance",
     "huber_hinge",
     "logistic_diameter",
-    "minimise",
     "minimiser_radius",
-    "minimiser_sensitivity",
-    "pairwise_corners",
-    "pairwise_gradient_change",
-    "pairwise_jacobian_log_ratio",
-    "pairwise_linear_term",
-    "pairwise_radius",
-    "pairwise_ridge_floor",
-    "pairwise_sensitivity",
-    "pairwise_tolerance",
-    "plan_erm",
+    "minimisers",
     "shifted_logistic",
     "smoothed_hinge",
     "softmax_diameter",
-    "softmax_radius",
-    "softmax_sensitivity",
-    "softmax_tolerance",
+    "tolerance",
 ]

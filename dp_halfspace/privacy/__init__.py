@@ -1,7 +1,6 @@
 """Privacy: what was released (events), what it costs (accounting), how noise is drawn."""
 
 from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
-from dp_halfspace.privacy.discrete import discrete_laplace
 from dp_halfspace.privacy.events import (
     Event,
     Exponential,
@@ -24,21 +23,21 @@ from dp_halfspace.privacy.mechanisms import (
     additive_noise,
     authorise,
 )
-from dp_halfspace.privacy.mixed_selection import mixed_selection_event
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_epsilon, gdp_mu
-from dp_halfspace.privacy.random_stopping import (
+from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
+from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.selection import exponential_mechanism
+from dp_halfspace.privacy.tuning import (
     RunLaw,
     calibrate_selection,
     geometric_law,
     miss_probability,
+    mixed_selection_event,
     run_law,
+    select_best,
     selection_event,
     selection_log_ratio,
 )
-from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
-from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.privacy.selection import exponential_mechanism, permute_and_flip
-from dp_halfspace.privacy.tune import select_best
 
 __all__ = [
     "ByteSource",
@@ -63,7 +62,6 @@ __all__ = [
     "calibrate",
     "calibrate_selection",
     "delta",
-    "discrete_laplace",
     "epsilon",
     "event_from_dict",
     "exponential_mechanism",
@@ -76,7 +74,6 @@ __all__ = [
     "mixed_selection_event",
     "noise_source",
     "open_ledger",
-    "permute_and_flip",
     "public_generator",
     "rounded_gaussian",
     "run_law",

@@ -36,7 +36,6 @@ class Cap:
 
     Attributes
     ----------
-    epsilon, delta : float
     adaptive : bool
         Whether budgets may be chosen by looking at earlier results.
     """

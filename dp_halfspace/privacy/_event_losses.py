@@ -18,13 +18,6 @@ from zlib import crc32
 
 import numpy as np
 
-from dp_halfspace.privacy._log_profiles import (
-    EPSILON_SLACK,
-    LOG_SLACK,
-    FloatArray,
-    log_gdp_delta,
-    log_gdp_excess,
-)
 from dp_halfspace.privacy.events import (
     Event,
     Exponential,
@@ -44,6 +37,13 @@ from dp_halfspace.privacy.pld import (
     compose,
     envelope,
     randomised_response,
+)
+from dp_halfspace.privacy.profiles import (
+    EPSILON_SLACK,
+    LOG_SLACK,
+    FloatArray,
+    log_gdp_delta,
+    log_gdp_excess,
 )
 
 __all__ = [

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy._event_fields import number_to_json
-from dp_halfspace.privacy._log_profiles import check_delta, check_nonnegative
+from dp_halfspace.privacy.events import number_to_json
+from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 
 __all__ = [
     "LostStore",

@@ -24,13 +24,6 @@ from dp_halfspace.privacy._event_losses import (
     total_mu,
     total_pld,
 )
-from dp_halfspace.privacy._log_profiles import (
-    check_delta,
-    check_nonnegative,
-    check_not_nan,
-    root,
-    step_up,
-)
 from dp_halfspace.privacy.events import (
     Event,
     Exponential,
@@ -39,6 +32,13 @@ from dp_halfspace.privacy.events import (
     Pure,
 )
 from dp_halfspace.privacy.pld import Term
+from dp_halfspace.privacy.profiles import (
+    check_delta,
+    check_nonnegative,
+    check_not_nan,
+    root,
+    step_up,
+)
 
 __all__ = ["calibrate", "delta", "epsilon", "remembered_delta", "rounded_up"]
 
@@ -210,15 +210,6 @@ def remembered_delta(events: tuple[Event, ...], epsilon: float) -> float:
     """Return `delta` of the same events without computing it again.
 
     Every fit of the same plan (a fold, a candidate of a grid) asks for the same number.
-
-    Parameters
-    ----------
-    events : tuple of Event
-    epsilon : float
-
-    Returns
-    -------
-    float
 
     Examples
     --------

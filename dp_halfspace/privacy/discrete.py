@@ -1,15 +1,25 @@
-"""Exact integer samplers: no floating point between the random bits and the output.
+"""Exactly uniform integers: no floating point between the random bits and the output.
 
-The algorithms are those of Canonne, Kamath and Steinke (2020). See
-``docs/proofs/noise.md``, section 6.
+See ``docs/proofs/noise.md``, section 6.
 """
 
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
 from fractions import Fraction
 
-from dp_halfspace.privacy._exact import positive_rational
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.privacy._exact import LazyUniform, exp_minus, positive_rational
+from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
 
-__all__ = ["bernoulli_exp", "discrete_laplace", "uniform_below"]
+__all__ = [
+    "RandomizedResponse",
+    "uniform_below",
+]
 
 
 def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
@@ -21,10 +31,6 @@ def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
         At least 1; any size.
     source : ByteSource, default=OS_RANDOMNESS
         Where the random bytes come from.
-
-    Returns
-    -------
-    int
 
     Raises
     ------
@@ -47,108 +53,109 @@ def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
             return draw
 
 
-def bernoulli_exp(gamma: Fraction | int, source: ByteSource = OS_RANDOMNESS) -> bool:
-    """Return True with probability exactly ``exp(-gamma)``.
+# A float threshold 2**64 p is off by less than this many units, as in `selection`.
+_THRESHOLD_ERROR = 2.0**24
+_GUARD_BITS = 64
 
-    Parameters
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse:
+    """Each label is kept with probability ``e^epsilon / (e^epsilon + K - 1)``.
+
+    Otherwise it becomes one of the ``K - 1`` others, all equally likely.
+
+    Attributes
     ----------
-    gamma : Fraction or int
-        Nonnegative exponent.
-    source : ByteSource, default=OS_RANDOMNESS
-        Where the random bytes come from.
-
-    Returns
-    -------
-    bool
+    n_classes : int
+        Public number of labels ``K``, at least 2.
+    epsilon : float
+        Pure privacy loss that is charged, positive.
 
     Raises
     ------
     ValueError
-        If ``gamma`` is negative.
-
-    References
-    ----------
-    C. Canonne, G. Kamath, T. Steinke (2020), The Discrete Gaussian for Differential Privacy,
-    NeurIPS (Algorithm 1).
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.discrete import bernoulli_exp
-    >>> bernoulli_exp(0)
-    True
-    """
-    if gamma < 0:
-        raise ValueError(f"gamma must be nonnegative, got {gamma}")
-    numerator, denominator = gamma.numerator, gamma.denominator
-    # exp(-gamma) = exp(-1)^floor(gamma) exp(-fraction); most large exponents stop early.
-    for _ in range(numerator // denominator):
-        if not _bernoulli_exp_fraction(1, 1, source):
-            return False
-    return _bernoulli_exp_fraction(numerator % denominator, denominator, source)
-
-
-def _bernoulli_exp_fraction(numerator: int, denominator: int, source: ByteSource) -> bool:
-    """Return True with probability ``exp(-numerator / denominator)``, a ratio in [0, 1]."""
-    # The run of successes at rates gamma/1, gamma/2, ... has even length with this probability.
-    length = 0
-    while uniform_below(denominator * (length + 1), source) < numerator:
-        length += 1
-    return length % 2 == 0
-
-
-def discrete_laplace(
-    value: int, scale: float | Fraction | int, *, source: ByteSource = OS_RANDOMNESS
-) -> int:
-    r"""Release an integer with exact discrete Laplace noise.
-
-    The output :math:`k` has probability exactly proportional to
-    :math:`\exp(-|k - \text{value}| / \text{scale})` over all integers.
-
-    Parameters
-    ----------
-    value : int
-        The private integer; any size.
-    scale : float, Fraction or int
-        Positive, finite and taken as an exact number.
-    source : ByteSource, default=OS_RANDOMNESS
-        Where the random bytes come from.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        If ``scale``, which is public, is not a positive finite number.
+        If a number is out of range.
 
     Notes
     -----
-    Privacy: :math:`\varepsilon`-DP with :math:`\varepsilon = \Delta / \text{scale}` for an
-    integer of sensitivity :math:`\Delta`, exactly, given uniform bytes.
+    Privacy: replacing the label of one record changes the probability of any list of
+    responses by a factor of at most ``e^epsilon``. Features are not covered at all.
 
     References
     ----------
-    C. Canonne, G. Kamath, T. Steinke (2020), The Discrete Gaussian for Differential Privacy,
-    NeurIPS (Algorithm 2).
+    S. L. Warner (1965), Randomized response: a survey technique for eliminating evasive answer
+    bias, JASA 60. ``docs/proofs/label_privacy.md``, section 3.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy.discrete import discrete_laplace
-    >>> isinstance(discrete_laplace(10, 2.5), int)
-    True
+    >>> import numpy as np
+    >>> from dp_halfspace.privacy.discrete import RandomizedResponse
+    >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+    >>> response = RandomizedResponse(n_classes=2, epsilon=200.0)
+    >>> response.perturb(np.array([0.0, 1.0, 1.0]), OS_RANDOMNESS)
+    array([0., 1., 1.])
+    >>> round(RandomizedResponse(3, 1.0).keep_probability, 4)
+    0.5761
     """
-    exact = positive_rational(scale, "scale")
-    numerator, denominator = exact.numerator, exact.denominator
-    while True:
-        part = uniform_below(numerator, source)
-        if not _bernoulli_exp_fraction(part, numerator, source):
-            continue
-        whole = 0
-        while _bernoulli_exp_fraction(1, 1, source):
-            whole += 1
-        magnitude = (part + numerator * whole) // denominator
-        negative = uniform_below(2, source) == 1
-        # Zero has one sign only, or it would be twice as likely as it should be.
-        if magnitude > 0 or not negative:
-            return int(value) + (-magnitude if negative else magnitude)
+
+    n_classes: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        positive_rational(self.epsilon, "epsilon")
+        if self.n_classes < 2:
+            raise ValueError(f"n_classes must be at least 2, got {self.n_classes!r}")
+
+    @property
+    def event(self) -> Pure:
+        """What the responses cost: ``Pure(epsilon)``."""
+        return Pure(self.epsilon)
+
+    @property
+    def keep_probability(self) -> float:
+        """Probability that a label is kept."""
+        return 1.0 / (1.0 + (self.n_classes - 1) * math.exp(-self.epsilon))
+
+    @property
+    def contrast(self) -> float:
+        """Probability of the true label minus that of any other one."""
+        return -math.expm1(-self.epsilon) * self.keep_probability
+
+    @property
+    def variance(self) -> float:
+        """Mean variance of an unbiased estimate of one indicator of a class."""
+        keep = self.keep_probability
+        other = (1.0 - keep) / (self.n_classes - 1)
+        spread = keep * (1.0 - keep) + (self.n_classes - 1) * other * (1.0 - other)
+        return spread / self.n_classes / self.contrast**2
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Return the responses.
+
+        Parameters
+        ----------
+        value : ndarray of shape (n,)
+            Labels from 0 to ``n_classes - 1``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels again.
+        """
+        responses = np.array(value, dtype=np.float64)
+        words = np.frombuffer(source.read(8 * responses.size), dtype="<u8")
+        uniform = words.astype(np.float64)
+        threshold = (1.0 - self.keep_probability) * 2.0**64
+        changed = uniform < threshold
+        for i in np.flatnonzero(np.abs(uniform - threshold) <= _THRESHOLD_ERROR).tolist():
+            changed[i] = LazyUniform(int(words[i]), 64, source).below(self._change_enclosure)
+        for i in np.flatnonzero(changed).tolist():
+            other = uniform_below(self.n_classes - 1, source)
+            responses[i] = other + (other >= responses[i])
+        return responses
+
+    def _change_enclosure(self, bits: int) -> int:
+        """Return an integer within 1 of ``2**bits`` times the probability of a change."""
+        precision = bits + _GUARD_BITS
+        odds = (self.n_classes - 1) * exp_minus(Fraction(self.epsilon), precision)
+        return (odds << bits) // ((1 << precision) + odds)

@@ -24,8 +24,8 @@ from dp_halfspace.privacy._ledger_store import (
     found_store,
     opened_store,
 )
-from dp_halfspace.privacy._log_profiles import check_delta
 from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.profiles import check_delta
 from dp_halfspace.privacy.record import PrivacyRecord
 
 __all__ = ["LedgerEntry", "PrivacyLedger", "open_ledger"]

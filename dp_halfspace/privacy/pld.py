@@ -19,7 +19,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
-from dp_halfspace.privacy._log_profiles import FloatArray
+from dp_halfspace.privacy.profiles import FloatArray
 
 __all__ = ["CELLS", "PLD", "Term", "bounded_range", "compose", "envelope", "randomised_response"]
 
@@ -188,10 +188,6 @@ def envelope(
         loss keeps the upper part of the mass, and no tail is cut.
     cells : int
         Cells of the lattice on either side of 0, for a tail that is not very small.
-
-    Returns
-    -------
-    PLD
     """
     weight, shift, mu = np.array(terms).T
     factor, place = np.array(atoms).T

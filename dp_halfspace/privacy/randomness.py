@@ -23,6 +23,7 @@ __all__ = [
     "ByteSource",
     "OperatingSystemBytes",
     "SeededBytes",
+    "noise_kind",
     "noise_source",
     "public_generator",
 ]
@@ -169,6 +170,11 @@ def _checked_seed(random_state: object) -> int:
         "random_state must be None (operating-system randomness) or a nonnegative int, got "
         f"{random_state!r}; generator objects are refused because their state can be copied"
     )
+
+
+def noise_kind(random_state: int | None) -> str:
+    """Return the kind of the source that `noise_source` would give, without a warning."""
+    return OS_RANDOMNESS.kind if random_state is None else "seeded"
 
 
 def noise_source(random_state: int | None) -> ByteSource:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy._event_fields import number_to_json
-from dp_halfspace.privacy._log_profiles import check_delta, check_nonnegative
-from dp_halfspace.privacy.events import Event, Repeated, event_from_dict
+from dp_halfspace.privacy.events import Event, Repeated, event_from_dict, number_to_json
+from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 
 __all__ = ["LABELS_SEEN", "PrivacyRecord", "rounded_text"]
 

@@ -1,10 +1,13 @@
 """Private selection of one of finitely many candidates, with exact probabilities.
 
-Neither mechanism forms a sum of floating-point exponentials: both rest on independent
-events of probability exactly ``exp(-gap)``, decided in floating point where a proved bound
-allows and in high precision elsewhere. See ``docs/proofs/noise.md``, section 7.
+The mechanism forms no sum of floating-point exponentials: it rests on independent events of
+probability exactly ``exp(-gap)``, decided in floating point where a proved bound allows and in
+high precision elsewhere. See ``docs/proofs/noise.md``, section 7.
 """
 
+from __future__ import annotations
+
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,9 +17,14 @@ from numpy.typing import NDArray
 
 from dp_halfspace.privacy._exact import LazyUniform, exp_minus, positive_rational
 from dp_halfspace.privacy.discrete import uniform_below
+from dp_halfspace.privacy.events import Exponential
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
 
-__all__ = ["exponential_mechanism", "permute_and_flip"]
+__all__ = [
+    "GeneralizedChoice",
+    "TalliedChoice",
+    "exponential_mechanism",
+]
 
 _SMALLEST_RATE = Fraction(1, 2**900)
 _LARGEST_RATE = Fraction(2**900)
@@ -109,71 +117,6 @@ def exponential_mechanism(
             return int(trials[successes[0]])
 
 
-def permute_and_flip(
-    utilities: Sequence[float] | NDArray[np.float64],
-    epsilon: float,
-    *,
-    sensitivity: float = 1.0,
-    source: ByteSource = OS_RANDOMNESS,
-) -> int:
-    r"""Select one candidate by the permute-and-flip mechanism.
-
-    In random order, candidate ``i`` is accepted with probability
-    :math:`\exp(-\varepsilon (\max_j u_j - u_i) / (2 \cdot \text{sensitivity}))` and the
-    first accepted one is returned. Its expected score is never below that of the
-    exponential mechanism.
-
-    Parameters
-    ----------
-    utilities : array-like of float64, shape (n_candidates,)
-        Private scores, larger is better. NaN and minus infinity count as the smallest
-        finite score, plus infinity as the largest; if no score is finite all are equal.
-        Scores never raise.
-    epsilon : float
-        Privacy parameter, positive and finite, taken as an exact number.
-    sensitivity : float, default=1.0
-        Largest change of any one score between neighbouring data sets, in the units of
-        ``utilities``.
-    source : ByteSource, default=OS_RANDOMNESS
-        Where the random bytes come from.
-
-    Returns
-    -------
-    int
-        Index of the selected candidate.
-
-    Raises
-    ------
-    ValueError
-        If there is no candidate, or ``epsilon`` or ``sensitivity`` is not positive and
-        finite, or :math:`\varepsilon / (2 \cdot \text{sensitivity})` is outside
-        :math:`[2^{-900}, 2^{900}]`. All of these are public.
-
-    Notes
-    -----
-    Privacy: ``epsilon``-DP, exact in the sense of :func:`exponential_mechanism`. Its
-    privacy loss does not have bounded range :math:`\varepsilon`: account for it as a pure
-    :math:`\varepsilon`-DP mechanism.
-
-    References
-    ----------
-    R. McKenna, D. Sheldon (2020), Permute-and-Flip: A New Mechanism for Differentially
-    Private Selection, NeurIPS.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.selection import permute_and_flip
-    >>> permute_and_flip([0.0, 500.0, 3.0], epsilon=1.0)
-    1
-    """
-    candidates = _checked_candidates(utilities, epsilon, sensitivity)
-    everyone = np.arange(candidates.utilities.size)
-    # Order and coins are independent, so the first accepted candidate of a random order
-    # is a uniform choice among all accepted ones. The best candidate always is one.
-    accepted = np.flatnonzero(_flips(candidates, everyone, source))
-    return int(accepted[uniform_below(accepted.size, source)])
-
-
 def _checked_candidates(
     utilities: Sequence[float] | NDArray[np.float64], epsilon: float, sensitivity: float
 ) -> _Candidates:
@@ -233,3 +176,128 @@ def _exact_flip(word: int, gap: Fraction, source: ByteSource) -> bool:
 def _read_words(count: int, source: ByteSource) -> NDArray[np.uint64]:
     """Return ``count`` uniform 64-bit words."""
     return np.frombuffer(source.read(8 * count), dtype="<u8").astype(np.uint64, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TalliedChoice:
+    """The exponential mechanism over candidates that are counted by their costs.
+
+    The cost of a candidate is an integer from 0 to ``len(value) - 1`` that one record changes
+    by at most one; ``value[c]`` is the number of candidates of cost ``c``.
+
+    Attributes
+    ----------
+    epsilon : float
+        Bound on the range of the privacy loss that is charged.
+
+    Notes
+    -----
+    A candidate of cost ``c`` has a probability proportional to ``exp(-epsilon c / 2)``, exactly
+    in the sense of :func:`~dp_halfspace.privacy.exponential_mechanism`.
+
+    References
+    ----------
+    F. McSherry, K. Talwar (2007), Mechanism Design via Differential Privacy, FOCS.
+    ``docs/proofs/pure_halfspace.md``, section 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+    >>> from dp_halfspace.privacy.selection import TalliedChoice
+    >>> TalliedChoice(epsilon=50.0).perturb(np.array([0.0, 1.0, 0.0, 999.0]), OS_RANDOMNESS)
+    array([1., 0.])
+    """
+
+    epsilon: float
+
+    @property
+    def event(self) -> Exponential:
+        """What the choice costs: ``Exponential(epsilon)``."""
+        return Exponential(self.epsilon)
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Return the cost of the chosen candidate, and its number among those of that cost.
+
+        Parameters
+        ----------
+        value : ndarray of shape (n_costs,)
+            Whole numbers, not all zero.
+        """
+        tally = value.astype(np.int64)
+        present = np.flatnonzero(tally)
+        members = tally[present]
+        chosen = exponential_mechanism(
+            -present.astype(np.float64), self.epsilon, multiplicities=members, source=source
+        )
+        number = uniform_below(int(members[chosen]), source)
+        return np.array([present[chosen], number], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralizedChoice:
+    """The choice of one of finitely many candidates by costs of different sensitivity.
+
+    Attributes
+    ----------
+    sensitivities : tuple of float
+        Bound on the change of each cost, positive.
+    epsilon : float
+        Bound on the range of the privacy loss that is charged.
+    beta : float
+        Accepted probability that the cost of the chosen one is larger than promised.
+
+    Notes
+    -----
+    With ``t = (2 / epsilon) ln(K / beta)`` the chosen cost is at most
+    ``min_j (q_j + 2 t D_j)`` with probability ``1 - beta``.
+
+    References
+    ----------
+    S. Raskhodnikova and A. Smith (2016), "Lipschitz extensions for node-private graph
+    statistics and the generalized exponential mechanism". ``docs/proofs/kernel.md``, section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.privacy.selection import GeneralizedChoice
+    >>> choice = GeneralizedChoice((1.0, 100.0), epsilon=1.0)
+    >>> choice.normalised(np.array([500.0, 400.0])).round(2).tolist()
+    [0.0, 6.24]
+    """
+
+    sensitivities: tuple[float, ...]
+    epsilon: float
+    beta: float = 0.05
+
+    @property
+    def event(self) -> Exponential:
+        """What the choice costs: ``Exponential(epsilon)``."""
+        return Exponential(self.epsilon)
+
+    @property
+    def sensitivity(self) -> float:
+        """Bound on the change of a normalised score: one, and roundings.
+
+        For costs up to 10^9 times their sensitivity; ``docs/proofs/kernel.md``, Lemma 5.
+        """
+        return 1.0 + 2.0**-20 + self._raise() * 2.0**-49
+
+    def _raise(self) -> float:
+        """Return `t` of the notes."""
+        return 2.0 / self.epsilon * math.log(len(self.sensitivities) / self.beta)
+
+    def normalised(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scores of sensitivity one, the smaller the better and never negative."""
+        reach = np.array(self.sensitivities)
+        raised = costs + self._raise() * reach
+        apart = (raised[:, None] - raised[None, :]) / (reach[:, None] + reach[None, :])
+        return np.asarray(apart.max(axis=1))
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Return the number of the chosen candidate; smaller costs are better."""
+        scores = -self.normalised(value)
+        chosen = exponential_mechanism(
+            scores, self.epsilon, sensitivity=self.sensitivity, source=source
+        )
+        return np.array([chosen], dtype=np.float64)

@@ -2,12 +2,7 @@
 
 from dp_halfspace.projection.base import LinearMap
 from dp_halfspace.projection.composed import ProjectedFeatures
-from dp_halfspace.projection.fourier import (
-    FeatureMap,
-    FourierMap,
-    draw_fourier,
-    fourier_distortion,
-)
+from dp_halfspace.projection.fourier import FeatureMap, FourierMap, draw_fourier
 from dp_halfspace.projection.hadamard import HadamardMap, draw_hadamard, walsh_hadamard
 from dp_halfspace.projection.jl import (
     RademacherMap,
@@ -15,10 +10,8 @@ from dp_halfspace.projection.jl import (
     jl_dimension,
     jl_distortion,
     jl_margin,
-    projection_pays,
 )
 from dp_halfspace.projection.named import PROJECTIONS, draw_projection
-from dp_halfspace.projection.sparse_signs import SparseMap, draw_sparse
 from dp_halfspace.projection.spectra import KERNELS, RADIAL, Spectrum
 from dp_halfspace.projection.structured_fourier import (
     StructuredFourierMap,
@@ -37,7 +30,6 @@ __all__ = [
     "LinearMap",
     "ProjectedFeatures",
     "RademacherMap",
-    "SparseMap",
     "Spectrum",
     "StructuredFourierMap",
     "TensorSketchMap",
@@ -45,14 +37,11 @@ __all__ = [
     "draw_hadamard",
     "draw_projection",
     "draw_rademacher",
-    "draw_sparse",
     "draw_structured_fourier",
     "draw_tensor_sketch",
-    "fourier_distortion",
     "jl_dimension",
     "jl_distortion",
     "jl_margin",
-    "projection_pays",
     "structured_pays",
     "walsh_hadamard",
 ]

@@ -35,7 +35,7 @@ _SPARSE_ROWS = 8192
 class LinearMap(Protocol):
     """A linear map from ``n_features_in`` to ``n_components`` dimensions.
 
-    `RademacherMap`, `SparseMap` and `HadamardMap` satisfy it.
+    `RademacherMap` and `HadamardMap` satisfy it.
 
     Examples
     --------
@@ -88,15 +88,6 @@ class LinearMap(Protocol):
 def checked_size(name: str, value: int) -> int:
     """Return a number of rows or columns, which is a positive integer.
 
-    Parameters
-    ----------
-    name : str
-    value : int
-
-    Returns
-    -------
-    int
-
     Raises
     ------
     ValueError
@@ -109,15 +100,6 @@ def checked_size(name: str, value: int) -> int:
 
 def checked_features(X: Any, n_features: int) -> Any:
     """Return `X` if it is a matrix of real numbers with this many columns.
-
-    Parameters
-    ----------
-    X : ndarray, csr_array or csr_matrix
-    n_features : int
-
-    Returns
-    -------
-    ndarray or CSR matrix
 
     Raises
     ------
@@ -139,15 +121,6 @@ def checked_features(X: Any, n_features: int) -> Any:
 def checked_coefficients(w: FloatArray, n_components: int) -> FloatArray:
     """Return coefficients in float64 if their last axis has this length.
 
-    Parameters
-    ----------
-    w : ndarray of shape (n_components,) or (K, n_components)
-    n_components : int
-
-    Returns
-    -------
-    ndarray
-
     Raises
     ------
     ValueError
@@ -164,15 +137,8 @@ def row_blocks(X: Any, entries: int, *, min_rows: int = 1) -> Iterator[tuple[int
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d)
     entries : int
         Wanted number of entries of a dense block.
-    min_rows : int, default=1
-
-    Yields
-    ------
-    lo, hi : int
-    block : ndarray or csr_array of shape (hi - lo, d)
 
     Notes
     -----
@@ -196,10 +162,6 @@ def saturated(Z: FloatArray) -> FloatArray:
     A finite row near the largest double can map to infinity or, by a difference of
     infinities, to NaN. One such record would turn a whole model into NaN and so be visible
     with certainty; it must stay an ordinary row, which the clipping afterwards handles.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, k)
 
     Returns
     -------

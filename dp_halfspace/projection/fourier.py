@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ __all__ = [
     "FourierMap",
     "cosines_and_sines",
     "draw_fourier",
-    "fourier_distortion",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -34,6 +33,7 @@ _ROWS = 1024
 _LARGEST = 2.0**40
 
 
+@runtime_checkable
 class FeatureMap(Protocol):
     """A public map of rows, one by one, to rows of norm at most one up to rounding.
 
@@ -189,36 +189,3 @@ def draw_fourier(
         raise ValueError("length_scales must be a non-empty list of positive numbers")
     turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
     return FourierMap(np.clip(turns, -_LARGEST, _LARGEST).astype(np.float32))
-
-
-def fourier_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> float:
-    r"""Bound the error of all inner products of random Fourier features at once.
-
-    :math:`2\sqrt{\ln(n/\beta)/D}` with :math:`D` half of the components.
-
-    Parameters
-    ----------
-    n_components : int
-    n_samples : int
-        Number of points, at least 1.
-    beta : float, default=0.05
-        Probability with which the draw may fail, in (0, 1).
-
-    Returns
-    -------
-    float
-
-    References
-    ----------
-    Bassily, Mohri and Suresh (2022), Theorem 4.1; ``docs/proofs/kernel.md``, section 1.
-
-    Examples
-    --------
-    >>> from dp_halfspace.projection import fourier_distortion
-    >>> round(fourier_distortion(1000, 10_000), 3)
-    0.312
-    """
-    if not 0.0 < beta < 1.0:
-        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
-    pairs = checked_size("n_components", n_components) / 2.0
-    return 2.0 * math.sqrt(math.log(checked_size("n_samples", n_samples) / beta) / pairs)

@@ -213,7 +213,7 @@ def draw_hadamard(n_features: int, n_components: int, rng: np.random.Generator) 
     sections 3 and 5).
 
     Cost: :math:`O(d' \log d')` for each row whatever `n_components` is, also for sparse
-    rows; for these prefer `draw_sparse`. On dense rows it overtakes a product with an
+    rows; with few non-zeros prefer `draw_rademacher`. On dense rows it overtakes a product with an
     explicit matrix between 64 and 128 components, whatever the number of features, and is
     about 3 times as fast at 256 and 10 times at 1024 (``benchmarks/projection.py``).
 

@@ -28,7 +28,6 @@ __all__ = [
     "jl_dimension",
     "jl_distortion",
     "jl_margin",
-    "projection_pays",
 ]
 
 _BLOCK_ENTRIES = 2**22  # 32 MB of float64: signs, or rows that are cast
@@ -171,7 +170,6 @@ def jl_dimension(margin: float, n_samples: int, beta: float = 0.05) -> int:
     See Also
     --------
     jl_distortion : The inverse question.
-    projection_pays : Whether the smaller dimension is worth the smaller margin.
 
     Notes
     -----
@@ -267,43 +265,6 @@ def jl_margin(margin: float, *, distortion: float | None = None) -> float:
     if not e >= 0.0:
         raise ValueError(f"distortion must be at least 0; got {distortion!r}.")
     return (margin - e) / (1.0 + e) if e < margin else 0.0
-
-
-def projection_pays(n_samples: int, n_features: int, margin: float, *, beta: float = 0.05) -> bool:
-    r"""Whether random signs lower what the privacy noise costs, by the proved constants.
-
-    The noise costs :math:`\sqrt{\min(d, n)}` over the margin without a projection, and
-    :math:`\sqrt k` over the retained margin with one.
-
-    Parameters
-    ----------
-    n_samples, n_features : int
-    margin : float
-        Margin divided by the bound on the norm of a row, in (0, 1].
-    beta : float, default=0.05
-        Probability with which the draw may fail, in (0, 1).
-
-    Returns
-    -------
-    bool
-        Rarely true: for a margin of 0.3, at least 14000 records and features are needed.
-        A projection can still pay in time and memory.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
-
-    Examples
-    --------
-    >>> from dp_halfspace.projection import projection_pays
-    >>> projection_pays(10_000, 10_000, 0.3), projection_pays(20_000, 20_000, 0.3)
-    (False, True)
-    """
-    k = jl_dimension(margin, n_samples, beta)
-    rank = min(n_samples, checked_size("n_features", n_features))
-    # Implies k < rank, because the retained margin is below the margin.
-    return math.sqrt(k) / jl_margin(margin) < math.sqrt(rank) / margin
 
 
 def _checked_margin(margin: float) -> float:

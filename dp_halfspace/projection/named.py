@@ -9,13 +9,11 @@ import numpy as np
 from dp_halfspace.projection.base import LinearMap
 from dp_halfspace.projection.hadamard import draw_hadamard
 from dp_halfspace.projection.jl import draw_rademacher
-from dp_halfspace.projection.sparse_signs import draw_sparse
 
 __all__ = ["PROJECTIONS", "draw_projection"]
 
 PROJECTIONS: dict[str, Callable[[int, int, np.random.Generator], LinearMap]] = {
     "rademacher": draw_rademacher,
-    "sparse": draw_sparse,
     "hadamard": draw_hadamard,
 }
 
@@ -43,9 +41,9 @@ def draw_projection(
     --------
     >>> import numpy as np
     >>> from dp_halfspace.projection import draw_projection
-    >>> draw_projection("sparse", 10, 4, np.random.default_rng(0)).n_components
+    >>> draw_projection("hadamard", 10, 4, np.random.default_rng(0)).n_components
     4
-    >>> draw_projection("sparse", 10, 10, np.random.default_rng(0)) is None
+    >>> draw_projection("hadamard", 10, 10, np.random.default_rng(0)) is None
     True
     """
     if n_components >= n_features:

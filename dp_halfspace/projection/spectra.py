@@ -1,8 +1,8 @@
-"""Shift-invariant kernels and the laws of their frequencies.
+"""Shift-invariant kernels and the distributions of their frequencies.
 
 By Bochner's theorem a continuous kernel ``k(x - z)`` with ``k(0) = 1`` is the mean of
-``cos(<w, x - z>)`` over a probability law of ``w``. The laws of `KERNELS` are simple enough to
-be drawn from.
+``cos(<w, x - z>)`` over a probability distribution of ``w``. Those of `KERNELS` are simple enough
+to be drawn from.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["KERNELS", "RADIAL", "Spectrum"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-KERNELS = ("rbf", "laplacian", "matern", "rational_quadratic", "cauchy")
+KERNELS = ("rbf", "laplacian", "matern")
 # Functions of the Euclidean distance: their frequencies have a direction that is uniform.
-RADIAL = frozenset({"rbf", "matern", "rational_quadratic"})
+RADIAL = frozenset({"rbf", "matern"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +33,9 @@ class Spectrum:
     kernel : str
         One of `KERNELS`. With :math:`\Delta` the difference of two points:
         ``"rbf"`` is :math:`\exp(-\|\Delta\|^2/2)`, ``"laplacian"``
-        :math:`\exp(-\|\Delta\|_1)`, ``"matern"`` scikit-learn's Matern kernel,
-        ``"rational_quadratic"`` :math:`(1+\|\Delta\|^2/2\alpha)^{-\alpha}` and ``"cauchy"``
-        :math:`\prod_j(1+\Delta_j^2)^{-1}`.
+        :math:`\exp(-\|\Delta\|_1)` and ``"matern"`` scikit-learn's Matern kernel.
     nu : float, default=1.5
         Smoothness of ``"matern"``.
-    alpha : float, default=1.0
-        Shape of ``"rational_quadratic"``.
 
     References
     ----------
@@ -57,7 +53,6 @@ class Spectrum:
 
     kernel: str
     nu: float = 1.5
-    alpha: float = 1.0
 
     def __post_init__(self) -> None:
         if self.kernel not in KERNELS:
@@ -85,8 +80,6 @@ class Spectrum:
             raise ValueError(f"{self.kernel!r} is not a function of the Euclidean distance")
         if self.kernel == "matern":
             return np.asarray(np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, size)))
-        if self.kernel == "rational_quadratic":
-            return np.asarray(np.sqrt(rng.gamma(self.alpha, 1.0 / self.alpha, size)))
         return np.ones(size)
 
     def frequencies(self, n_features: int, size: int, rng: np.random.Generator) -> FloatArray:
@@ -104,8 +97,6 @@ class Spectrum:
         shape = (n_features, size)
         if self.kernel == "laplacian":
             return np.asarray(rng.standard_cauchy(shape))
-        if self.kernel == "cauchy":
-            return np.asarray(rng.laplace(size=shape))
         factors = self.radial_factors(size, rng)
         return np.asarray(rng.standard_normal(shape) * factors)
 
@@ -123,13 +114,9 @@ class Spectrum:
         """
         if self.kernel == "laplacian":
             return np.asarray(np.exp(-np.abs(differences).sum(axis=-1)))
-        if self.kernel == "cauchy":
-            return np.asarray(np.exp(-np.log1p(differences**2).sum(axis=-1)))
         squares = np.asarray((differences**2).sum(axis=-1))
         if self.kernel == "matern":
             return _matern(np.sqrt(squares), self.nu)
-        if self.kernel == "rational_quadratic":
-            return np.asarray(np.exp(-self.alpha * np.log1p(squares / (2.0 * self.alpha))))
         return np.asarray(np.exp(-0.5 * squares))
 
 

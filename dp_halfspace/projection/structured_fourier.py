@@ -132,7 +132,7 @@ def draw_structured_fourier(
     Notes
     -----
     Privacy: as for `draw_fourier`. Accuracy: the frequencies of a block are orthogonal, which
-    lowers the error; the bound of `fourier_distortion` is not proved for them.
+    lowers the error; Theorem 1 of ``docs/proofs/kernel.md`` is not proved for them.
 
     Examples
     --------

@@ -8,10 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
+from scipy import fft, sparse
 
 from dp_halfspace.projection.base import checked_features, checked_size, row_blocks
-from dp_halfspace.projection.sparse_signs import SparseMap, draw_sparse
 
 __all__ = ["TensorSketchMap", "draw_tensor_sketch"]
 
@@ -27,7 +26,7 @@ class TensorSketchMap:
 
     Parameters
     ----------
-    sketches : tuple of SparseMap
+    sketches : tuple of csr_array of shape (n_features_in + 1, n_components)
         One count sketch for each degree, of the columns and a constant one.
     gain : float
         Multiplies the columns.
@@ -35,19 +34,19 @@ class TensorSketchMap:
         The constant column.
     """
 
-    sketches: tuple[SparseMap, ...]
+    sketches: tuple[Any, ...]
     gain: float
     constant: float
 
     @property
     def n_features_in(self) -> int:
         """Number of columns that `apply` takes."""
-        return self.sketches[0].n_features_in - 1
+        return int(self.sketches[0].shape[0]) - 1
 
     @property
     def n_components(self) -> int:
         """Number of columns that `apply` returns."""
-        return self.sketches[0].n_components
+        return int(self.sketches[0].shape[1])
 
     @property
     def largest_norm(self) -> float:
@@ -62,9 +61,8 @@ class TensorSketchMap:
         for lo, hi, block in row_blocks(X, min(_ENTRIES, 128 * X.shape[1])):
             product = None
             for sketch in self.sketches:
-                columns = sketch.transposed
-                image = np.asarray(_dense(block @ columns[:-1])) * self.gain
-                image += self.constant * columns[[-1]].toarray()
+                image = np.asarray(_dense(block @ sketch[:-1])) * self.gain
+                image += self.constant * sketch[[-1]].toarray()
                 np.clip(image, -_SATURATED, _SATURATED, out=image)
                 transformed = fft.rfft(image, axis=1)
                 product = transformed if product is None else product * transformed
@@ -77,6 +75,15 @@ class TensorSketchMap:
 def _dense(image: Any) -> Any:
     """Return a product with a sparse matrix as an array."""
     return image.toarray() if hasattr(image, "toarray") else image
+
+
+def _count_sketch(n_features: int, n_components: int, rng: np.random.Generator) -> Any:
+    """Send each feature to one component, uniformly chosen, with a random sign."""
+    places = rng.integers(0, n_components, size=n_features, dtype=np.int32)
+    signs = 1.0 - 2.0 * rng.integers(0, 2, size=n_features, dtype=np.int8)
+    return sparse.csr_array(
+        (signs, places, np.arange(n_features + 1)), shape=(n_features, n_components)
+    )
 
 
 def draw_tensor_sketch(
@@ -136,7 +143,5 @@ def draw_tensor_sketch(
     degree = checked_size("degree", degree)
     if not coef0 >= 0.0 or not length_scale > 0.0:
         raise ValueError("coef0 must not be negative, and length_scale must be positive")
-    sketches = tuple(
-        draw_sparse(n_features + 1, n_components, rng, n_nonzeros=1) for _ in range(degree)
-    )
+    sketches = tuple(_count_sketch(n_features + 1, n_components, rng) for _ in range(degree))
     return TensorSketchMap(sketches, 1.0 / length_scale, math.sqrt(coef0))

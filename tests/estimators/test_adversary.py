@@ -1,4 +1,4 @@
-"""Adversaries of ObjectivePerturbationClassifier and AdaptiveMarginClassifier."""
+"""The adversary of AdaptiveMarginClassifier."""
 
 from __future__ import annotations
 
@@ -7,18 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from dp_halfspace import AdaptiveMarginClassifier, ObjectivePerturbationClassifier
-from dp_halfspace.privacy import ObjectivePerturbation, PrivacyRecord, Pure, Repeated
+from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace.privacy import PrivacyRecord
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
-
-
-def objective(**params):
-    return ObjectivePerturbationClassifier(rows="clipped", **params)
-
-
-MODELS = [objective, AdaptiveMarginClassifier]
-both = pytest.mark.parametrize("model", MODELS, ids=["objective", "adaptive"])
 
 
 def fragile(n=6000, seed=0):
@@ -37,13 +29,12 @@ def robust_accuracy(model, X, y, radius, kind=2):
     return float(np.mean(signs * model.decision_function(X) > radius * dual))
 
 
-@both
 @pytest.mark.parametrize("kind", [2, "inf"])
-def test_robust_accuracy_is_won(model, kind):
+def test_robust_accuracy_is_won(kind):
     X, y = fragile()
     common = {"epsilon": 3.0, "classes": [0, 1], "fit_intercept": False}
-    robust = model(adversary_radius=0.3, adversary_norm=kind, **common).fit(X, y)
-    plain = model(**common).fit(X, y)
+    robust = AdaptiveMarginClassifier(adversary_radius=0.3, adversary_norm=kind, **common).fit(X, y)
+    plain = AdaptiveMarginClassifier(**common).fit(X, y)
     assert robust_accuracy(robust, X, y, 0.3, kind) > 0.87
     assert robust_accuracy(robust, X, y, 0.3, kind) >= robust_accuracy(plain, X, y, 0.3, kind)
     # The sure column is what an adversary of .3 leaves.
@@ -51,86 +42,48 @@ def test_robust_accuracy_is_won(model, kind):
     assert first / sure < 0.8 * np.abs(plain.coef_[0, 0] / plain.coef_[0, 1])
 
 
-@both
-def test_radius_zero_is_no_adversary(model, margin_data):
+def test_radius_zero_is_no_adversary(margin_data):
     X, y = margin_data
     fits = []
     for params in ({}, {"adversary_radius": 0.0, "adversary_norm": "inf"}):
         with recording() as releases, pytest.warns(match="random_state"):
-            model(random_state=3, **params).fit(X, y)
+            AdaptiveMarginClassifier(random_state=3, **params).fit(X, y)
         fits.append(releases)
     assert [r.mechanism for r in fits[0]] == [r.mechanism for r in fits[1]]
     for a, b in zip(*fits, strict=True):
         np.testing.assert_array_equal(a.released, b.released)
 
 
-@both
-def test_record_names_the_adversary(model, margin_data):
-    record = model(adversary_radius=0.25, adversary_norm="inf", data_norm=2.0).fit(*margin_data)
-    public = dict(record.privacy_.public)
+def test_record_names_the_adversary(margin_data):
+    model = AdaptiveMarginClassifier(adversary_radius=0.25, adversary_norm="inf", data_norm=2.0)
+    public = dict(model.fit(*margin_data).privacy_.public)
     assert public["adversary_radius"] == 0.25
     assert public["adversary_norm"] == "inf"
-    none = dict(model().fit(*margin_data).privacy_.public)
+    none = dict(AdaptiveMarginClassifier().fit(*margin_data).privacy_.public)
     assert none["adversary_radius"] == 0.0
 
 
-@both
-def test_units_of_data_change_nothing(model, margin_data):
+def test_units_of_data_change_nothing(margin_data):
     """Rows, scale, radius and constant column times seven: the same halfspaces, but for noise."""
     X, y = margin_data
     models = []
     for scale in (1.0, 7.0):
-        constant = scale if model is objective else 1.0
         params = {"data_norm": scale, "adversary_radius": 0.2 * scale, "epsilon": math.inf}
-        models.append(model(intercept_scaling=constant, **params).fit(scale * X, y))
+        models.append(AdaptiveMarginClassifier(**params).fit(scale * X, y))
     first, second = (m.decision_function(s * X) for m, s in zip(models, (1.0, 7.0), strict=True))
     np.testing.assert_allclose(second, first, rtol=1e-5, atol=1e-7)
 
 
-@both
 @pytest.mark.parametrize("radius", [-0.1, 1.0, 3.0, math.nan, math.inf])
-def test_radius_out_of_range_is_refused(model, radius, margin_data):
+def test_radius_out_of_range_is_refused(radius, margin_data):
     with pytest.raises(ValueError, match="less than data_norm"):
-        model(adversary_radius=radius).fit(*margin_data)
+        AdaptiveMarginClassifier(adversary_radius=radius).fit(*margin_data)
 
 
-@both
-def test_norm_out_of_range_is_refused(model, margin_data):
+def test_norm_out_of_range_is_refused(margin_data):
     for kind in (1, "2", None):
         with pytest.raises(ValueError, match="adversary_norm"):
-            model(adversary_radius=0.1, adversary_norm=kind).fit(*margin_data)
-
-
-def test_objective_needs_clipped_rows(margin_data):
-    with pytest.raises(ValueError, match='needs rows="clipped"'):
-        ObjectivePerturbationClassifier(adversary_radius=0.1).fit(*margin_data)
-    with pytest.raises(ValueError, match='metric=True needs rows="unit"'):
-        objective(adversary_radius=0.1, metric=True).fit(*margin_data)
-
-
-def test_objective_smoothing_is_public_and_raises_the_regulariser(margin_data):
-    X, y = margin_data
-    facts = [
-        dict(objective(adversary_radius=0.3).fit(*data).privacy_.public)
-        for data in ((X, y), (0 * X, 1 - y))
-    ]
-    assert facts[0]["adversary_smoothing"] == facts[1]["adversary_smoothing"] <= 4.0 * (1 + 1e-9)
-    assert facts[0]["alpha"] == facts[1]["alpha"]
-    given = objective(adversary_radius=0.3, alpha=1e-3).fit(X, y)
-    assert dict(given.privacy_.public)["adversary_smoothing"] > 0
-
-
-def test_objective_takes_more_classes_one_against_the_rest():
-    X, y = separated(3000, 6, 3, seed=2)
-    model = objective(loss="logistic", adversary_radius=0.1, epsilon=8.0).fit(X, y)
-    event = model.privacy_.events[0]
-    assert isinstance(event, Repeated)
-    assert event.count == 3
-    assert isinstance(event.event, ObjectivePerturbation)
-    assert model.score(X, y) > 0.9
-    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
-    pure = objective(loss="logistic", adversary_radius=0.1, epsilon=8.0, delta=0.0).fit(X, y)
-    assert isinstance(pure.privacy_.events[0].event, Pure)
+            AdaptiveMarginClassifier(adversary_radius=0.1, adversary_norm=kind).fit(*margin_data)
 
 
 @pytest.mark.parametrize(
@@ -140,22 +93,22 @@ def test_objective_takes_more_classes_one_against_the_rest():
         ({"solver": "phased_prox"}, "solver='noisy_gd'"),
         ({"margin": 0.1}, "margin='auto'"),
         ({"selection": "exponential"}, "selection='none'"),
-        ({"delta": 0.0}, "rows='clipped'"),
+        ({"delta": 0.0}, "OutputPerturbationClassifier"),
         ({"projection": "rademacher"}, "projection"),
     ],
 )
-def test_adaptive_refuses_what_has_no_proof(params, match, margin_data):
+def test_refuses_what_has_no_proof(params, match, margin_data):
     with pytest.raises(ValueError, match=match):
         AdaptiveMarginClassifier(adversary_radius=0.1, **params).fit(*margin_data)
 
 
-def test_adaptive_is_for_two_classes_then():
+def test_it_is_for_two_classes_then():
     X, y = separated(300, 5, 3)
     with pytest.raises(ValueError, match=r"Only binary .* OutputPerturbationClassifier"):
         AdaptiveMarginClassifier(adversary_radius=0.1).fit(X, y)
 
 
-def test_adaptive_has_neither_metric_nor_price(margin_data):
+def test_it_has_neither_metric_nor_price(margin_data):
     """The noise of the steps is that of the whole budget without an adversary."""
     with recording() as attacked:
         model = AdaptiveMarginClassifier(adversary_radius=0.3).fit(*margin_data)

@@ -10,11 +10,11 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import BudgetError, LabelPrivateClassifier, PrivacyLedger, PrivacyWarning
+from dp_halfspace.algorithms.fits import label_training as _label_training
 from dp_halfspace.datasets import load_benchmark
-from dp_halfspace.estimators import _label_training
 from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
+from dp_halfspace.privacy.discrete import RandomizedResponse
 from dp_halfspace.privacy.mechanisms import recording
-from dp_halfspace.privacy.randomized_response import RandomizedResponse
 from tests.adversarial import epsilon_lower_bound
 from tests.conftest import separated
 

@@ -9,9 +9,10 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import PrivacyWarning, PureHalfspaceClassifier
-from dp_halfspace.optim import direction_search, directions
+from dp_halfspace.algorithms.selection import directions
+from dp_halfspace.algorithms.selection import halfspace_search as direction_search
 from dp_halfspace.privacy import Exponential
-from dp_halfspace.privacy.tallied_selection import TalliedChoice
+from dp_halfspace.privacy.selection import TalliedChoice
 from tests.adversarial import epsilon_lower_bound
 from tests.conftest import separated
 

@@ -13,7 +13,7 @@ from scipy import optimize, special
 
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.inspection import margin_bound, margin_risk_bound
-from dp_halfspace.optim.clipping import clip_scales
+from dp_halfspace.optim.design.clipping import clip_scales
 from dp_halfspace.privacy import Exponential, Gaussian, delta, gdp_mu
 from dp_halfspace.projection import draw_rademacher, jl_dimension, jl_distortion, jl_margin
 

@@ -38,13 +38,12 @@ from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as runs_module
 from dp_halfspace.model_selection import search as search_module
 from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
-from dp_halfspace.privacy import Exponential, Gaussian, Pure, tune
+from dp_halfspace.privacy import Exponential, Gaussian, Pure, tuning
 from dp_halfspace.privacy.events import MixedSelection, Selection
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, recording
-from dp_halfspace.privacy.random_stopping import RunLaw
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.privacy.tune import best_run
+from dp_halfspace.privacy.tuning import RunLaw, best_run
 from tests.conftest import separated
 
 X, Y = separated(400, 3, 2)
@@ -287,7 +286,7 @@ def test_equal_runs_are_equally_likely():
 
 def test_tie_test_sees_the_first_of_equal_runs(monkeypatch):
     """Planted: the first of equal runs is kept."""
-    monkeypatch.setattr(tune, "uniform_below", lambda bound, source: 1)
+    monkeypatch.setattr(tuning, "uniform_below", lambda bound, source: 1)
     counts = ties_of(SeededBytes(0, "ties"))
     assert not all(abs(counts[i] - 1000) < 130 for i in range(3))
 

@@ -24,10 +24,10 @@ from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as runs_module
 from dp_halfspace.model_selection import search as search_module
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, mechanisms
-from dp_halfspace.privacy._run_law import RunLaw
 from dp_halfspace.privacy.mechanisms import authorise, recording
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_source
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.tuning import RunLaw
 
 # Below the 1e-6 that is meant: the chi-square law is not exact in its tail.
 FALSE_ALARM = 1e-8
@@ -63,22 +63,24 @@ class Known(ClassifierMixin, BaseEstimator):
     def __sklearn_clone__(self):
         return Known(**self.get_params())
 
-    def fit(self, X, y):
+    def plan(self, X, y):
         delta = resolved_delta(self.delta, len(y))
         if math.isinf(self.epsilon) or delta == 0.0:
             event = Pure(self.epsilon)
         else:
             event = Gaussian(self.share * privacy.gdp_mu(self.epsilon, delta))
-        source = noise_source(self.random_state)
-        record = PrivacyRecord(
+        return PrivacyRecord(
             epsilon=self.epsilon,
             delta=delta,
             adjacency="replace-one",
             events=(event,),
-            noise="none" if math.isinf(self.epsilon) else source.kind,
+            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
             public={"n_samples": len(y)},
         )
-        authorise(record, source, self.ledger)
+
+    def fit(self, X, y):
+        record = self.plan(X, y)
+        authorise(record, noise_source(self.random_state), self.ledger)
         RUNS.append(self)
         self.classes_ = np.array([0, 1])
         self.privacy_ = record
@@ -462,7 +464,7 @@ def assert_charge_covers_the_runs(**params):
     (event,) = plan.events
     assert event.mu >= max(runs)
     assert event.mu <= max(runs) * (1 + 1e-9)
-    assert event == privacy.random_stopping.selection_event(plan.law, event.mu)
+    assert event == privacy.tuning.selection_event(plan.law, event.mu)
     # Not only is it within the budget: next to nothing is left.
     assert 0.99 * model.delta <= privacy.delta(plan.events, model.epsilon) <= model.delta
 

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 from scipy import sparse
 
-from dp_halfspace.optim.losses import (
+from dp_halfspace.optim.objectives.losses import (
     HINGE,
     LOGISTIC,
     SQUARED,
@@ -16,7 +16,7 @@ from dp_halfspace.optim.losses import (
     smoothed_hinge,
 )
 
-SMOOTH = [
+LOSSES = [
     LOGISTIC,
     shifted_logistic(2.0),
     shifted_logistic(-1.0),
@@ -26,8 +26,8 @@ SMOOTH = [
     smoothed_hinge(0.3),
     SQUARED_HINGE,
     SQUARED,
+    HINGE,
 ]
-LOSSES = [*SMOOTH, HINGE]
 
 
 def loss_id(loss):
@@ -118,19 +118,65 @@ def exact_slope(loss, t):
     return -min(max(ratio, mpmath.mpf(0)), mpmath.mpf(1))
 
 
-def exact_gradient(Z, signs, weights, loss, ridge, w, linear=None):
-    """Gradient of a margin objective in 40 digits."""
-    with mpmath.workdps(40):
+def exact_value(loss, t):
+    """Value of a smooth loss at an mpmath number."""
+    if "logistic" in loss.name:
+        return mpmath.log1p(mpmath.exp(loss.value.keywords["shift"] - t))
+    if "squared" in loss.name:
+        return (1 - t if loss.name == "squared" else max(1 - t, mpmath.mpf(0))) ** 2
+    knot, width = (mpmath.mpf(loss.value.keywords[k]) for k in ("knot", "width"))
+    inner = min(max(knot - t, mpmath.mpf(0)), width)
+    return inner**2 / (2 * width) + max(knot - t - width, mpmath.mpf(0))
+
+
+def exact_dual_norm(adversary, w):
+    """What an adversary takes from a margin, and the gradient of it, at mpmath numbers."""
+    if adversary is None:
+        return mpmath.mpf(0), [mpmath.mpf(0)] * len(w)
+    rho, k, d = mpmath.mpf(adversary.radius), mpmath.mpf(adversary.smoothing), adversary.n_features
+    if adversary.norm == 2:
+        roots = [mpmath.sqrt(mpmath.fsum(v * v for v in w[:d]) + k * k)]
+    else:
+        roots = [mpmath.sqrt(v * v + k * k) for v in w[:d]]
+    gradient = [rho * v / r for v, r in zip(w[:d], roots * (d // len(roots)), strict=True)]
+    return rho * mpmath.fsum(r - k for r in roots), gradient + [mpmath.mpf(0)] * (len(w) - d)
+
+
+def exact_gradient(J, Z, w):
+    """Gradient of a margin objective in 60 digits, its tilt and its adversary included."""
+    with mpmath.workdps(60):
         w = [mpmath.mpf(float(v)) for v in w]
-        total = [mpmath.mpf(float(ridge)) * v for v in w]
-        if linear is not None:
-            total = [a + mpmath.mpf(float(b)) for a, b in zip(total, linear, strict=True)]
-        for row, sign, weight in zip(Z, signs, weights, strict=True):
-            z = [_to_mpf(v) for v in row]
-            slope = exact_slope(loss, float(sign) * mpmath.fdot(z, w))
-            factor = mpmath.mpf(float(weight)) * float(sign) * slope
-            total = [a + factor * b for a, b in zip(total, z, strict=True)]
+        lowered, u = exact_dual_norm(J.adversary, w)
+        slopes, values, rows = [], [], []
+        for row, sign, weight in zip(Z, J.signs, J.weights, strict=True):
+            z = [float(sign) * _to_mpf(v) for v in row]
+            t, c = mpmath.fdot(z, w) - lowered, mpmath.mpf(float(weight))
+            slopes.append(c * exact_slope(J.loss, t))
+            values.append(c * exact_value(J.loss, t))
+            rows.append([a - b for a, b in zip(z, u, strict=True)])
+        shares = [mpmath.exp(J.tilt * (v - max(values))) if J.tilt else 1 for v in values]
+        scale = len(values) / mpmath.fsum(shares)
+        linear = np.zeros(len(w)) if J.linear is None else J.linear
+        total = [mpmath.mpf(J.ridge) * v + float(b) for v, b in zip(w, linear, strict=True)]
+        for slope, share, row in zip(slopes, shares, rows, strict=True):
+            total = [a + scale * share * slope * b for a, b in zip(total, row, strict=True)]
         return total
+
+
+def exact_softmax_gradient(J, Z, w):
+    """Gradient of the softmax objective without linear term in 40 digits."""
+    with mpmath.workdps(40):
+        W = [[mpmath.mpf(float(v)) for v in row] for row in w.reshape(J.n_classes, -1)]
+        exact = [[mpmath.mpf(J.ridge) * v for v in row] for row in W]
+        for row, target, weight in zip(Z, J.targets, J.weights, strict=True):
+            z = [_to_mpf(v) for v in row]
+            logits = [mpmath.exp(mpmath.fdot(z, v)) for v in W]
+            logits[target] *= mpmath.exp(-J.shift)
+            total = mpmath.fsum(logits)
+            for j, logit in enumerate(logits):
+                p = float(weight) * (logit / total - int(j == target))
+                exact[j] = [a + p * b for a, b in zip(exact[j], z, strict=True)]
+        return [v for row in exact for v in row]
 
 
 def _to_mpf(v):
@@ -142,6 +188,21 @@ def _to_mpf(v):
 def norm_mp(vector):
     with mpmath.workdps(40):
         return float(mpmath.sqrt(mpmath.fsum(v * v for v in vector)))
+
+
+def error_of(found, exact):
+    """Norm of the error of a computed vector."""
+    with mpmath.workdps(60):
+        return norm_mp([mpmath.mpf(float(f)) - e for f, e in zip(found, exact, strict=True)])
+
+
+def adversarial_rows(n=300, d=6, seed=0):
+    """Margins that cancel, and records that cancel each other: sums of +-1 near 0."""
+    rng = np.random.default_rng(seed)
+    half = rng.standard_normal((n // 2, d)) * 10.0 ** rng.integers(-3, 1, (n // 2, d))
+    X = np.vstack([half, -half + 1e-9 * rng.standard_normal(half.shape)])
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X[rng.permutation(n)]
 
 
 def wide_slope(loss, t):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 
-from dp_halfspace.optim.losses import (
+from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.optim.objectives.losses import (
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
@@ -13,8 +14,7 @@ from dp_halfspace.optim.losses import (
     shifted_logistic,
     smoothed_hinge,
 )
-from dp_halfspace.optim.objectives import MarginObjective
-from dp_halfspace.optim.rows import Rows
+from dp_halfspace.optim.objectives.margin import MarginObjective
 from tests.optim.cases import exact_slope, wide_slope
 
 LOGISTICS = [LOGISTIC, shifted_logistic(2.0)]

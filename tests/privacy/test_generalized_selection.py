@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.privacy import Exponential, generalized_selection
-from dp_halfspace.privacy.generalized_selection import GeneralizedChoice
+from dp_halfspace.privacy import Exponential, selection
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
+from dp_halfspace.privacy.selection import GeneralizedChoice
 
 REACH = (1.0, 3.0, 40.0)
 
@@ -69,7 +69,7 @@ def used(monkeypatch, choice):
     """Which sensitivity the mechanism is given."""
     given = []
     monkeypatch.setattr(
-        generalized_selection,
+        selection,
         "exponential_mechanism",
         lambda scores, epsilon, *, sensitivity, source: given.append((epsilon, sensitivity)) or 0,
     )

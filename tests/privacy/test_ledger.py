@@ -24,7 +24,7 @@ from dp_halfspace.privacy import _ledger_store as store_module
 from dp_halfspace.privacy import accounting, gdp_epsilon, gdp_mu
 from dp_halfspace.privacy._cap import Cap
 from dp_halfspace.privacy.events import Gaussian, Pure, Repeated
-from dp_halfspace.privacy.ledger import PrivacyLedger, open_ledger
+from dp_halfspace.privacy.ledger import LedgerEntry, PrivacyLedger, open_ledger
 from dp_halfspace.privacy.record import PrivacyRecord
 
 FORK = multiprocessing.get_context("fork")
@@ -69,6 +69,7 @@ def test_entries_are_composed_by_their_profiles(make):
     with pytest.raises(BudgetError, match="does not fit"):
         ledger.charge(gaussian(0.01 * mu))
     assert len(ledger.entries()) == 4
+    assert all(isinstance(entry, LedgerEntry) for entry in ledger.entries())
     assert ledger.remaining() < 1e-3
 
 

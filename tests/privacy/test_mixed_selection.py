@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
-from dp_halfspace.privacy import mixed_selection
-from dp_halfspace.privacy._log_profiles import LOG_SLACK
-from dp_halfspace.privacy._rank_ratio import chords_of, log_ratio_of
-from dp_halfspace.privacy._trade_off import TradeOff, trade_off
+from dp_halfspace.privacy import tuning
+from dp_halfspace.privacy._rank_ratio import TradeOff, chords_of, log_ratio_of, trade_off
 from dp_halfspace.privacy.accounting import delta, epsilon
 from dp_halfspace.privacy.events import (
     Exponential,
@@ -25,9 +23,14 @@ from dp_halfspace.privacy.events import (
     Repeated,
     event_from_dict,
 )
-from dp_halfspace.privacy.mixed_selection import is_mixable, mixed_selection_event
-from dp_halfspace.privacy.profiles import gdp_delta, pure_delta
-from dp_halfspace.privacy.random_stopping import RunLaw, geometric_law, selection_event
+from dp_halfspace.privacy.profiles import LOG_SLACK, gdp_delta, pure_delta
+from dp_halfspace.privacy.tuning import (
+    RunLaw,
+    geometric_law,
+    is_mixable,
+    mixed_selection_event,
+    selection_event,
+)
 
 UNIFORM = RunLaw(1.0, 1e-6, 12)
 LAWS = [RunLaw(1.0, 1 / 15, 301), RunLaw(0.0, 0.01, 600), RunLaw(2.0, 0.1, 200), UNIFORM]
@@ -300,7 +303,7 @@ def with_half_the_profile(log_delta):
 @pytest.mark.parametrize("planted", [without_factor, with_half_the_profile])
 def test_wrong_trade_off_functions_are_caught(planted, monkeypatch):
     assert not caught(geometric_law(15), 0.15)
-    monkeypatch.setattr(mixed_selection, "trade_off", planted)
+    monkeypatch.setattr(tuning, "trade_off", planted)
     assert caught(geometric_law(15), 0.15)
 
 
@@ -360,7 +363,7 @@ def profile_used(monkeypatch, runs):
         seen.append(log_delta)
         return SimpleNamespace(top=math.inf)
 
-    monkeypatch.setattr(mixed_selection, "trade_off", keep)
+    monkeypatch.setattr(tuning, "trade_off", keep)
     event = mixed_selection_event(geometric_law(5), runs)
     return seen[0], event.terms
 
@@ -395,14 +398,14 @@ def test_the_profile_of_a_run_is_rounded_up(monkeypatch):
 
 @pytest.mark.parametrize("planted", ["LOG_SLACK", "_UP"])
 def test_that_test_sees_a_profile_that_is_not(monkeypatch, planted):
-    monkeypatch.setattr(mixed_selection, planted, 0.0 if planted == "LOG_SLACK" else 1.0)
+    monkeypatch.setattr(tuning, planted, 0.0 if planted == "LOG_SLACK" else 1.0)
     with pytest.raises(AssertionError):
         assert_profile_is_rounded_up(monkeypatch)
 
 
 def test_budgets_are_lowered_and_shifts_are_raised(monkeypatch):
     """The allowance for the rounding of both, made large enough to be seen."""
-    monkeypatch.setattr(mixed_selection, "EPSILON_SLACK", 0.1)
+    monkeypatch.setattr(tuning, "EPSILON_SLACK", 0.1)
     log_delta, terms = profile_used(monkeypatch, RUNS)
     for t in (0.03, 0.4):
         exact = sum(w * gdp_delta(mu, 0.9 * t - 1.1 * s) for w, s, mu in terms)
@@ -410,12 +413,12 @@ def test_budgets_are_lowered_and_shifts_are_raised(monkeypatch):
 
 
 def test_weights_of_a_composition_are_taken_over(monkeypatch):
-    honest = mixed_selection.gaussian_terms
+    honest = tuning.gaussian_terms
 
     def heavier(counts):
         return [(1.1 * weight, shift, mu) for weight, shift, mu in honest(counts)]
 
-    monkeypatch.setattr(mixed_selection, "gaussian_terms", heavier)
+    monkeypatch.setattr(tuning, "gaussian_terms", heavier)
     event = mixed_selection_event(geometric_law(5), [[Gaussian(0.15)]])
     assert sum(w for w, _, _ in event.terms) == pytest.approx(1.1, rel=1e-9)
 
@@ -427,7 +430,7 @@ def test_averages_are_rounded_up_by_themselves():
 
 
 def test_the_whole_range_is_rounded_up(monkeypatch):
-    monkeypatch.setattr(mixed_selection, "trade_off", lambda _: SimpleNamespace(top=math.inf))
+    monkeypatch.setattr(tuning, "trade_off", lambda _: SimpleNamespace(top=math.inf))
     for mean in np.linspace(1.5, 30, 40):
         law = geometric_law(float(mean))
         found = mixed_selection_event(law, [[Gaussian(0.1)]]).log_ratio
@@ -488,9 +491,7 @@ def test_event_survives_json_and_composes():
 
 def test_bound_is_taken_where_the_lines_do_not_reach(monkeypatch):
     """No line is negligible: the whole range of the rank factors is the bound."""
-    monkeypatch.setattr(
-        mixed_selection, "trade_off", lambda log_delta: SimpleNamespace(top=math.inf)
-    )
+    monkeypatch.setattr(tuning, "trade_off", lambda log_delta: SimpleNamespace(top=math.inf))
     law = geometric_law(5)
     event = mixed_selection_event(law, [[Gaussian(0.1)]])
     assert event.log_ratio >= math.log(law.mean / law.probabilities[0])

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dp_halfspace.privacy import _log_profiles
-from dp_halfspace.privacy._log_profiles import log_gdp_delta, log_gdp_excess, log_gdp_upper
+from dp_halfspace.privacy import profiles
 from dp_halfspace.privacy.profiles import (
     exponential_delta,
     gdp_delta,
     gdp_epsilon,
     gdp_mu,
+    log_gdp_delta,
+    log_gdp_excess,
+    log_gdp_upper,
     pure_delta,
 )
 
@@ -231,7 +233,7 @@ def test_a_raw_root_is_caught():
         def excess(log_mu):
             return float(log_gdp_delta(math.exp(log_mu), np.asarray(epsilon))) - math.log(delta)
 
-        return math.exp(_log_profiles.root(excess, math.log(1e-6), math.log(1e2)))
+        return math.exp(profiles.root(excess, math.log(1e-6), math.log(1e2)))
 
     def violations(calibration):
         grid = itertools.product(EPSILONS, DELTAS)

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr
 
-from dp_halfspace.privacy import _rank_ratio, _run_law
+from dp_halfspace.privacy import _rank_ratio, tuning
 from dp_halfspace.privacy.accounting import calibrate, delta
 from dp_halfspace.privacy.events import Gaussian, Pure, Selection
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
-from dp_halfspace.privacy.random_stopping import (
+from dp_halfspace.privacy.randomness import SeededBytes
+from dp_halfspace.privacy.tuning import (
     RunLaw,
     calibrate_selection,
     geometric_law,
@@ -27,7 +28,6 @@ from dp_halfspace.privacy.random_stopping import (
     selection_event,
     selection_log_ratio,
 )
-from dp_halfspace.privacy.randomness import SeededBytes
 
 FALSE_ALARM = 1e-6
 CAUGHT = 1e-12
@@ -84,7 +84,7 @@ def test_numbers_of_the_law_are_those_of_fractions(law):
     for bits in (96, 160, 544):
         reached = itertools.accumulate(exact)
         for k, value in enumerate(reached, 1):
-            assert abs(_run_law._reached(law, k, bits) - value * 2**bits) <= 1
+            assert abs(tuning._reached(law, k, bits) - value * 2**bits) <= 1
     for q in (0.0, 0.3, 1.0):
         slope = sum(k * p * Fraction(q) ** (k - 1) for k, p in enumerate(exact, 1))
         assert law.derivative(q) == pytest.approx(float(slope), rel=1e-14)

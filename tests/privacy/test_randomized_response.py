@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from dp_halfspace.privacy import Pure
-from dp_halfspace.privacy import randomized_response as module
-from dp_halfspace.privacy.randomized_response import RandomizedResponse
+from dp_halfspace.privacy import discrete as module
+from dp_halfspace.privacy.discrete import RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 from tests.adversarial import epsilon_lower_bound
 

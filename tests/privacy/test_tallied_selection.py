@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from dp_halfspace.privacy import Exponential, exponential_mechanism
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
-from dp_halfspace.privacy.tallied_selection import TalliedChoice
+from dp_halfspace.privacy.selection import TalliedChoice
 
 COSTS = np.array([3, 0, 7, 3, 5, 3, 0, 4])
 EPSILON = 0.8
@@ -58,7 +58,7 @@ def test_law_test_sees_costs_without_their_multiplicity(monkeypatch):
         del multiplicities
         return exponential_mechanism(utilities, epsilon, source=source)
 
-    module = __import__("dp_halfspace.privacy.tallied_selection", fromlist=["m"])
+    module = __import__("dp_halfspace.privacy.selection", fromlist=["m"])
     monkeypatch.setattr(module, "exponential_mechanism", forgetful)
     with pytest.raises(AssertionError):
         assert_law(TalliedChoice(EPSILON))

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp_halfspace.privacy import tune
+from dp_halfspace.privacy import tuning
 from dp_halfspace.privacy.accounting import delta
 from dp_halfspace.privacy.discrete import uniform_below
-from dp_halfspace.privacy.random_stopping import RunLaw, geometric_law, selection_event
 from dp_halfspace.privacy.randomness import SeededBytes
-from dp_halfspace.privacy.tune import select_best
+from dp_halfspace.privacy.tuning import RunLaw, geometric_law, select_best, selection_event
 
 FALSE_ALARM = 1e-6
 CAUGHT = 1e-12
@@ -236,5 +235,4 @@ def test_unpaid_repetition_would_be_observed():
 
 
 def test_module_keeps_no_state():
-    assert tune.__all__ == ["best_run", "select_best"]
-    assert not [n for n, v in vars(tune).items() if isinstance(v, list | dict) and n[:2] != "__"]
+    assert not [n for n, v in vars(tuning).items() if isinstance(v, list | dict) and n[:2] != "__"]

@@ -13,19 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dp_halfspace.optim.clipping import clip_scales
+from dp_halfspace.optim.design.clipping import clip_scales
 from dp_halfspace.projection import (
     HadamardMap,
     LinearMap,
     RademacherMap,
-    SparseMap,
     base,
     draw_hadamard,
     draw_rademacher,
-    draw_sparse,
 )
 
-DRAWS = {"rademacher": draw_rademacher, "sparse": draw_sparse, "hadamard": draw_hadamard}
+DRAWS = {"rademacher": draw_rademacher, "hadamard": draw_hadamard}
 every_map = pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())
 
 
@@ -161,9 +159,9 @@ def test_overflow_stays_an_ordinary_row(draw):
         assert (np.linalg.norm(scaled, axis=1) <= 1.0).all()
 
 
-@pytest.mark.parametrize("module", ["hadamard", "jl", "sparse_signs"])
+@pytest.mark.parametrize("module", ["hadamard", "jl"])
 def test_planted_overflow_is_seen(monkeypatch, module):
-    draw = {"hadamard": draw_hadamard, "jl": draw_rademacher, "sparse_signs": draw_sparse}[module]
+    draw = {"hadamard": draw_hadamard, "jl": draw_rademacher}[module]
     monkeypatch.setattr(f"dp_halfspace.projection.{module}.saturated", lambda Z: Z)
     images = worst_images(draw(64, 16, np.random.default_rng(9)))
     assert not all(np.isfinite(image).all() for image in images)
@@ -185,19 +183,6 @@ def all_rademacher(d, k):
         yield RademacherMap(np.array(bits, dtype=np.uint8)[:, None], k)
 
 
-def all_sparse(d, k, count):
-    columns = [
-        (places, signs)
-        for places in itertools.combinations(range(k), count)
-        for signs in itertools.product((-1.0, 1.0), repeat=count)
-    ]
-    for choice in itertools.product(columns, repeat=d):
-        matrix = np.zeros((d, k))
-        for j, (places, signs) in enumerate(choice):
-            matrix[j, list(places)] = np.array(signs) / math.sqrt(count)
-        yield SparseMap(sparse.csr_array(matrix))
-
-
 def all_hadamard(d, k):
     size = 1 << (d - 1).bit_length()
     for outputs in itertools.combinations(range(size), k):
@@ -210,9 +195,6 @@ def all_hadamard(d, k):
     [
         (lambda: all_rademacher(3, 1), 3, 1, 1.0),
         (lambda: all_rademacher(3, 3), 3, 3, 1.0),
-        (lambda: all_sparse(3, 3, 1), 3, 3, 1.0),
-        (lambda: all_sparse(2, 4, 3), 2, 4, 1.0),
-        (lambda: all_sparse(3, 3, 2), 3, 3, 1.0),
         (lambda: all_hadamard(4, 1), 4, 1, 1.0),
         (lambda: all_hadamard(3, 2), 3, 2, 2 / 3),
         (lambda: all_hadamard(7, 3), 7, 3, 5 / 7),

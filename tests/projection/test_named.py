@@ -9,14 +9,13 @@ from dp_halfspace.projection import (
     PROJECTIONS,
     HadamardMap,
     RademacherMap,
-    SparseMap,
     draw_projection,
 )
 
 
 @pytest.mark.parametrize(
     ("kind", "made"),
-    [("rademacher", RademacherMap), ("sparse", SparseMap), ("hadamard", HadamardMap)],
+    [("rademacher", RademacherMap), ("hadamard", HadamardMap)],
 )
 def test_each_name_draws_its_map(kind, made):
     drawn = draw_projection(kind, 12, 5, np.random.default_rng(0))

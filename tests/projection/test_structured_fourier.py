@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.projection.fourier import fourier_distortion
 from dp_halfspace.projection.spectra import RADIAL, Spectrum
 from dp_halfspace.projection.structured_fourier import draw_structured_fourier, structured_pays
-from tests.projection.test_fourier import unit_ball, worst_error
+from tests.projection.test_fourier import bound_of_theorem_1, unit_ball, worst_error
 
 
 @pytest.mark.parametrize("kernel", sorted(RADIAL))
@@ -22,7 +21,7 @@ def test_inner_products_are_within_the_bound_of_dense_features(kernel, n_feature
         spectrum, n_features, np.full(1000, 0.6), np.random.default_rng(0)
     )
     assert psi.n_components == 2000
-    assert worst_error(psi, X, exact) <= fourier_distortion(2000, len(X))
+    assert worst_error(psi, X, exact) <= bound_of_theorem_1(2000, len(X), beta=0.05)
 
 
 def test_frequencies_of_a_block_are_orthogonal():

@@ -1,0 +1,1 @@
+"""What an estimator plans from public numbers and then runs."""

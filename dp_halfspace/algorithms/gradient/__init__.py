@@ -1,0 +1,1 @@
+"""Noisy sums over all records: gradient steps, second moments, class means."""

@@ -1,0 +1,325 @@
+"""The difference of the class means of standardised rows: the shortest private ranking.
+
+It is the direction of the minimisers of every pairwise loss as the regulariser grows. Rows
+are centred and scaled by released moments and clipped to the unit ball, each by itself, and
+one noisy sum is all that remains. Derivations: ``docs/proofs/auc.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms.gradient.descent import GradientPlan
+from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.privacy.events import Event, Repeated
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+
+__all__ = [
+    "MOMENT_SENSITIVITY",
+    "MeanDifferencePlan",
+    "StandardisationPlan",
+    "mean_difference_for",
+    "plan_mean_difference",
+    "plan_standardisation",
+    "release_standardisation",
+    "run_mean_difference",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
+
+# Of the sums of rows and of their squares together: docs/proofs/auc.md, section 2.
+MOMENT_SENSITIVITY = math.sqrt(4.5) * (1.0 + 2.0**-50)
+MAX_COLUMNS = 512
+# Noise of the means beyond which they say nothing about unit rows.
+_MOST_NOISE = 0.7
+# Added to every variance: a share of their mean, and of the noise.
+_MEAN_SHARE, _NOISE_SHARE = 0.03, 0.3
+# Standardised rows are clipped at this multiple of their typical length.
+_CLIP = 0.7
+# A variance of rows in the unit ball is never taken to be smaller.
+_SMALLEST_VARIANCE = 1e-8
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, slots=True)
+class StandardisationPlan:
+    """The public numbers of one release of means and mean squares.
+
+    Attributes
+    ----------
+    n_samples, n_columns : int
+        Shape of the rows, without a constant column.
+    mechanism : GaussianNoise, L2LaplaceNoise or NoNoise
+        For the sums of the rows and of their squares, one behind the other.
+    deviation : float
+        Standard deviation of the noise of a mean.
+    """
+
+    n_samples: int
+    n_columns: int
+    mechanism: Noise
+    deviation: float
+
+    @property
+    def amplification(self) -> float:
+        """Bound on the factor that a column is multiplied by."""
+        floor = max(_NOISE_SHARE * self.deviation, _SMALLEST_VARIANCE)
+        return 1.0 / (_CLIP * math.sqrt(floor))
+
+
+@dataclass(frozen=True, slots=True)
+class MeanDifferencePlan:
+    """The public numbers of a difference of class means.
+
+    Attributes
+    ----------
+    standardisation : StandardisationPlan or None
+        None where it would cost more than it brings.
+    mechanism : GaussianNoise, L2LaplaceNoise or NoNoise
+        For the weighted sum of rows.
+    copies : int, default=1
+        How many noisy copies of that sum are released and averaged.
+    """
+
+    standardisation: StandardisationPlan | None
+    mechanism: Noise
+    copies: int = 1
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the fit costs."""
+        if self.standardisation is None or isinstance(self.mechanism, NoNoise):
+            return (self._event,)
+        return (self.standardisation.mechanism.event, self._event)
+
+    @property
+    def _event(self) -> Event:
+        """What the copies cost."""
+        event = self.mechanism.event
+        return event if self.copies == 1 else Repeated(event, self.copies)
+
+
+def _noise(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
+    """Choose the noise by which of the two budgets is given."""
+    if math.isinf(mu) or math.isinf(epsilon):
+        return NoNoise()
+    return GaussianNoise(sensitivity, mu) if mu > 0 else L2LaplaceNoise(sensitivity, epsilon)
+
+
+def plan_standardisation(
+    n_samples: int, n_columns: int, block_rows: int, *, mu: float = 0.0, epsilon: float = 0.0
+) -> StandardisationPlan | None:
+    """Fix the public numbers of a release of moments.
+
+    Parameters
+    ----------
+    n_samples, n_columns : int
+        Shape of the rows, without a constant column.
+    block_rows : int
+        Rows that are summed at a time.
+    mu, epsilon : float
+        What the release may cost, as a Gaussian signal to noise ratio or as a pure epsilon;
+        the other one is zero. Infinity releases the exact moments.
+
+    Returns
+    -------
+    StandardisationPlan or None
+        None with more than 512 columns, or when noise would drown the means.
+
+    Examples
+    --------
+    >>> from dp_halfspace.algorithms.gradient.mean_difference import plan_standardisation
+    >>> plan = plan_standardisation(10000, 20, 8192, mu=0.1)
+    >>> round(plan.mechanism.sensitivity, 4), round(plan.deviation, 5)
+    (2.1213, 0.00212)
+    >>> plan_standardisation(100, 20, 100, mu=0.1) is None
+    True
+    """
+    if n_columns > MAX_COLUMNS:
+        return None
+    n_blocks = -(-n_samples // block_rows)
+    # Errors of two sums of n products of numbers of size one, on two data sets.
+    rounding = 2.02 * n_samples * (block_rows + n_blocks + 16) * math.sqrt(2.0) * _UNIT
+    mechanism = _noise(MOMENT_SENSITIVITY + rounding, mu=mu, epsilon=epsilon)
+    deviation = 0.0
+    if isinstance(mechanism, GaussianNoise):
+        deviation = mechanism.sigma / n_samples
+    elif isinstance(mechanism, L2LaplaceNoise):
+        deviation = mechanism.scale * math.sqrt(2 * n_columns + 1) / n_samples
+    if deviation * math.sqrt(n_columns) > _MOST_NOISE:
+        return None
+    return StandardisationPlan(n_samples, n_columns, mechanism, deviation)
+
+
+def plan_mean_difference(
+    n_samples: int,
+    n_columns: int,
+    block_rows: int,
+    *,
+    mu: float = 0.0,
+    epsilon: float = 0.0,
+    share: float = 0.1,
+) -> MeanDifferencePlan:
+    """Divide a budget between the standardisation and the difference.
+
+    Parameters
+    ----------
+    n_samples, n_columns, block_rows, mu, epsilon
+        As in :func:`plan_standardisation`.
+    share : float, default=0.1
+        Of ``mu ** 2``, or of `epsilon`, for the standardisation.
+
+    Notes
+    -----
+    A record adds to the sum a vector of norm at most one, its weight included, so the
+    sensitivity is 2: attained by a row that is replaced by its negative.
+
+    Examples
+    --------
+    >>> from dp_halfspace.algorithms.gradient.mean_difference import plan_mean_difference
+    >>> plan = plan_mean_difference(10000, 20, 8192, mu=0.1)
+    >>> [type(event).__name__ for event in plan.events], round(plan.mechanism.sensitivity, 4)
+    (['Gaussian', 'Gaussian'], 2.0)
+    """
+    root = math.sqrt(share)
+    scale = plan_standardisation(
+        n_samples, n_columns, block_rows, mu=root * mu, epsilon=share * epsilon
+    )
+    if scale is not None:
+        rest = (1.0 - share) * (1.0 - 2.0**-40)
+        mu, epsilon = math.sqrt(rest) * mu, rest * epsilon
+    mechanism = _noise(
+        _sensitivity(n_samples, n_columns, block_rows, scale), mu=mu, epsilon=epsilon
+    )
+    return MeanDifferencePlan(scale, mechanism)
+
+
+def mean_difference_for(
+    engine: GradientPlan, n_samples: int, n_columns: int, block_rows: int
+) -> MeanDifferencePlan:
+    """Plan a mean difference that costs exactly what a fit of the engine does.
+
+    Parameters
+    ----------
+    n_samples, n_columns, block_rows
+        As in :func:`plan_standardisation`.
+
+    Returns
+    -------
+    MeanDifferencePlan
+        Its events are among those of `engine`, so that one of the two can be chosen by a
+        number that was released before.
+
+    Examples
+    --------
+    >>> from dp_halfspace.algorithms.defaults import engine_defaults
+    >>> from dp_halfspace.algorithms.gradient.descent import plan_gradient
+    >>> from dp_halfspace.algorithms.gradient.mean_difference import mean_difference_for
+    >>> engine = plan_gradient(engine_defaults(10000, 21, 2, 0.2), n_samples=10000, n_columns=21,
+    ...                      n_classes=2, block_rows=4096, mu=0.2)
+    >>> mean_difference_for(engine, 10000, 20, 4096).events == engine.events
+    True
+    """
+    step, scale = engine.descent.mechanism, None
+    if engine.metric is not None:
+        moment = engine.metric.mechanism
+        mu = moment.mu if isinstance(moment, GaussianNoise) else math.inf
+        scale = plan_standardisation(n_samples, n_columns, block_rows, mu=mu)
+    if isinstance(step, NoNoise):
+        return MeanDifferencePlan(scale, step)
+    sensitivity = _sensitivity(n_samples, n_columns, block_rows, scale)
+    return MeanDifferencePlan(scale, GaussianNoise(sensitivity, step.mu), engine.descent.n_steps)
+
+
+def _sensitivity(
+    n_samples: int, n_columns: int, block_rows: int, scale: StandardisationPlan | None
+) -> float:
+    """Bound the change of the computed sum: ``docs/proofs/auc.md``, section 3."""
+    n_blocks = -(-n_samples // block_rows)
+    spread = 1.0
+    if scale is not None:
+        spread = scale.amplification * math.sqrt(2.0 * n_columns)
+    # A row [u, 1] has norm sqrt 2; lengths and images are off by this much.
+    row = math.sqrt(2.0) * spread * (n_columns + 16) * _UNIT * 1.01
+    sums = math.sqrt(2.0) * spread * (block_rows + n_blocks + n_columns + 16) * _UNIT * 1.01
+    return 2.0 * (1.0 + 2.0**-30 + row + n_samples * (row + sums))
+
+
+def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permit) -> FloatArray:
+    """Release means and mean squares, and return the map that standardises.
+
+    Parameters
+    ----------
+    rows : Rows of shape (n_samples, n_columns + 1)
+        Rows in the unit ball, and a last column of ones.
+    permit : Permit
+        Charged with the event of the plan's mechanism.
+
+    Returns
+    -------
+    ndarray of shape (n_columns + 1, n_columns)
+        ``[u, 1] @ map`` is the standardised row: a function of what was released.
+    """
+    n, d = plan.n_samples, plan.n_columns
+    moment = rows.gram(np.ones(n))
+    sums = np.concatenate([moment[:d, d], np.diag(moment)[:d]])
+    released = permit.release(sums, plan.mechanism) / n
+    centre, squares = np.clip(released[:d], -1.0, 1.0), released[d:]
+    variance = np.maximum(squares - centre**2, 0.0)
+    floor = _MEAN_SHARE * float(variance.mean()) + _NOISE_SHARE * plan.deviation
+    flat = variance + max(floor, _SMALLEST_VARIANCE)
+    length = max(float((variance / flat).sum()), 1.0)
+    scale = 1.0 / (np.sqrt(flat) * _CLIP * math.sqrt(length))
+    return np.vstack([np.diag(scale), -centre * scale])
+
+
+def run_mean_difference(
+    plan: MeanDifferencePlan,
+    rows: Rows,
+    positive: NDArray[np.bool_],
+    weights: FloatArray,
+    permit: Permit,
+) -> tuple[FloatArray, float]:
+    """Fit a direction within the budget of a plan.
+
+    Parameters
+    ----------
+    rows : Rows of shape (n_samples, n_columns + 1)
+        Rows in the unit ball, and a last column of ones.
+    weights : ndarray of shape (2,)
+        Public or released weights in [0, 1] of the negative and the positive class.
+    permit : Permit
+        Charged with the events of the plan.
+
+    Returns
+    -------
+    coefficients : ndarray of shape (n_columns,)
+        For the rows before they are standardised. Private; free to be used.
+    centre : float
+        Score of the released mean of the rows, zero without a standardisation.
+    """
+    n_columns = rows.shape[1] - 1
+    signed = np.where(positive, weights[1], -weights[0])
+    with single_blas_thread():
+        if plan.standardisation is None:
+            return _averaged(rows.adjoint(signed)[:n_columns], plan, permit), 0.0
+        transform = release_standardisation(rows, plan.standardisation, permit)
+        clip = 1.0 / np.maximum(rows.lengths(transform.T), 1.0)
+        sums = transform.T @ rows.adjoint(signed * clip)
+        image = transform @ _averaged(sums, plan, permit)
+    return image[:n_columns], -float(image[n_columns])
+
+
+def _averaged(sums: FloatArray, plan: MeanDifferencePlan, permit: Permit) -> FloatArray:
+    """Release noisy copies and return their mean."""
+    total = np.zeros(len(sums))
+    for _ in range(plan.copies):
+        total += permit.release(sums, plan.mechanism)
+    return total / plan.copies

@@ -1,0 +1,250 @@
+"""A private metric: the second moment of unit rows, released with noise and shrunk.
+
+Spherical noise wastes accuracy on data whose directions differ in strength. The second
+moment of unit rows is cheap to release, and what has been released may be used freely: rows
+are mapped by its inverse root and brought back to norm one, each by itself. Derivations:
+``docs/proofs/metric.md``; evidence for the constants: ``docs/defaults.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+
+__all__ = [
+    "Metric",
+    "MetricPlan",
+    "plan_metric",
+    "release_metric",
+    "shrunk_spectrum",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+MAX_COLUMNS = 512
+EFFECTIVE_DIMENSION = 20.0
+_EDGE_FLOOR = 0.02
+_TRACE_FLOOR = 1e-3
+_CEILING = 16.0
+# A product with a triangular matrix costs as much as one with a quarter as many directions.
+_MANY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPlan:
+    """The public numbers of one release of a second moment.
+
+    Attributes
+    ----------
+    n_samples, n_columns : int
+        Shape of the unit rows, constant column included.
+    mechanism : GaussianNoise, L2LaplaceNoise or NoNoise
+        For the packed second moment, whose Euclidean norm is the Frobenius norm.
+    edge : float
+        Edge of the spectrum of the noise matrix: eigenvalues below it drown.
+    effective_dimension : float
+        How many directions may be told apart.
+    """
+
+    n_samples: int
+    n_columns: int
+    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise
+    edge: float
+    effective_dimension: float = EFFECTIVE_DIMENSION
+
+    @property
+    def amplification(self) -> float:
+        """Bound on the largest factor by which the map stretches a vector."""
+        return math.sqrt(self.n_columns / _TRACE_FLOOR)
+
+    @property
+    def compression(self) -> float:
+        """Bound on the largest factor by which the inverse of the map stretches a vector."""
+        return math.sqrt(_CEILING)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """A released symmetric map: a common stretch, and less of it along a few directions.
+
+    The noise drowns all but a few eigenvectors of the moment. Nothing can be told about the
+    others, so they share a factor, and products need no square matrix.
+
+    Attributes
+    ----------
+    stretch : float
+        Factor of all directions but these.
+    directions : ndarray of shape (n_columns, r)
+        Orthonormal columns.
+    factors : ndarray of shape (r,)
+        Of the directions, positive.
+    """
+
+    stretch: float
+    directions: FloatArray
+    factors: FloatArray
+
+    @property
+    def T(self) -> Metric:
+        """The transposed map, which is the map."""
+        return self
+
+    def __matmul__(self, coefficients: FloatArray) -> FloatArray:
+        """Return the image of a vector of shape (n_columns,), or of every column of a matrix."""
+        missing = (self.directions.T @ coefficients).T * (self.stretch - self.factors)
+        return np.asarray(self.stretch * coefficients - self.directions @ missing.T)
+
+    def image_squares(self, rows: FloatArray) -> FloatArray:
+        """Return the squared norms of the images of rows of shape (n, n_columns)."""
+        parts = rows @ self.directions
+        # By what is left of a row: a difference of squares would lose all digits.
+        rest = rows - parts @ self.directions.T
+        parts *= self.factors
+        squares = np.einsum("ij,ij->i", rest, rest) * self.stretch**2
+        return np.asarray(squares + np.einsum("ij,ij->i", parts, parts))
+
+    def root(self) -> Metric | FloatArray:
+        """Return a map ``R`` with ``R^T R`` the square of this one: the cheapest for long passes.
+
+        With many directions that is a triangular matrix of shape (n_columns, n_columns).
+        """
+        size, rank = self.directions.shape
+        if _MANY * rank <= size:
+            return self
+        return np.asarray(np.linalg.qr(self @ np.eye(size), mode="r"))
+
+
+def plan_metric(
+    n_samples: int,
+    n_columns: int,
+    block_rows: int,
+    *,
+    mu: float,
+    max_columns: int = MAX_COLUMNS,
+    effective_dimension: float = EFFECTIVE_DIMENSION,
+) -> MetricPlan | None:
+    """Fix the public numbers of a release that is mu-Gaussian private.
+
+    Parameters
+    ----------
+    n_samples, n_columns : int
+        Shape of the unit rows, constant column included.
+    block_rows : int
+        Rows that are summed at a time.
+    mu : float
+        What the release may cost; infinity releases the exact moment.
+    max_columns : int, default=512
+        With more columns there is no metric.
+    effective_dimension : float, default=20
+        How many directions may be told apart.
+
+    Returns
+    -------
+    MetricPlan or None
+        None when there are more than `max_columns` columns, or when the noise would drown every
+        eigenvalue: then the metric is not worth its price.
+
+    Notes
+    -----
+    The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2`` for
+    rows of norm at most one. What is added to it bounds the rounding of the two sums.
+
+    Examples
+    --------
+    >>> from dp_halfspace.algorithms.gradient.preconditioner import plan_metric
+    >>> plan_metric(10000, 20, 4096, mu=0.1).mechanism.sensitivity < 1.4143
+    True
+    >>> plan_metric(100, 20, 4096, mu=0.01) is None
+    True
+    """
+    if n_columns > max_columns:
+        return None
+    edge = 2.0 * math.sqrt(n_columns) / mu
+    if edge > n_samples:
+        return None
+    n_blocks = -(-n_samples // block_rows)
+    # Errors of both sums; the rows that they share are the same to the last bit:
+    # docs/proofs/certificate.md, section 7.
+    rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53
+    sensitivity = math.sqrt(2.0) * (1.0 + 2.0**-40) + rounding
+    mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
+    return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension)
+
+
+def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
+    """Release the second moment and return the symmetric map that flattens it.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of norm at most one.
+    permit : Permit
+        Charged with the event of the plan's mechanism.
+
+    Returns
+    -------
+    Metric
+        ``(H / n)^(-1/2)`` with ``H`` the shrunk moment: a function of what was released.
+
+    References
+    ----------
+    ``docs/proofs/metric.md``. Gavish and Donoho (2017), "Optimal shrinkage of singular
+    values", for spikes in a noise matrix.
+    """
+    n, size = plan.n_samples, plan.n_columns
+    moment = rows.gram(np.ones(rows.shape[0]))
+    upper = np.triu(np.ones((size, size), dtype=np.bool_))
+    # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
+    weight = np.full((size, size), math.sqrt(2.0))
+    np.fill_diagonal(weight, 1.0)
+    noisy = np.zeros((size, size))
+    noisy[upper] = permit.release((moment * weight)[upper], plan.mechanism)
+    noisy /= weight
+    # The trace of the moment of unit rows is n: whatever it exceeds is noise.
+    surplus = (float(np.trace(noisy)) - n) / size
+    # Eigenvectors below the edge are those of the noise: half of the work is not to compute them.
+    values, directions = eigh(
+        noisy.T, lower=True, subset_by_value=(surplus + plan.edge, np.inf), check_finite=False
+    )
+    spikes, bulk = shrunk_spectrum(values - surplus, plan)
+    stretch = math.sqrt(n / bulk)
+    return Metric(stretch, directions, np.sqrt(n / spikes))
+
+
+def shrunk_spectrum(values: FloatArray, plan: MetricPlan) -> tuple[FloatArray, float]:
+    """Estimate the spectrum of the moment from that of the noisy moment.
+
+    Parameters
+    ----------
+    values : ndarray of shape (r,)
+        Those eigenvalues of the noisy moment, its trace restored, that exceed ``plan.edge``.
+
+    Returns
+    -------
+    spikes : ndarray of shape (r,)
+        In place of `values`: shrunk as spikes in a Wigner matrix, trace restored to n (which
+        is public), and floored so that no more directions than planned are effectively told
+        apart.
+    bulk : float
+        In place of all other eigenvalues; not above any spike.
+    """
+    n, size = plan.n_samples, plan.n_columns
+    spikes = np.sqrt(np.maximum(values**2 - plan.edge**2, 0.0))
+    bulk = max((n - float(spikes.sum())) / size, 0.0)
+    spikes += bulk
+    n_bulk = size - len(spikes)
+    floor = max(_EDGE_FLOOR * plan.edge, _TRACE_FLOOR * n / size)
+    while (
+        float((spikes / (spikes + floor)).sum()) + n_bulk * bulk / (bulk + floor)
+        > plan.effective_dimension
+    ):
+        floor *= 1.1
+    return np.minimum(spikes + floor, _CEILING * n), min(bulk + floor, _CEILING * n)

@@ -1,0 +1,1 @@
+"""Minimisers made private, by noise on the objective or on the minimiser."""

@@ -1,0 +1,326 @@
+"""Objective perturbation: the minimiser of a regularised risk plus a random linear term.
+
+The linear term hides what one record does to the gradient, the regulariser bounds what it does
+to the volume. No program finds the minimiser exactly: a little noise on the output hides how
+far it stayed away (Iyengar, Near, Song, Thakkar, Thakurta and Wang, 2019).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.optim.design.mapped_rows import Design
+from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
+from dp_halfspace.optim.solvers.certificate import Tolerance
+from dp_halfspace.optim.solvers.minimum import Optimizer
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.events import Event, Gaussian, Repeated
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.profiles import gdp_mu
+
+__all__ = ["ObjectivePlan", "feasible_ridge", "plan_objective", "sketch_objective"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+LinearTerm: TypeAlias = GaussianLinearTerm | LaplaceLinearTerm | NoNoise
+OutputNoise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
+
+# What hiding the error of the solver may cost: a share of the signal to noise ratio (squares
+# add, so a share of 1/400 of the budget) or of the pure epsilon.
+_OUTPUT_MU, _OUTPUT_EPSILON = 0.05, 0.01
+# Earlier releases and the Jacobians may take so much of delta.
+_MOST_OF_DELTA = 0.9
+# Rounding of the few operations that lead to a bound.
+_UP = 1.0 + 2.0**-40
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectivePlan:
+    """The public numbers of one perturbed minimisation.
+
+    Attributes
+    ----------
+    ridge : float
+        Coefficient of the regulariser.
+    radius : float
+        Bound on the norm of each separate minimiser.
+    tolerance : Tolerance
+        What the solver has to certify for each of them.
+    linear : GaussianLinearTerm, LaplaceLinearTerm or NoNoise
+        The random linear term, drawn once for each separate problem.
+    output : GaussianNoise, L2LaplaceNoise or NoNoise
+        Noise that hides the error of the solver.
+    optimizer : str or callable
+        As in :func:`~dp_halfspace.optim.certified_minimum`.
+    """
+
+    risk: Risk
+    ridge: float
+    radius: float
+    tolerance: Tolerance
+    linear: LinearTerm
+    output: OutputNoise
+    optimizer: Optimizer = "auto"
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        copies, event = self.risk.n_stacked, self.linear.event
+        return (event if copies == 1 else Repeated(event, copies), self.output.event)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {"alpha": self.ridge, "certified_gradient": self.tolerance.certified}
+
+    def run(
+        self,
+        rows: Design,
+        classes: NDArray[np.intp],
+        weights: FloatArray,
+        permit: Permit,
+        *,
+        surrogate: Design | None = None,
+    ) -> FloatArray:
+        """Release the minimiser of the perturbed risk; see `Plan`.
+
+        `surrogate` are the same rows with cheaper passes, as in
+        :func:`~dp_halfspace.optim.risks.risk.minimisers`.
+        """
+        risk = self.risk
+        # Private: with the released minimiser they would reveal the gradient of the data.
+        zero = np.zeros((risk.n_blocks, risk.n_columns))
+        linear = [permit.release(zero, self.linear) for _ in range(risk.n_stacked)]
+        exact = minimisers(
+            risk,
+            rows,
+            classes,
+            weights,
+            ridge=self.ridge,
+            target=self.tolerance.target,
+            radius=self.radius,
+            linear=linear,
+            optimizer=self.optimizer,
+            surrogate=surrogate,
+        )
+        return permit.release(exact, self.output)
+
+
+def plan_objective(
+    risk: Risk,
+    ridge: float,
+    epsilon: float,
+    delta: float,
+    *,
+    earlier: tuple[Event, ...] = (),
+    optimizer: Optimizer = "auto",
+) -> ObjectivePlan:
+    """Fix every public number of a perturbed minimisation.
+
+    Parameters
+    ----------
+    risk : Risk
+        With a loss that never increases and has a bounded slope, no tilt and no adversary.
+    ridge : float
+        Coefficient of the regulariser; raised until the Jacobians take at most half of the
+        budget, see :meth:`Risk.ridge_floor`.
+    epsilon, delta : float
+        Budget of the release; ``delta=0`` asks for pure epsilon.
+    earlier : tuple of Event, default=()
+        What else is released out of the same budget, with ``delta > 0``.
+    optimizer : str or callable, default="auto"
+        As in :func:`~dp_halfspace.optim.certified_minimum`.
+
+    Raises
+    ------
+    BudgetError
+        If `earlier` leaves nothing at this regulariser; see :func:`feasible_ridge`.
+    CertificateError
+        If floating-point error could be as large as the influence of a record. Decided from
+        public numbers, before any data are read.
+    ValueError
+        If the loss does not qualify.
+
+    References
+    ----------
+    ``docs/proofs/objective_perturbation.md``, for pairs ``docs/proofs/pairwise.md``.
+
+    Examples
+    --------
+    >>> from dp_halfspace.algorithms.perturbation.objective import plan_objective
+    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
+    >>> risk = empirical_risk(LOGISTIC, 10000, 20, 2, row_norm=1.0, block_rows=8192)
+    >>> plan = plan_objective(risk, 1e-3, epsilon=1.0, delta=1e-6)
+    >>> round(plan.linear.sigma, 2), plan.output.sigma * 10 < plan.linear.sigma / 10
+    (8.66, True)
+    """
+    _check_perturbable(risk)
+    ridge = max(ridge, risk.ridge_floor(epsilon))
+    linear: LinearTerm
+    if math.isinf(epsilon):
+        linear, left = NoNoise(), 0.0
+    elif delta == 0:
+        linear, left = _laplace_term(risk, ridge, epsilon)
+    else:
+        term = GaussianLinearTerm(
+            risk.gradient_change, 0.0, risk.log_ratio(ridge), risk.vertices, risk.pairwise
+        )
+        mu, left = _calibrated(term, risk.n_stacked, earlier, epsilon, delta)
+        linear = replace(term, mu=mu)
+    return _with_output(risk, ridge, linear, left, optimizer=optimizer)
+
+
+def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> ObjectivePlan:
+    """Return a plan whose Gaussian noise is off by a few per cent, fifty times as fast.
+
+    For comparing regularisers. Its events need not stay within the budget, and a record that
+    says they do refuses them. Parameters are those of :func:`plan_objective`, `ridge` at least
+    the floor and `epsilon` finite.
+    """
+    if delta == 0:
+        return _with_output(risk, ridge, *_laplace_term(risk, ridge, epsilon))
+    log_ratio, copies = risk.log_ratio(ridge), risk.n_stacked
+    mu = gdp_mu(epsilon - copies * log_ratio, delta) / math.sqrt(copies)
+    term = GaussianLinearTerm(risk.gradient_change, mu, log_ratio, risk.vertices, risk.pairwise)
+    return _with_output(risk, ridge, term, _OUTPUT_MU * mu)
+
+
+def feasible_ridge(
+    risk: Risk, ridge: float, epsilon: float, delta: float, earlier: tuple[Event, ...] = ()
+) -> float | None:
+    """Raise a regulariser until earlier releases and the Jacobian leave half of `delta`.
+
+    Parameters
+    ----------
+    risk, ridge, epsilon, delta, earlier
+        As in :func:`plan_objective`, with a positive `delta` unless `earlier` is empty.
+
+    Returns
+    -------
+    float or None
+        None when no regulariser is enough.
+
+    Raises
+    ------
+    ValueError
+        If the loss does not qualify.
+
+    Examples
+    --------
+    >>> from dp_halfspace.algorithms.perturbation.objective import feasible_ridge
+    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
+    >>> from dp_halfspace.privacy import Gaussian
+    >>> risk = empirical_risk(LOGISTIC, 10000, 20, 2, row_norm=1.0, block_rows=8192)
+    >>> feasible_ridge(risk, 1e-3, 1.0, 1e-6, (Gaussian(0.1),))
+    0.001
+    """
+    _check_perturbable(risk)
+    ridge = max(ridge, risk.ridge_floor(epsilon))
+    if not earlier or math.isinf(epsilon):
+        return ridge
+
+    def fits(log_ratio: float) -> bool:
+        event = GaussianLinearTerm(1.0, 0.0, log_ratio, risk.vertices, risk.pairwise).event
+        events = (*earlier, Repeated(event, risk.n_stacked))
+        return accounting.delta(events, epsilon) <= 0.5 * delta
+
+    if not fits(0.0):
+        return None
+    while not fits(risk.log_ratio(ridge)):
+        ridge *= 1.3
+    return ridge
+
+
+def _check_perturbable(risk: Risk) -> None:
+    """Refuse a risk to which objective perturbation does not apply."""
+    if not risk.perturbable:
+        raise ValueError(
+            "objective perturbation needs a monotone loss of bounded slope, without tilt and "
+            "without adversary"
+        )
+
+
+def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLinearTerm, float]:
+    """Return the linear term and the epsilon that is left for the output."""
+    spent = _OUTPUT_EPSILON * epsilon
+    # Rounded down, so that the exact sum of all parts is within the budget.
+    share = (epsilon - spent) / risk.n_stacked * (1.0 - 2.0**-50)
+    return LaplaceLinearTerm(risk.block_change, share, risk.log_ratio(ridge)), spent
+
+
+@lru_cache(maxsize=256)
+def _calibrated(
+    term: GaussianLinearTerm,
+    copies: int,
+    earlier: tuple[Event, ...],
+    epsilon: float,
+    delta: float,
+) -> tuple[float, float]:
+    """Divide what is left between the linear term and the output; return the mu of both.
+
+    Folds and grids ask again: hence the cache.
+    """
+    ceiling = gdp_mu(epsilon, delta)
+
+    def events(mu: float, output: float) -> tuple[Event, ...]:
+        event = replace(term, mu=mu).event
+        return (*earlier, Repeated(event, copies), Gaussian(output))
+
+    if accounting.delta(events(0.0, 0.0), epsilon) > _MOST_OF_DELTA * delta:
+        raise BudgetError(
+            f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: "
+            "the other releases leave nothing at this regulariser"
+        )
+    output = _OUTPUT_MU * ceiling
+    # The vertices share one delta: with many of them and a tiny epsilon less is left.
+    while accounting.delta(events(0.0, output), epsilon) > _MOST_OF_DELTA * delta:
+        output /= 2.0
+
+    def excess(value: float) -> float:
+        return math.log(max(accounting.delta(events(value, output), epsilon), 1e-320) / delta)
+
+    # The root is only a guess that saves most of the bisection, which has the last word.
+    upper = ceiling
+    if excess(ceiling) > 0.0:
+        guess = brentq(excess, 0.0, ceiling, xtol=1e-9 * ceiling, rtol=1e-9) * (1.0 - 4e-9)
+        upper = guess if excess(guess) <= 0.0 else ceiling
+    mu = accounting.calibrate(
+        lambda value: events(value, output), epsilon, delta, lower=0.0, upper=upper, rtol=1e-8
+    )
+    return mu, output
+
+
+def _with_output(
+    risk: Risk,
+    ridge: float,
+    linear: LinearTerm,
+    left: float,
+    *,
+    optimizer: Optimizer = "auto",
+) -> ObjectivePlan:
+    """Fix the tolerance for a linear term; what is left of the budget hides the error."""
+    size = rounding = 0.0
+    if not isinstance(linear, NoNoise):
+        # The norm that is drawn depends on the data once the minimiser is known; a bound on
+        # it does not.
+        size = linear.norm_bound(risk.n_blocks, risk.n_columns)
+        rounding = linear.rounding(risk.n_blocks, risk.n_columns)
+    total = risk.total(ridge)
+    radius = risk.radius(ridge) + size / total * _UP
+    change = risk.gradient_change
+    goal = tolerance(risk, ridge, radius, change, linear=size, linear_error=rounding)
+    sensitivity = 2.0 * math.sqrt(risk.n_stacked) * goal.certified / total * _UP
+    output: OutputNoise = NoNoise()
+    if isinstance(linear, GaussianLinearTerm):
+        output = GaussianNoise(sensitivity, left)
+    elif isinstance(linear, LaplaceLinearTerm):
+        output = L2LaplaceNoise(sensitivity, left)
+    return ObjectivePlan(risk, ridge, radius, goal, linear, output, optimizer)

@@ -1,0 +1,134 @@
+"""Output perturbation: the minimiser of a regularised risk, with noise.
+
+The risk says how far one record can move its minimiser. The solver certifies how near it came
+to it, and twice that distance is added. The sum is the sensitivity that the noise hides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.optim.design.mapped_rows import Design
+from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
+from dp_halfspace.optim.solvers.certificate import Tolerance
+from dp_halfspace.optim.solvers.minimum import Optimizer
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Mechanism, Permit
+
+__all__ = ["OutputPlan", "plan_output"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+_UP = 1.0 + 2.0**-40
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPlan:
+    """The public numbers of one noisy minimiser.
+
+    Attributes
+    ----------
+    ridge : float
+        Coefficient of the regulariser.
+    radius : float
+        Bound on the norm of each separate exact minimiser.
+    tolerance : Tolerance
+        What the solver must certify for each separate problem.
+    sensitivity : float
+        Bound on the distance of the *computed* minimisers of neighbouring data sets, all
+        problems together: exact sensitivity, twice the certified distance, rounding.
+    optimizer : str or callable
+        As in :func:`~dp_halfspace.optim.certified_minimum`.
+    projected : bool
+        Whether the release goes back to the ball of all minimisers.
+    """
+
+    risk: Risk
+    ridge: float
+    radius: float
+    tolerance: Tolerance
+    sensitivity: float
+    noise: Mechanism
+    optimizer: Optimizer = "auto"
+    projected: bool = False
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return (self.noise.event,)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {
+            "alpha": self.ridge,
+            "sensitivity": self.sensitivity,
+            "mechanism": type(self.noise).__name__,
+        }
+
+    def run(
+        self, rows: Design, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Release the certified minimiser; see `Plan`."""
+        exact = minimisers(
+            self.risk,
+            rows,
+            classes,
+            weights,
+            ridge=self.ridge,
+            target=self.tolerance.target,
+            radius=self.radius,
+            optimizer=self.optimizer,
+        )
+        released = permit.release(exact, self.noise)
+        # The minimiser lies in this ball, so going back to it is free and can only help.
+        largest = self.radius * math.sqrt(self.risk.n_stacked)
+        norm = float(np.linalg.norm(released))
+        return released * (largest / norm) if self.projected and norm > largest else released
+
+
+def plan_output(
+    risk: Risk,
+    ridge: float,
+    noise: Callable[[float], Mechanism],
+    *,
+    optimizer: Optimizer = "auto",
+    projected: bool = False,
+) -> OutputPlan:
+    """Fix every public number of a noisy minimiser.
+
+    Parameters
+    ----------
+    ridge : float
+        Coefficient of the regulariser; raised to :attr:`Risk.least_ridge`.
+    noise : callable
+        From a sensitivity to the mechanism that the budget pays for.
+    optimizer : str or callable, default="auto"
+        As in :func:`~dp_halfspace.optim.certified_minimum`.
+    projected : bool, default=False
+        Whether the release goes back to the ball of all minimisers.
+
+    Raises
+    ------
+    CertificateError
+        If floating-point error alone would double the noise. Decided from public numbers,
+        before any data are read.
+
+    References
+    ----------
+    ``docs/proofs/stability.md``, section 5, and ``docs/proofs/certificate.md``; for pairs
+    ``docs/proofs/pairwise.md``.
+    """
+    ridge = max(ridge, risk.least_ridge)
+    radius, exact, total = risk.radius(ridge), risk.sensitivity(ridge), risk.total(ridge)
+    goal = tolerance(risk, ridge, radius, exact * total)
+    sensitivity = math.sqrt(risk.n_stacked) * (exact + 2.0 * (goal.certified / total)) * _UP
+    return OutputPlan(
+        risk, ridge, radius, goal, sensitivity, noise(sensitivity), optimizer, projected
+    )

@@ -1,0 +1,198 @@
+"""Objective perturbation of unit rows: a private preconditioner, then one noisy minimiser.
+
+With a preconditioner the rows are mapped to where the second moment is flat, brought back to
+norm one each by itself, and the regulariser acts on the coefficients there. Derivations:
+``docs/proofs/objective_perturbation.md``, section 8, and ``docs/proofs/metric.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms.defaults import METRIC_SHARE, objective_defaults
+from dp_halfspace.algorithms.gradient.preconditioner import (
+    MetricPlan,
+    plan_metric,
+    release_metric,
+)
+from dp_halfspace.algorithms.perturbation.objective import (
+    ObjectivePlan,
+    feasible_ridge,
+    plan_objective,
+)
+from dp_halfspace.algorithms.perturbation.regulariser import unit_row_ridge
+from dp_halfspace.optim.design.mapped_rows import FormedRows, MappedRows, formed_block_rows
+from dp_halfspace.optim.design.rows import Rows, flattened
+from dp_halfspace.optim.risks.margin import MarginRisk
+from dp_halfspace.optim.risks.softmax import SoftmaxRisk
+from dp_halfspace.optim.solvers.minimum import Optimizer
+from dp_halfspace.privacy.events import Event, Gaussian, Pure
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
+from dp_halfspace.privacy.profiles import gdp_mu
+
+__all__ = ["PreconditionedObjectivePlan", "plan_preconditioned_objective"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Pure noise is worth its price up to an edge of this many times the trace of the moment.
+_PURE_EDGE = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class PreconditionedObjectivePlan:
+    """The public numbers of a fit.
+
+    Attributes
+    ----------
+    metric : MetricPlan or None
+        None where the preconditioner would cost more than it brings, or was not wanted.
+    """
+
+    metric: MetricPlan | None
+    objective: ObjectivePlan
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        if self.metric is None:
+            return self.objective.events
+        return (self.metric.mechanism.event, *self.objective.events)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {"private_metric": self.metric is not None, **self.objective.public}
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Release the minimiser in the coordinates of the rows as given; see `Plan`."""
+        with single_blas_thread():
+            if self.metric is None:
+                return self.objective.run(rows, classes, weights, permit)
+            # A rotation of the images changes no distribution, and makes half of the map zero.
+            released = release_metric(rows, self.metric, permit)
+            transform = np.asarray(np.linalg.qr(released @ np.eye(self.metric.n_columns), mode="r"))
+            # Without the images, roundings would be stretched by the map: the solver may do
+            # without them, the certificate may not.
+            unmapped = flattened(rows, transform, row_bound=self.metric.compression)
+            coefficients = self.objective.run(
+                FormedRows(rows, transform),
+                classes,
+                weights,
+                permit,
+                surrogate=MappedRows(unmapped, transform),
+            )
+            return np.asarray(coefficients @ transform)
+
+
+def plan_preconditioned_objective(
+    risk: MarginRisk | SoftmaxRisk,
+    epsilon: float,
+    delta: float,
+    *,
+    ridge: float | None = None,
+    metric: bool = True,
+    optimizer: Optimizer = "auto",
+) -> PreconditionedObjectivePlan:
+    """Divide a budget between the preconditioner and a perturbed minimisation.
+
+    Parameters
+    ----------
+    risk : MarginRisk or SoftmaxRisk
+        On the rows as given. With ``metric=True`` their norm is at most one.
+    epsilon, delta : float
+        Budget; ``delta=0`` asks for pure epsilon, infinity for no noise.
+    ridge : float or None, default=None
+        Coefficient of the regulariser, per mean loss; raised to a public floor. None
+        chooses it for unit rows.
+    metric : bool, default=True
+        Whether to release a preconditioner where that is worth its price.
+    optimizer : str or callable, default="auto"
+        As in :func:`~dp_halfspace.optim.certified_minimum`.
+
+    Raises
+    ------
+    CertificateError, ValueError
+        As :func:`~dp_halfspace.algorithms.perturbation.objective.plan_objective`.
+
+    Examples
+    --------
+    >>> from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
+    ...     plan_preconditioned_objective,
+    ... )
+    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
+    >>> risk = empirical_risk(LOGISTIC, 10000, 20, 2, row_norm=1.0, block_rows=8192)
+    >>> [type(event).__name__ for event in plan_preconditioned_objective(risk, 1.0, 1e-8).events]
+    ['Gaussian', 'ObjectivePerturbation', 'Gaussian']
+    >>> [type(event).__name__ for event in plan_preconditioned_objective(risk, 1.0, 0.0).events]
+    ['Pure', 'Pure', 'Pure']
+    """
+    released = _plan_metric(risk, epsilon, delta) if metric else None
+    if released is None:
+        ridge = _automatic(risk, epsilon, delta, 1.0) if ridge is None else ridge
+        plan = plan_objective(risk, ridge, epsilon, delta, optimizer=optimizer)
+        return PreconditionedObjectivePlan(None, plan)
+    event = released.mechanism.event
+    earlier: tuple[Event, ...] = (event,) if isinstance(event, Gaussian) else ()
+    left = epsilon
+    if isinstance(event, Pure) and not math.isinf(epsilon):
+        left = epsilon - event.epsilon
+    formed = formed_block_rows(risk.n_samples, risk.n_columns)
+    mapped = replace(risk, row_norm=1.0, block_rows=formed)
+    if ridge is None:
+        ridge = _automatic(mapped, left, delta, 1.0 - METRIC_SHARE)
+    room = feasible_ridge(mapped, ridge, left, delta, earlier)
+    if room is None:
+        return plan_preconditioned_objective(
+            risk, epsilon, delta, ridge=ridge, metric=False, optimizer=optimizer
+        )
+    plan = plan_objective(
+        mapped,
+        room,
+        left,
+        delta,
+        earlier=earlier,
+        optimizer=optimizer,
+    )
+    return PreconditionedObjectivePlan(released, plan)
+
+
+def _automatic(risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, share: float) -> float:
+    """Choose the regulariser for unit rows; `share` of mu^2 is left to the minimisation."""
+    sizes = (risk.n_samples, risk.n_columns, risk.n_classes)
+    defaults = objective_defaults(*sizes, epsilon, delta)
+    return unit_row_ridge(
+        risk,
+        epsilon,
+        delta,
+        stretch=defaults.stretch,
+        jacobian_share=defaults.jacobian_share,
+        mu_share=share,
+    )
+
+
+def _plan_metric(risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float) -> MetricPlan | None:
+    """Plan the preconditioner, or None where it is not worth its price."""
+    sizes = (risk.n_samples, risk.n_columns, risk.block_rows)
+    if math.isinf(epsilon):
+        return plan_metric(*sizes, mu=math.inf)
+    if delta > 0:
+        return plan_metric(*sizes, mu=math.sqrt(METRIC_SHARE) * gdp_mu(epsilon, delta))
+    # Of a release with next to no noise only the sensitivity is used.
+    reference = plan_metric(*sizes, mu=1e12)
+    share = METRIC_SHARE * epsilon
+    # A packed coefficient has the standard deviation n_columns * scale, nearly.
+    edge = math.sqrt(2.0) * risk.n_columns**1.5 / share
+    if reference is None or not isinstance(reference.mechanism, GaussianNoise):
+        return None
+    if edge > _PURE_EDGE * risk.n_samples:
+        return None
+    mechanism = L2LaplaceNoise(reference.mechanism.sensitivity, share)
+    return replace(reference, mechanism=mechanism, edge=edge)

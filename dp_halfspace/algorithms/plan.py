@@ -1,0 +1,53 @@
+"""What every private training algorithm is: a plan of public numbers that is paid, then run."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+
+__all__ = ["Plan"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+class Plan(Protocol):
+    """A private training algorithm, fixed before the data are read.
+
+    A fit makes a plan, charges its events, and only then runs it.
+    """
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Train within the budget.
+
+        Parameters
+        ----------
+        rows : Rows
+            Of the public norm that was planned, constant column included.
+        classes : ndarray of shape (n_samples,)
+            Index of the class of each record.
+        weights : ndarray of shape (n_classes,)
+            Public class weights.
+        permit : Permit
+            Charged with `events`.
+
+        Returns
+        -------
+        ndarray of shape (1, n_columns) or (n_classes, n_columns)
+            Private coefficients; free to be used.
+        """

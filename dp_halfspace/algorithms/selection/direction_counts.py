@@ -1,0 +1,189 @@
+"""How many records lie on the wrong side of each of many directions, counted in integers.
+
+Directions and rows are rounded, each by itself, to integers so small that every sum of every
+product is exact in float32. The sign of a score is then that of exact arithmetic, whatever the
+order in which a library adds. See ``docs/proofs/pure_halfspace.md``, section 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.algorithms.selection.directions import ROW_NORM, DirectionStream, integer_norm
+from dp_halfspace.optim.design.rows import Rows
+
+__all__ = [
+    "TILE_COLUMNS",
+    "TILE_ROWS",
+    "IntegerRows",
+    "integer_rows",
+    "negative_counts",
+    "open_records",
+    "scores",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+TILE_ROWS, TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
+_READ_ROWS = 1024
+_KEPT_BYTES = 2**26  # of integer rows
+# Public weights of the two classes are rounded to multiples of 2^-16.
+_WEIGHT_BITS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntegerRows:
+    """Unit rows rounded to integers, each by itself. Made by `integer_rows`.
+
+    Attributes
+    ----------
+    kept : ndarray of shape (n, D), float32, or None
+        All of them, where they take little memory; otherwise they are rounded again when needed.
+    """
+
+    rows: Rows
+    kept: NDArray[np.float32] | None
+
+    def __getitem__(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return the rows with these numbers."""
+        return _integers(self.rows, index) if self.kept is None else self.kept[index]
+
+
+def integer_rows(rows: Rows) -> IntegerRows:
+    """Round unit rows to integers of norm at most 4095, and keep them if they fit.
+
+    Parameters
+    ----------
+    rows : Rows
+        Unit rows.
+    """
+    n, size = rows.shape
+    if 4 * n * size > _KEPT_BYTES:
+        return IntegerRows(rows, None)
+    kept = np.empty((n, size), dtype=np.float32)
+    for lo in range(0, n, _READ_ROWS):
+        index = np.arange(lo, min(lo + _READ_ROWS, n))
+        kept[index] = _integers(rows, index)
+    return IntegerRows(rows, kept)
+
+
+def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Round some rows to integers, each by itself."""
+    values = rows.dense(index)
+    values *= integer_norm(ROW_NORM, values.shape[1])
+    np.rint(values, out=values)
+    # Exact where it is within the bound, and it certifies that it is.
+    squares = np.einsum("ij,ij->i", values, values)
+    values[~(squares <= ROW_NORM**2)] = 0.0
+    return values.astype(np.float32)
+
+
+def open_records(
+    stream: DirectionStream, rows: IntegerRows, index: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], int]:
+    """Set records aside on which all directions of a stream agree.
+
+    Parameters
+    ----------
+    index : ndarray of int
+        Numbers of records.
+
+    Returns
+    -------
+    index : ndarray of int
+        Numbers of the others.
+    n_negative : int
+        How many of those set aside have a negative score, the same for every direction.
+
+    References
+    ----------
+    ``docs/proofs/pure_halfspace.md``, section 3.
+    """
+    if stream.centre is None:
+        return index, 0
+    # How far a direction may be from the ray of the centre, roundings included.
+    rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
+    reach = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * (1.0 + 2.0**-20)
+    undecided, n_negative = [index[:0]], 0
+    for lo in range(0, len(index), _READ_ROWS):
+        part = index[lo : lo + _READ_ROWS]
+        integers = rows[part].astype(np.float64)
+        score = integers @ stream.centre
+        settled = np.abs(score) > reach * np.sqrt(np.einsum("ij,ij->i", integers, integers))
+        n_negative += int(np.count_nonzero(score[settled] < 0.0))
+        undecided.append(part[~settled])
+    return np.concatenate(undecided), n_negative
+
+
+def negative_counts(
+    directions: NDArray[np.float32], rows: IntegerRows, index: NDArray[np.intp]
+) -> IntArray:
+    """Count the records that have a negative score, for every direction.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (D, m), float32
+        Integers, from `DirectionStream.block`.
+    rows : IntegerRows
+        With D columns.
+    index : ndarray of int
+        Numbers of the records to count.
+
+    Returns
+    -------
+    ndarray of shape (m,), int64
+        Exact. A score of zero is not negative.
+    """
+    width = directions.shape[1]
+    counts = np.zeros(width, dtype=np.int64)
+    tile = (min(TILE_ROWS, len(index)), min(TILE_COLUMNS, width))
+    products = np.empty(tile, dtype=np.float32)
+    negative = np.empty(tile, dtype=np.bool_)
+    for start in range(0, len(index), TILE_ROWS):
+        integers = rows[index[start : start + TILE_ROWS]]
+        for lo in range(0, width, TILE_COLUMNS):
+            part = directions[:, lo : lo + TILE_COLUMNS]
+            shape = np.s_[: len(integers), : part.shape[1]]
+            np.matmul(integers, part, out=products[shape])
+            np.less(products[shape], 0.0, out=negative[shape])
+            ones = negative[shape].view(np.uint8)
+            counts[lo : lo + TILE_COLUMNS] += ones.sum(axis=0, dtype=np.uint8)
+    return counts
+
+
+def scores(
+    counts: tuple[IntArray, ...],
+    sizes: tuple[int, ...],
+    weights: FloatArray,
+    *,
+    paired: bool,
+) -> IntArray:
+    """Return the weighted number of errors of every candidate of a block, rounded down.
+
+    Parameters
+    ----------
+    counts : tuple of two ndarray of shape (m,)
+        Records of each class that are wrong, for every direction.
+    sizes : tuple of two int
+        Number of records of each class.
+    weights : ndarray of shape (2,)
+        Public class weights in [0, 1].
+    paired : bool
+        Whether the opposite directions follow.
+
+    Returns
+    -------
+    ndarray of shape (m,) or (2 m,), int64
+        From 0 to the number of records; replacing a record changes an entry by one at most.
+    """
+    factors = np.rint(np.clip(weights, 0.0, 1.0) * 2.0**_WEIGHT_BITS).astype(np.int64)
+    total = factors @ np.stack(counts)
+    if paired:
+        total = np.concatenate([total, factors @ np.array(sizes) - total])
+    return np.asarray(total >> _WEIGHT_BITS)

@@ -1,0 +1,238 @@
+"""Consecutive rows of a design matrix, and the products with them.
+
+The order of the sums, block after block, and the sizes of the blocks are public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg.blas import dtrmm
+
+__all__ = [
+    "Block",
+    "ThinMap",
+    "add_adjoint",
+    "add_gram",
+    "block_size",
+    "image_squares",
+    "images",
+    "is_blas_layout",
+    "row_squares",
+    "sparse_view",
+    "times",
+    "triangular",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+_BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64: stays in cache between its two uses
+_MIN_ROWS = 48
+_SPARSE_ROWS = 8192
+_WORK_ENTRIES = 2**15  # of what is computed from a block and thrown away
+
+
+class Block(NamedTuple):
+    """Consecutive rows in float64, and what is still to be applied to them."""
+
+    lo: int
+    hi: int
+    matrix: Any
+    transpose: Any
+    scale: FloatArray | None
+    bias: FloatArray | float | None
+
+
+class ThinMap(Protocol):
+    """A linear map that knows the lengths of images without forming them."""
+
+    def image_squares(self, rows: FloatArray) -> FloatArray:
+        """Return the squared norms of the images of rows."""
+
+
+def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
+    """Return how many rows are read, and summed, at a time.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Shape of the feature matrix.
+    is_sparse : bool
+        Whether it is stored sparsely. The number of non-zeros plays no part: it is private.
+
+    Returns
+    -------
+    int
+        At least 1, at most `n_rows` (if that is positive).
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim.design.blocks import block_size
+    >>> block_size(100_000, 50, is_sparse=False)
+    3932
+    """
+    size = _SPARSE_ROWS if is_sparse else max(_MIN_ROWS, _BLOCK_ENTRIES // max(n_columns, 1))
+    return max(1, min(n_rows, size, _SPARSE_ROWS))
+
+
+def sparse_view(kind: Any, arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
+    """Make a sparse matrix of views; the constructor would copy parts of larger arrays."""
+    matrix = kind(shape, dtype=arrays[0].dtype)
+    matrix.data, matrix.indices, matrix.indptr = arrays
+    return matrix
+
+
+def is_blas_layout(X: NDArray[Any]) -> bool:
+    """Whether products with blocks of rows of an array need no copy."""
+    inner, outer = sorted(X.strides)
+    return bool(X.flags.aligned and inner == X.itemsize and outer % X.itemsize == 0)
+
+
+def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
+    """Shape a number per row so that it multiplies the rows of an array."""
+    return factor if like.ndim == 1 else factor[:, None]
+
+
+def times(block: Block, w: FloatArray) -> FloatArray:
+    """Return the margins of a block."""
+    d = block.matrix.shape[1]
+    margins: FloatArray = block.matrix @ w[:d]
+    if block.scale is not None:
+        margins *= _column(block.scale, margins)
+    if isinstance(block.bias, np.ndarray):
+        margins += _column(block.bias, margins) * w[d]
+    elif block.bias is not None:
+        margins += block.bias * w[d]
+    return margins
+
+
+def add_adjoint(block: Block, p: FloatArray, out: FloatArray) -> None:
+    """Add the block's part of ``Z^T p``."""
+    d = block.matrix.shape[1]
+    scaled = p if block.scale is None else p * _column(block.scale, p)
+    out[:d] += block.transpose @ scaled
+    if isinstance(block.bias, np.ndarray):
+        out[d] += block.bias @ p
+    elif block.bias is not None:
+        out[d] += block.bias * p.sum(axis=0)
+
+
+def row_squares(block: Block) -> FloatArray:
+    """Return the squared norms of the logical rows."""
+    if sparse.issparse(block.matrix):
+        squares = _stored_squares(block.matrix)
+    else:
+        sums = np.einsum("ij,ij->i", block.matrix, block.matrix)
+        squares = np.asarray(sums, dtype=np.float64)
+    if block.scale is not None:
+        squares = squares * block.scale**2
+    if block.bias is not None:
+        squares = squares + np.square(block.bias)
+    return squares
+
+
+def _stored_squares(matrix: Any) -> FloatArray:
+    """Return the squared norms of the rows of a CSR matrix, some rows at a time."""
+    n_rows, step = matrix.shape[0], 1024
+    squares = np.empty(n_rows)
+    for lo in range(0, n_rows, step):
+        ends = matrix.indptr[lo : lo + step + 1]
+        # In float64, whatever the stored type: a float32 square would round or overflow.
+        data = matrix.data[ends[0] : ends[-1]].astype(np.float64)
+        row = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        np.square(data, out=data)
+        squares[lo : lo + step] = np.bincount(row, data, minlength=len(ends) - 1)
+    return squares
+
+
+def image_squares(block: Block, transform: FloatArray | ThinMap) -> FloatArray:
+    """Return the squared norms of the images of the logical rows, some rows at a time."""
+    squares = np.empty(block.hi - block.lo)
+    if not isinstance(transform, np.ndarray):
+        for rows, part in _parts(block, block.matrix.shape[1]):
+            squares[rows] = transform.image_squares(_completed(part))
+        return squares
+    root = triangular(transform)
+    for rows, part in _parts(block, transform.shape[0]):
+        image = images(part, transform, root)
+        squares[rows] = np.einsum("ij,ij->i", image, image)
+    return squares
+
+
+def triangular(transform: FloatArray) -> FloatArray | None:
+    """Return an upper triangular map as BLAS wants it, None when it is not one."""
+    upper = transform.shape[0] == transform.shape[1] and not np.tril(transform, -1).any()
+    return np.asfortranarray(transform) if upper else None
+
+
+def images(block: Block, transform: FloatArray, root: FloatArray | None) -> FloatArray:
+    """Return ``transform z`` for every logical row; half the work if it is triangular."""
+    if sparse.issparse(block.matrix) or root is None:
+        return times(block, transform.T)
+    # The rows are scaled and completed first, so that BLAS can work in place.
+    return np.asarray(dtrmm(1.0, root, _completed(block).T, overwrite_b=1).T)
+
+
+def _completed(block: Block) -> FloatArray:
+    """Return the logical rows of a block as an array of its own."""
+    n_rows, d = block.matrix.shape
+    out = np.empty((n_rows, d + (block.bias is not None)))
+    matrix = block.matrix.toarray() if sparse.issparse(block.matrix) else block.matrix
+    np.multiply(matrix, 1.0 if block.scale is None else block.scale[:, None], out=out[:, :d])
+    if block.bias is not None:
+        out[:, d] = block.bias
+    return out
+
+
+def _parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
+    """Read some rows of a block at a time, for margins only; each needs `size` numbers."""
+    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, _WORK_ENTRIES // max(size, 1))
+    for lo in range(0, n_rows, step):
+        hi = min(lo + step, n_rows)
+        scale = None if block.scale is None else block.scale[lo:hi]
+        bias = block.bias[lo:hi] if isinstance(block.bias, np.ndarray) else block.bias
+        part = Block(block.lo + lo, block.lo + hi, block.matrix[lo:hi], None, scale, bias)
+        yield slice(lo, hi), part
+
+
+def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
+    """Add the block's part of ``Z^T diag(weights) Z``."""
+    d = block.matrix.shape[1]
+    root = np.sqrt(weights)
+    matrix, bias = block.matrix, block.bias
+    factor = root if block.scale is None else root * block.scale
+    used = np.flatnonzero(root)
+    if 2 * used.size < root.size:
+        matrix, factor, root = matrix[used], factor[used], root[used]
+        bias = bias[used] if isinstance(bias, np.ndarray) else bias
+    part = np.zeros_like(out)
+    # Some rows at a time: the scaled copy would be as large as a small matrix itself.
+    step = max(_MIN_ROWS, _WORK_ENTRIES // max(d, 1))
+    if sparse.issparse(matrix):
+        step = max(1, len(factor))
+    for lo in range(0, len(factor), step):
+        rows = slice(lo, lo + step)
+        if sparse.issparse(matrix):
+            scaled = _scaled(matrix, factor)
+            part[:d, :d] += (scaled.T @ scaled).toarray()
+        else:
+            scaled = matrix[rows] * factor[rows, None]
+            part[:d, :d] += scaled.T @ scaled
+        if bias is not None:
+            weighted = root[rows] * (bias[rows] if isinstance(bias, np.ndarray) else bias)
+            cross = scaled.T @ weighted
+            part[d, :d] += cross
+            part[:d, d] += cross
+            part[d, d] += weighted @ weighted
+    # One addition for each block: that is what the bound on rounding errors counts.
+    out += part
+
+
+def _scaled(matrix: Any, factor: FloatArray) -> Any:
+    """Multiply the rows of a CSR matrix, which keeps its indices."""
+    data = matrix.data * np.repeat(factor, np.diff(matrix.indptr))
+    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -1,0 +1,176 @@
+"""Factors that bring rows to a bounded norm, in floating point and without exception.
+
+One record must never be able to make the factor of another one, or a result, undefined:
+that would be visible with certainty. Proofs in ``docs/proofs/certificate.md``, section 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dp_halfspace.optim.design.blocks import block_size
+
+__all__ = ["canonical_csr", "clip_scales"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+_MAX_ROWS = 1024  # a block of sparse rows is copied more than once
+# Sums of squares in this range are accurate: nothing that matters under- or overflows.
+_SAFE = (1e-200, 1e200)
+_TINY = 2.0**-1000
+
+
+def canonical_csr(X: Any) -> Any:
+    """Return a CSR array without duplicate entries that shares memory when it can.
+
+    The norm of a row is not the norm of its stored numbers when an entry is stored twice.
+    Whether it is, is looked up in the indices: the flag on `X` may be out of date.
+
+    Returns
+    -------
+    csr_array of shape (n, d)
+        Finite when `X` is.
+
+    Raises
+    ------
+    ValueError
+        If `X` is sparse in another format.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from dp_halfspace.optim.design.clipping import canonical_csr
+    >>> twice = sparse.csr_array(([3.0, 4.0], [0, 0], [0, 2]), shape=(1, 1))
+    >>> canonical_csr(twice).data
+    array([7.])
+    """
+    if X.format != "csr":
+        raise ValueError("sparse X must be in CSR format")
+    shared = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+    if shared.has_canonical_format:
+        return shared
+    summed = sparse.csr_array(shared, dtype=np.float64, copy=True)
+    with np.errstate(over="ignore"):
+        summed.sum_duplicates()
+    largest = np.finfo(np.float64).max
+    np.clip(summed.data, -largest, largest, out=summed.data)
+    return summed
+
+
+def clip_scales(X: Any, bound: float) -> FloatArray:
+    """Return the factors that bring every row of `X` to a norm of at most `bound`.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array or csr_matrix of shape (n, d)
+        Finite real numbers, of any magnitude.
+    bound : float
+        Public bound, in ``[1e-100, 1e100]``.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        In [0, 1]. The real number ``||scale[i] * X[i]||`` is at most `bound`, and so is the
+        norm after the product has been rounded entry by entry.
+
+    Raises
+    ------
+    ValueError
+        If `bound` is out of range.
+
+    Notes
+    -----
+    Rows within ``4 (d + 8)`` units of rounding of the bound are scaled too, since the
+    computed norm cannot tell on which side they are. Entry ``i`` depends on row ``i``, the
+    bound and ``d`` only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.design.clipping import clip_scales
+    >>> clip_scales(np.array([[3e200, 4e200], [0.0, 0.0], [0.6, 0.0]]), 1.0)
+    array([2.e-201, 1.e+000, 1.e+000])
+    """
+    if not 1e-100 <= bound <= 1e100:
+        raise ValueError("the bound on the norm of a row must be in [1e-100, 1e100]")
+    if sparse.issparse(X):
+        X = canonical_csr(X)
+    n, d = X.shape
+    target = bound * (1.0 - (d + 8) * 2.0**-52)
+    scales = np.empty(n)
+    block_scales = _csr_scales if sparse.issparse(X) else _dense_scales
+    step = min(_MAX_ROWS, block_size(n, d, is_sparse=False))
+    for lo in range(0, n, step):
+        hi = min(lo + step, n)
+        scales[lo:hi] = block_scales(X, lo, hi, target)
+    return scales
+
+
+def _dense_scales(X: NDArray[Any], lo: int, hi: int, target: float) -> FloatArray:
+    """Return the factors of some rows of an array."""
+    # A cast in row order: float32, integers and columns in memory take the same path.
+    block = np.ascontiguousarray(X[lo:hi], dtype=np.float64)
+    with np.errstate(over="ignore"):
+        squares = _row_sums(block)
+    scales = _from_squares(squares, target)
+    unsafe = _unsafe(squares)
+    if unsafe.any():
+        rows = block[unsafe]
+        largest = np.abs(rows).max(axis=1, initial=0.0)
+        ratios = rows / np.where(largest > 0.0, largest, 1.0)[:, None]
+        scales[unsafe] = _from_ratios(largest, _row_sums(ratios), target)
+    return scales
+
+
+def _csr_scales(X: Any, lo: int, hi: int, target: float) -> FloatArray:
+    """Return the factors of some rows of a canonical CSR array."""
+    indptr = X.indptr[lo : hi + 1]
+    data = X.data[indptr[0] : indptr[-1]].astype(np.float64)
+    row = np.repeat(np.arange(hi - lo), np.diff(indptr))
+    with np.errstate(over="ignore"):
+        squares = _group_sums(row, data, hi - lo)
+    scales = _from_squares(squares, target)
+    unsafe = _unsafe(squares)
+    if unsafe.any():
+        largest = np.zeros(hi - lo)
+        np.maximum.at(largest, row, np.abs(data))
+        ratios = data / np.where(largest > 0.0, largest, 1.0)[row]
+        sums = _group_sums(row, ratios, hi - lo)
+        scales[unsafe] = _from_ratios(largest[unsafe], sums[unsafe], target)
+    return scales
+
+
+def _row_sums(block: FloatArray) -> FloatArray:
+    """Return the sum of the squares in every row."""
+    return np.asarray(np.einsum("ij,ij->i", block, block), dtype=np.float64)
+
+
+def _group_sums(row: NDArray[np.intp], data: FloatArray, n_rows: int) -> FloatArray:
+    """Return the sum of the squares that belong to every row."""
+    return np.asarray(np.bincount(row, data * data, minlength=n_rows), dtype=np.float64)
+
+
+def _unsafe(squares: FloatArray) -> NDArray[np.bool_]:
+    """Whether a sum of squares may have lost accuracy."""
+    return ~((squares > _SAFE[0]) & (squares < _SAFE[1]))
+
+
+def _from_squares(squares: FloatArray, target: float) -> FloatArray:
+    """Return min(1, target / norm), for norms neither tiny nor huge."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.minimum(1.0, target / np.sqrt(squares)))
+
+
+def _from_ratios(largest: FloatArray, squares: FloatArray, target: float) -> FloatArray:
+    """Return min(1, target / norm) for ``norm = largest * sqrt(squares)``; 1 for a zero row."""
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        factor = target / largest / np.sqrt(squares)
+    factor = np.where(largest > 0.0, np.minimum(1.0, factor), 1.0)
+    # A subnormal quotient has an absolute error of up to two spacings: step below it.
+    lower = np.maximum(factor - 2.0 * math.ulp(0.0), 0.0)
+    return np.where(factor < _TINY, lower, factor)

@@ -1,0 +1,220 @@
+"""Features of rows, made block by block when a pass needs them.
+
+``n`` rows with ``k`` features may be too many numbers to keep. As many blocks as fit into a
+public amount of memory are kept, in float32; the others are made again at every pass. All
+arithmetic on features is in float64, as for any other rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg.blas import dtrmm
+
+from dp_halfspace.optim.design.blocks import Block, ThinMap, block_size, triangular
+from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales
+from dp_halfspace.optim.design.rows import Rows, inverse_lengths
+
+if TYPE_CHECKING:
+    from dp_halfspace.projection import FeatureMap
+
+__all__ = ["FeatureRows", "Features", "clipped_features", "unit_feature_rows"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+SingleArray: TypeAlias = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """The matrix of features, of which the first rows are kept. Made by `clipped_features`.
+
+    Attributes
+    ----------
+    scale : ndarray of shape (n,)
+        Factors that bring the rows of `X` to norm one at most.
+    kept : ndarray of shape (m, k), float32
+        Features of the first `m` rows.
+    """
+
+    X: Any
+    scale: FloatArray
+    feature_map: FeatureMap
+    kept: SingleArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix."""
+        return self.X.shape[0], self.feature_map.n_components
+
+    def __getitem__(self, rows: slice | NDArray[np.intp]) -> SingleArray:
+        """Return the features of some rows, as float32."""
+        if isinstance(rows, slice) and rows.stop is not None and rows.stop <= len(self.kept):
+            return self.kept[rows]
+        X, scale = self.X[rows], self.scale[rows]
+        if sparse.issparse(X):
+            data = X.data * np.repeat(scale, np.diff(X.indptr))
+            return self.feature_map.apply(
+                sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+            )
+        return self.feature_map.apply(np.multiply(X, scale[:, None], dtype=np.float64))
+
+
+class FeatureRows(Rows):
+    """Rows ``(scale[i] * features[i], bias[i])``; everything else as in `Rows`.
+
+    Parameters
+    ----------
+    scale, bias, row_bound
+        As in `Rows`.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        features: Features,
+        scale: FloatArray | None = None,
+        bias: FloatArray | float | None = None,
+        *,
+        row_bound: float | None = None,
+    ) -> None:
+        # The features take the place of an array, which the constructor would make of them.
+        super().__init__(np.empty((features.shape[0], 0)), scale, bias, row_bound=row_bound)
+        self._matrix = features
+
+    def rescaled(self, factor: FloatArray, *, row_bound: float) -> FeatureRows:
+        """Return the rows, each multiplied by its own factor; see `Rows.rescaled`."""
+        scale = factor if self._scale is None else factor * self._scale
+        bias = None if self._bias is None else factor * self._bias
+        return FeatureRows(self._matrix, scale, bias, row_bound=row_bound)
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return ``Z^T diag(weights) Z``; see `Rows.gram`."""
+        size = self.shape[1]
+        out, product = np.zeros((size, size)), np.empty((size, size))
+        rows = np.empty((self.block_rows, size))
+        for block in self._blocks():
+            part = rows[: block.hi - block.lo]
+            _write_rows(block, part, np.sqrt(weights[block.lo : block.hi]))
+            # A matrix times its own transpose is half of the work. One addition for each block:
+            # the bound on errors counts these.
+            out += np.matmul(part.T, part, out=product)
+        return out
+
+    def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
+        """Return the norm of every row, or of its image; see `Rows.lengths`."""
+        if transform is None:
+            return super().lengths()
+        out = np.empty(self.shape[0])
+        rows = np.empty((self.block_rows, self.shape[1]))
+        root = triangular(transform) if isinstance(transform, np.ndarray) else None
+        for block in self._blocks():
+            part = rows[: block.hi - block.lo]
+            _write_rows(block, part, np.ones(len(part)))
+            if isinstance(transform, np.ndarray):
+                image = part @ transform.T if root is None else dtrmm(1.0, root, part.T).T
+                out[block.lo : block.hi] = np.einsum("ij,ij->i", image, image)
+            else:
+                out[block.lo : block.hi] = transform.image_squares(part)
+        return np.sqrt(out)
+
+    def dense(self, index: NDArray[np.intp]) -> FloatArray:
+        """Return some rows as an array, none longer than the bound; see `Rows.dense`.
+
+        Features that are made in other blocks than before may differ in a last bit, which
+        may make a row longer.
+        """
+        out = super().dense(index)
+        if self._bound is None:
+            return out
+        lengths = np.sqrt(np.einsum("ij,ij->i", out, out))
+        out *= np.minimum(1.0, self._bound * inverse_lengths(lengths, out.shape[1]))[:, None]
+        return out
+
+    def _dense_block(self, lo: int, hi: int) -> Block:
+        """Make the features of some rows, in work space."""
+        if self._buffer is None:
+            self._buffer = np.empty((self.block_rows, self._matrix.shape[1]))
+        matrix = self._buffer[: hi - lo]
+        np.copyto(matrix, self._matrix[lo:hi])
+        scale, bias = self._columns(lo, hi)
+        return Block(lo, hi, matrix, matrix.T, scale, bias)
+
+
+def _write_rows(block: Block, out: FloatArray, factor: FloatArray) -> None:
+    """Write the logical rows of a block, each multiplied by a factor."""
+    d = block.matrix.shape[1]
+    scale = factor if block.scale is None else factor * block.scale
+    np.multiply(block.matrix, scale[:, None], out=out[:, :d])
+    if block.bias is not None:
+        out[:, d] = block.bias * factor
+
+
+def clipped_features(X: Any, data_norm: float, feature_map: FeatureMap, *, memory: int) -> Features:
+    """Return the features of the rows of `X`, after these were clipped.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array or csr_matrix of shape (n, d)
+        Finite.
+    data_norm : float
+        Public scale of a row. Longer rows are scaled down to it; then all are divided by it.
+    feature_map : FeatureMap
+        Public.
+    memory : int
+        Bytes of features that may be kept between passes.
+
+    Returns
+    -------
+    Features
+        How many are kept is a function of the shape and of `memory`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.design.feature_rows import clipped_features
+    >>> from dp_halfspace.projection import FourierMap
+    >>> psi = FourierMap(np.array([[0.25]], dtype=np.float32))
+    >>> clipped_features(np.array([[2.0], [9.0]]), 2.0, psi, memory=0)[0:2].round(6)
+    array([[-0.,  1.],
+           [-0.,  1.]], dtype=float32)
+    """
+    X = canonical_csr(X) if sparse.issparse(X) else X
+    scale = clip_scales(X, data_norm) / data_norm
+    n, k = X.shape[0], feature_map.n_components
+    nothing = np.empty((0, k), dtype=np.float32)
+    made = Features(X, scale, feature_map, nothing)
+    step = block_size(n, k, is_sparse=False)
+    n_kept = n if 4 * n * k <= memory else memory // (4 * k) // step * step
+    if n_kept == 0:
+        return made
+    kept = np.empty((n_kept, k), dtype=np.float32)
+    for lo in range(0, n_kept, step):
+        hi = min(lo + step, n_kept)
+        kept[lo:hi] = made[lo:hi]
+    return Features(X, scale, feature_map, kept)
+
+
+def unit_feature_rows(features: Features, bias: float | None) -> FeatureRows:
+    """Return the rows ``[features, bias]``, divided by their norm.
+
+    Parameters
+    ----------
+    bias : float or None
+        Public constant column, positive; None for none.
+
+    Returns
+    -------
+    FeatureRows
+        Of norm at most one as real numbers, whatever the features are.
+
+    References
+    ----------
+    ``docs/proofs/kernel.md``, section 2.
+    """
+    rows = FeatureRows(features, bias=bias, row_bound=2.0 + (bias or 0.0))
+    return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

@@ -1,0 +1,494 @@
+"""A scaled design matrix that is read in blocks and never copied whole.
+
+Row ``i`` of the logical matrix ``Z`` is ``(scale[i] * X[i], bias[i])``, in real numbers.
+The factors are applied to margins and to coefficients, not to ``X``, so clipping costs
+``n`` numbers of memory, a sparse matrix stays sparse and the constant column is never
+stacked. All arithmetic is in float64. The sizes of the blocks are public, because they
+enter the bound on rounding errors (``docs/proofs/certificate.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dp_halfspace.optim.design.blocks import (
+    Block,
+    ThinMap,
+    add_adjoint,
+    add_gram,
+    block_size,
+    image_squares,
+    images,
+    is_blas_layout,
+    row_squares,
+    sparse_view,
+    times,
+    triangular,
+)
+from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales
+from dp_halfspace.projection import LinearMap
+
+__all__ = [
+    "Rows",
+    "block_size",
+    "clip_scales",
+    "clipped_rows",
+    "flattened",
+    "inverse_lengths",
+    "unit_rows",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can
+# overflow; applied afterwards they would come too late.
+_EXTREME = 2.0**400
+
+
+class Rows:
+    """The matrix with rows ``(scale[i] * X[i], bias[i])``, in blocks.
+
+    An instance keeps one block of work space and must not be used by two threads at once.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array or csr_matrix of shape (n, d)
+        Finite real numbers, in any order, of any integer type or of float16 to float64.
+        Not modified and not copied.
+    scale : ndarray of shape (n,) or None, default=None
+        Finite factors, at least 0; None stands for 1.
+    bias : float, ndarray of shape (n,) or None, default=None
+        Last column of the logical matrix; None for no such column.
+    row_bound : float or None, default=None
+        Public bound on the Euclidean norm of a logical row. Without it the largest norm
+        is used where one is needed, which is in the iteration count of a fallback.
+
+    Raises
+    ------
+    ValueError
+        If a shape or a type does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.design.rows import Rows
+    >>> rows = Rows(np.eye(2), scale=np.array([1.0, 0.5]), bias=1.0)
+    >>> rows.margins(np.array([1.0, 2.0, 3.0]))
+    array([4., 4.])
+    >>> rows.adjoint(np.array([1.0, 1.0]))
+    array([1. , 0.5, 2. ])
+    """
+
+    __slots__ = ("_bias", "_bound", "_buffer", "_extreme", "_matrix", "_scale", "_sparse_blocks")
+
+    def __init__(
+        self,
+        X: Any,
+        scale: FloatArray | None = None,
+        bias: FloatArray | float | None = None,
+        *,
+        row_bound: float | None = None,
+    ) -> None:
+        self._matrix: Any = canonical_csr(X) if sparse.issparse(X) else np.asarray(X)
+        if self._matrix.ndim != 2 or self._matrix.dtype.kind not in "biuf":
+            raise ValueError("X must be a matrix of real numbers")
+        if self._matrix.dtype.itemsize > 8:
+            raise ValueError("X must not have more precision than float64")
+        n = self._matrix.shape[0]
+        if scale is not None and scale.shape != (n,):
+            raise ValueError("scale must have one entry per row of X")
+        if isinstance(bias, np.ndarray) and bias.shape != (n,):
+            raise ValueError("bias must be a number or have one entry per row of X")
+        self._scale = scale
+        self._bias = bias
+        self._bound = row_bound
+        self._extreme: NDArray[np.bool_] | None = None
+        if scale is not None:
+            extreme = (scale < 1.0 / _EXTREME) | (scale > _EXTREME)
+            self._extreme = extreme if extreme.any() else None
+        self._buffer: FloatArray | None = None
+        self._sparse_blocks: list[Block] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the logical matrix, constant column included."""
+        n, d = self._matrix.shape
+        return n, d + (self._bias is not None)
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows in a block; the last one may be smaller."""
+        n, d = self._matrix.shape
+        return block_size(n, d, is_sparse=sparse.issparse(self._matrix))
+
+    @property
+    def row_bound(self) -> float:
+        """Bound on the norm of a row: the public one if given, else the largest."""
+        if self._bound is None:
+            squares = [0.0]
+            for block in self._blocks():
+                square = row_squares(block)
+                squares.append(float(square.max(initial=0.0)))
+            self._bound = math.sqrt(max(squares)) * (1.0 + 1e-9)
+        return self._bound
+
+    def margins(self, w: FloatArray) -> FloatArray:
+        """Return ``Z w``.
+
+        Parameters
+        ----------
+        w : ndarray of shape (D,) or (D, K)
+            `D` is ``shape[1]``.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, K)
+        """
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        out = np.empty((self.shape[0], *w.shape[1:]))
+        for block in self._blocks():
+            out[block.lo : block.hi] = times(block, w)
+        return out
+
+    def adjoint(self, p: FloatArray) -> FloatArray:
+        """Return ``Z^T p``.
+
+        Parameters
+        ----------
+        p : ndarray of shape (n,) or (n, K)
+
+        Returns
+        -------
+        ndarray of shape (D,) or (D, K)
+        """
+        out = np.zeros((self.shape[1], *p.shape[1:]))
+        for block in self._blocks():
+            add_adjoint(block, p[block.lo : block.hi], out)
+        return out
+
+    def fused_adjoint(
+        self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
+    ) -> FloatArray:
+        """Return ``Z^T p(Z w)``, reading ``X`` once.
+
+        Parameters
+        ----------
+        w : ndarray of shape (D,) or (D, K)
+        coefficients : callable
+            Called as ``coefficients(margins, lo, hi)`` with the margins of the rows
+            ``lo`` to ``hi - 1``, which it may overwrite, in order of the rows. Returns
+            ``p`` for these rows, in the same shape.
+
+        Returns
+        -------
+        ndarray of shape (D,) or (D, K)
+            The sum over the blocks, in their order.
+        """
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        out = np.zeros(w.shape)
+        for block in self._blocks():
+            p = coefficients(times(block, w), block.lo, block.hi)
+            add_adjoint(block, p, out)
+        return out
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return ``Z^T diag(weights) Z``.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n,)
+            At least 0.
+
+        Returns
+        -------
+        ndarray of shape (D, D)
+        """
+        size = self.shape[1]
+        out = np.zeros((size, size))
+        for block in self._blocks():
+            add_gram(block, weights[block.lo : block.hi], out)
+        return out
+
+    def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
+        """Return the Euclidean norm of every row of ``Z``, or of its image.
+
+        Parameters
+        ----------
+        transform : ndarray of shape (K, D), ThinMap or None, default=None
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        out = np.empty(self.shape[0])
+        for block in self._blocks():
+            out[block.lo : block.hi] = (
+                row_squares(block) if transform is None else image_squares(block, transform)
+            )
+        return np.sqrt(out)
+
+    def images(
+        self, transform: FloatArray, block_rows: int
+    ) -> Iterator[tuple[int, int, FloatArray]]:
+        """Yield ``transform z`` for the rows ``z``, some at a time.
+
+        Parameters
+        ----------
+        transform : ndarray of shape (K, D)
+        block_rows : int
+            How many, at most as many as are read at a time.
+
+        Yields
+        ------
+        lo, hi : int
+        images : ndarray of shape (hi - lo, K)
+        """
+        root = triangular(transform)
+        for block in self._blocks(block_rows):
+            yield block.lo, block.hi, images(block, transform, root)
+
+    def rescaled(self, factor: FloatArray, *, row_bound: float) -> Rows:
+        """Return the rows, each multiplied by its own factor.
+
+        Parameters
+        ----------
+        factor : ndarray of shape (n,)
+            Finite, at least 0.
+        row_bound : float
+            Public bound on the norm of the new rows.
+
+        Returns
+        -------
+        Rows
+            Sharing the matrix.
+        """
+        scale = factor if self._scale is None else factor * self._scale
+        bias = None if self._bias is None else factor * self._bias
+        return Rows(self._matrix, scale, bias, row_bound=row_bound)
+
+    def subset(self, index: NDArray[np.intp]) -> Rows:
+        """Return the rows with these numbers, copied.
+
+        Parameters
+        ----------
+        index : ndarray of shape (m,), int
+
+        Returns
+        -------
+        Rows
+        """
+        bias = self._bias[index] if isinstance(self._bias, np.ndarray) else self._bias
+        scale = None if self._scale is None else self._scale[index]
+        return Rows(self._matrix[index], scale, bias, row_bound=self._bound)
+
+    def dense(self, index: NDArray[np.intp]) -> FloatArray:
+        """Return the rows of ``Z`` with these numbers, as an array.
+
+        Parameters
+        ----------
+        index : ndarray of shape (m,), int
+
+        Returns
+        -------
+        ndarray of shape (m, D)
+        """
+        chosen = self.subset(index)
+        out = np.empty(chosen.shape)
+        d = self._matrix.shape[1]
+        for block in chosen._blocks():
+            part = out[block.lo : block.hi]
+            is_sparse = sparse.issparse(block.matrix)
+            part[:, :d] = block.matrix.toarray() if is_sparse else block.matrix
+            if block.scale is not None:
+                part[:, :d] *= block.scale[:, None]
+            if block.bias is not None:
+                part[:, d] = block.bias
+        return out
+
+    def _blocks(self, block_rows: int | None = None) -> Iterator[Block]:
+        """Read the matrix block by block; a dense block is valid until the next one."""
+        n, step = self._matrix.shape[0], min(block_rows or self.block_rows, self.block_rows)
+        bounds = [(lo, min(lo + step, n)) for lo in range(0, n, step)]
+        if not sparse.issparse(self._matrix):
+            return (self._dense_block(lo, hi) for lo, hi in bounds)
+        if step < self.block_rows:
+            return (self._csr_block(lo, hi) for lo, hi in bounds)
+        if self._sparse_blocks is None:
+            self._sparse_blocks = [self._csr_block(lo, hi) for lo, hi in bounds]
+        return iter(self._sparse_blocks)
+
+    def _columns(self, lo: int, hi: int) -> tuple[FloatArray | None, FloatArray | float | None]:
+        """Return factors and constant column of some rows."""
+        bias = self._bias[lo:hi] if isinstance(self._bias, np.ndarray) else self._bias
+        return None if self._scale is None else self._scale[lo:hi], bias
+
+    def _extreme_rows(self, lo: int, hi: int) -> NDArray[np.bool_] | None:
+        """Return which rows are scaled beforehand, or None when none is."""
+        if self._extreme is None or not self._extreme[lo:hi].any():
+            return None
+        return self._extreme[lo:hi]
+
+    def _dense_block(self, lo: int, hi: int) -> Block:
+        """Read rows of an array: a view when possible, else one cast into work space."""
+        X = self._matrix
+        scale, bias = self._columns(lo, hi)
+        extreme = self._extreme_rows(lo, hi)
+        if X.dtype == np.float64 and extreme is None and is_blas_layout(X):
+            return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, bias)
+        if self._buffer is None:
+            # In the order of X: with another one, products of the rows that stay where they
+            # are would be rounded differently because of a row that does not.
+            is_fortran = is_blas_layout(X) and X.strides[0] < X.strides[1]
+            order: Literal["C", "F"] = "F" if is_fortran else "C"
+            self._buffer = np.empty((self.block_rows, X.shape[1]), order=order)
+        matrix = self._buffer[: hi - lo]
+        np.copyto(matrix, X[lo:hi])
+        if extreme is not None and scale is not None:
+            matrix[extreme] *= scale[extreme][:, None]
+            scale = np.where(extreme, 1.0, scale)
+        return Block(lo, hi, matrix, matrix.T, scale, bias)
+
+    def _csr_block(self, lo: int, hi: int) -> Block:
+        """Make a CSR matrix of some rows that shares the stored numbers."""
+        X = self._matrix
+        scale, bias = self._columns(lo, hi)
+        extreme = self._extreme_rows(lo, hi)
+        first, last = X.indptr[lo], X.indptr[hi]
+        indptr = X.indptr[lo : hi + 1] - first
+        data = X.data[first:last]
+        if extreme is not None and scale is not None:
+            factor = np.where(extreme, scale, 1.0)
+            data = data.astype(np.float64) * np.repeat(factor, np.diff(indptr))
+            scale = np.where(extreme, 1.0, scale)
+        arrays = (data, X.indices[first:last], indptr)
+        shape = (hi - lo, X.shape[1])
+        matrix = sparse_view(sparse.csr_array, arrays, shape)
+        transpose = sparse_view(sparse.csc_array, arrays, shape[::-1])
+        return Block(lo, hi, matrix, transpose, scale, bias)
+
+
+def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -> Rows:
+    """Return the rows of `X`, scaled down to a norm of at most `bound`.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array or csr_matrix of shape (n, d)
+        Finite features.
+    bound : float
+        Public bound on the norm of a row before the constant column is appended.
+    bias : float, ndarray of shape (n,) or None, default=None
+        Constant column; not scaled.
+
+    Returns
+    -------
+    Rows
+        With the public `row_bound` that follows.
+
+    Notes
+    -----
+    Row ``i`` depends on row ``i`` of `X` and on public numbers only, so replacing one
+    record replaces one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.design.rows import clipped_rows
+    >>> rows = clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), bound=1.0)
+    >>> rows.margins(np.array([0.0, 1.0])).round(12)
+    array([0.8, 0.4])
+    """
+    largest = 0.0 if bias is None else float(np.max(np.abs(bias), initial=0.0))
+    row_bound = math.hypot(bound, largest) * (1.0 + 2.0**-50)
+    return Rows(X, clip_scales(X, bound), bias, row_bound=row_bound)
+
+
+def unit_rows(
+    X: Any, data_norm: float, bias: float | None, linear_map: LinearMap | None = None
+) -> Rows:
+    """Return the rows ``[x / data_norm, bias]``, divided by their norm.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array or csr_matrix of shape (n, d)
+        Finite features.
+    data_norm : float
+        Public scale of a row. Longer rows are scaled down to it before the constant is appended.
+    bias : float or None
+        Public constant column, positive; None for none.
+    linear_map : LinearMap or None, default=None
+        Public map that the clipped features go through; the constant does not.
+
+    Returns
+    -------
+    Rows
+        Of norm at most one as real numbers. Without a constant, a row shorter than
+        ``2^-100 data_norm`` becomes zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.design.rows import unit_rows
+    >>> unit_rows(np.array([[3.0, 0.0], [0.0, 0.0]]), 3.0, 0.75).margins(np.ones(3)).round(12)
+    array([1.4, 1. ])
+    """
+    scale = clip_scales(X, data_norm) / data_norm
+    features = X if linear_map is None else linear_map.apply(X)
+    rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0))
+    return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+
+
+def flattened(rows: Rows, transform: FloatArray | ThinMap, *, row_bound: float) -> Rows:
+    """Return the rows divided by the norm of their image.
+
+    Parameters
+    ----------
+    rows : Rows
+        Unit rows.
+    transform : ndarray of shape (D, D) or ThinMap
+        Invertible, released.
+    row_bound : float
+        Public bound on the norm of the result, from the smallest singular value.
+
+    Returns
+    -------
+    Rows
+        ``z_i`` such that ``transform z_i`` has norm one. The images themselves are never
+        formed: a solver multiplies its coefficients by the transposed map instead.
+    """
+    return rows.rescaled(
+        inverse_lengths(rows.lengths(transform), rows.shape[1]), row_bound=row_bound
+    )
+
+
+def inverse_lengths(lengths: FloatArray, size: int) -> FloatArray:
+    """Return 1 / length on the side that makes the product at most one.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape (n,)
+        Computed Euclidean norms of rows.
+    size : int
+        Number of columns.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        0 for a row shorter than 2^-100: squares of its entries may have underflown, which
+        makes the computed length useless.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.design.rows import inverse_lengths
+    >>> inverse_lengths(np.array([2.0, 0.0]), 3).round(9)
+    array([0.5, 0. ])
+    """
+    known = lengths > 2.0**-100
+    safe = np.where(known, lengths, 1.0)
+    return np.where(known, (1.0 - (size + 8) * 2.0**-52) / safe, 0.0)

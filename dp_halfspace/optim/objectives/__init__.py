@@ -1,0 +1,1 @@
+"""Functions of the coefficients: losses, margins, softmax, pairs, tilts and adversaries."""

@@ -1,0 +1,291 @@
+"""Sums of a margin loss, tilted towards the largest losses or against an adversary if asked.
+
+``J(w) = n / T log(mean(exp(T c_i l(y_i <z_i, w> - rho N(w))))) + ridge / 2 ||w||^2 + <linear, w>``
+with the smoothed dual norm ``N`` of an adversary of radius ``rho``. For ``T = 0`` this is the sum
+of the losses. Every gradient reads the data once, with a tilt twice; no pass raises a warning,
+whatever the data and the point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.optim.design.mapped_rows import Design
+from dp_halfspace.optim.objectives._tilt import tilted_mean, tilted_weights, total
+from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.optim.objectives.function import check_terms, depth, finish, spread
+from dp_halfspace.optim.objectives.losses import Loss
+
+__all__ = ["MarginObjective"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class MarginObjective:
+    """Weighted sum, or tilted mean, of a margin loss, with a ridge and a linear term.
+
+    Parameters
+    ----------
+    rows : Design of shape (n, D)
+        The ``z_i``.
+    signs : ndarray of shape (n,)
+        The ``y_i``, in {-1, +1}, of any numeric type.
+    weights : ndarray of shape (n,)
+        The ``c_i``, at least 0.
+    loss : Loss
+        Smooth; monotone if there is an adversary.
+    ridge : float
+        Positive.
+    linear : ndarray of shape (D,) or None, default=None
+        Coefficients of the linear term.
+    tilt : float, default=0.0
+        The ``T``, at least 0.
+    adversary : Adversary or None, default=None
+        Who moves every row to lower its margin.
+    radius : float, default=inf
+        Norm up to which `gradient_lipschitz` has to hold. A tilted loss whose slope has no
+        bound needs one.
+    mass : float or None, default=None
+        What multiplies a tilted mean; None for the number of records.
+
+    Raises
+    ------
+    ValueError
+        If a number or a shape does not fit.
+
+    References
+    ----------
+    Li, Beirami, Sanjabi and Smith (2021), "Tilted empirical risk minimization". Lowy and
+    Razaviyayn (2021), section 5. ``docs/proofs/robust.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.design.rows import Rows
+    >>> from dp_halfspace.optim.objectives.losses import SQUARED
+    >>> from dp_halfspace.optim.objectives.margin import MarginObjective
+    >>> rows = Rows(np.array([[1.0], [1.0]]))
+    >>> J = MarginObjective(rows, np.array([1.0, -1.0]), np.ones(2), SQUARED, ridge=2.0)
+    >>> J.value_and_gradient(np.array([1.0]))
+    (5.0, array([6.]))
+    """
+
+    rows: Design
+    signs: NDArray[np.float64] | NDArray[np.int8]
+    weights: FloatArray
+    loss: Loss
+    ridge: float
+    linear: FloatArray | None = None
+    tilt: float = 0.0
+    adversary: Adversary | None = None
+    radius: float = math.inf
+    mass: float | None = None
+
+    def __post_init__(self) -> None:
+        n = self.rows.shape[0]
+        if self.signs.shape != (n,) or self.weights.shape != (n,):
+            raise ValueError("signs and weights must have one entry per row")
+        if not 0.0 <= self.tilt < math.inf:
+            raise ValueError("tilt must be finite and not negative")
+        if self.adversary is not None and not self.loss.monotone:
+            raise ValueError("an adversary needs a monotone loss")
+        check_terms(self.ridge, self.linear, self.size)
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return self.rows.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return self.rows.shape[1]
+
+    @property
+    def gradient_lipschitz(self) -> float:
+        """``n max(c) (beta a^2 + T max(c) B^2 a^2 + B curvature) + ridge``, ``a = r + reach``.
+
+        ``B`` is the largest slope at points of three times `radius`, where the iterates of an
+        accelerated method stay.
+        """
+        length, curvature = self.rows.row_bound, 0.0
+        if self.adversary is not None:
+            length, curvature = length + self.adversary.reach, self.adversary.curvature
+        slope = self.loss.lipschitz
+        if math.isfinite(self.radius):
+            slope = self.loss.slope_bound(3.0 * length * self.radius)
+        largest = float(self.weights.max(initial=0.0))
+        bend = self.loss.smoothness * length**2
+        if self.tilt:
+            bend += self.tilt * largest * (slope * length) ** 2
+        if curvature:
+            bend += slope * curvature
+        return self._mass * largest * bend + self.ridge
+
+    @property
+    def initial_gap(self) -> float:
+        """``sum(c) l(0) + ||linear||^2 / (2 ridge)``, since losses are not negative."""
+        weights = float(self.weights.sum())
+        if self.tilt:
+            weights = self._mass * float(self.weights.max(initial=0.0))
+        return weights * self.loss.at_zero + depth(self.linear, self.ridge)
+
+    def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """Return ``J(w)`` and its gradient; see `Objective`."""
+        with np.errstate(all="ignore"):
+            if self.tilt:
+                losses = self._losses(w)
+                value = self._mass * tilted_mean(losses, self.tilt)
+                gradient, _ = self._pull(w, self._tilted(losses))
+            else:
+                gradient, value = self._pull(w, self.weights, valued=True)
+            return finish(value, gradient, w, self.ridge, self.linear)
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Return the gradient; see `Objective`."""
+        with np.errstate(all="ignore"):
+            gradient, _ = self._pull(w, self._shares(w))
+            return finish(0.0, gradient, w, self.ridge, self.linear)[1]
+
+    def hessian(self, w: FloatArray) -> FloatArray:
+        """Return a (generalised) Hessian; see `Objective`."""
+        with np.errstate(all="ignore"):
+            margins, shares = self._margins(w), self._shares(w)
+            bends = self._bends(margins, shares)
+            hessian = self.rows.gram(bends)
+            if self.adversary is not None:
+                u = self.adversary.radius * self.adversary.gradient(w)
+                cross = np.multiply.outer(self.rows.adjoint(bends * self.signs), u)
+                hessian -= cross + cross.T
+                hessian += total(bends) * np.multiply.outer(u, u)
+                pull = self.adversary.radius * total(self.loss.derivative(margins) * shares)
+                hessian -= pull * self.adversary.hessian_product(w, np.eye(self.size))
+            if self.tilt:
+                mean, _ = self._pull(w, shares)
+                hessian -= (self.tilt / self._mass) * np.multiply.outer(mean, mean)
+        hessian.flat[:: self.size + 1] += self.ridge
+        return hessian
+
+    def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """Return the product with a (generalised) Hessian; see `Objective`."""
+        adversary = self.adversary
+        with np.errstate(all="ignore"):
+            margins, shares = self._margins(w), self._shares(w)
+            bends = self._bends(margins, shares)
+            mean = self._pull(w, shares)[0] if self.tilt else None
+            if adversary is not None:
+                u = adversary.radius * adversary.gradient(w)
+                pull = adversary.radius * total(self.loss.derivative(margins) * shares)
+
+        def product(v: FloatArray) -> FloatArray:
+            sums = 0.0
+
+            def scale(images: FloatArray, lo: int, hi: int) -> FloatArray:
+                nonlocal sums
+                if adversary is None:
+                    images *= bends[lo:hi]
+                    return images
+                images -= self.signs[lo:hi] * float(u @ v)
+                images *= bends[lo:hi]
+                sums += float(images @ self.signs[lo:hi])
+                return images
+
+            with np.errstate(all="ignore"):
+                out = self.rows.fused_adjoint(v, scale) + self.ridge * v
+                if adversary is not None:
+                    out -= sums * u + pull * adversary.hessian_product(w, v)
+                if mean is not None:
+                    out -= (self.tilt / self._mass) * float(mean @ v) * mean
+                return out
+
+        return product
+
+    def subsample(self, n_rows: int) -> MarginObjective | None:
+        """Return the objective of evenly spaced runs of rows; see `Objective`."""
+        index = spread(self.rows.shape[0], n_rows)
+        if index is None:
+            return None
+        # A tilt acts on single losses: not their weights grow, but that of the whole mean.
+        scale = 1.0 if self.tilt else self.rows.shape[0] / index.size
+        return replace(
+            self,
+            rows=self.rows.subset(index),
+            signs=self.signs[index],
+            weights=self.weights[index] * scale,
+            mass=self._mass if self.tilt else None,
+        )
+
+    @property
+    def _mass(self) -> float:
+        """What multiplies the tilted mean."""
+        return float(self.n_records) if self.mass is None else self.mass
+
+    def _lowered(self, w: FloatArray) -> float:
+        """Return what the adversary takes from every margin."""
+        return (
+            0.0 if self.adversary is None else self.adversary.radius * self.adversary.dual_norm(w)
+        )
+
+    def _margins(self, w: FloatArray) -> FloatArray:
+        """Return the margins that the adversary leaves."""
+        margins = self.rows.margins(w)
+        margins *= self.signs
+        if self.adversary is not None:
+            margins -= self._lowered(w)
+        return margins
+
+    def _losses(self, w: FloatArray) -> FloatArray:
+        """Return the weighted losses."""
+        return self.weights * self.loss.value(self._margins(w))
+
+    def _tilted(self, losses: FloatArray) -> FloatArray:
+        """Return the class weights times the weights of the records in the tilted mean."""
+        return self.weights * (self._mass * tilted_weights(losses, self.tilt))
+
+    def _shares(self, w: FloatArray) -> FloatArray:
+        """Return how much every loss counts at a point."""
+        return self._tilted(self._losses(w)) if self.tilt else self.weights
+
+    def _pull(
+        self, w: FloatArray, shares: FloatArray, *, valued: bool = False
+    ) -> tuple[FloatArray, float]:
+        """Return the gradient of the losses, and their sum if asked, in one pass."""
+        lowered, value = self._lowered(w), 0.0
+        pulls = np.empty(0) if self.adversary is None else np.empty(self.n_records)
+
+        def slopes(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+            nonlocal value
+            margins *= self.signs[lo:hi]
+            if lowered:
+                margins -= lowered
+            if valued:
+                value += float(shares[lo:hi] @ self.loss.value(margins))
+            slopes = self.loss.derivative(margins)
+            slopes *= shares[lo:hi]
+            if pulls.size:
+                pulls[lo:hi] = slopes
+            slopes *= self.signs[lo:hi]
+            return slopes
+
+        gradient = self.rows.fused_adjoint(w, slopes)
+        if self.adversary is not None:
+            gradient -= self.adversary.radius * total(pulls) * self.adversary.gradient(w)
+        return gradient, value
+
+    def _bends(self, margins: FloatArray, shares: FloatArray) -> FloatArray:
+        """Return the second derivatives in the margins, all but the square of the mean."""
+        bends = self.loss.second_derivative(margins)
+        if self.tilt:
+            slopes = self.loss.derivative(margins)
+            slopes *= slopes
+            slopes *= self.tilt * self.weights
+            bends += slopes
+        bends *= shares
+        return bends

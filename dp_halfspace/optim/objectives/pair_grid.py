@@ -1,0 +1,247 @@
+"""The logistic loss over all pairs of a positive and a negative score, in linear time.
+
+Scores fall into cells two units wide. The moments of the scores in a cell stand for the
+scores, cells within 40 units meet through a table of the loss at their Chebyshev points, and
+beyond that the loss is a straight line. The error for each pair is below 1e-13 before
+rounding (``docs/proofs/pairwise.md``, section 2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.optim.objectives._cells import (
+    NODES,
+    REACH,
+    chebyshev_points,
+    pair_kernels,
+    part_table,
+    windows,
+)
+from dp_halfspace.optim.objectives._elementwise import softplus, softplus_slope
+from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, FloatArray, PairSums
+from dp_halfspace.optim.objectives._pieces import (
+    CELL_WIDTH,
+    MAX_CELLS,
+    few_pairs,
+    pieces,
+    score_range,
+    shifts,
+)
+
+__all__ = ["logistic_pairs", "logistic_rounding"]
+
+# Parts of a cell and coefficients in each part, for many scores in a cell and for few.
+_FINE, _COARSE = (512, 4), (128, 5)
+# Largest sum of the absolute coefficients of the polynomials in a part of a cell, and the
+# error of the table, both summed over the nodes; the tests compute them in 50 digits.
+_ABSOLUTE_TABLE, _TABLE_ERROR = 6.6, 5e-13
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    """Scores of one class: which part of which cell, and where in it, from -1 to 1."""
+
+    part: NDArray[np.intp]
+    place: FloatArray
+    nodes: FloatArray
+    counts: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Cells that hold all scores."""
+
+    low: float
+    n_cells: int
+    parts: int
+    powers: int
+
+    def locate(self, scores: FloatArray) -> _Located:
+        """Place scores and carry their moments to the nodes of the cells."""
+        size = self.n_cells * self.parts
+        part = np.empty(scores.size, dtype=np.intp)
+        place = np.empty(scores.size)
+        moments = np.zeros((self.powers, size))
+        for lo in range(0, scores.size, PAIR_BLOCK):
+            block = slice(lo, lo + PAIR_BLOCK)
+            index, x = part[block], place[block]
+            np.subtract(scores[block], self.low, out=x)
+            x *= self.parts / CELL_WIDTH
+            index[:] = x
+            x -= index
+            x *= 2.0
+            x -= 1.0
+            moments[0] += np.bincount(index, minlength=size)
+            power = x
+            for m in range(1, self.powers):
+                moments[m] += np.bincount(index, power, size)
+                if m < self.powers - 1:
+                    power = power * x
+        cells = moments.reshape(self.powers, self.n_cells, self.parts)
+        flat = cells.transpose(1, 0, 2).reshape(self.n_cells, -1)
+        nodes = flat @ part_table(self.parts, self.powers).T
+        return _Located(part, place, nodes, cells[0].sum(axis=1))
+
+    def evaluate(self, at: _Located, nodes: FloatArray) -> FloatArray:
+        """Evaluate functions that are given at the nodes of the cells."""
+        flat = nodes @ part_table(self.parts, self.powers)
+        cells = flat.reshape(self.n_cells, self.powers, self.parts).transpose(1, 0, 2)
+        coefficients = np.ascontiguousarray(cells).reshape(self.powers, -1)
+        out = np.empty(at.place.size)
+        for lo in range(0, out.size, PAIR_BLOCK):
+            block = slice(lo, lo + PAIR_BLOCK)
+            index, x, total = at.part[block], at.place[block], out[block]
+            # The index is in range; other modes of take copy when they write to an array.
+            coefficients[-1].take(index, out=total, mode="clip")
+            for m in range(self.powers - 2, -1, -1):
+                total *= x
+                total += coefficients[m].take(index)
+        return out
+
+
+def logistic_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
+    """Sum ``log(1 + exp(t_j - s_i))`` over all pairs, with derivatives.
+
+    Parameters
+    ----------
+    positive : ndarray of shape (n_positive,)
+        The ``s_i``; may be empty.
+    negative : ndarray of shape (n_negative,)
+        The ``t_j``; may be empty.
+
+    Returns
+    -------
+    PairSums
+        Not a number when a score is not finite or their range overflows; never a warning.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.objectives.pair_grid import logistic_pairs
+    >>> sums = logistic_pairs(np.array([0.0, 50.0]), np.array([0.0]))
+    >>> round(sums.value, 6), sums.positive.round(12), sums.negative.round(12)
+    (0.693147, array([-0.5, -0. ]), array([0.5]))
+    """
+    if positive.size == 0 or negative.size == 0:
+        return PairSums(0.0, np.zeros(positive.size), np.zeros(negative.size))
+    with np.errstate(all="ignore"):
+        low, high = score_range(positive, negative)
+        if not math.isfinite(high - low):
+            return PairSums(
+                math.nan, np.full(positive.size, np.nan), np.full(negative.size, np.nan)
+            )
+        if high - low < CELL_WIDTH * MAX_CELLS:
+            return _dense_pairs(positive, negative, low, high)
+        return _wide_pairs(positive, negative)
+
+
+def logistic_rounding(n_samples: int, reach: float) -> float:
+    """Bound the error of a derivative from `logistic_pairs`, for each pair.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of scores, positive and negative together.
+    reach : float
+        Bound on the absolute scores.
+
+    Returns
+    -------
+    float
+        The derivatives with respect to positive scores are off by at most the number of
+        negative scores times this, and the other way round; interpolation included.
+
+    References
+    ----------
+    ``docs/proofs/pairwise.md``, Theorem 3.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim.objectives.pair_grid import logistic_rounding
+    >>> logistic_rounding(10**6, 100.0) < 1e-10
+    True
+    """
+    blocks = PAIR_BLOCK + -(-n_samples // PAIR_BLOCK)
+    dots = _FINE[0] * _FINE[1] + (2 * REACH + 2) * NODES + 100
+    amplified = _ABSOLUTE_TABLE * (_ABSOLUTE_TABLE + 1.0)
+    rounding = (amplified * (blocks + dots) + 2.0 * (reach + 1.0)) * 2.0**-53 * 1.01
+    return 1e-13 + rounding + 2.1 * (_ABSOLUTE_TABLE + 1.0) * _TABLE_ERROR
+
+
+def _every_pair(positive: FloatArray, negative: FloatArray) -> PairSums:
+    """Sum over pairs one by one."""
+    x = positive[:, None] - negative
+    slopes = softplus_slope(x, 0.0)
+    return PairSums(float(softplus(x, 0.0).sum()), slopes.sum(axis=1), -slopes.sum(axis=0))
+
+
+def _dense_pairs(positive: FloatArray, negative: FloatArray, low: float, high: float) -> PairSums:
+    """Sum over pairs in a moderate range."""
+    n_cells = int((high - low) / CELL_WIDTH) + 1
+    if few_pairs(positive, negative, n_cells):
+        return _every_pair(positive, negative)
+    many = 8 * n_cells * _FINE[0] <= positive.size + negative.size
+    grid = _Grid(low, n_cells, *(_FINE if many else _COARSE))
+    p, q = grid.locate(positive), grid.locate(negative)
+    kernels = pair_kernels()
+    both = windows(q.nodes[None], kernels.positive)[0]
+    below = windows(p.nodes[None], kernels.negative)[0]
+    above, values = both[:, :NODES], both[:, NODES:]
+    value = float((p.nodes * values).sum())
+    if n_cells > REACH + 1:
+        # Cells that do not see each other: the slope is -1 or 0, the loss -x or 0.
+        place = chebyshev_points(NODES) + 1.0
+        start = CELL_WIDTH * np.arange(n_cells)
+        p_sum, q_sum = (part.nodes @ place + start * part.counts for part in (p, q))
+        q_above, q_sum_above = _far_above(q.counts), _far_above(q_sum)
+        value += float(p.counts @ q_sum_above - p_sum @ q_above)
+        above = above - q_above[:, None]
+        below = below - _far_above(p.counts[::-1])[::-1, None]
+    return PairSums(value, grid.evaluate(p, above), -grid.evaluate(q, below))
+
+
+def _far_above(x: FloatArray) -> FloatArray:
+    """Sum over the cells that are more than `REACH` further up."""
+    out = np.zeros(x.size)
+    out[: x.size - REACH - 1] = np.cumsum(x[::-1])[::-1][REACH + 1 :]
+    return out
+
+
+def _surplus(p_shift: FloatArray, q_shift: FloatArray) -> float:
+    """Sum what the loss of all pairs loses when gaps are shortened; both are sorted."""
+    above = np.searchsorted(q_shift, p_shift, side="right")
+    tail = np.append(np.cumsum(q_shift[::-1])[::-1], 0.0)
+    return float((tail[above] - (q_shift.size - above) * p_shift).sum())
+
+
+def _wide_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
+    """Sum over pairs in any range, piece by piece."""
+    p_order, q_order = np.argsort(positive), np.argsort(negative)
+    s, t = positive[p_order], negative[q_order]
+    p_shift, q_shift = shifts(s, t)
+    p, q = s - p_shift, t - q_shift
+    p_slopes, q_slopes = np.zeros(s.size), np.zeros(t.size)
+    # How many positive scores lie far below each negative one, as differences.
+    far_below = np.zeros(t.size + 1)
+    value = _surplus(p_shift, q_shift)
+    for piece in pieces(p, q):
+        rows, near = piece.positive, piece.near
+        if near.stop > near.start:
+            sums = _dense_pairs(p[rows], q[near], piece.low, piece.high)
+            value += sums.value
+            p_slopes[rows] = sums.positive
+            q_slopes[near] += sums.negative
+        n_rows, n_above = rows.stop - rows.start, t.size - near.stop
+        p_slopes[rows] -= n_above
+        far_below[near.stop] += n_rows
+        if n_above:
+            value += n_rows * float(q[near.stop :].sum()) - n_above * float(p[rows].sum())
+    q_slopes += np.cumsum(far_below[:-1])
+    out_p, out_q = np.empty(s.size), np.empty(t.size)
+    out_p[p_order], out_q[q_order] = p_slopes, q_slopes
+    return PairSums(value, out_p, out_q)

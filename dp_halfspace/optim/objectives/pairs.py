@@ -1,0 +1,311 @@
+"""Objectives that are sums over all pairs of a positive and a negative record.
+
+``J(w) = (1 / Z) sum_ij l(<x_i - x_j, w>) + ridge / 2 ||w||^2 + <linear, w>`` with `i` among
+the positive and `j` among the negative records: the surrogate of one minus the area under
+the ROC curve. `Z` is a public number, not the number of pairs, which is private.
+
+A gradient reads the data twice, for the scores and for the sum of the rows, and takes linear
+time in between (logistic and squared loss; the others sort). No pass raises a warning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.optim.objectives._pairs import FloatArray, PairProduct, PairSums, block_sum
+from dp_halfspace.optim.objectives.function import check_terms, depth, finish
+from dp_halfspace.optim.objectives.losses import Loss
+from dp_halfspace.optim.objectives.pair_curvature import logistic_curvature
+from dp_halfspace.optim.objectives.pair_grid import logistic_pairs
+from dp_halfspace.optim.objectives.pair_sorting import (
+    parabola_curvature,
+    parabola_pairs,
+    ramp_curvature_pairs,
+    ramp_pairs,
+)
+
+__all__ = ["PAIRWISE_LOSSES", "PairSums", "PairwiseObjective", "pair_curvature", "pair_sums"]
+
+PAIRWISE_LOSSES = (
+    "logistic",
+    "shifted_logistic",
+    "huber_hinge",
+    "smoothed_hinge",
+    "squared_hinge",
+    "squared",
+)
+
+_LOGISTIC = ("logistic", "shifted_logistic")
+_RAMPS = ("huber_hinge", "smoothed_hinge")
+# Numbers that a dense Hessian may hold at a time, beside the data.
+_CHUNK = 2**22
+
+
+def pair_sums(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairSums:
+    """Sum ``l(s_i - t_j)`` over all pairs, with the derivative by every score.
+
+    Parameters
+    ----------
+    loss : Loss
+        Of one of the names in `PAIRWISE_LOSSES`.
+    positive : ndarray of shape (n_positive,)
+        The ``s_i``; may be empty.
+    negative : ndarray of shape (n_negative,)
+        The ``t_j``; may be empty.
+
+    Returns
+    -------
+    PairSums
+        Value, derivatives by the ``s_i`` and by the ``t_j``. Never a warning; what is not
+        finite stays so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.objectives.losses import SQUARED
+    >>> from dp_halfspace.optim.objectives.pairs import pair_sums
+    >>> pair_sums(SQUARED, np.array([1.0, 2.0]), np.array([0.0]))
+    PairSums(value=1.0, positive=array([0., 2.]), negative=array([-2.]))
+    """
+    if loss.name in _LOGISTIC:
+        return logistic_pairs(positive, negative + loss.shift if loss.shift else negative)
+    if loss.name in _RAMPS:
+        return ramp_pairs(positive, negative, *_ramp(loss))
+    if loss.name == "squared_hinge":
+        return parabola_pairs(positive, negative)
+    return _square_pairs(positive, negative)
+
+
+def pair_curvature(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairProduct:
+    """Return products with the matrix ``l''(s_i - t_j)`` and with its transpose.
+
+    Parameters
+    ----------
+    loss, positive, negative
+        As in :func:`pair_sums`.
+
+    Returns
+    -------
+    callable
+        Maps arrays of shape (n_negative, k) to (n_positive, k) and (n_positive, k) to
+        (n_negative, k), called as ``product(V_positive, V_negative)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.objectives.losses import SQUARED
+    >>> from dp_halfspace.optim.objectives.pairs import pair_curvature
+    >>> product = pair_curvature(SQUARED, np.array([1.0, 2.0]), np.array([0.0]))
+    >>> [part.ravel() for part in product(np.ones((2, 1)), np.ones((1, 1)))]
+    [array([2., 2.]), array([4.])]
+    """
+    if loss.name in _LOGISTIC:
+        return logistic_curvature(positive, negative + loss.shift if loss.shift else negative)
+    if loss.name in _RAMPS:
+        return ramp_curvature_pairs(positive, negative, *_ramp(loss))
+    if loss.name == "squared_hinge":
+        return parabola_curvature(positive, negative)
+    return _square_product
+
+
+def _ramp(loss: Loss) -> tuple[float, float]:
+    """Return knot and width of a piecewise quadratic loss with a straight part."""
+    keywords = cast("partial[FloatArray]", loss.value).keywords
+    return keywords["knot"], keywords["width"]
+
+
+def _square_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
+    """Sum ``(1 - (s_i - t_j))^2`` over all pairs."""
+    n, m = positive.size, negative.size
+    if n == 0 or m == 0:
+        return PairSums(0.0, np.zeros(n), np.zeros(m))
+    with np.errstate(all="ignore"):
+        s_mean, t_mean = block_sum(positive) / n, block_sum(negative) / m
+        s, t = positive - s_mean, negative - t_mean
+        gap = 1.0 - (s_mean - t_mean)
+        value = n * m * gap * gap + m * block_sum(s * s) + n * block_sum(t * t)
+        # The rounding of the means is left in s and t, which sum to almost zero.
+        return PairSums(value, (2.0 * m) * (s - gap), (2.0 * n) * (t + gap))
+
+
+def _square_product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Multiply by the matrix of twos."""
+    with np.errstate(all="ignore"):
+        at_p = np.tile(2.0 * u.sum(axis=0), (len(v), 1))
+        at_q = np.tile(2.0 * v.sum(axis=0), (len(u), 1))
+    return at_p, at_q
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseObjective:
+    """Sum of a loss over all pairs of a positive and a negative record, with a ridge.
+
+    Parameters
+    ----------
+    rows : Rows of shape (n, D)
+        The ``x_i``. A constant column cancels in every pair; leave it out.
+    positive : ndarray of shape (n,), bool
+        Which records are positive; a class may be empty, the loss is then zero.
+    loss : Loss
+        Smooth, of one of the names in `PAIRWISE_LOSSES`.
+    ridge : float
+        Positive.
+    normaliser : float
+        The public `Z` by which the sum over pairs is divided, positive.
+    linear : ndarray of shape (D,) or None, default=None
+        Coefficients of the linear term.
+
+    Raises
+    ------
+    ValueError
+        If a number is not positive, a shape does not fit or the loss does not qualify.
+
+    References
+    ----------
+    Wang, Yang, Lei, Ying and Zhang (2021), "Differentially private empirical risk minimization
+    for AUC maximization"; ``docs/proofs/pairwise.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.objectives.losses import SQUARED
+    >>> from dp_halfspace.optim.objectives.pairs import PairwiseObjective
+    >>> from dp_halfspace.optim.design.rows import Rows
+    >>> rows = Rows(np.array([[1.0], [0.0], [-1.0]]))
+    >>> J = PairwiseObjective(rows, np.array([True, False, False]), SQUARED, 1.0, normaliser=2.0)
+    >>> J.value_and_gradient(np.array([1.0]))
+    (1.0, array([3.]))
+    """
+
+    rows: Rows
+    positive: NDArray[np.bool_]
+    loss: Loss
+    ridge: float
+    normaliser: float
+    linear: FloatArray | None = None
+    _split: tuple[NDArray[np.intp], NDArray[np.intp]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.positive.shape != self.rows.shape[:1] or self.positive.dtype != np.bool_:
+            raise ValueError("positive must be a mask with one entry per row")
+        if self.loss.name not in PAIRWISE_LOSSES:
+            raise ValueError(f"the loss of pairs must be one of {PAIRWISE_LOSSES}")
+        if not 0.0 < self.normaliser < math.inf:
+            raise ValueError("normaliser must be positive and finite")
+        check_terms(self.ridge, self.linear, self.size)
+        split = np.flatnonzero(self.positive), np.flatnonzero(~self.positive)
+        object.__setattr__(self, "_split", split)
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return self.rows.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return self.rows.shape[1]
+
+    @property
+    def gradient_lipschitz(self) -> float:
+        """``n_positive n_negative / Z beta (2 r)^2 + ridge``."""
+        diameter = 2.0 * self.rows.row_bound
+        return self._mass * self.loss.smoothness * diameter * diameter + self.ridge
+
+    @property
+    def initial_gap(self) -> float:
+        """``n_positive n_negative / Z l(0) + ||linear||^2 / (2 ridge)``."""
+        return self._mass * self.loss.at_zero + depth(self.linear, self.ridge)
+
+    @property
+    def _mass(self) -> float:
+        """Number of pairs over the normaliser."""
+        positive, negative = self._split
+        return positive.size * negative.size / self.normaliser
+
+    def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """Return ``J(w)`` and its gradient; see `Objective`."""
+        positive, negative = self._split
+        with np.errstate(all="ignore"):
+            scores = self.rows.margins(w)
+            sums = pair_sums(self.loss, scores[positive], scores[negative])
+            scores[positive] = sums.positive
+            scores[negative] = sums.negative
+            gradient = self.rows.adjoint(scores) / self.normaliser
+            return finish(sums.value / self.normaliser, gradient, w, self.ridge, self.linear)
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Return the gradient; see `Objective`."""
+        return self.value_and_gradient(w)[1]
+
+    def hessian(self, w: FloatArray) -> FloatArray:
+        """Return a (generalised) Hessian; see `Objective`."""
+        product = self._product(w)
+        step = max(1, min(self.size, _CHUNK // max(1, self.rows.shape[0])))
+        identity = np.eye(self.size)
+        with np.errstate(all="ignore"):
+            parts = [product(identity[:, k : k + step]) for k in range(0, self.size, step)]
+            hessian = np.concatenate(parts, axis=1)
+        return 0.5 * (hessian + hessian.T)
+
+    def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """Return the product with a (generalised) Hessian; see `Objective`."""
+        product = self._product(w)
+
+        def single(v: FloatArray) -> FloatArray:
+            with np.errstate(all="ignore"):
+                return product(v[:, None])[:, 0]
+
+        return single
+
+    def subsample(self, n_rows: int) -> PairwiseObjective | None:
+        """Return the objective of evenly spaced records of both classes; see `Objective`.
+
+        As many of one class as of the other, if there are so many, because the rarer one
+        decides how much the pairs say.
+        """
+        positive, negative = self._split
+        n_rows_here = min(n_rows, self.rows.shape[0] // 4)
+        if 2 * n_rows_here < n_rows or min(positive.size, negative.size) == 0:
+            return None
+        n_positive = min(positive.size, max(n_rows_here // 2, n_rows_here - negative.size))
+        n_negative = min(negative.size, n_rows_here - n_positive)
+        chosen = [
+            part[np.linspace(0, part.size - 1, count).astype(np.intp)]
+            for part, count in ((positive, n_positive), (negative, n_negative))
+        ]
+        index = np.sort(np.concatenate(chosen))
+        share = (n_positive / positive.size) * (n_negative / negative.size)
+        return replace(
+            self,
+            rows=self.rows.subset(index),
+            positive=self.positive[index],
+            normaliser=self.normaliser * share,
+        )
+
+    def _product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """Return the product of the Hessian with the columns of a matrix."""
+        positive, negative = self._split
+        with np.errstate(all="ignore"):
+            scores = self.rows.margins(w)
+            curvature = pair_curvature(self.loss, scores[positive], scores[negative])
+            sums = curvature(np.ones((positive.size, 1)), np.ones((negative.size, 1)))
+
+        def product(v: FloatArray) -> FloatArray:
+            image = self.rows.margins(v)
+            p, q = image[positive], image[negative]
+            p_cross, q_cross = curvature(p, q)
+            image[positive] = sums[0] * p - p_cross
+            image[negative] = sums[1] * q - q_cross
+            data: FloatArray = self.rows.adjoint(image) / self.normaliser
+            return data + self.ridge * v
+
+        return product

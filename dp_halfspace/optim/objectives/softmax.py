@@ -1,0 +1,202 @@
+"""The objective of multinomial logistic regression, on the scale of the sum over records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.optim.design.mapped_rows import Design
+from dp_halfspace.optim.objectives.function import check_terms, depth, finish, spread
+
+__all__ = ["SoftmaxObjective"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxObjective:
+    """Weighted cross-entropy of the softmax, with a ridge and a linear term.
+
+    Parameters
+    ----------
+    rows : Design of shape (n, D)
+        The ``z_i``.
+    targets : ndarray of shape (n,), int
+        Class of each record, from 0 to ``n_classes - 1``.
+    n_classes : int
+        Public number of classes ``K``, at least 2; a class may be absent.
+    weights : ndarray of shape (n,)
+        The ``c_i``, at least 0.
+    ridge : float
+        Positive.
+    linear : ndarray of shape (K * D,) or None, default=None
+        Coefficients of the linear term.
+    shift : float, default=0.0
+        Subtracted from the score of a record's own class, so that a record of a smaller
+        margin still pulls; not negative.
+
+    Raises
+    ------
+    ValueError
+        If `ridge` is not positive or a shape does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
+    >>> from dp_halfspace.optim.design.rows import Rows
+    >>> J = SoftmaxObjective(Rows(np.array([[1.0]])), np.array([0]), 2, np.ones(1), ridge=1.0)
+    >>> J.gradient(np.zeros(2))
+    array([-0.5,  0.5])
+    """
+
+    rows: Design
+    targets: NDArray[np.intp]
+    n_classes: int
+    weights: FloatArray
+    ridge: float
+    linear: FloatArray | None = None
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        n = self.rows.shape[0]
+        if self.targets.shape != (n,) or self.weights.shape != (n,):
+            raise ValueError("targets and weights must have one entry per row")
+        if self.n_classes < 2:
+            raise ValueError("n_classes must be at least 2")
+        if not 0.0 <= self.shift < math.inf:
+            raise ValueError("shift must be finite and not negative")
+        check_terms(self.ridge, self.linear, self.size)
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return self.rows.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients, ``K D``."""
+        return self.n_classes * self.rows.shape[1]
+
+    @property
+    def gradient_lipschitz(self) -> float:
+        """``n max(c) r^2 / 2 + ridge``."""
+        largest = self.rows.shape[0] * float(self.weights.max(initial=0.0))
+        return largest * 0.5 * self.rows.row_bound**2 + self.ridge
+
+    @property
+    def initial_gap(self) -> float:
+        """``sum(c) log(1 + (K - 1) exp(shift)) + ||linear||^2 / (2 ridge)``."""
+        at_zero = self.shift + math.log(math.exp(-self.shift) + self.n_classes - 1)
+        total = float(self.weights.sum()) * at_zero
+        return total * (1.0 + 1e-9) + depth(self.linear, self.ridge)
+
+    def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """Return ``J(w)`` and its gradient; see `Objective`."""
+        total = 0.0
+
+        def errors(logits: FloatArray, lo: int, hi: int) -> FloatArray:
+            nonlocal total
+            logits = self._shifted(logits, lo, hi)
+            logits -= logits.max(axis=1, keepdims=True)
+            own = logits[np.arange(hi - lo), self.targets[lo:hi]]
+            losses = np.log(np.exp(logits).sum(axis=1)) - own
+            total += float(self.weights[lo:hi] @ losses)
+            return self._residuals(logits, lo, hi)
+
+        with np.errstate(all="ignore"):
+            gradient = self.rows.fused_adjoint(self._matrix(w), errors)
+            return finish(total, gradient.T.ravel(), w, self.ridge, self.linear)
+
+    def gradient(self, w: FloatArray) -> FloatArray:
+        """Return the gradient; see `Objective`."""
+        with np.errstate(all="ignore"):
+            gradient = self.rows.fused_adjoint(self._matrix(w), self._errors)
+            return finish(0.0, gradient.T.ravel(), w, self.ridge, self.linear)[1]
+
+    def hessian(self, w: FloatArray) -> FloatArray:
+        """Return a (generalised) Hessian; see `Objective`."""
+        D = self.rows.shape[1]
+        hessian = np.zeros((self.n_classes, D, self.n_classes, D))
+        with np.errstate(all="ignore"):
+            p = self._probabilities(w)
+            for k in range(self.n_classes):
+                own = self.rows.gram(self.weights * p[:, k] * (1.0 - p[:, k]))
+                hessian[k, :, k, :] = own
+                for j in range(k):
+                    cross = -self.rows.gram(self.weights * p[:, k] * p[:, j])
+                    hessian[k, :, j, :] = hessian[j, :, k, :] = cross
+        out = hessian.reshape(self.size, self.size)
+        out.flat[:: self.size + 1] += self.ridge
+        return out
+
+    def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        """Return the product with a (generalised) Hessian; see `Objective`."""
+        with np.errstate(all="ignore"):
+            p = self._probabilities(w)
+
+        def product(v: FloatArray) -> FloatArray:
+            def scale(a: FloatArray, lo: int, hi: int) -> FloatArray:
+                q = p[lo:hi]
+                a -= np.einsum("ik,ik->i", q, a)[:, None]
+                a *= q
+                a *= self.weights[lo:hi, None]
+                return a
+
+            with np.errstate(all="ignore"):
+                data = self.rows.fused_adjoint(self._matrix(v), scale)
+                return data.T.ravel() + self.ridge * v
+
+        return product
+
+    def subsample(self, n_rows: int) -> SoftmaxObjective | None:
+        """Return the objective of evenly spaced runs of rows; see `Objective`."""
+        index = spread(self.rows.shape[0], n_rows)
+        if index is None:
+            return None
+        scale = self.rows.shape[0] / index.size
+        return replace(
+            self,
+            rows=self.rows.subset(index),
+            targets=self.targets[index],
+            weights=self.weights[index] * scale,
+        )
+
+    def _matrix(self, w: FloatArray) -> FloatArray:
+        """Return the coefficients as one column per class."""
+        return np.asarray(w).reshape(self.n_classes, -1).T
+
+    def _errors(self, logits: FloatArray, lo: int, hi: int) -> FloatArray:
+        """Return ``c_i (p_i - e_target)`` for scores."""
+        return self._residuals(self._shifted(logits, lo, hi), lo, hi)
+
+    def _shifted(self, logits: FloatArray, lo: int, hi: int) -> FloatArray:
+        """Lower the scores of the records' own classes, in place."""
+        if self.shift:
+            logits[np.arange(hi - lo), self.targets[lo:hi]] -= self.shift
+        return logits
+
+    def _probabilities(self, w: FloatArray) -> FloatArray:
+        """Return the softmax of the shifted scores of all records."""
+        logits = self.rows.margins(self._matrix(w))
+        return _softmax(self._shifted(logits, 0, len(logits)))
+
+    def _residuals(self, logits: FloatArray, lo: int, hi: int) -> FloatArray:
+        """Return ``c_i (p_i - e_target)`` for shifted scores."""
+        errors = _softmax(logits)
+        errors[np.arange(hi - lo), self.targets[lo:hi]] -= 1.0
+        errors *= self.weights[lo:hi, None]
+        return errors
+
+
+def _softmax(logits: FloatArray) -> FloatArray:
+    """Overwrite the rows by their softmax."""
+    logits -= logits.max(axis=1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=1, keepdims=True)
+    return logits

@@ -1,0 +1,1 @@
+"""What one record can do to a minimiser: bounds from public numbers."""

@@ -1,0 +1,221 @@
+"""What one record can do to a regularised minimiser: the questions that every risk answers.
+
+A risk knows public numbers only. ``Risk`` is what the planners of output and objective
+perturbation ask; `MarginRisk`, `SoftmaxRisk` and `PairRisk` answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.optim.design.mapped_rows import Design
+from dp_halfspace.optim.objectives.function import Objective
+from dp_halfspace.optim.solvers.certificate import Tolerance, solver_tolerance
+from dp_halfspace.optim.solvers.minimum import Optimizer, certified_minimum
+
+__all__ = ["RIDGE_FLOOR", "Risk", "Vertices", "minimisers", "tolerance"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Vertices: TypeAlias = tuple[tuple[int, float], ...]
+
+# Below this share of the squared row norm the regulariser is too weak for any certificate.
+RIDGE_FLOOR = 1e-8
+
+
+class Risk(Protocol):
+    """A regularised risk, described by public numbers; every bound is rounded up."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of records."""
+
+    @property
+    def n_columns(self) -> int:
+        """Number of coefficients of one vector, constant column included."""
+
+    @property
+    def row_norm(self) -> float:
+        """Bound on the Euclidean norm of a row, constant column included."""
+
+    @property
+    def n_stacked(self) -> int:
+        """How many separate minimisations are behind one release."""
+
+    @property
+    def n_blocks(self) -> int:
+        """How many vectors of coefficients each of them has."""
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether the objective is a sum over pairs of records."""
+
+    @property
+    def perturbable(self) -> bool:
+        """Whether objective perturbation applies: smooth, monotone, with a bounded slope."""
+
+    @property
+    def gradient_change(self) -> float:
+        """Euclidean change of the gradient, at any point, when a record is replaced."""
+
+    @property
+    def block_change(self) -> float:
+        """Sum of the Euclidean changes of the blocks of the gradient."""
+
+    @property
+    def vertices(self) -> Vertices:
+        """Vertices of the set of gradient changes: number, length over `gradient_change`."""
+
+    @property
+    def least_ridge(self) -> float:
+        """Regulariser below which no certificate can be had."""
+
+    def total(self, ridge: float) -> float:
+        """Coefficient of ``||w||^2 / 2`` in the objective."""
+
+    def radius(self, ridge: float) -> float:
+        """Norm that no minimiser without a linear term exceeds, on any data."""
+
+    def sensitivity(self, ridge: float) -> float:
+        """Largest distance of the exact minimisers of neighbouring data sets."""
+
+    def log_ratio(self, ridge: float) -> float:
+        """Logarithm of the largest ratio of the Jacobians of neighbouring data sets."""
+
+    def ridge_floor(self, epsilon: float) -> float:
+        """Smallest regulariser whose Jacobians take at most half of `epsilon`."""
+
+    def gradient_error(self, ridge: float, radius: float, linear: float) -> float:
+        """Bound the rounding error of a computed gradient at points of norm up to `radius`."""
+
+    def noise_cost(self, variance: float) -> float:
+        """Mean loss that spherical noise on the coefficients adds."""
+
+    def objective(
+        self,
+        rows: Design,
+        classes: NDArray[np.intp],
+        weights: FloatArray,
+        positive: int,
+        *,
+        ridge: float,
+        linear: FloatArray | None,
+        radius: float,
+    ) -> Objective:
+        """Return one of the separate objectives; `positive` is the class set apart."""
+
+
+def tolerance(
+    risk: Risk,
+    ridge: float,
+    radius: float,
+    change: float,
+    *,
+    linear: float = 0.0,
+    linear_error: float = 0.0,
+) -> Tolerance:
+    """Fix what a solver has to certify, on the scale of the objective.
+
+    Parameters
+    ----------
+    risk : Risk
+    ridge : float
+        Coefficient of the regulariser.
+    radius : float
+        Bound on the norm of the exact minimiser.
+    change : float
+        How much the gradient can change when one record is replaced.
+    linear : float, default=0.0
+        Bound on the norm of the linear term; with objective perturbation a public one that
+        holds but for a negligible probability, never the norm that was drawn.
+    linear_error : float, default=0.0
+        Bound on the distance of the linear term that is used to the one that is meant.
+
+    Returns
+    -------
+    Tolerance
+
+    Raises
+    ------
+    CertificateError
+        If twice the certified gradient exceeds `change`: the allowance for inexact minimisers
+        would more than double the noise.
+
+    References
+    ----------
+    ``docs/proofs/certificate.md``, section 3.
+    """
+    largest = radius + change / risk.total(ridge)
+    error = risk.gradient_error(ridge, largest, linear)
+    return solver_tolerance(change, error, linear_error, largest)
+
+
+def minimisers(
+    risk: Risk,
+    rows: Design,
+    classes: NDArray[np.intp],
+    weights: FloatArray,
+    *,
+    ridge: float,
+    target: float,
+    radius: float,
+    linear: Sequence[FloatArray] | None = None,
+    optimizer: Optimizer = "auto",
+    surrogate: Design | None = None,
+) -> FloatArray:
+    """Return certified minimisers, one row for each released halfspace.
+
+    Parameters
+    ----------
+    risk : Risk
+    rows : Design
+        Of the public norm of the risk, constant column included.
+    classes : ndarray of shape (n_samples,)
+        Index of the class of each record.
+    weights : ndarray of shape (n_classes,)
+        Public class weights.
+    ridge : float
+        Coefficient of the regulariser.
+    target : float
+        Norm of the gradient that is certified for each minimisation.
+    radius : float
+        Public bound on the norm of each separate minimiser.
+    linear : sequence of ndarray or None, default=None
+        Linear term of each separate minimisation.
+    optimizer : str or callable, default="auto"
+        As in :func:`~dp_halfspace.optim.certified_minimum`.
+    surrogate : Design or None, default=None
+        The same rows with cheaper passes, for the path to a minimiser; certificates use
+        `rows`.
+
+    Returns
+    -------
+    ndarray of shape (1, n_columns) or (n_classes, n_columns)
+        Within the certified distance of the exact minimisers on every data set. Private: they
+        must be perturbed before anybody sees them.
+    """
+    # Every point that is looked at has at most this norm.
+    farthest = radius + 2.0 * target / risk.total(ridge)
+    # Of two classes the second is the positive one; of more each is set apart from the rest.
+    positives = [1] if risk.n_stacked == 1 else range(risk.n_stacked)
+    solutions = []
+    for index, k in enumerate(positives):
+        term = None if linear is None else linear[index].ravel()
+
+        def objective(design: Design, k: int = k, term: FloatArray | None = term) -> Objective:
+            return risk.objective(
+                design, classes, weights, k, ridge=ridge, linear=term, radius=farthest
+            )
+
+        found = certified_minimum(
+            objective(rows),
+            target,
+            radius=radius,
+            optimizer=optimizer,
+            surrogate=None if surrogate is None else objective(surrogate),
+        )
+        solutions.append(found.reshape(risk.n_blocks, risk.n_columns))
+    return np.vstack(solutions)

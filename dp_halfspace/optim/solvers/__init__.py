@@ -1,0 +1,1 @@
+"""Minimisers with a certificate: a public tolerance that holds on every data set."""

@@ -1,0 +1,261 @@
+"""A minimiser of the user's own: what it is shown, and how it is kept from showing anything.
+
+It runs on private data and is not part of the proof. Its answer is only a starting point for the
+certificate, and whatever else it says (warnings, prints, log lines, exceptions) is dropped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dp_halfspace.optim.objectives.function import Objective
+from dp_halfspace.optim.objectives.margin import MarginObjective
+from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
+
+__all__ = ["FiniteSum", "silenced", "silent_answer"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class FiniteSum:
+    r"""What a callable `optimizer` may ask of the function that it minimises.
+
+    The mean over records ``F(w) = mean(f_i(w))``, where every ``f_i`` is the weighted loss of one
+    record plus ``strong_convexity / 2 ||w||^2`` (and, in objective perturbation, the random
+    linear term). With three classes or more the coefficients of all classes are one vector.
+
+    Parameters
+    ----------
+    objective : Objective
+        The same function on the scale of the sum over records.
+    radius : float
+        Public bound on the norm of the minimiser.
+
+    Notes
+    -----
+    Calling the object gives value and gradient together, as ``scipy.optimize.minimize`` takes
+    them with ``jac=True``. All arrays that go in and out are copies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
+    >>> from dp_halfspace.optim.solvers.black_box import FiniteSum
+    >>> rows = clipped_rows(np.array([[1.0], [-0.5]]), bound=1.0)
+    >>> F = FiniteSum(MarginObjective(rows, np.array([1, -1]), np.ones(2), LOGISTIC, 0.2), 9.0)
+    >>> F.n_samples, F.size, F.strong_convexity
+    (2, 1, 0.1)
+    >>> w = np.array([0.3])
+    >>> each = [F.gradient_of([i], w) for i in range(2)]
+    >>> bool(np.allclose(np.mean(each, axis=0), F.gradient(w)))
+    True
+    """
+
+    objective: Objective = field(repr=False)
+    radius: float
+
+    @property
+    def n_samples(self) -> int:
+        """Number of records."""
+        return self.objective.n_records
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients, those of all classes together."""
+        return self.objective.size
+
+    @property
+    def strong_convexity(self) -> float:
+        """Modulus of strong convexity of every ``f_i``."""
+        return self.objective.ridge / self.n_samples
+
+    @property
+    def smoothness(self) -> float:
+        """Lipschitz constant of the gradient of every ``f_i``, `strong_convexity` included."""
+        return self.objective.gradient_lipschitz / self.n_samples
+
+    def __call__(self, w: ArrayLike) -> tuple[float, FloatArray]:
+        """Return ``F(w)`` and its gradient."""
+        value, gradient = self.objective.value_and_gradient(self._point(w))
+        return float(value) / self.n_samples, gradient / self.n_samples
+
+    def value(self, w: ArrayLike) -> float:
+        """Return ``F(w)``.
+
+        Parameters
+        ----------
+        w : array-like of shape (size,)
+
+        Returns
+        -------
+        float
+        """
+        return self(w)[0]
+
+    def gradient(self, w: ArrayLike) -> FloatArray:
+        """Return the gradient of ``F``.
+
+        Parameters
+        ----------
+        w : array-like of shape (size,)
+
+        Returns
+        -------
+        ndarray of shape (size,)
+        """
+        return self.objective.gradient(self._point(w)) / self.n_samples
+
+    def gradient_of(self, indices: ArrayLike, w: ArrayLike) -> FloatArray:
+        """Return the gradient of the mean of some ``f_i``.
+
+        Parameters
+        ----------
+        indices : int or array-like of int of shape (m,)
+            Numbers of the records, at least one; repeated ones count as often as they occur.
+        w : array-like of shape (size,)
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            For one uniformly drawn record, an unbiased estimate of the gradient of ``F``.
+
+        Raises
+        ------
+        ValueError
+            If the objective has a tilt: then it is no mean over records.
+        """
+        index = np.atleast_1d(np.asarray(indices, dtype=np.intp))
+        return _of_records(self.objective, index).gradient(self._point(w)) / self.n_samples
+
+    def _point(self, w: ArrayLike) -> FloatArray:
+        """Copy a point that the caller may go on changing."""
+        return np.array(w, dtype=np.float64).reshape(self.size)
+
+
+def _of_records(objective: Objective, index: NDArray[np.intp]) -> Objective:
+    """Return the objective whose mean over records is that of some of them."""
+    if not isinstance(objective, MarginObjective | SoftmaxObjective) or (
+        isinstance(objective, MarginObjective) and objective.tilt
+    ):
+        raise ValueError("this objective is no mean over records: use its full gradient")
+    rows = objective.rows.subset(index)
+    weights = objective.weights[index] * (objective.n_records / index.size)
+    if isinstance(objective, SoftmaxObjective):
+        return replace(objective, rows=rows, weights=weights, targets=objective.targets[index])
+    return replace(objective, rows=rows, weights=weights, signs=objective.signs[index])
+
+
+def silent_answer(
+    optimizer: Callable[[FiniteSum, FloatArray], Any], objective: Objective, radius: float
+) -> FloatArray:
+    """Run a callable in silence and return a point of the ball; zero in place of no answer.
+
+    Parameters
+    ----------
+    optimizer : callable
+        From a `FiniteSum` and a starting point to a point.
+    radius : float
+        Public bound on the norm of the minimiser.
+
+    Returns
+    -------
+    ndarray of shape (size,)
+        A fresh array.
+
+    Notes
+    -----
+    Only `KeyboardInterrupt` passes: it is the user's own.
+    """
+    start = np.zeros(objective.size)
+    try:
+        with silenced(), np.errstate(all="ignore"):
+            return _in_ball(optimizer(FiniteSum(objective, radius), start.copy()), start, radius)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - what is raised may depend on the data
+        return start
+
+
+def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
+    """Copy an answer and bring it to the ball of the minimisers; the start if it is no vector."""
+    w = np.asarray(answer)
+    if w.dtype.kind not in "biuf" or w.shape != start.shape:
+        return start
+    w = np.array(w, dtype=np.float64)
+    if not np.isfinite(w).all():
+        return start
+    norm = float(np.linalg.norm(w))
+    return w if norm <= radius else w * (radius / norm)
+
+
+# Filters, streams and file descriptors belong to the process: of several threads the first one
+# silences it, and the last one gives the voice back.
+_LOCK = threading.Lock()
+_STACK = ExitStack()
+_DEPTH = [0]
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Drop the warnings, log lines and output of the block, that of compiled code included.
+
+    Notes
+    -----
+    What other threads print in the meantime is dropped, too. Output to files or streams that the
+    block opened or kept itself is not.
+    """
+    with _LOCK:
+        if _DEPTH[0] == 0:
+            with ExitStack() as stack:
+                _silence(stack)
+                _STACK.push(stack.pop_all())
+        _DEPTH[0] += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _DEPTH[0] -= 1
+            if _DEPTH[0] == 0:
+                _STACK.close()
+
+
+def _silence(stack: ExitStack) -> None:
+    """Silence the process until the stack is closed."""
+    stack.enter_context(warnings.catch_warnings())
+    warnings.simplefilter("ignore")
+    stack.callback(logging.disable, logging.root.manager.disable)
+    logging.disable(sys.maxsize)
+    nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+    _flush()
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            kept = os.dup(descriptor)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, descriptor)
+            os.dup2(nowhere.fileno(), descriptor)
+    stack.callback(_flush)
+    stack.enter_context(redirect_stdout(nowhere))
+    stack.enter_context(redirect_stderr(nowhere))
+
+
+def _flush() -> None:
+    """Empty the buffers of Python and of the C library into where they lead now."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        with suppress(Exception):
+            stream.flush()  # type: ignore[union-attr]
+    with suppress(Exception):
+        ctypes.CDLL(None).fflush(None)

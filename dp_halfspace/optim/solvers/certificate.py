@@ -1,0 +1,175 @@
+"""The one rule for how exactly a minimiser is computed, from public numbers alone.
+
+A solver can only see a computed gradient. The rule bounds, for every data set, how far
+that is from the exact one, asks the solver for ten times this bound or for 1e-7 of the
+influence of a record, whichever is larger, and reports what is then certain about the
+exact gradient. Everything is on the scale of the sum over records.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dp_halfspace.exceptions import CertificateError
+
+__all__ = [
+    "UNIT",
+    "Tolerance",
+    "check_scales",
+    "gradient_error",
+    "solver_tolerance",
+]
+
+# Unit roundoff of float64, round to nearest.
+UNIT = 2.0**-53
+# Products of errors of first order, and the arithmetic of this module.
+_SECOND_ORDER = 1.01
+# Bounds what underflow can do, amplified by factors of rows of up to 2^400.
+_UNDERFLOW = 2.0**-500
+_SMALLEST, _LARGEST = 2.0**-100, 2.0**100
+_RELATIVE = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """What a solver has to reach and what is then certain; public.
+
+    Attributes
+    ----------
+    target : float
+        Norm of the computed gradient to reach.
+    certified : float
+        Bound on the norm of the exact gradient at a point that reaches `target`, errors
+        of the linear term included. The distance to the minimiser is at most
+        ``certified / ridge``.
+    float_error : float
+        Bound on the error of a computed gradient at points of norm up to `radius`.
+    radius : float
+        Norm of points for which the bounds hold; every point that
+        :func:`~dp_halfspace.optim.solvers.minimum.certified_minimum` returns is one of them.
+    """
+
+    target: float
+    certified: float
+    float_error: float
+    radius: float
+
+
+def gradient_error(
+    *,
+    n_samples: int,
+    n_columns: int,
+    block_rows: int,
+    row_norm: float,
+    ridge: float,
+    radius: float,
+    slope: float,
+    smoothness: float,
+    evaluation: float,
+    linear: float = 0.0,
+) -> float:
+    """Bound the rounding error of a gradient computed through `Rows`, on all data.
+
+    Parameters
+    ----------
+    n_samples, n_columns : int
+        Shape of the logical matrix, constant column included.
+    block_rows : int
+        Rows that are summed at a time (:attr:`~dp_halfspace.optim.design.rows.Rows.block_rows`).
+    row_norm : float
+        Bound on the Euclidean norm of a row, constant column included.
+    ridge : float
+        Coefficient of ``||w||^2 / 2``.
+    radius : float
+        Bound on the norm of the point.
+    slope : float
+        Bound on the norm of a record's vector of weighted slopes (one number for a margin
+        loss) at points of that norm.
+    smoothness : float
+        Lipschitz constant of that vector as a function of the margins.
+    evaluation : float
+        Bound on the error of that vector when it is computed from exact margins, in units
+        of 2^-53.
+    linear : float, default=0.0
+        Bound on the norm of the linear term.
+
+    Returns
+    -------
+    float
+        Bound on the Euclidean norm of the error, for any order of the sums within a block
+        and with or without fused multiply-add.
+
+    Raises
+    ------
+    CertificateError
+        If the sizes are so large that the analysis of first order does not apply, or the
+        norms so extreme that numbers over- or underflow.
+
+    References
+    ----------
+    ``docs/proofs/certificate.md``, Theorem 2. Higham (2002), "Accuracy and stability of
+    numerical algorithms", sections 3.1 and 4.2.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim.solvers.certificate import gradient_error
+    >>> sizes = {"n_samples": 10**5, "n_columns": 51, "block_rows": 3932, "row_norm": 1.0}
+    >>> error = gradient_error(
+    ...     **sizes, ridge=100.0, radius=17.0, slope=1.0, smoothness=0.25, evaluation=12.0
+    ... )
+    >>> 4e-8 < error < 8e-8
+    True
+    """
+    check_scales(row_norm, radius)
+    n_blocks = -(-n_samples // block_rows)
+    in_margins = n_columns + 3
+    in_sums = block_rows + n_blocks + 5
+    if max(in_margins, in_sums, n_samples) * UNIT > 1e-3:
+        raise CertificateError("the data are too large for a certificate in float64")
+    mass = n_samples * row_norm
+    first_order = UNIT * (
+        in_sums * mass * slope
+        + in_margins * mass * smoothness * row_norm * radius
+        + evaluation * mass
+        + 3.0 * (mass * slope + ridge * radius + linear)
+    )
+    tiny = _UNDERFLOW * n_samples * (n_columns + 8) * (1.0 + row_norm) * (1.0 + smoothness)
+    return _SECOND_ORDER * first_order + tiny
+
+
+def check_scales(row_norm: float, radius: float) -> None:
+    """Refuse norms at which a double may over- or underflow; both are public.
+
+    Parameters
+    ----------
+    row_norm, radius : float
+        Bounds on the norm of a row and of a point.
+
+    Raises
+    ------
+    CertificateError
+        If one of them is out of reach.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim.solvers.certificate import check_scales
+    >>> check_scales(1.0, 100.0)
+    """
+    if not (_SMALLEST <= row_norm <= _LARGEST and radius <= _LARGEST):
+        raise CertificateError(
+            "the bounds on the norms of a row and of the coefficients are out of reach of float64: "
+            "use a data_norm, an intercept_scaling and class weights nearer to 1, or a larger alpha"
+        )
+
+
+def solver_tolerance(change: float, error: float, linear_error: float, radius: float) -> Tolerance:
+    """Apply the rule."""
+    target = max(_RELATIVE * change, 10.0 * error)
+    certified = target + error + linear_error
+    if not 0.0 < 2.0 * certified <= change < math.inf:
+        raise CertificateError(
+            "floating-point error can be as large as the influence of a record; "
+            "use a larger regulariser, fewer records or a smaller row norm"
+        )
+    return Tolerance(target, certified, error, radius)

@@ -1,0 +1,741 @@
+r"""Selection of the best of a random number of private runs, and what it costs.
+
+Each of :math:`K` runs draws a candidate and returns a model with a noisy score; the model
+of the best score is published, :math:`K` and all else is not. A fixed :math:`K` would
+cost every run; a random :math:`K` of the right law costs little more than one run.
+Proofs: ``docs/proofs/selection.md``. The selection itself is in
+`dp_halfspace.privacy.tuning`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import lru_cache, partial
+from numbers import Integral
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import exprel
+
+from dp_halfspace.privacy._event_losses import counted, gaussian_terms
+from dp_halfspace.privacy._exact import LazyUniform, decimal_context
+from dp_halfspace.privacy._rank_ratio import (
+    chord_shares,
+    chords_of,
+    log_rank_ratio,
+    log_ratio_of,
+    polynomials,
+    trade_off,
+)
+from dp_halfspace.privacy.accounting import calibrate
+from dp_halfspace.privacy.discrete import uniform_below
+from dp_halfspace.privacy.events import (
+    Event,
+    Gaussian,
+    MixedSelection,
+    ObjectivePerturbation,
+    Repeated,
+    Selection,
+)
+from dp_halfspace.privacy.profiles import (
+    EPSILON_SLACK,
+    LOG_SLACK,
+    FloatArray,
+    check_delta,
+    check_nonnegative,
+    gdp_mu,
+    log_gdp_delta,
+    root,
+)
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
+
+__all__ = [
+    "MOST_RUNS",
+    "RunLaw",
+    "best_run",
+    "calibrate_selection",
+    "geometric_law",
+    "is_mixable",
+    "miss_probability",
+    "mixed_selection_event",
+    "run_law",
+    "select_best",
+    "selection_event",
+    "selection_log_ratio",
+]
+
+MOST_RUNS = 100_000
+"""Largest cap of a law."""
+
+# With at most 10^5 runs this keeps P(K = 1), a divisor, above 10^-232.
+_LARGEST_ETA = 64.0
+_DIGITS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class RunLaw:
+    r"""Truncated negative binomial law of the number of runs :math:`K`.
+
+    .. math:: P(K = k) \propto \binom{k + \eta - 1}{k} (1 - r)^k, \qquad 1 \le k \le k_{max},
+
+    normalised after the truncation, with the logarithmic law as the limit at
+    :math:`\eta = 0`. The case :math:`\eta = 1` is geometric.
+
+    Parameters
+    ----------
+    eta : float
+        Shape, in (-1, 64]. A larger one makes :math:`K` less variable and a run dearer.
+    r : float
+        In (0, 1]; smaller means more runs. With 1 there is always one run.
+    k_max : int
+        Largest number of runs, from 1 to 100000.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    Privacy: the parameters are public, the value of :math:`K` never is.
+
+    References
+    ----------
+    .. [1] N. Papernot, T. Steinke. Hyperparameter tuning with Rényi differential
+       privacy. ICLR 2022, Definition 1.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.tuning import RunLaw
+    >>> law = RunLaw(eta=1.0, r=0.5, k_max=3)
+    >>> law.probabilities.round(6).tolist(), round(law.mean, 6)
+    ([0.571429, 0.285714, 0.142857], 1.571429)
+    >>> 1 <= law.draw() <= 3
+    True
+    """
+
+    eta: float
+    r: float
+    k_max: int
+
+    def __post_init__(self) -> None:
+        eta, r, k_max = float(self.eta), float(self.r), self.k_max
+        if not -1.0 < eta <= _LARGEST_ETA:
+            raise ValueError(f"eta must be in (-1, {_LARGEST_ETA:g}], got {self.eta!r}")
+        if not 0.0 < r <= 1.0:
+            raise ValueError(f"r must be in (0, 1], got {self.r!r}")
+        if isinstance(k_max, bool) or not isinstance(k_max, Integral):
+            raise ValueError(f"k_max must be an integer, got {k_max!r}")
+        if not 1 <= k_max <= MOST_RUNS:
+            raise ValueError(f"k_max must be from 1 to {MOST_RUNS}, got {k_max!r}")
+        for name, value in (("eta", eta + 0.0), ("r", r), ("k_max", int(k_max))):
+            object.__setattr__(self, name, value)
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """P(K = 1), ..., P(K = k_max), each correctly rounded. Read-only."""
+        return _moments(self)[0]
+
+    @property
+    def mean(self) -> float:
+        """E[K], which is f'(1), rounded up."""
+        return _moments(self)[1]
+
+    def derivative(self, q: ArrayLike) -> Any:
+        """Evaluate the derivative f'(q) of the probability generating function.
+
+        Parameters
+        ----------
+        q : float or array-like of any shape
+            In [0, 1].
+
+        Returns
+        -------
+        float or ndarray of the shape of `q`
+        """
+        points = np.asarray(q, dtype=np.float64)
+        weights = self.probabilities * np.arange(1, self.k_max + 1)
+        values = polynomials(weights[None, :], points.ravel())[0].reshape(points.shape)
+        return values if values.ndim else float(values)
+
+    def draw(self, source: ByteSource = OS_RANDOMNESS) -> int:
+        """Draw the number of runs.
+
+        Parameters
+        ----------
+        source : ByteSource, default=OS_RANDOMNESS
+            Where the random bytes come from.
+
+        Returns
+        -------
+        int
+            From 1 to `k_max`. Its law is this one up to a total variation of 2**-440:
+            a uniform number is compared with enclosures of the distribution function.
+
+        Notes
+        -----
+        Privacy: the result must stay hidden.
+        """
+        uniform = LazyUniform(0, 0, source)
+        uniform.refine()
+        low, high = 1, self.k_max
+        while low < high:
+            middle = (low + high) // 2
+            if uniform.below(partial(_reached, self, middle)):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+
+def _weights(law: RunLaw) -> list[Decimal]:
+    """P(K = k) over P(K = 1), in the precision of the current context."""
+    shape, ratio = Decimal(law.eta), 1 - Decimal(law.r)
+    weights = [Decimal(1)]
+    for k in range(1, law.k_max):
+        weights.append(weights[-1] * (k + shape) * ratio / (k + 1))
+    return weights
+
+
+@lru_cache(maxsize=32)
+def _moments(law: RunLaw) -> tuple[NDArray[np.float64], float]:
+    """Probabilities, and the mean rounded up."""
+    with localcontext(decimal_context(_DIGITS)):
+        weights = _weights(law)
+        total = sum(weights)
+        probabilities = np.array([float(weight / total) for weight in weights])
+        mean = sum(k * weight for k, weight in enumerate(weights, 1)) / total
+        rounded = float(mean) if law.k_max == 1 else math.nextafter(float(mean), math.inf)
+    probabilities.setflags(write=False)
+    return probabilities, rounded
+
+
+@lru_cache(maxsize=4)
+def _distribution(law: RunLaw, bits: int) -> list[int]:
+    """Integers within 1 of ``P(K <= k) * 2**bits``, k = 1, ..., k_max."""
+    # As many decimal digits as bits: their rounding errors are out of sight.
+    with localcontext(decimal_context(bits)):
+        weights = _weights(law)
+        scale = Decimal(1 << bits) / sum(weights)
+        reached, values = Decimal(0), []
+        for weight in weights:
+            reached += weight
+            values.append(int((reached * scale).to_integral_value()))
+    return values
+
+
+def _reached(law: RunLaw, k: int, bits: int) -> int:
+    """Return an integer within 1 of ``P(K <= k) * 2**bits``."""
+    return _distribution(law, bits)[k - 1]
+
+
+# Default caps cut less than this probability; any cap is accounted for exactly.
+_CUT = 1e-9
+
+
+def geometric_law(mean: float) -> RunLaw:
+    """Geometric law of the number of runs.
+
+    Parameters
+    ----------
+    mean : float
+        Expected number of runs, >= 1, before the cap, which lowers it by less than a
+        relative 1e-6.
+
+    Returns
+    -------
+    RunLaw
+        Shape 1, capped where less than 1e-9 of the probability is cut.
+
+    Raises
+    ------
+    ValueError
+        If `mean` is below 1 or needs a cap above 100000.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.tuning import geometric_law
+    >>> law = geometric_law(15.0)
+    >>> law.k_max, round(law.mean, 4)
+    (301, 15.0)
+    """
+    if not 1.0 <= mean < math.inf:
+        raise ValueError(f"mean must be a finite number >= 1, got {mean!r}")
+    return _capped(1.0, 1.0 / mean)
+
+
+def _capped(eta: float, r: float) -> RunLaw:
+    """Law with a cap beyond which less than `_CUT` of the probability lies."""
+    k = np.arange(1.0, MOST_RUNS + 1.0)
+    ratios = (k + eta) / (k + 1.0) * (1.0 - r)
+    with np.errstate(divide="ignore"):
+        logs = np.append(0.0, np.cumsum(np.log(ratios[:-1])))
+    weights = np.exp(logs - logs.max())
+    # From k on, every ratio of neighbours is at most this: a geometric series is left.
+    worst = np.maximum(ratios, 1.0 - r)
+    enough = (worst < 1.0) & (weights * worst <= _CUT * (1.0 - worst) * np.cumsum(weights))
+    if not enough.any():
+        raise ValueError(
+            f"the law with eta={eta!r}, r={r!r} needs more than {MOST_RUNS} runs at most; "
+            "accept fewer runs or a larger probability to miss a candidate"
+        )
+    return RunLaw(eta, r, int(np.argmax(enough)) + 1)
+
+
+def miss_probability(law: RunLaw, n_candidates: int) -> float:
+    """Probability that a given candidate is tried in none of the runs.
+
+    Parameters
+    ----------
+    law : RunLaw
+        Law of the number of runs.
+    n_candidates : int
+        Number of candidates, >= 1, of which each run draws one uniformly.
+
+    Returns
+    -------
+    float
+        f(1 - 1 / n_candidates), f the probability generating function.
+
+    Raises
+    ------
+    ValueError
+        If `n_candidates` is below 1.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.tuning import geometric_law, miss_probability
+    >>> round(miss_probability(geometric_law(15.0), 4), 4)
+    0.1667
+    """
+    if n_candidates < 1:
+        raise ValueError(f"n_candidates must be at least 1, got {n_candidates!r}")
+    powers = (1.0 - 1.0 / n_candidates) ** np.arange(1, law.k_max + 1)
+    return float(law.probabilities @ powers)
+
+
+def run_law(n_candidates: int, miss: float, *, eta: float = 1.0) -> RunLaw:
+    """Law with the fewest runs that tries a given candidate with probability ``1 - miss``.
+
+    Parameters
+    ----------
+    n_candidates : int
+        Number of candidates, >= 1, of which each run draws one uniformly.
+    miss : float
+        Largest accepted probability that a given candidate is never tried, in (0, 1).
+    eta : float, default=1.0
+        Shape of the law, in (-1, 64]. At an equal `miss`, 2 takes a third to a half fewer
+        runs than 1 and lowers the mu of a run by 2 to 7 percent.
+
+    Returns
+    -------
+    RunLaw
+        Capped where less than 1e-9 of the probability is cut.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or more than 100000 runs would be possible.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.tuning import miss_probability, run_law
+    >>> law = run_law(15, 0.2)
+    >>> round(law.mean, 1), round(miss_probability(law, 15), 6)
+    (56.0, 0.2)
+    """
+    if n_candidates < 1:
+        raise ValueError(f"n_candidates must be at least 1, got {n_candidates!r}")
+    if not 0.0 < miss < 1.0:
+        raise ValueError(f"miss must be in (0, 1), got {miss!r}")
+    RunLaw(eta, 1.0, 1)  # refuses a shape that is out of range
+    share = 1.0 - 1.0 / n_candidates
+    if miss >= share:
+        return RunLaw(eta, 1.0, 1)
+    # The cap raises the probability of a miss by a relative 1e-9 at most.
+    target = math.log(miss * (1.0 - 10.0 * _CUT))
+
+    def excess(log_r: float) -> float:
+        reached, whole = -math.log1p(share * math.expm1(log_r)), -log_r
+        log_miss = max(eta, 0.0) * (reached - whole) + math.log(reached / whole)
+        decay = exprel(-abs(eta) * np.array([reached, whole]))
+        return float(log_miss + math.log(decay[0] / decay[1])) - target
+
+    smallest = math.log(1e-9)
+    if excess(smallest) > 0.0:
+        raise ValueError(
+            f"n_candidates={n_candidates!r}, miss={miss!r}, eta={eta!r} needs too many runs"
+        )
+    return _capped(float(eta), math.exp(root(excess, smallest, -1e-12)))
+
+
+def selection_log_ratio(law: RunLaw, mu: float) -> float:
+    r"""Logarithm of the largest ratio of the rank factors on neighbouring data sets.
+
+    .. math:: \ln\kappa = \sup_{0 \le a \le 1} \ln \frac{f'(1 - a)}{f'(1 - G(a))},
+              \qquad G(a) = \Phi(\Phi^{-1}(a) + \mu).
+
+    Parameters
+    ----------
+    law : RunLaw
+        Law of the number of runs.
+    mu : float
+        Each run, score included, is `mu`-GDP.
+
+    Returns
+    -------
+    float
+        A proved upper bound, larger than the supremum by about ``2**-16 * mu`` at most
+        if ``mu >= 2**-12``.
+
+    Raises
+    ------
+    ValueError
+        If `mu` is negative or NaN.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.tuning import geometric_law, selection_log_ratio
+    >>> round(selection_log_ratio(geometric_law(15.0), 0.15), 4)
+    0.3156
+    """
+    return log_rank_ratio(law.probabilities, check_nonnegative("mu", mu))
+
+
+def selection_event(law: RunLaw, mu: float) -> Selection:
+    """Event of publishing the best of a random number of `mu`-GDP runs.
+
+    Parameters
+    ----------
+    law : RunLaw
+        Law of the number of runs.
+    mu : float
+        Each run is `mu`-GDP in its output and noisy score together: training with
+        ``mu_train`` and a score with ``mu_score`` make
+        ``mu = hypot(mu_train, mu_score)``.
+
+    Returns
+    -------
+    Selection
+        To be charged once, instead of the events of the runs.
+
+    Raises
+    ------
+    ValueError
+        If `mu` is negative or NaN.
+
+    Notes
+    -----
+    Privacy: valid for the output of `dp_halfspace.privacy.tuning.select_best`. The classical
+    bound is ``Selection(law.mean, selection_log_ratio(law, mu), mu)``; the event splits
+    its mass over smaller ratios, which allows a mu that is 5 to 15 percent larger.
+
+    References
+    ----------
+    .. [1] J. Liu, K. Talwar. Private selection from private candidates. STOC 2019.
+    .. [2] N. Papernot, T. Steinke. Hyperparameter tuning with Rényi differential
+       privacy. ICLR 2022.
+    .. [3] A. Koskela, R. Redberg, Y.-X. Wang. Privacy profiles for private selection.
+       ICML 2024.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.accounting import delta
+    >>> from dp_halfspace.privacy.tuning import geometric_law, selection_event
+    >>> f"{delta([selection_event(geometric_law(15.0), 0.15)], 1.0):.2e}"
+    '2.82e-07'
+    """
+    mu = check_nonnegative("mu", mu)
+    ratio = selection_log_ratio(law, mu)
+    return Selection(law.mean, ratio, mu, chord_shares(law.probabilities, law.mean, mu, ratio))
+
+
+def calibrate_selection(law: RunLaw, epsilon: float, delta: float) -> float:
+    """Largest mu of a run for which the selection stays within a budget, rounded down.
+
+    Parameters
+    ----------
+    law : RunLaw
+        Law of the number of runs.
+    epsilon : float
+        Budget of the whole selection, >= 0; infinity gives infinity.
+    delta : float
+        In [0, 1); 0 gives 0 because no Gaussian noise is purely private.
+
+    Returns
+    -------
+    float
+        At most ``gdp_mu(epsilon, delta)``; ``selection_event(law, mu)`` was checked to be
+        within the budget, and the largest such mu is larger by a relative 1e-5 at most.
+
+    Raises
+    ------
+    ValueError
+        If `epsilon` is negative or NaN or `delta` is outside [0, 1).
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.tuning import calibrate_selection, geometric_law
+    >>> round(calibrate_selection(geometric_law(15.0), 1.0, 1e-6), 4)
+    0.1559
+    """
+    epsilon, delta = check_nonnegative("epsilon", epsilon), check_delta(delta)
+    whole = gdp_mu(epsilon, delta)
+    if not 0.0 < whole < math.inf:
+        return whole
+    # The classical bound needs no chords: it brackets the answer in little time.
+    classical = calibrate(
+        lambda mu: [Selection(law.mean, selection_log_ratio(law, mu), mu)],
+        epsilon,
+        delta,
+        lower=0.0,
+        upper=whole,
+        rtol=1e-2,
+    )
+    return calibrate(
+        lambda mu: [selection_event(law, mu)],
+        epsilon,
+        delta,
+        lower=0.5 * classical,
+        upper=whole,
+        rtol=1e-5,
+    )
+
+
+Term: TypeAlias = tuple[float, float, float]
+
+_TOLERANCE = 2.0**-18
+# Chords of a smaller ratio would be finer than the tolerance.
+_SMALLEST = 2.0**-10
+_UP = 1.0 + 2.0**-45
+
+
+def is_mixable(events: Iterable[Event]) -> bool:
+    """Whether a run that releases this can take part in `mixed_selection_event`.
+
+    Returns
+    -------
+    bool
+        True if all are Gaussian or objective perturbations of a sum over records.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.events import Gaussian, Pure
+    >>> from dp_halfspace.privacy.tuning import is_mixable
+    >>> is_mixable([Gaussian(0.1)]), is_mixable([Gaussian(0.1), Pure(0.1)])
+    (True, False)
+    """
+    for charged in events:
+        event = charged
+        while isinstance(event, Repeated):
+            event = event.event
+        known = isinstance(event, ObjectivePerturbation) and not event.pairwise
+        if not known and not isinstance(event, Gaussian):
+            return False
+    return True
+
+
+def mixed_selection_event(
+    law: RunLaw, runs: Sequence[Iterable[Event]], *, chords: bool = True
+) -> MixedSelection:
+    """Event of publishing the best of a random number of runs of random candidates.
+
+    Parameters
+    ----------
+    law : RunLaw
+        Law of the number of runs.
+    runs : sequence of iterable of Event
+        For each candidate everything that one run of it releases, its noisy score included.
+        Each run draws one of them uniformly.
+    chords : bool, default=True
+        False splits no mass over smaller ratios: faster, and a larger bound.
+
+    Returns
+    -------
+    MixedSelection
+        To be charged once, instead of the events of the runs.
+
+    Raises
+    ------
+    ValueError
+        If there is no run, or one that is not `is_mixable`.
+
+    Notes
+    -----
+    Privacy: valid for the output of `dp_halfspace.privacy.tuning.select_best`. For runs that are
+    all `mu`-GDP, `dp_halfspace.privacy.tuning.selection_event` says the same, up to a
+    relative 1e-3.
+
+    References
+    ----------
+    .. [1] A. Koskela, R. Redberg, Y.-X. Wang. Privacy profiles for private selection.
+       ICML 2024.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.accounting import delta
+    >>> from dp_halfspace.privacy.events import Gaussian, ObjectivePerturbation
+    >>> from dp_halfspace.privacy.tuning import mixed_selection_event
+    >>> from dp_halfspace.privacy.tuning import geometric_law
+    >>> law = geometric_law(15.0)
+    >>> f"{delta([mixed_selection_event(law, [[Gaussian(0.15)]])], 1.0):.2e}"
+    '2.82e-07'
+    >>> run = [ObjectivePerturbation(0.05, ((1, 0.0), (2, 0.06), (1, 0.12))), Gaussian(0.09)]
+    >>> f"{delta([mixed_selection_event(law, [run, [Gaussian(0.15)]])], 1.0):.2e}"
+    '6.16e-06'
+    """
+    terms = _terms(runs)
+    weight, shift, mu = (np.array(x) for x in zip(*terms, strict=True))
+
+    def log_delta(t: FloatArray) -> FloatArray:
+        lowered = t * (1.0 - EPSILON_SLACK)
+        logs = [
+            math.log(w) + log_gdp_delta(float(m), lowered - s * (1.0 + EPSILON_SLACK))
+            for w, s, m in zip(weight, shift, mu, strict=True)
+        ]
+        return np.asarray(np.logaddexp.reduce(logs, axis=0) + LOG_SLACK)
+
+    bound = None if not np.isfinite([weight, shift, mu]).all() else trade_off(log_delta)
+    whole = math.log(law.mean / law.probabilities[0]) * _UP + 2.0**-50
+    if bound is None or law.k_max == 1 or not math.isfinite(bound.top):
+        return MixedSelection(law.mean, whole, terms)
+    ratio = log_ratio_of(law.probabilities, bound, _TOLERANCE)
+    if not chords or ratio < _SMALLEST:
+        return MixedSelection(law.mean, ratio, terms)
+    shares = chords_of(law.probabilities, law.mean, bound, ratio)
+    return MixedSelection(law.mean, ratio, terms, shares)
+
+
+def _terms(runs: Sequence[Iterable[Event]]) -> tuple[Term, ...]:
+    """Gaussian losses whose weighted sum bounds the profile of a run of a random candidate."""
+    listed = [tuple(run) for run in runs]
+    if not listed or not all(is_mixable(run) for run in listed):
+        raise ValueError(
+            "runs must be Gaussian releases or objective perturbations of sums over records, "
+            "of one candidate at least"
+        )
+    weights: defaultdict[tuple[float, float], float] = defaultdict(float)
+    for run, count in Counter(listed).items():
+        counts = counted(run)
+        product = None if counts is None else gaussian_terms(counts)
+        for weight, shift, mu in product or [(1.0, math.inf, math.inf)]:
+            weights[shift * _UP, mu] += count * weight * _UP
+    total = len(listed)
+    return tuple((w / total * _UP, *place) for place, w in sorted(weights.items()))
+
+
+Candidate = TypeVar("Candidate")
+Output = TypeVar("Output")
+
+
+def select_best(
+    run: Callable[[Candidate], tuple[Output, float]],
+    candidates: Sequence[Candidate],
+    law: RunLaw,
+    source: ByteSource = OS_RANDOMNESS,
+) -> tuple[Candidate, Output]:
+    """Run random candidates a random number of times; return the one of the best score.
+
+    Parameters
+    ----------
+    run : callable
+        Maps a candidate to ``(output, noisy_score)``, larger scores being better. Each call
+        draws fresh noise. The pair must be mu-GDP jointly, whatever the candidate: for
+        instance a model trained with ``mu_train`` and its number of correct predictions
+        plus Gaussian noise of standard deviation ``1 / mu_score``, with
+        ``mu = hypot(mu_train, mu_score)``. A score of NaN counts as the worst.
+    candidates : sequence
+        Public and nonempty; fixed without looking at the data. Each run draws one of them
+        uniformly, with replacement.
+    law : RunLaw
+        Law of the number of runs.
+    source : ByteSource, default=OS_RANDOMNESS
+        Randomness of the number of runs, of the candidates and of ties.
+
+    Returns
+    -------
+    tuple
+        The candidate and the output of the best run.
+
+    Raises
+    ------
+    ValueError
+        If there is no candidate.
+
+    Notes
+    -----
+    Privacy: what is returned costs ``selection_event(law, mu)``, to be charged once and
+    before the call. The guarantee is void if anything else leaves: the number of runs, the
+    other candidates, outputs and scores, the winning score, or their traces (a log, a
+    progress bar, a warning, an entry in a ledger, an attribute of an object that ``run``
+    keeps). The running time is proportional to the number of runs: do not publish it, or
+    wait until a time that is fixed in advance. ``run`` must not raise for a reason that
+    depends on private data, and must not use what other runs computed.
+
+    References
+    ----------
+    .. [1] J. Liu, K. Talwar. Private selection from private candidates. STOC 2019.
+    .. [2] N. Papernot, T. Steinke. Hyperparameter tuning with Rényi differential
+       privacy. ICLR 2022, Algorithm 1.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy import rounded_gaussian
+    >>> from dp_halfspace.privacy.tuning import run_law
+    >>> from dp_halfspace.privacy.tuning import select_best
+    >>> records = [0, 1, 1, 2, 0, 5]
+    >>> def run(threshold, mu=0.15):
+    ...     count = sum(record >= threshold for record in records)
+    ...     return f"rule {threshold}", rounded_gaussian([count], 1 / mu)[0]
+    >>> threshold, rule = select_best(run, [1, 2, 3], run_law(n_candidates=3, miss=0.1))
+    >>> rule == f"rule {threshold}"
+    True
+    """
+    if len(candidates) == 0:
+        raise ValueError("candidates must not be empty")
+
+    def one_run() -> tuple[tuple[Candidate, Output], float]:
+        candidate = candidates[uniform_below(len(candidates), source)]
+        output, score = run(candidate)
+        return (candidate, output), score
+
+    count = law.draw(source)
+    return best_run((one_run() for _ in range(count)), source)[1]
+
+
+def best_run(runs: Iterable[tuple[Output, float]], source: ByteSource) -> tuple[int, Output]:
+    """Return place and output of the run of the highest score; the others are forgotten.
+
+    Parameters
+    ----------
+    runs : iterable of (output, float)
+        At least one; a score of NaN counts as the worst.
+    source : ByteSource
+        Randomness of ties.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+    >>> from dp_halfspace.privacy.tuning import best_run
+    >>> best_run([("a", 1.0), ("b", 3.0), ("c", 2.0)], OS_RANDOMNESS)
+    (1, 'b')
+    """
+    found: tuple[int, Output] | None = None
+    highest, ties = -math.inf, 0
+    for place, (output, raw) in enumerate(runs):
+        score = -math.inf if math.isnan(raw) else float(raw)
+        if found is None or score > highest:
+            found, highest, ties = (place, output), score, 1
+        elif score == highest:
+            # Of j equal runs the last wins with probability 1 / j: all are equally likely.
+            ties += 1
+            if uniform_below(ties, source) == 0:
+                found = place, output
+    if found is None:
+        raise ValueError("there must be at least one run")
+    return found

@@ -1,0 +1,194 @@
+"""Noisy steps against an adversary: what is summed, and how far one record moves it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit
+
+from dp_halfspace.algorithms.gradient import noisy_gd
+from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows, scaled_rows
+from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, descend, plan_descent
+from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.privacy import PrivacyRecord, accounting, authorise, gdp_epsilon, noise_source
+from tests.adversarial import neighbouring_pairs
+from tests.conftest import separated
+
+
+def plan_for(n=1000, d=5, attack=None, mu=1.0, **changes):
+    settings = {
+        "n_samples": n,
+        "n_columns": d,
+        "n_outputs": 1,
+        "block_rows": 1000,
+        "mu": mu,
+        "shift": 2.0,
+        "clip": 0.7,
+        "n_steps": 10,
+        "momentum": 0.8,
+        "scale": 3.0,
+        "window": 0.5,
+        "attack": attack,
+    }
+    return plan_descent(**{**settings, **changes})
+
+
+def ratio(radius, kind=2, *, attacked=None, planned=None, weights=(1.0, 1.0)):
+    """Largest change of the sum over the sensitivity of a plan, over neighbours and points."""
+    rng, worst = np.random.default_rng(0), 0.0
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 150):
+        n, d = X.shape
+        attack = Adversary(radius, kind, d if attacked is None else min(d, attacked))
+        plan = plan_for(n, d, attack if planned is None else planned(attack))
+        for scale in (0.0, 0.3, 3.0, 30.0):
+            point = scale * rng.standard_normal(d)
+            if rng.random() < 0.3:
+                point = -scale * X[0]
+            sums = []
+            for rows, codes in ((X, y), (other_X, other_y)):
+                slopes = clipped_slopes(plan, codes, np.asarray(weights)[codes])
+                signs = np.where(codes == 1, 1.0, -1.0)
+                sums.append(AdversarialRows(Rows(rows), signs, attack).fused_adjoint(point, slopes))
+            change = float(np.linalg.norm(sums[0] - sums[1]))
+            worst = max(worst, change / plan.mechanism.sensitivity)
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("radius", "kind", "least"),
+    [(0.05, 2, 0.99), (0.5, 2, 0.99), (1.0, 2, 0.99), (0.3, "inf", 0.99)],
+)
+def test_sensitivity_against_brute_force(radius, kind, least, record_property):
+    worst = ratio(radius, kind)
+    record_property("measured / bound", float(worst))
+    assert least < worst <= 1.0
+
+
+def test_a_column_that_is_not_attacked_changes_nothing():
+    assert ratio(0.5, attacked=1) <= 1.0
+
+
+def test_a_euclidean_adversary_within_the_rows_is_free():
+    for radius in (0.01, 0.3, 1.0):
+        attacked, plain = plan_for(attack=Adversary(radius, 2, 5)), plan_for()
+        assert attacked.mechanism.sigma == pytest.approx(plain.mechanism.sigma, rel=1e-8)
+        assert attacked.mechanism.sigma >= plain.mechanism.sigma
+        assert attacked.step_size == plain.step_size
+
+
+def test_a_far_reaching_adversary_against_brute_force():
+    """A class of weight 0 lets one record pull where the other one does not."""
+    assert 0.99 < ratio(2.0, weights=(0.0, 1.0)) <= 1.0
+
+
+def test_brute_force_sees_a_missing_reach():
+    """Planted: a far-reaching adversary is charged like none."""
+    assert ratio(2.0, weights=(0.0, 1.0), planned=lambda attack: None) > 1.2
+
+
+def test_brute_force_sees_a_missing_half(monkeypatch):
+    """Planted: the sensitivity of adding a record, not of replacing one."""
+    honest = noisy_gd.GaussianNoise
+    monkeypatch.setattr(noisy_gd, "GaussianNoise", lambda s, mu: honest(s / 2, mu))
+    assert ratio(0.3) > 1.9
+
+
+def test_brute_force_sees_a_pull_of_each_row(monkeypatch):
+    """Planted: the direction of the adversary is a function of the row, as in a metric."""
+
+    def own_direction(self, w, slopes):
+        total = np.zeros(len(w))
+        for row, sign in zip(self.rows.dense(np.arange(len(self.signs))), self.signs, strict=True):
+            length = max(float(np.linalg.norm(row)), 1e-3)
+            margin = np.array([(row @ w - sign * self.attack.radius * self.attack.dual_norm(w))])
+            pull = slopes(margin / length, 0, 1)[0]
+            total += pull * (row - sign * self.attack.radius * self.attack.gradient(w)) / length
+        return total
+
+    monkeypatch.setattr(AdversarialRows, "fused_adjoint", own_direction)
+    assert ratio(0.9) > 1.2
+
+
+def test_sum_is_that_of_the_worst_margins():
+    """The ascent is minus the gradient of the summed loss, by differences."""
+    rng = np.random.default_rng(1)
+    X, codes = separated(50, 4, seed=3)
+    signs = np.where(codes == 1, 1.0, -1.0)
+    for kind in (2, "inf"):
+        attack = Adversary(0.2, kind, 3)
+        rows = AdversarialRows(Rows(X), signs, attack)
+        slopes = clipped_slopes(plan_for(50, 4, clip=1.0), codes, np.ones(50))
+        w = rng.standard_normal(4)
+
+        def loss(w, attack=attack):
+            return np.logaddexp(0, 2.0 - signs * (X @ w) + 0.2 * attack.dual_norm(w)).sum()
+
+        step = 1e-6 * np.eye(4)
+        expected = [(loss(w - e) - loss(w + e)) / 2e-6 for e in step]
+        np.testing.assert_allclose(rows.fused_adjoint(w, slopes), expected, atol=1e-5)
+
+
+def test_no_attack_is_the_limit():
+    X, codes = separated(50, 4, seed=3)
+    signs = np.where(codes == 1, 1.0, -1.0)
+    slopes = clipped_slopes(plan_for(50, 4), codes, np.ones(50))
+    w = np.array([1.0, -2.0, 0.5, 0.1])
+    plain = Rows(X).fused_adjoint(w, slopes)
+    tiny = AdversarialRows(Rows(X), signs, Adversary(1e-12, 2, 4)).fused_adjoint(w, slopes)
+    np.testing.assert_allclose(tiny, plain, atol=1e-9)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.3, 4.0])
+def test_run_costs_exactly_what_it_says(mu):
+    plan = plan_for(mu=mu, attack=Adversary(0.3, "inf", 4))
+    spent = accounting.epsilon([plan.event], 1e-6)
+    assert gdp_epsilon(mu * (1 - 1e-6), 1e-6) * (1 - 1e-6) <= spent
+    assert spent <= gdp_epsilon(mu, 1e-6) * (1 + 1e-9)
+
+
+def test_steps_find_the_robust_separator():
+    """Column 0 carries a small margin for all, column 1 a large one for most: attacked, it wins."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=4000)
+    signs = 2.0 * y - 1.0
+    sure = np.where(rng.random(4000) < 0.9, signs, -signs)
+    X = np.column_stack([0.05 * signs, 0.5 * sure])
+    plan = plan_for(4000, 2, Adversary(0.2, 2, 2), math.inf, n_steps=200)
+    record = PrivacyRecord(epsilon=math.inf, delta=0.0, events=(plan.event,), noise="none")
+    permit = authorise(record, noise_source(None))
+    rows = AdversarialRows(Rows(X), signs, Adversary(0.2, 2, 2))
+    w = descend(rows, clipped_slopes(plan, y, np.ones(4000)), plan, permit)[0]
+    robust = float(np.mean(signs * (X @ w) - 0.2 * np.linalg.norm(w) > 0))
+    assert robust == pytest.approx(0.9, abs=0.02)
+
+
+def test_rows_have_one_factor():
+    X = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [1e200, 0.0]])
+    rows = scaled_rows(X, 1.0, 0.5).dense(np.arange(4))
+    length = math.hypot(1.0, 0.5)
+    expected = np.array([[0.6, 0.8, 0.5], [0.3, 0.4, 0.5], [0, 0, 0.5], [1, 0, 0.5]]) / length
+    np.testing.assert_allclose(rows, expected, rtol=1e-14)
+    np.testing.assert_array_equal(
+        rows, scaled_rows(sparse.csr_array(X), 1.0, 0.5).dense(np.arange(4))
+    )
+    for norm, bias in ((1e-50, 1e-3), (1e50, None), (0.3, 1e3)):
+        some = scaled_rows(norm * np.random.default_rng(0).standard_normal((200, 7)), norm, bias)
+        assert np.linalg.norm(some.dense(np.arange(200)), axis=1).max() <= 1 + 2.0**-40
+
+
+def test_slopes_see_the_worst_margin():
+    seen = []
+
+    def slopes(margins, lo, hi):
+        seen.append(margins.copy())
+        return expit(-margins)
+
+    signs = np.array([1.0, -1.0])
+    attack = Adversary(0.5, 2, 2, smoothing=1e-12)
+    rows = AdversarialRows(Rows(np.array([[1.0, 0.0], [0.0, 1.0]])), signs, attack)
+    rows.fused_adjoint(np.array([3.0, 4.0]), slopes)
+    np.testing.assert_allclose(signs * np.concatenate(seen), [3.0 - 2.5, -4.0 - 2.5])

@@ -1,0 +1,294 @@
+"""Descent for a known margin: sensitivity, the noise of the steps that are run, units."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dp_halfspace import privacy
+from dp_halfspace.algorithms.gradient.margin_gd import (
+    default_margin,
+    margin_slopes,
+    plan_margin_descent,
+)
+from dp_halfspace.algorithms.gradient.noisy_gd import descend
+from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.privacy import GaussianNoise, PrivacyRecord, authorise, noise_source
+from dp_halfspace.privacy.mechanisms import recording
+from tests.adversarial import neighbouring_pairs, unit
+from tests.conftest import separated
+
+MODULE = importlib.import_module("dp_halfspace.algorithms.gradient.margin_gd")
+STEPS = [1, 2, 7, 150]
+
+
+def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
+    return plan_margin_descent(
+        n_samples=n,
+        n_columns=k,
+        n_outputs=outputs,
+        block_rows=min(n, 1000),
+        mu=mu,
+        margin=margin,
+        **more,
+    )
+
+
+def plan_with_steps(monkeypatch, steps, **sizes):
+    monkeypatch.setattr(MODULE, "_FEWEST_STEPS", steps)
+    monkeypatch.setattr(MODULE, "_MOST_STEPS", steps)
+    plan = plan_for(**sizes)
+    assert plan.n_steps == steps
+    return plan
+
+
+def permit_for(plan, epsilon=80.0):
+    noise = "none" if math.isinf(epsilon) else "os"
+    record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=(plan.event,), noise=noise)
+    return authorise(record, noise_source(None))
+
+
+# -- sensitivity ---------------------------------------------------------------------
+
+
+def gradient_sums(plan, point, *data_sets, weights=(1.0, 1.0, 1.0)):
+    weights = np.asarray(weights)
+    return [Rows(X).fused_adjoint(point, margin_slopes(plan, y, weights[y])) for X, y in data_sets]
+
+
+def worst_change(outputs, *, weights=(1.0, 1.0, 1.0)):
+    """Largest change of the sum of slopes times rows, over neighbours and points."""
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    n_classes = 2 if outputs == 1 else outputs
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 120, n_classes=n_classes):
+        plan = plan_for(*X.shape, outputs)
+        shape = (X.shape[1],) if outputs == 1 else (X.shape[1], outputs)
+        for scale in (0.0, 1.0, 30.0):
+            point = scale * rng.standard_normal(shape)
+            a, b = gradient_sums(plan, point, (X, y), (other_X, other_y), weights=weights)
+            worst = max(worst, float(np.linalg.norm(a - b)))
+    return worst
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_sum_of_gradients_moves_by_two_at_most_and_does(outputs, record_property):
+    worst = worst_change(outputs)
+    record_property("measured", float(worst))
+    assert 2 - 1e-9 <= worst <= plan_for(outputs=outputs).mechanism.sensitivity
+    assert worst_change(outputs, weights=(1.0, 0.2, 0.5)) <= 2 + 1e-9
+
+
+@pytest.mark.parametrize("margin", [0.01, 0.3, 1.0])
+def test_antipodal_records_attain_two_over_the_margin(margin):
+    """In the units of the papers, loss(margin / c): 2 / c, for every number of columns."""
+    rng = np.random.default_rng(1)
+    plan = plan_for(margin=margin)
+    for d in (1, 4, 50):
+        z, point = unit(rng, d)[None, :], 0.1 * margin * unit(rng, d)
+        one = np.array([1])
+        a, b = gradient_sums(plan, point / margin, (z, one), (-z, one))
+        assert np.linalg.norm((a - b) / margin) == pytest.approx(2 / margin, rel=1e-9)
+
+
+def test_sensitivity_test_sees_slopes_without_bound(monkeypatch):
+    """Planted: the slope of a squared hinge, which grows without limit."""
+
+    def squared(plan, codes, weights):
+        signs = np.where(codes == 1, 1.0, -1.0)
+        return lambda m, lo, hi: signs[lo:hi] * np.maximum(1.5 - signs[lo:hi] * m, 0.0)
+
+    monkeypatch.setitem(globals(), "margin_slopes", squared)
+    assert worst_change(1) > 10
+
+
+def test_sensitivity_test_sees_an_undeclared_weight():
+    """Planted: a class weight above one."""
+    assert worst_change(1, weights=(1.0, 1.5, 1.0)) > 2.4
+
+
+# -- noise ---------------------------------------------------------------------------
+
+
+def assert_noise_is_that_of_the_steps(plan, mu):
+    """2 sqrt(T) / mu for the T that is run, and a run that costs mu."""
+    expected = 2 * math.sqrt(plan.n_steps) / mu
+    assert expected <= plan.mechanism.sigma <= expected * (1 + 1e-6)
+    spent = privacy.epsilon([plan.event], 1e-6)
+    assert spent <= privacy.gdp_epsilon(mu, 1e-6) * (1 + 1e-9)
+    assert spent >= privacy.gdp_epsilon(mu * (1 - 1e-6), 1e-6) * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("mu", [0.01, 0.3, 4.0])
+def test_noise_is_that_of_the_steps_that_are_run(monkeypatch, steps, mu):
+    for outputs in (1, 3):
+        plan = plan_with_steps(monkeypatch, steps, mu=mu, outputs=outputs)
+        assert_noise_is_that_of_the_steps(plan, mu)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.3])
+@pytest.mark.parametrize("margin", [1e-3, 0.1, 1.0])
+def test_noise_of_the_default_number_of_steps(mu, margin):
+    plan = plan_for(n=20000, mu=mu, margin=margin)
+    assert_noise_is_that_of_the_steps(plan, mu)
+    assert 100 <= plan.n_steps <= 400
+
+
+@pytest.mark.parametrize("steps", STEPS)
+def test_noise_test_sees_the_published_noise(monkeypatch, steps):
+    """Planted: sigma = n sensitivity, right only for exactly (n mu)^2 steps."""
+    n, mu = 100, 0.001
+    honest = MODULE.plan_descent
+
+    def published(**sizes):
+        plan = honest(**sizes)
+        return replace(plan, mechanism=GaussianNoise(plan.mechanism.sensitivity, 1.0 / n))
+
+    monkeypatch.setattr(MODULE, "plan_descent", published)
+    plan = plan_with_steps(monkeypatch, steps, n=n, mu=mu)
+    with pytest.raises(AssertionError):
+        assert_noise_is_that_of_the_steps(plan, mu)
+
+
+def run_on_nothing(plan, n=30, k=4):
+    """Releases of a run on zero rows: noise only."""
+    slopes = margin_slopes(plan, np.zeros(n, int), np.ones(n))
+    with recording() as releases:
+        descend(Rows(np.zeros((n, k))), slopes, plan, permit_for(plan))
+    return releases
+
+
+def tail_of_the_noise(releases, sigma):
+    noise = np.concatenate([np.ravel(r.released - r.value) for r in releases])
+    statistic = float(noise @ noise) / sigma**2
+    return min(chi2.cdf(statistic, noise.size), chi2.sf(statistic, noise.size))
+
+
+def test_noise_that_is_drawn():
+    mu = 0.5
+    plan = plan_for(30, 4, mu=mu)
+    releases = run_on_nothing(plan)
+    assert len(releases) == plan.n_steps
+    sigma = 2 * math.sqrt(plan.n_steps) / mu
+    assert tail_of_the_noise(releases, sigma) > 1e-9
+    assert tail_of_the_noise(releases, 2 * sigma) < 1e-9
+    assert tail_of_the_noise(releases, sigma / 2) < 1e-9
+
+
+def test_every_step_is_charged():
+    plan = plan_for(30, 4, mu=0.5)
+    permit = permit_for(plan)
+    slopes = margin_slopes(plan, np.zeros(30, int), np.ones(30))
+    descend(Rows(np.zeros((30, 4))), slopes, plan, permit)
+    with pytest.raises(RuntimeError, match="not charged"):
+        descend(Rows(np.zeros((30, 4))), slopes, plan, permit)
+
+
+# -- what is descended ---------------------------------------------------------------
+
+
+def rounded_hinge(margins):
+    """The hinge max(0, 1 - m), its corner replaced by a parabola of half width 1/2."""
+    missing = 1.0 - margins
+    inside = (missing + 0.5) ** 2 / 2
+    return np.where(missing >= 0.5, missing, np.where(missing <= -0.5, 0.0, inside))
+
+
+def test_slopes_are_those_of_the_rounded_hinge():
+    plan = plan_for()
+    margins = np.linspace(-3, 3, 601) + 1e-3
+    h = 1e-6
+    slopes = (rounded_hinge(margins + h) - rounded_hinge(margins - h)) / (2 * h)
+    for code, sign in ((1, 1.0), (0, -1.0)):
+        pull = margin_slopes(plan, np.full(601, code), np.full(601, 0.7))
+        np.testing.assert_allclose(pull(sign * margins, 0, 601), -sign * 0.7 * slopes, atol=1e-8)
+
+
+def test_extreme_margins_stay_finite():
+    for outputs in (1, 3):
+        plan = plan_for(outputs=outputs)
+        margins = np.array([1e300, -1e300, 0.0])
+        if outputs > 1:
+            margins = np.column_stack([margins, -margins, 0 * margins])
+        pull = margin_slopes(plan, np.array([1, 1, 1]), np.ones(3))(margins, 0, 3)
+        assert np.isfinite(pull).all()
+        assert (np.linalg.norm(np.reshape(pull, (3, -1)), axis=1) <= 1 + 1e-12).all()
+
+
+@pytest.mark.parametrize("margin", [0.03, 0.4])
+def test_the_margin_is_only_a_step_size(margin):
+    """Exact steps on the mean of loss(m / c), written out, are the run in other units."""
+    X, y = separated(300, 4, seed=2)
+    plan = plan_for(300, 4, mu=math.inf, margin=margin)
+    slopes = margin_slopes(plan, y, np.ones(300))
+    run = descend(Rows(X), slopes, plan, permit_for(plan, math.inf))
+    signed = X * np.where(y == 1, 1.0, -1.0)[:, None]
+    step = plan.step_size * 300 * margin**2
+    w, tail = np.zeros(4), []
+    for _ in range(plan.n_steps):
+        missing = np.clip(1.5 - signed @ w / margin, 0, 1)
+        w = w + step * (missing[:, None] * signed).mean(axis=0) / margin
+        tail.append(w)
+    averaged = np.mean(tail[-round(plan.n_steps / 2) :], axis=0)
+    np.testing.assert_allclose(run[0], averaged / margin, rtol=1e-9)
+
+
+def test_the_last_iterate_is_the_last():
+    X, y = separated(300, 4, seed=2)
+    plan = plan_for(300, 4, mu=math.inf, averaged=False)
+    slopes = margin_slopes(plan, y, np.ones(300))
+    last = descend(Rows(X), slopes, plan, permit_for(plan, math.inf))
+    w = np.zeros(4)
+    for _ in range(plan.n_steps):
+        w = w + plan.step_size * Rows(X).fused_adjoint(w, slopes)
+    np.testing.assert_allclose(last[0], w, rtol=1e-9)
+    assert plan_for(300, 4).window == 0.5
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("mu", [1.0, math.inf])
+@pytest.mark.parametrize("averaged", [True, False])
+def test_steps_separate(n_classes, mu, averaged):
+    X, y = separated(4000, 6, n_classes, seed=1)
+    plan = plan_for(4000, 6, 1 if n_classes == 2 else n_classes, mu, averaged=averaged)
+    slopes = margin_slopes(plan, y, np.ones(4000))
+    W = descend(Rows(X), slopes, plan, permit_for(plan, 80.0 if mu < 2 else math.inf))
+    scores = X @ W.T
+    codes = (scores[:, 0] > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
+    assert np.mean(codes == y) > 0.97
+
+
+def test_one_direction_is_stable():
+    """All rows on one line: the curvature is as large as it can be."""
+    X, y = np.ones((500, 1)), np.ones(500, int)
+    y[:100] = 0
+    plan = plan_for(500, 1, mu=math.inf, margin=0.01)
+    W = descend(Rows(X), margin_slopes(plan, y, np.ones(500)), plan, permit_for(plan, math.inf))
+    assert 0 < W[0, 0] < 20
+
+
+# -- the default margin --------------------------------------------------------------
+
+
+def test_default_margin():
+    assert default_margin(10000, 100, 0.2) == pytest.approx(4 * 10 / (10000 * 0.2))
+    assert default_margin(10, 10**6, 0.1) == 1.0
+    assert default_margin(10**9, 10, 1.0) == default_margin(10, 10, math.inf) == 0.01
+    # Dimensions beyond the number of records cost nothing.
+    assert default_margin(1000, 5000, 1.0) == default_margin(1000, 1000, 1.0)
+
+
+def test_noise_alone_costs_half_at_the_default_margin():
+    """The bound of docs/proofs/margin_risk.md without its term in the number of steps."""
+    n, k, mu = 10000, 40, 0.1
+    margin = default_margin(n, k, mu)
+    assert 0.01 < margin < 1
+    for factor, cost in ((1, 1 / 2), (2, 1 / 4)):
+        noise = math.sqrt(4 * k / (n * mu) ** 2) / (factor * margin)
+        assert noise == pytest.approx(cost)

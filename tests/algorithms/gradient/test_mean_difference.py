@@ -1,0 +1,201 @@
+"""The mean difference: sensitivities by brute force, what the map does, absent classes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dp_halfspace.algorithms.defaults import engine_defaults
+from dp_halfspace.algorithms.gradient import mean_difference
+from dp_halfspace.algorithms.gradient.descent import plan_gradient
+from dp_halfspace.algorithms.gradient.mean_difference import (
+    MOMENT_SENSITIVITY,
+    mean_difference_for,
+    plan_mean_difference,
+    plan_standardisation,
+    release_standardisation,
+    run_mean_difference,
+)
+from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
+from dp_halfspace.privacy.mechanisms import NoNoise, recording
+from tests.adversarial import neighbouring_pairs
+
+
+def permit_for(events):
+    is_exact = any(event == NoNoise().event for event in events)
+    epsilon, noise = (math.inf, "none") if is_exact else (1e6, "os")
+    record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=events, noise=noise)
+    return authorise(record, noise_source(None))
+
+
+def rows_of(X):
+    return Rows(X, None, 1.0, row_bound=math.sqrt(2))
+
+
+def moments(X, plan):
+    with recording() as releases:
+        release_standardisation(rows_of(X), plan, permit_for((plan.mechanism.event,)))
+    return releases[0]
+
+
+def test_squares_and_rows_together_change_by_the_root_of_four_and_a_half():
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for X, _, other, _ in neighbouring_pairs(rng, 200):
+        plan = plan_standardisation(*X.shape, 64, mu=20.0)
+        a, b = moments(X, plan), moments(other, plan)
+        worst = max(worst, float(np.linalg.norm(a.value - b.value)) / a.mechanism.sensitivity)
+    assert 0.9 < worst <= 1.0
+
+
+def test_the_bound_on_the_moments_is_attained():
+    """Unit rows with overlap of the roots one half: section 2 of the proof."""
+    angle = math.acos(0.5) / 2
+    u = np.array([math.cos(math.pi / 4 + angle), math.sin(math.pi / 4 + angle)])
+    v = -np.array([math.cos(math.pi / 4 - angle), math.sin(math.pi / 4 - angle)])
+    change = np.concatenate([u - v, u**2 - v**2])
+    assert np.linalg.norm(change) == pytest.approx(MOMENT_SENSITIVITY, rel=1e-9)
+
+
+def worst_difference(**changes):
+    """Largest change of the noisy sum, in units of the sensitivity."""
+    rng = np.random.default_rng(1)
+    worst = 0.0
+    for X, y, other, flipped in neighbouring_pairs(rng, 300):
+        transform = np.vstack([np.eye(X.shape[1]) * 1.5, np.full((1, X.shape[1]), 0.1)])
+        plan = plan_mean_difference(*X.shape, 64, mu=30.0)
+        values = []
+        for features, labels in ((X, y), (other, flipped)):
+            with pytest.MonkeyPatch.context() as patch, recording() as releases:
+                patch.setattr(mean_difference, "release_standardisation", lambda *a, t=transform: t)
+                args = (rows_of(features), labels == 1, np.array([0.6, 1.0]))
+                run_mean_difference(plan, *args, permit_for(plan.events))
+            values.append(releases[-1].value)
+        worst = max(worst, float(np.linalg.norm(values[0] - values[1])))
+    return worst / plan.mechanism.sensitivity
+
+
+def test_sensitivity_against_brute_force():
+    assert 0.95 < worst_difference() <= 1.0
+
+
+@pytest.mark.parametrize(("n", "d", "block"), [(1000, 5, 1000), (10**6, 60, 500)])
+def test_allowances_are_those_of_the_proof(n, d, block):
+    """``docs/proofs/auc.md``, section 3, in its own notation; not above it either."""
+    plan, blocks, unit = plan_mean_difference(n, d, block, mu=1.0), -(-n // block), 2.0**-53
+    moments = math.sqrt(4.5) + 2 * 1.01 * n * (block + blocks + 16) * math.sqrt(2.0) * unit
+    found = plan.standardisation.mechanism.sensitivity
+    assert moments * (1 - 1e-15) <= found <= moments * (1 + 1e-14)
+    deviation = plan.standardisation.mechanism.sigma / n
+    theta = 1 / (0.7 * math.sqrt(max(0.3 * deviation, 1e-8)))
+    length = 1.01 * math.sqrt(2.0) * theta * math.sqrt(2 * d) * unit
+    row, sums = (d + 16) * length, (block + blocks + d + 16) * length
+    needed = 2 * (1 + 2.0**-30 + row + n * (row + sums))
+    assert needed * (1 - 1e-14) <= plan.mechanism.sensitivity <= needed * (1 + 1e-14)
+
+
+def test_brute_force_sees_half_the_sensitivity(monkeypatch):
+    """Planted: the sensitivity of adding a record."""
+    honest = mean_difference._sensitivity
+    monkeypatch.setattr(mean_difference, "_sensitivity", lambda *a: honest(*a) / 2)
+    assert worst_difference() > 1.0
+
+
+def test_brute_force_sees_rows_that_are_not_clipped(monkeypatch):
+    monkeypatch.setattr(Rows, "lengths", lambda self, transform=None: np.ones(self.shape[0]))
+    assert worst_difference() > 1.0
+
+
+def test_exact_moments_standardise():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((4000, 3)) * [0.05, 0.1, 0.02] + [0.3, -0.2, 0.1]
+    plan = plan_standardisation(4000, 3, 4000, mu=math.inf)
+    transform = release_standardisation(rows_of(X), plan, permit_for((plan.mechanism.event,)))
+    Z = np.column_stack([X, np.ones(4000)]) @ transform
+    np.testing.assert_allclose(Z.mean(axis=0), 0.0, atol=1e-9)
+    assert 1.2 < np.sqrt((Z**2).sum(axis=1).mean()) < 1.45
+    assert Z.std(axis=0).max() / Z.std(axis=0).min() < 2.5
+
+
+def test_the_map_is_within_its_bound():
+    for X in (np.zeros((50, 4)), np.eye(4)[np.arange(50) % 4]):
+        plan = plan_standardisation(50, 4, 50, mu=5.0)
+        transform = release_standardisation(rows_of(X), plan, permit_for((plan.mechanism.event,)))
+        bound = plan.amplification * math.sqrt(2 * 4) * (1 + 1e-12)
+        assert np.linalg.norm(transform) <= bound
+
+
+def test_the_map_is_within_its_bound_whatever_is_released():
+    """A centre that noise has driven out of the unit ball is brought back."""
+
+    class Noisy:
+        def release(self, value, mechanism):
+            return 50.0 * np.concatenate([np.full(4, 5.0), np.full(4, 25.0)])
+
+    plan = plan_standardisation(50, 4, 50, mu=5.0)
+    transform = release_standardisation(rows_of(np.zeros((50, 4))), plan, Noisy())
+    assert np.linalg.norm(transform) <= plan.amplification * math.sqrt(2 * 4) * (1 + 1e-12)
+
+
+def test_it_ranks_and_its_centre_is_the_mean_score():
+    rng = np.random.default_rng(3)
+    positive = rng.random(5000) < 0.1
+    X = 0.2 * rng.standard_normal((5000, 4)) + np.where(positive, 0.3, 0.2)[:, None]
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+    plan = plan_mean_difference(5000, 4, 5000, mu=math.inf)
+    weights = np.array([1 / 9, 1.0])
+    w, centre = run_mean_difference(plan, rows_of(X), positive, weights, permit_for(plan.events))
+    scores = X @ w
+    assert scores[positive].mean() > scores[~positive].mean() + 0.3 * scores.std()
+    assert centre == pytest.approx(scores.mean(), rel=1e-6)
+    again, _ = run_mean_difference(
+        plan, rows_of(sparse.csr_array(X)), positive, weights, permit_for(plan.events)
+    )
+    np.testing.assert_allclose(again, w, rtol=1e-9)
+
+
+@pytest.mark.parametrize("budget", [{"mu": 0.5}, {"epsilon": 0.5}])
+def test_many_columns_or_little_budget_skip_the_standardisation(budget):
+    assert plan_mean_difference(10**6, 513, 100, **budget).standardisation is None
+    plan = plan_mean_difference(30, 4, 30, **budget)
+    assert plan.standardisation is None
+    assert len(plan.events) == 1
+    rows = rows_of(np.zeros((30, 4)))
+    w, centre = run_mean_difference(
+        plan, rows, np.zeros(30, dtype=bool), np.ones(2), permit_for(plan.events)
+    )
+    assert centre == 0.0
+    assert np.isfinite(w).all()
+
+
+@pytest.mark.parametrize("mu", [0.2, math.inf])
+def test_a_difference_made_of_the_events_of_the_descent(mu):
+    """It costs what the descent costs, and its noise is that of one release at this price."""
+    descent = plan_gradient(
+        engine_defaults(10**5, 5, 2, mu),
+        n_samples=10**5,
+        n_columns=5,
+        n_classes=2,
+        block_rows=10**4,
+        mu=mu,
+    )
+    plan = mean_difference_for(descent, 10**5, 4, 10**4)
+    assert plan.events == descent.events
+    if math.isfinite(mu):
+        rows, positive = rows_of(np.zeros((50, 4))), np.arange(50) < 5
+        with recording() as releases:
+            run_mean_difference(plan, rows, positive, np.ones(2), permit_for(descent.events))
+        assert len(releases) == 1 + plan.copies
+        single = plan.mechanism.sigma / math.sqrt(plan.copies)
+        assert single == pytest.approx(2.0 / (math.sqrt(0.8) * mu), rel=1e-4)
+
+
+def test_shares_make_up_the_budget():
+    gaussian = plan_mean_difference(10**5, 4, 10**4, mu=0.5).events
+    assert 0.5 * (1 - 1e-9) < math.hypot(*(event.mu for event in gaussian)) <= 0.5
+    pure = plan_mean_difference(10**5, 4, 10**4, epsilon=0.5).events
+    assert 0.5 * (1 - 1e-9) < sum(event.epsilon for event in pure) <= 0.5

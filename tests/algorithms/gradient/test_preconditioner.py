@@ -1,0 +1,268 @@
+"""The private metric: sensitivity, packing, shrinkage."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.stats import chi2
+
+from dp_halfspace.algorithms.gradient.preconditioner import (
+    EFFECTIVE_DIMENSION,
+    Metric,
+    MetricPlan,
+    plan_metric,
+    release_metric,
+    shrunk_spectrum,
+)
+from dp_halfspace.optim.design.rows import Rows, unit_rows
+from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
+from dp_halfspace.privacy.mechanisms import recording
+from tests.adversarial import neighbouring_pairs
+
+
+def permit_for(plan, noise="os"):
+    epsilon = math.inf if noise == "none" else 50.0
+    record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=(plan.mechanism.event,), noise=noise)
+    return authorise(record, noise_source(None))
+
+
+def packed(X, plan):
+    """The exact query of a release."""
+    with recording() as releases:
+        release_metric(X if isinstance(X, Rows) else Rows(X), plan, permit_for(plan))
+    return releases[0]
+
+
+def worst_ratio(row_norm=1.0):
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for X, _, other, _ in neighbouring_pairs(rng, 200, row_norm=row_norm):
+        plan = MetricPlan(*X.shape, plan_metric(50, X.shape[1], 64, mu=1.0).mechanism, 1.0)
+        a, b = packed(X, plan), packed(other, plan)
+        worst = max(worst, float(np.linalg.norm(a.value - b.value)) / a.mechanism.sensitivity)
+    return worst
+
+
+def test_sensitivity_against_brute_force():
+    assert 0.99 < worst_ratio() <= 1
+
+
+def test_brute_force_sees_rows_that_are_too_long():
+    """Planted: rows of norm 1.1."""
+    assert worst_ratio(row_norm=1.1) > 1
+
+
+def test_packed_norm_is_the_frobenius_norm():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((30, 4))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    plan = plan_metric(30, 4, 64, mu=1.0)
+    assert np.linalg.norm(packed(X, plan).value) == pytest.approx(np.linalg.norm(X.T @ X))
+
+
+def test_noise_has_its_law():
+    plan = plan_metric(1000, 12, 1000, mu=1.0)
+    squares = 0.0
+    for _ in range(20):
+        release = packed(np.zeros((1000, 12)), plan)
+        squares += float(np.sum((release.released / plan.mechanism.sensitivity) ** 2))
+    degrees = 20 * 78
+    assert min(chi2.cdf(squares, degrees), chi2.sf(squares, degrees)) > 1e-9
+
+
+def test_rounding_allowance_covers_the_measured_error():
+    rng = np.random.default_rng(2)
+    n, k = 20000, 6
+    X = rng.standard_normal((n, k))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    plan = plan_metric(n, k, 4096, mu=1.0)
+    exact = np.array(
+        [math.fsum(X[:, a] * X[:, b]) for a, b in zip(*np.triu_indices(k), strict=True)]
+    )
+    weight = np.where(np.equal(*np.triu_indices(k)), 1, math.sqrt(2))
+    error = np.linalg.norm(packed(X, plan).value - exact * weight)
+    allowance = plan.mechanism.sensitivity - math.sqrt(2)
+    assert 2 * error <= allowance <= 1e-4
+
+
+def test_gate_is_public():
+    assert plan_metric(10000, 513, 64, mu=1.0) is None
+    assert plan_metric(10000, 513, 64, mu=1.0, max_columns=513) is not None
+    assert plan_metric(100, 25, 64, mu=0.0999) is None
+    assert plan_metric(100, 25, 64, mu=0.1001) is not None
+
+
+def test_exact_release_whitens():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((5000, 3)) * [1.0, 0.3, 0.1]
+    rows = unit_rows(X, 1.0, None)
+    plan = plan_metric(5000, 3, 4096, mu=math.inf)
+    A = release_metric(rows, plan, permit_for(plan, "none")) @ np.eye(3)
+    moment = rows.gram(np.ones(5000)) / 5000
+    assert np.linalg.cond(A @ moment @ A) < 1.1 < np.linalg.cond(moment)
+    np.testing.assert_allclose(A, A.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.1, 1.0, math.inf])
+@pytest.mark.parametrize("size", [1, 2, 40, 512])
+def test_spectrum_keeps_its_promises(mu, size):
+    """Bounds on which the rounding errors rest, for any released spectrum."""
+    rng = np.random.default_rng(4)
+    n = 10**6
+    plan = plan_metric(n, size, 4096, mu=mu)
+    for values in (
+        np.sort(rng.standard_normal(size)) * n,
+        np.full(size, -1e9 * n),
+        np.r_[np.zeros(size - 1), 1e12],
+        np.full(size, n / size),
+    ):
+        spikes, bulk = shrunk_spectrum(values[values > plan.edge], plan)
+        flat = np.r_[spikes, bulk] / n
+        assert np.all(np.sqrt(1 / flat) <= plan.amplification * (1 + 1e-9))
+        assert np.all(np.sqrt(flat) <= plan.compression * (1 + 1e-9))
+        assert np.isfinite(flat).all()
+        assert bulk <= spikes.min(initial=np.inf)
+
+
+def test_effective_dimension_is_capped():
+    plan = plan_metric(10**6, 100, 4096, mu=1.0)
+    flat, _ = shrunk_spectrum(np.full(100, 1e4), plan)
+    spikes = math.sqrt(1e8 - plan.edge**2)
+    assert 100 * spikes / flat[0] <= EFFECTIVE_DIMENSION * 1.2
+    # What the directions below the edge have in common counts as well.
+    flat, bulk = shrunk_spectrum(np.full(3, 1e4), plan)
+    floor = flat[0] - (spread := (10**6 - 3 * spikes) / 100) - spikes
+    told_apart = 3 * (spikes + spread) / flat[0] + 97 * spread / bulk
+    assert bulk == pytest.approx(spread + floor)
+    assert EFFECTIVE_DIMENSION * 0.9 <= told_apart <= EFFECTIVE_DIMENSION * (1 + 1e-12)
+
+
+def whole_spectrum(noisy, plan):
+    """The map by the definition: every eigenvalue, every eigenvector."""
+    n, size = plan.n_samples, plan.n_columns
+    values, vectors = np.linalg.eigh(noisy)
+    values -= (values.sum() - n) / size
+    spikes, bulk = shrunk_spectrum(values[values > plan.edge], plan)
+    flat = np.r_[np.full(size - len(spikes), bulk), spikes] / n
+    return (vectors / np.sqrt(flat)) @ vectors.T
+
+
+def released_metric(rows, plan, noise="os"):
+    """A metric, and the noisy matrix from which it was made."""
+    with recording() as releases:
+        metric = release_metric(rows, plan, permit_for(plan, noise))
+    upper = np.triu_indices(plan.n_columns)
+    noisy = np.zeros((plan.n_columns, plan.n_columns))
+    noisy[upper] = releases[0].released / np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
+    return metric, noisy + np.triu(noisy, 1).T
+
+
+def spiked_rows(n, size, seed=6):
+    """Unit rows of which five directions are strong."""
+    scales = np.r_[[1.0, 0.7, 0.5, 0.4, 0.3], np.full(size, 0.02)][:size]
+    X = np.random.default_rng(seed).standard_normal((n, size)) * scales
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("mu", [0.2, 3.0, math.inf])
+@pytest.mark.parametrize("size", [1, 2, 30, 301])
+def test_few_directions_are_the_whole_map(mu, size):
+    plan = plan_metric(3000, size, 4096, mu=mu)
+    metric, noisy = released_metric(
+        Rows(spiked_rows(3000, size)), plan, "none" if math.isinf(mu) else "os"
+    )
+    np.testing.assert_allclose(
+        metric @ np.eye(size), whole_spectrum(noisy, plan), rtol=1e-7, atol=1e-7 * metric.stretch
+    )
+
+
+def test_noise_alone_has_no_direction():
+    """Nothing above the edge: the map is a multiple of the identity."""
+    plan = replace(plan_metric(5000, 40, 4096, mu=0.02), edge=5000.0)
+    metric, _ = released_metric(Rows(spiked_rows(5000, 40)), plan)
+    assert metric.factors.size == 0
+    rows = spiked_rows(100, 40)
+    np.testing.assert_allclose(metric @ rows.T, metric.stretch * rows.T)
+    np.testing.assert_allclose(metric.image_squares(rows), metric.stretch**2)
+    assert metric.root() is metric
+
+
+def hardest(size, rank, seed=7):
+    """A metric with the largest ratio of factors that there can be."""
+    directions = np.linalg.qr(np.random.default_rng(seed).standard_normal((size, rank)))[0]
+    return Metric(math.sqrt(1e3 * size), directions, np.full(rank, 0.25))
+
+
+def length_error(metric, image_squares):
+    """Largest relative error of the lengths of images, over what the steps allow for it."""
+    size, rank = metric.directions.shape
+    rng = np.random.default_rng(8)
+    rows = metric.directions @ rng.standard_normal((rank, 50))
+    rows = np.hstack([rows + t * rng.standard_normal(rows.shape) for t in (0.0, 1e-6, 1e-3, 1.0)]).T
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    V = metric.directions.astype(np.longdouble)
+    images = metric.stretch * rows.astype(np.longdouble)
+    images -= (rows @ V * (metric.stretch - metric.factors)) @ V.T
+    exact = np.linalg.norm(images, axis=1)
+    relative = float(np.abs(np.sqrt(image_squares(rows)) / exact - 1).max())
+    allowed = (size + 8) * math.sqrt(size) * metric.stretch / metric.factors.min() * 2.0**-52
+    return relative / allowed
+
+
+@pytest.mark.parametrize(("size", "rank"), [(4, 1), (40, 3), (600, 5), (600, 150)])
+def test_lengths_of_images_are_within_the_allowance(size, rank):
+    metric = hardest(size, rank)
+    assert length_error(metric, metric.image_squares) <= 1
+
+
+def test_length_test_sees_a_difference_of_squares():
+    """Planted: the squared length of the row, less what the metric takes from it."""
+    metric = hardest(600, 5)
+    missing = metric.stretch**2 - metric.factors**2
+
+    def difference(rows):
+        squares = metric.stretch**2 - (rows @ metric.directions) ** 2 @ missing
+        return np.maximum(squares, 0.0)
+
+    assert length_error(metric, difference) > 1
+
+
+@pytest.mark.parametrize("size", [4, 40, 301, 601])
+def test_directions_are_as_orthonormal_as_the_proof_assumes(size):
+    plan = plan_metric(10**4, size, 4096, mu=1.0, max_columns=601)
+    V = released_metric(Rows(spiked_rows(10**4, size)), plan)[0].directions
+    assert V.shape[1] >= 1
+    error = np.linalg.norm(V.T @ V - np.eye(V.shape[1]), 2)
+    assert error <= (size / 2 + 7) * math.sqrt(size) * 2.0**-53
+
+
+def test_root_is_triangular_when_most_directions_are_known():
+    metric = hardest(12, 4)
+    root = metric.root()
+    assert isinstance(root, np.ndarray)
+    assert not np.tril(root, -1).any()
+    A = metric @ np.eye(12)
+    np.testing.assert_allclose(root.T @ root, A @ A, rtol=1e-9, atol=1e-9 * metric.stretch**2)
+    assert hardest(12, 3).root().T.factors.tolist() == [0.25] * 3
+
+
+def test_sparse_rows_give_the_same_moment():
+    X = sparse.random_array((200, 9), density=0.3, rng=np.random.default_rng(5), format="csr")
+    plan = plan_metric(200, 10, 64, mu=1.0)
+    a = packed(unit_rows(X, 1.0, 0.5), plan).value
+    b = packed(unit_rows(X.toarray(), 1.0, 0.5), plan).value
+    np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "k", "block"), [(1000, 10, 1000), (300_000, 400, 491)])
+def test_sensitivity_is_that_of_the_proof(n, k, block):
+    """Section 1 of the proofs in rational arithmetic, on the safe side and not above it."""
+    gamma = Fraction(101, 100) * (block + -(-n // block) + 8) / 2**53
+    least = math.sqrt(2.0) + float(2 * gamma * n)
+    found = plan_metric(n, k, block, mu=1.0).mechanism.sensitivity
+    assert least <= found <= least + 2e-12

@@ -1,0 +1,69 @@
+"""The noisy count and the weights made from it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dp_halfspace.algorithms.selection.class_counts import (
+    CountPlan,
+    class_weights,
+    release_count,
+    smaller_share,
+)
+from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
+
+
+def permit_for(*events):
+    record = PrivacyRecord(epsilon=50.0, delta=1e-3, events=events, noise="os")
+    return authorise(record, noise_source(None))
+
+
+def released(mechanism, n_positive=30, fits=1000):
+    plan = CountPlan(100, mechanism)
+    positive = np.arange(100) < n_positive
+    permits = (permit_for(mechanism.event) for _ in range(fits))
+    return plan, np.array([release_count(positive, plan, permit) for permit in permits])
+
+
+@pytest.mark.parametrize("mechanism", [GaussianNoise(1.0, 0.5), L2LaplaceNoise(1.0, 0.5)])
+def test_noise_has_the_stated_deviation(mechanism):
+    plan, counts = released(mechanism)
+    assert abs(counts.mean() - 30) < 6 * plan.deviation / math.sqrt(len(counts))
+    assert 0.75 < counts.std() / plan.deviation < 1.3
+
+
+def test_without_noise_the_count_is_exact():
+    plan = CountPlan(100, NoNoise())
+    record = PrivacyRecord(epsilon=math.inf, delta=0.0, events=(NoNoise().event,), noise="none")
+    positive = np.arange(100) < 30
+    assert release_count(positive, plan, authorise(record, noise_source(None))) == 30.0
+    assert plan.deviation == 0.0
+
+
+def test_the_rarer_class_weighs_one():
+    for count in (-1e300, -5.0, 0.0, 3.0, 499.9, 500.0, 501.0, 998.0, 1e300):
+        for deviation in (0.0, 10.0, 1e9):
+            weights = class_weights(count, 1000, deviation=deviation, power=0.5)
+            assert weights.max() == 1.0
+            assert weights.min() > 0.1
+            assert count == 500.0 or weights.argmax() == (count < 500) or deviation > 0
+
+
+def test_noise_of_the_count_makes_classes_more_equal():
+    sharp = class_weights(200.0, 1000)
+    blunt = class_weights(200.0, 1000, deviation=100.0)
+    np.testing.assert_allclose(sharp, [0.25, 1.0])
+    np.testing.assert_allclose(blunt, [0.3 / 0.7, 1.0])
+    np.testing.assert_array_equal(class_weights(200.0, 1000, deviation=1e6), [1.0, 1.0])
+
+
+def test_a_class_is_rare_only_beyond_the_noise():
+    assert smaller_share(20.0, 1000) == pytest.approx(0.02)
+    assert smaller_share(980.0, 1000) == pytest.approx(0.02)
+    assert smaller_share(20.0, 1000, deviation=100.0) == pytest.approx(0.12)
+    assert smaller_share(-1e9, 1000) == 0.01
+    assert smaller_share(500.0, 1000) == 0.5

@@ -1,0 +1,137 @@
+"""Margins below a tenth of a known one, counted exactly: one record, one count."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dp_halfspace.algorithms.selection import margin_counts
+from dp_halfspace.algorithms.selection.direction_counts import IntegerRows, integer_rows
+from dp_halfspace.algorithms.selection.directions import DirectionStream
+from dp_halfspace.algorithms.selection.margin_counts import margin_costs, margin_limits
+from dp_halfspace.optim.design.rows import Rows, unit_rows
+from tests.adversarial import neighbouring_pairs
+
+ONES = np.ones(2)
+
+
+def members(codes):
+    return np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+
+
+def costs(block, rows, codes, margin, weights=ONES, paired=True):
+    return margin_costs(block, integer_rows(rows), members(codes), weights, margin, paired=paired)
+
+
+def exact(block, rows, codes, margin):
+    """The definition on integer rows: rational scores, and limits by an exact square root."""
+    n, d = rows.shape
+    scale = 4094.0 - math.sqrt(d) / 2.0
+    integers = [[round(v * scale) for v in row] for row in rows.dense(np.arange(n)).tolist()]
+    found = []
+    for sense in (1, -1):
+        for w in block.T.astype(int).tolist():
+            limit = max(round(margin / 10 * scale * math.sqrt(sum(v * v for v in w))), 1)
+            scores = [
+                sense * (2 * code - 1) * sum(Fraction(a) * b for a, b in zip(row, w, strict=True))
+                for row, code in zip(integers, codes.tolist(), strict=True)
+            ]
+            found.append(sum(score < limit for score in scores))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("d", [1, 3, 6])
+@pytest.mark.parametrize("margin", [1e-9, 0.2, 1.0])
+def test_costs_are_the_definition(d, margin):
+    rng = np.random.default_rng(d)
+    X, codes = rng.standard_normal((23, d)), rng.integers(2, size=23)
+    X[3] = 0.0
+    X[4, 0], X[5] = 1e300, 1e-300
+    rows = unit_rows(X, 1.0, 0.5)
+    block = DirectionStream(d + 1, 40, (0,), constant=0.5).block(0)
+    got = costs(block, rows, codes, margin)
+    np.testing.assert_array_equal(got, exact(block, rows, codes, margin))
+    np.testing.assert_array_equal(got[: len(got) // 2], costs(block, rows, codes, margin,
+                                                              paired=False))  # fmt: skip
+
+
+def test_published_utility_on_unit_rows():
+    """Real margins against a tenth of gamma, where none is within rounding of it."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.standard_normal((300, 4)), rng.integers(2, size=300)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    block = DirectionStream(4, 400, (0,), spherical=True).block(0)
+    unit = block / np.linalg.norm(block.astype(np.float64), axis=0)
+    margins = np.where(codes == 1, 1.0, -1.0)[:, None] * (X @ np.hstack([unit, -unit]))
+    expected = (margins < 0.03).sum(axis=0)
+    got = costs(block, unit_rows(X, 1.0, None), codes, 0.3)
+    near = (np.abs(margins - 0.03) < 1e-3).sum(axis=0)
+    assert (np.abs(got - expected) <= near).all()
+    assert (got == expected).mean() > 0.5
+
+
+def test_a_score_at_the_limit_does_not_count_and_zero_does_for_either_label():
+    rows = Rows(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]))
+    block = np.array([[2000.0], [0.0]], dtype=np.float32)
+    # The limit is the very score of the first two rows.
+    margin = 10.0 * 4093.0 / (4094.0 - math.sqrt(2.0) / 2.0)
+    assert margin_limits(block, margin) == 4093.0 * 2000.0
+    at_limit = costs(block, rows, np.array([1, 0, 1, 0]), margin, paired=False)
+    np.testing.assert_array_equal(at_limit, [3])
+    np.testing.assert_array_equal(costs(block, rows, np.array([1, 0, 0, 1]), 1e-9), [3, 3])
+
+
+def test_limits_are_integers_of_one_at_least():
+    block = DirectionStream(5, 50, (0,), constant=0.5).block(0)
+    for margin in (1e-9, 0.5, 1.0):
+        limits = margin_limits(block, margin)
+        np.testing.assert_array_equal(limits, np.rint(limits))
+        assert 1.0 <= limits.min() <= limits.max() <= 0.1 * 2047 * 4095
+
+
+def test_tiles_add_up(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, codes = rng.standard_normal((700, 4)), rng.integers(2, size=700)
+    rows = unit_rows(X, 1.0, 0.5)
+    block = DirectionStream(5, 3000, (0,), constant=0.5).block(0)
+    whole = costs(block, rows, codes, 0.3)
+    monkeypatch.setattr(margin_counts, "TILE_ROWS", 17)
+    monkeypatch.setattr(margin_counts, "TILE_COLUMNS", 100)
+    np.testing.assert_array_equal(whole, costs(block, rows, codes, 0.3))
+
+
+def largest_change(trials=60):
+    """Largest change of a cost over adversarial neighbours, other rows as strange as can be."""
+    rng, worst = np.random.default_rng(1), 0
+    for trial, (X, y, other_X, other_y) in enumerate(neighbouring_pairs(rng, trials)):
+        other_X = other_X.copy()
+        other_X[0] *= (1.0, 1e150, 1e-150, 1e300)[trial % 4]
+        weights = np.array([(1.0, 0.3), (0.77, 1.0), (1.0, 1.0)][trial % 3])
+        block = DirectionStream(X.shape[1] + 1, 600, (trial,), constant=0.5).block(0)
+        values = [
+            costs(block, unit_rows(rows, 1.0, 0.5), labels, (0.1, 1.0)[trial % 2], weights)
+            for rows, labels in ((X, y), (other_X, other_y))
+        ]
+        worst = max(worst, int(np.abs(values[0] - values[1]).max()))
+    return worst
+
+
+def test_a_record_changes_a_cost_by_one_at_most():
+    assert largest_change() == 1
+
+
+def test_sensitivity_test_sees_a_record_that_moves_others(monkeypatch):
+    """Planted: margins are measured against the longest score of their tile."""
+    honest = IntegerRows.__getitem__
+
+    def shared_scale(self, index):
+        out = honest(self, index)
+        if len(out):
+            out = np.rint(out / (1 + np.abs(out[:, 0]).max() / 400))
+        return out
+
+    monkeypatch.setattr(IntegerRows, "__getitem__", shared_scale)
+    assert largest_change() > 1

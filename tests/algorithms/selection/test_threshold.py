@@ -1,0 +1,138 @@
+"""The threshold: losses against a loop, sensitivity by brute force, the choice."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dp_halfspace.algorithms.selection import threshold as module
+from dp_halfspace.algorithms.selection.threshold import (
+    plan_threshold,
+    release_threshold,
+    threshold_grid,
+    threshold_losses,
+)
+from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
+from dp_halfspace.privacy.mechanisms import ExponentialChoice
+
+
+def permit_for(mechanism):
+    epsilon = mechanism.epsilon if isinstance(mechanism, ExponentialChoice) else math.inf
+    noise = "none" if math.isinf(epsilon) else "os"
+    record = PrivacyRecord(epsilon=epsilon, delta=0.0, events=(mechanism.event,), noise=noise)
+    return authorise(record, noise_source(None))
+
+
+def choose(scores, positive, grid, mechanism, largest=1.0):
+    return release_threshold(
+        scores,
+        positive,
+        np.ones(2),
+        grid,
+        mechanism=mechanism,
+        permit=permit_for(mechanism),
+        largest=largest,
+    )
+
+
+@pytest.fixture
+def scored():
+    rng = np.random.default_rng(0)
+    positive = rng.random(2000) < 0.2
+    return np.clip(0.2 * rng.standard_normal(2000) + 0.4 * positive - 0.3, -1, 1), positive
+
+
+def test_losses_count_the_errors(scored):
+    scores, positive = scored
+    grid, weights = threshold_grid(1.0, -0.1), np.array([0.5, 1.0])
+    losses = threshold_losses(scores, positive, weights, grid, largest=1.0)
+    above = scores > grid[:, None]
+    errors = (above & ~positive).sum(axis=1) * 0.5 + (~above & positive).sum(axis=1)
+    np.testing.assert_allclose(losses, errors, atol=0.5)
+
+
+def worst_change(rng, weights):
+    """Largest change of a loss when one record is replaced."""
+    grid, worst = threshold_grid(1.0, 0.0), 0.0
+    for _ in range(300):
+        n = int(rng.integers(1, 6))
+        scores, positive = rng.uniform(-1, 1, n), rng.random(n) < 0.5
+        other, flipped = scores.copy(), positive.copy()
+        other[0] = rng.choice([-1.0, 1.0, grid[rng.integers(63)]])
+        flipped[0] ^= rng.random() < 0.5
+        a, b = (
+            threshold_losses(s, p, weights, grid, largest=1.0)
+            for s, p in ((scores, positive), (other, flipped))
+        )
+        worst = max(worst, float(np.abs(a - b).max()))
+    return worst
+
+
+def test_sensitivity_against_brute_force():
+    mechanism = plan_threshold(6, 3, 1.0)
+    worst = worst_change(np.random.default_rng(1), np.array([0.3, 1.0]))
+    assert 0.99 < worst <= mechanism.sensitivity < 1.001
+
+
+def test_brute_force_sees_weights_beyond_one():
+    """Planted: class weights that were not divided by their maximum."""
+    worst = worst_change(np.random.default_rng(1), np.array([0.3, 2.0]))
+    assert worst > plan_threshold(6, 3, 1.0).sensitivity
+
+
+def test_rounding_of_every_score_stays_within_the_sensitivity():
+    """All scores exactly at a threshold: the worst case for a rounding error."""
+    n, d = 10**5, 50
+    grid = threshold_grid(1.0, 0.0)
+    scores, positive = np.full(n, grid[20]), np.zeros(n, dtype=bool)
+    error = (d + 3) * 2.0**-53
+    a, b = (
+        threshold_losses(scores + shift, positive, np.ones(2), grid, largest=1.0)
+        for shift in (-error, error)
+    )
+    allowed = plan_threshold(n, d, 1.0).sensitivity - 1.0
+    assert np.abs(a - b).max() <= allowed
+
+
+@pytest.mark.parametrize(("n", "d"), [(100, 3), (10**6, 50)])
+def test_allowance_is_that_of_the_proof(n, d):
+    """Every score within its rounding, through the ramp, and the two sums; a few times at most."""
+    ramp = 2 * n * (d + 8) * 2.0**-53 * 2.0**16
+    allowed = plan_threshold(n, d, 1.0).sensitivity - 1.0 - 2.0**-30
+    assert ramp + 2 * n * n * 2.0**-53 <= allowed <= 2 * ramp + 2.0**-49 * n * n + 1e-14
+
+
+def test_rounding_test_sees_a_jump(monkeypatch):
+    """Planted: records jump from right to wrong."""
+    monkeypatch.setattr(module, "_STEP", 2.0**-60)
+    with pytest.raises(AssertionError):
+        test_rounding_of_every_score_stays_within_the_sensitivity()
+
+
+def test_infinite_budget_takes_the_best(scored):
+    scores, positive = scored
+    grid = threshold_grid(1.0, 0.0)
+    mechanism = plan_threshold(2000, 3, math.inf)
+    found = choose(scores, positive, grid, mechanism)
+    losses = threshold_losses(scores, positive, np.ones(2), grid, largest=1.0)
+    assert found == grid[losses.argmin()]
+
+
+def test_a_large_budget_is_nearly_the_best(scored):
+    scores, positive = scored
+    grid = threshold_grid(1.0, 0.0)
+    losses = threshold_losses(scores, positive, np.ones(2), grid, largest=1.0)
+    mechanism = plan_threshold(2000, 3, 2.0)
+    for _ in range(20):
+        found = choose(scores, positive, grid, mechanism)
+        assert losses[np.flatnonzero(grid == found)[0]] < losses.min() + 40
+
+
+@pytest.mark.parametrize("positive", [np.zeros(5, dtype=bool), np.ones(5, dtype=bool)])
+def test_one_class_and_zero_scores_do_not_raise(positive):
+    mechanism = plan_threshold(5, 3, 1.0)
+    for largest in (0.0, 1.0):
+        grid = threshold_grid(largest, 0.0)
+        assert abs(choose(np.zeros(5), positive, grid, mechanism, largest=largest)) <= largest

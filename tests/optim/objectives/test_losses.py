@@ -1,0 +1,222 @@
+"""Every constant of every loss against a grid, numerical derivatives and mpmath."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import FrozenInstanceError, replace
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_halfspace.optim import get_loss
+from dp_halfspace.optim.objectives.losses import (
+    HINGE,
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    huber_hinge,
+    shifted_logistic,
+    smoothed_hinge,
+)
+from dp_halfspace.optim.solvers.certificate import UNIT
+from tests.optim.cases import LOSSES, exact_slope, loss_id
+
+GRID = np.union1d(np.linspace(-12, 12, 48001), np.linspace(-0.2, 2.5, 27001))
+each_loss = pytest.mark.parametrize("loss", LOSSES, ids=loss_id)
+
+
+def constants_hold(loss):
+    """Compare all constants with suprema over a grid: never below, and not much above."""
+    slopes = loss.derivative(GRID)
+    checks = [
+        (loss.self_bound, loss.h(GRID).max(), 1e-6),
+        (loss.at_zero, float(loss.value(0.0)), 1e-12),
+    ]
+    if math.isfinite(loss.lipschitz):
+        checks.append((loss.lipschitz, np.abs(slopes).max(), 1e-2))
+    even = np.linspace(-12, 12, 24001)
+    quotients = np.diff(loss.derivative(even)) / np.diff(even)
+    checks.append((loss.smoothness * (1 + 1e-9), quotients.max(), 1e-3))
+    for a in (0.0, 0.3, 1.0, 2.0, 7.0):
+        inside = np.append(GRID[np.abs(GRID) <= a], [-a, a])
+        values = loss.value(inside)
+        checks.append((loss.slope_bound(a), np.abs(loss.derivative(inside)).max(), 1e-9))
+        checks.append((loss.range(a), values.max() - values.min(), 1e-6))
+    return all(
+        0 <= bound - seen * (1 - 1e-13) <= slack * (1 + seen) for bound, seen, slack in checks
+    )
+
+
+@each_loss
+def test_constants_are_suprema(loss):
+    assert constants_hold(loss)
+
+
+@each_loss
+@pytest.mark.parametrize("name", ["self_bound", "at_zero", "lipschitz", "smoothness"])
+@pytest.mark.parametrize("factor", [0.9, 1.2])
+def test_wrong_constants_are_seen(loss, name, factor):
+    value = getattr(loss, name)
+    if math.isfinite(value):
+        assert not constants_hold(replace(loss, **{name: factor * value}))
+
+
+@each_loss
+def test_self_bound_is_attained_where_it_says(loss):
+    at = np.array(loss.self_argmax)
+    assert float(loss.h(at)) == pytest.approx(loss.self_bound, rel=1e-9)
+
+
+@each_loss
+def test_derivatives_against_differences(loss):
+    knots = np.array([0.0])
+    if "knot" in getattr(loss.value, "keywords", {}):
+        keywords = loss.value.keywords
+        knots = np.array([keywords["knot"], keywords["knot"] - keywords["width"]])
+    if loss is SQUARED_HINGE:
+        knots = np.array([1.0])
+    t = np.linspace(-9, 9, 601)
+    t = t[np.abs(t[:, None] - knots).min(axis=1) > 1e-3]
+    step = 1e-4
+    first = (loss.value(t + step) - loss.value(t - step)) / (2 * step)
+    second = (loss.derivative(t + step) - loss.derivative(t - step)) / (2 * step)
+    np.testing.assert_allclose(loss.derivative(t), first, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(loss.second_derivative(t), second, rtol=1e-6, atol=1e-7)
+
+
+@each_loss
+def test_shape(loss):
+    slopes = loss.derivative(GRID)
+    assert (np.diff(slopes) >= -1e-15).all()
+    assert loss.monotone == bool((slopes <= 0).all())
+    assert (loss.value(GRID) >= 0).all()
+    assert (loss.second_derivative(GRID) >= 0).all()
+    assert loss.derivative(np.array(0.5)).shape == ()
+
+
+@each_loss
+def test_slopes_are_evaluated_as_accurately_as_the_certificate_assumes(loss):
+    rng = np.random.default_rng(1)
+    t = np.concatenate([rng.normal(0, s, 150) for s in (0.1, 1, 5, 40)])
+    computed = loss.derivative(t)
+    with mpmath.workdps(40):
+        for point, slope in zip(t, computed, strict=True):
+            error = abs(mpmath.mpf(float(slope)) - exact_slope(loss, mpmath.mpf(float(point))))
+            bound = UNIT * (8 * loss.slope_bound(abs(point)) + 16 * loss.smoothness)
+            assert error <= bound
+
+
+def test_exponential_is_as_accurate_as_assumed():
+    """The one assumption about the mathematical library: 8 units of rounding."""
+    rng = np.random.default_rng(2)
+    x = np.concatenate([rng.uniform(-700, 700, 2000), rng.normal(0, 1, 2000)])
+    computed = np.exp(x)
+    with mpmath.workdps(40):
+        worst = max(
+            abs(mpmath.mpf(float(c)) / mpmath.exp(mpmath.mpf(float(v))) - 1)
+            for c, v in zip(computed, x, strict=True)
+        )
+    assert worst <= 8 * UNIT
+
+
+@each_loss
+def test_extremes_are_finite_or_truly_beyond(loss):
+    t = np.array([-1e300, -1e160, -800.0, 800.0, 1e160, 1e300])
+    for values in (loss.derivative(t), loss.second_derivative(t)):
+        assert np.isfinite(values).all()
+    values = loss.value(t)
+    assert not np.isnan(values).any()
+    if math.isfinite(loss.lipschitz):
+        assert np.isfinite(values).all()
+    assert not np.isnan(loss.h(t)).any()
+
+
+@given(st.floats(-700, 700), st.floats(-50, 50))
+def test_softplus_against_mpmath(t, shift):
+    loss = shifted_logistic(shift)
+    with mpmath.workdps(40):
+        x = mpmath.mpf(shift) - mpmath.mpf(t)
+        value = mpmath.log1p(mpmath.exp(x))
+        weight = 1 / (1 + mpmath.exp(-x))
+        assert abs(loss.value(t) - value) <= 1e-13 * (1 + abs(value))
+        curvature = weight / (1 + mpmath.exp(x))
+        assert abs(loss.second_derivative(t) - curvature) <= 1e-13 * curvature + 1e-300
+
+
+@given(st.floats(-30, 30))
+def test_shifted_logistic_self_bound_solves_its_equation(shift):
+    loss = shifted_logistic(shift)
+    s = loss.self_bound
+    assert s * math.exp(s) == pytest.approx(math.exp(shift - 1), rel=1e-12)
+
+
+def test_known_values():
+    assert LOGISTIC.self_bound == pytest.approx(0.2784645427610738, rel=1e-14)
+    assert LOGISTIC.self_argmax == pytest.approx(1.2784645427610738, rel=1e-14)
+    assert LOGISTIC.at_zero == pytest.approx(math.log(2), rel=1e-14)
+    assert LOGISTIC.range(3.0) == pytest.approx(3.0, rel=1e-14)
+    assert huber_hinge(0.2).self_bound == pytest.approx(0.8)
+    assert huber_hinge(0.5).self_bound == pytest.approx(1.5**2 / 4)
+    assert smoothed_hinge(0.3).self_bound == pytest.approx(0.7)
+    assert smoothed_hinge(1.0).self_bound == pytest.approx(0.25)
+    assert SQUARED.range(3.0) == pytest.approx(16.0)
+    assert SQUARED.range(0.5) == pytest.approx(2.0)
+    assert SQUARED_HINGE.slope_bound(2.0) == pytest.approx(6.0)
+
+
+def test_smoothings_stay_near_the_hinge():
+    hinge = np.maximum(1.0 - GRID, 0.0)
+    np.testing.assert_array_equal(HINGE.value(GRID), huber_hinge(1e-3).value(GRID))
+    for h in (1.0, 0.3, 1e-3):
+        above = huber_hinge(h).value(GRID) - hinge
+        below = hinge - smoothed_hinge(h).value(GRID)
+        assert above.min() >= -1e-12
+        assert h / 4 * 0.99 <= above.max() <= h / 4 * (1 + 1e-9)
+        assert below.min() >= -1e-12
+        assert below.max() <= h / 2 * (1 + 1e-9)
+
+
+@each_loss
+def test_losses_pickle_and_are_frozen(loss):
+    again = pickle.loads(pickle.dumps(loss))
+    assert again == loss
+    np.testing.assert_array_equal(again.value(GRID), loss.value(GRID))
+    with pytest.raises(FrozenInstanceError):
+        loss.lipschitz = 0.5
+
+
+def test_lookup():
+    assert get_loss("logistic") is LOGISTIC
+    assert get_loss("huber_hinge", h=0.25) == huber_hinge(0.25)
+    assert get_loss("shifted_logistic", shift=2.0) == shifted_logistic(2.0)
+    assert {get_loss(n).name for n in ("hinge", "squared", "squared_hinge")} == {
+        "hinge",
+        "squared",
+        "squared_hinge",
+    }
+    with pytest.raises(ValueError, match="unknown loss"):
+        get_loss("ramp")
+    with pytest.raises(ValueError, match="no parameters"):
+        get_loss("hinge", h=1.0)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, 1.1, math.nan])
+def test_smoothing_must_be_in_range(bad):
+    with pytest.raises(ValueError, match="h must be"):
+        huber_hinge(bad)
+    with pytest.raises(ValueError, match="g must be"):
+        smoothed_hinge(bad)
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="finite"):
+        shifted_logistic(math.inf)
+    for bad in (-1.0, math.nan):
+        with pytest.raises(ValueError, match="at least 0"):
+            LOGISTIC.slope_bound(bad)
+        with pytest.raises(ValueError, match="at least 0"):
+            LOGISTIC.range(bad)

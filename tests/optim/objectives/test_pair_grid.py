@@ -1,0 +1,219 @@
+"""The logistic loss over all pairs against all pairs written out."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_halfspace.optim.objectives import _cells, _pieces
+from dp_halfspace.optim.objectives import pair_grid as pair_cells
+from dp_halfspace.optim.objectives._cells import NODES, chebyshev_points, part_table
+from dp_halfspace.optim.objectives.losses import LOGISTIC
+from dp_halfspace.optim.objectives.pair_grid import logistic_pairs, logistic_rounding
+from tests.optim.pair_cases import RANGES, brute_sums, relative, scores
+
+
+def errors(positive, negative):
+    """Relative errors of value and derivatives; largest error for each pair."""
+    value, p, q = brute_sums(LOGISTIC, positive, negative)
+    sums = logistic_pairs(positive, negative)
+    per_pair = max(
+        float(np.abs(sums.positive - p).max()) / len(negative),
+        float(np.abs(sums.negative - q).max()) / len(positive),
+    )
+    return (
+        float(abs(sums.value / value - 1)),
+        relative(sums.positive, p),
+        relative(sums.negative, q),
+    ), per_pair
+
+
+@pytest.mark.parametrize("reach", [*RANGES, 1e6, 1e9])
+@pytest.mark.parametrize("sizes", [(400, 900), (30, 2500)])
+def test_equals_brute_force_at_every_range(reach, sizes):
+    relative_errors, per_pair = errors(*scores(reach, *sizes))
+    assert max(relative_errors) <= 1e-13
+    assert per_pair <= logistic_rounding(sum(sizes), reach) <= 1e-10 + reach * 1e-15
+
+
+@pytest.mark.parametrize("parts", ["_FINE", "_COARSE"])
+@pytest.mark.parametrize("reach", [0.2, 3.0, 100.0])
+def test_both_resolutions(monkeypatch, parts, reach):
+    """Many scores in a cell and few; the choice is forced here."""
+    monkeypatch.setattr(pair_cells, "_COARSE", getattr(pair_cells, parts))
+    relative_errors, per_pair = errors(*scores(reach, 300, 700))
+    assert max(relative_errors) <= 1e-13
+    assert per_pair <= 5e-14
+
+
+def test_clusters_far_apart():
+    """Gaps are shortened, what their loss is worth is kept."""
+    rng = np.random.default_rng(1)
+    centres = np.array([0.0, -1e5, 3e5, 300.0, 1e6])
+    positive = centres[rng.integers(5, size=700)] + rng.normal(size=700)
+    negative = centres[rng.integers(5, size=600)] + rng.normal(size=600)
+    relative_errors, per_pair = errors(positive, np.append(negative, 1e12))
+    assert max(relative_errors) <= 1e-12
+    assert per_pair <= logistic_rounding(1301, 1e12)
+
+
+def test_a_crowd_beside_single_scores():
+    positive = np.append(np.linspace(0, 1, 900), 40.0 * np.arange(60))
+    negative = np.append(np.linspace(0.5, 2, 800), 40.0 * np.arange(60) + 1.0)
+    relative_errors, per_pair = errors(positive, negative)
+    assert max(relative_errors) <= 1e-12
+    assert per_pair <= logistic_rounding(1820, 2400.0)
+
+
+@pytest.mark.parametrize("empty", [(0, 0), (0, 3), (3, 0)])
+def test_empty_classes(empty):
+    sums = logistic_pairs(np.ones(empty[0]), np.ones(empty[1]))
+    assert sums.value == 0.0
+    assert not sums.positive.any()
+    assert not sums.negative.any()
+    assert (len(sums.positive), len(sums.negative)) == empty
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1.7e308])
+def test_what_is_not_finite_stays_so(bad):
+    sums = logistic_pairs(np.array([bad, 0.0]), np.array([1.0, -1.7e308]))
+    assert not np.isfinite(sums.value)
+
+
+def test_one_pair_and_equal_scores():
+    sums = logistic_pairs(np.array([3.0]), np.array([3.0]))
+    assert sums.value == pytest.approx(np.log(2), rel=1e-15)
+    sums = logistic_pairs(np.full(5000, 7.0), np.full(4000, 7.0))
+    assert sums.value == pytest.approx(5000 * 4000 * np.log(2), rel=1e-13)
+    np.testing.assert_allclose(sums.positive, -2000.0, rtol=1e-13)
+
+
+@given(st.floats(-1e3, 1e3), st.integers(0, 10**6))
+def test_invariant_under_a_common_shift(shift, seed):
+    positive, negative = scores(30.0, 150, 200, seed)
+    first = logistic_pairs(positive, negative)
+    second = logistic_pairs(positive + shift, negative + shift)
+    assert second.value == pytest.approx(first.value, rel=1e-12)
+    np.testing.assert_allclose(second.positive, first.positive, atol=1e-10)
+    assert first.positive.sum() == pytest.approx(-first.negative.sum(), rel=1e-12)
+
+
+def test_exchanging_the_classes():
+    positive, negative = scores(50.0, 600, 300)
+    first, second = logistic_pairs(positive, negative), logistic_pairs(-negative, -positive)
+    assert second.value == pytest.approx(first.value, rel=1e-13)
+    np.testing.assert_allclose(second.positive, -first.negative, rtol=1e-11, atol=1e-12)
+
+
+def test_the_order_of_the_scores_does_not_matter():
+    positive, negative = scores(50.0, 600, 300)
+    first = logistic_pairs(positive, negative)
+    second = logistic_pairs(positive[::-1], negative)
+    np.testing.assert_allclose(second.positive[::-1], first.positive, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("parts", "powers"), [pair_cells._FINE, pair_cells._COARSE])
+def test_table_is_exact(parts, powers):
+    """The assumptions of Theorem 3 about the table, in 50 digits."""
+    table = part_table(parts, powers).reshape(NODES, powers, parts)
+    assert np.abs(table).sum(axis=(0, 1)).max() <= pair_cells._ABSOLUTE_TABLE
+    with mpmath.workdps(50):
+        points = [mpmath.cos(mpmath.pi * (2 * a + 1) / (2 * NODES)) for a in range(NODES)]
+        local = [mpmath.cos(mpmath.pi * (2 * a + 1) / (2 * powers)) for a in range(powers)]
+        inverse = mpmath.matrix([[x**m for m in range(powers)] for x in local]) ** -1
+        for part in (0, 1, parts // 2, parts - 1):
+            error = 0.0
+            centre = mpmath.mpf(2 * part + 1) / parts - 1
+            for b, node in enumerate(points):
+                rest = [c for a, c in enumerate(points) if a != b]
+                values = mpmath.matrix(
+                    [
+                        mpmath.fprod((centre + x / parts - c) / (node - c) for c in rest)
+                        for x in local
+                    ]
+                )
+                exact = inverse * values
+                error += sum(abs(float(exact[m] - table[b, m, part])) for m in range(powers))
+            assert error <= pair_cells._TABLE_ERROR
+
+
+def test_lebesgue_constants_of_the_proof():
+    x = np.linspace(-1, 1, 4001)
+    for p, bound in ((NODES, 2.97), (4, 1.85), (5, 1.99)):
+        points = chebyshev_points(p)
+        total = sum(
+            np.abs(np.prod((x[:, None] - np.delete(points, b)) / (c - np.delete(points, b)), 1))
+            for b, c in enumerate(points)
+        )
+        assert total.max() <= bound
+
+
+@pytest.fixture
+def few_nodes(monkeypatch):
+    """Planted: seven nodes for each cell."""
+
+    def clear():
+        part_table.cache_clear()
+        _cells.pair_kernels.cache_clear()
+
+    clear()
+    for module in (_cells, pair_cells):
+        monkeypatch.setattr(module, "NODES", 7)
+    yield
+    monkeypatch.undo()
+    clear()
+
+
+def test_too_few_nodes_are_seen(few_nodes):
+    relative_errors, per_pair = errors(*scores(20.0, 400, 900))
+    assert max(relative_errors) > 1e-9
+    assert per_pair > logistic_rounding(1300, 20.0)
+
+
+def test_too_few_powers_are_seen(monkeypatch):
+    """Planted: parabolas in the parts of a cell."""
+    monkeypatch.setattr(pair_cells, "_COARSE", (128, 3))
+    assert errors(*scores(20.0, 400, 900))[1] > logistic_rounding(1300, 20.0)
+
+
+def test_a_short_reach_is_seen(monkeypatch):
+    """Planted: cells 20 units apart do not see each other."""
+
+    def clear():
+        _cells.pair_kernels.cache_clear()
+
+    clear()
+    for module in (_cells, pair_cells):
+        monkeypatch.setattr(module, "REACH", 9)
+    relative_errors, _ = errors(*scores(100.0, 400, 900))
+    monkeypatch.undo()
+    clear()
+    assert max(relative_errors) > 1e-11
+
+
+def test_pieces_cover_every_pair_once():
+    positive, negative = (np.sort(s) for s in scores(1e4, 500, 600))
+    covered = 0
+    for piece in _pieces.pieces(positive, negative):
+        assert piece.high - piece.low < _pieces.CELL_WIDTH * _pieces.MAX_CELLS
+        rows = positive[piece.positive]
+        covered += rows.size
+        left, right = negative[: piece.near.start], negative[piece.near.stop :]
+        assert not left.size or rows.min() - left.max() > 40
+        assert not right.size or right.min() - rows.max() > 40
+    assert covered == positive.size
+
+
+@pytest.mark.slow
+def test_a_million_scores_against_a_sample():
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=10**6) * 3
+    positive, negative = s[:100_000], s[100_000:]
+    sums = logistic_pairs(positive, negative)
+    for i in (0, 17, 99_999):
+        x = np.longdouble(positive[i]) - negative
+        exact = -(1 / (1 + np.exp(x))).sum()
+        assert abs(float(sums.positive[i] / exact - 1)) < 1e-12

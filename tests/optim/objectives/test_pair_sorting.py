@@ -1,0 +1,117 @@
+"""Piecewise quadratic losses over all pairs, by sorting, against all pairs written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dp_halfspace.optim.objectives import pair_sorting
+from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, block_sum, prefix_sums
+from dp_halfspace.optim.objectives.pair_sorting import (
+    parabola_curvature,
+    parabola_pairs,
+    ramp_curvature_pairs,
+    ramp_pairs,
+)
+from tests.optim.pair_cases import RANGES, scores
+
+RAMPS = [(1.5, 1.0), (1.05, 0.1), (1.0, 1.0), (1.0, 0.3)]
+
+
+def wide_ramp(positive, negative, knot, width):
+    x = np.longdouble(knot) - (np.asarray(positive, np.longdouble)[:, None] - negative)
+    inner = np.clip(x, 0, width)
+    value = (inner**2 / (2 * np.longdouble(width)) + np.maximum(x - width, 0)).sum()
+    return value, inner / np.longdouble(width), ((x > 0) & (x < width)) / width
+
+
+@pytest.mark.parametrize("reach", [0.0, *RANGES, 1e8])
+@pytest.mark.parametrize(("knot", "width"), RAMPS)
+@pytest.mark.parametrize("offset", [0.0, -77.7])
+def test_ramp_equals_brute_force(reach, knot, width, offset):
+    positive, negative = (s + offset for s in scores(reach, 150, 260))
+    value, slopes, curvature = wide_ramp(positive, negative, knot, width)
+    sums = ramp_pairs(positive, negative, knot, width)
+    # Scores of size t have errors of t 2^-53, which the slope magnifies by 1 / width.
+    slack = 1e-13 + 4e-16 * abs(offset) / width
+    assert sums.value == pytest.approx(float(value), rel=slack)
+    np.testing.assert_allclose(
+        sums.positive, -slopes.sum(axis=1).astype(float), rtol=slack, atol=slack
+    )
+    np.testing.assert_allclose(
+        sums.negative, slopes.sum(axis=0).astype(float), rtol=slack, atol=slack
+    )
+    # At a tie with knot = width the second derivative has two values.
+    if offset == 0.0 and knot != width:
+        v, u = np.random.default_rng(0).normal(size=(2, 260, 2))
+        at_p, at_q = ramp_curvature_pairs(positive, negative, knot, width)(v[:150], u)
+        np.testing.assert_allclose(at_p, (curvature @ u).astype(float), atol=1e-10)
+        np.testing.assert_allclose(at_q, (curvature.T @ v[:150]).astype(float), atol=1e-10)
+
+
+@pytest.mark.parametrize("reach", [0.0, *RANGES, 1e8])
+def test_squared_hinge_equals_brute_force(reach):
+    positive, negative = scores(reach, 150, 260)
+    x = np.maximum(1 - (np.asarray(positive, np.longdouble)[:, None] - negative), 0)
+    sums = parabola_pairs(positive, negative)
+    assert sums.value == pytest.approx(float((x**2).sum()), rel=1e-13)
+    slack = {"rtol": 1e-12, "atol": 1e-13 * (1 + reach)}
+    np.testing.assert_allclose(sums.positive, -2 * x.sum(axis=1).astype(float), **slack)
+    np.testing.assert_allclose(sums.negative, 2 * x.sum(axis=0).astype(float), **slack)
+    v, u = np.random.default_rng(0).normal(size=(2, 260, 2))
+    at_p, at_q = parabola_curvature(positive, negative)(v[:150], u)
+    np.testing.assert_allclose(at_p, (2.0 * (x > 0) @ u).astype(float), atol=1e-10)
+    np.testing.assert_allclose(at_q, (2.0 * (x > 0).T @ v[:150]).astype(float), atol=1e-10)
+
+
+def test_integers_are_exact():
+    """Scores on the knots, where a pair may be counted on either side but never twice."""
+    positive, negative = np.arange(6.0), np.arange(8.0) - 2.0
+    for knot, width in ((1.0, 1.0), (2.0, 2.0), (1.5, 1.0)):
+        value, slopes, _ = wide_ramp(positive, negative, knot, width)
+        sums = ramp_pairs(positive, negative, knot, width)
+        assert sums.value == value
+        assert (sums.positive == -slopes.sum(axis=1)).all()
+        assert (sums.negative == slopes.sum(axis=0)).all()
+
+
+@pytest.mark.parametrize("function", [parabola_pairs, lambda p, q: ramp_pairs(p, q, 1.5, 1.0)])
+@pytest.mark.parametrize("empty", [(0, 0), (0, 3), (3, 0)])
+def test_empty_classes(function, empty):
+    sums = function(np.ones(empty[0]), np.ones(empty[1]))
+    assert sums.value == 0.0
+    assert not sums.positive.any()
+    assert not sums.negative.any()
+
+
+def test_not_finite_and_enormous_scores_do_not_warn():
+    for bad in (np.nan, np.inf, 1e308, 1e17):
+        for function in (parabola_pairs, lambda p, q: ramp_pairs(p, q, 1.5, 1.0)):
+            sums = function(np.array([bad, 0.0]), np.array([-bad, 1.0]))
+            assert sums.positive.shape == (2,)
+
+
+def test_sums_in_blocks():
+    rng = np.random.default_rng(0)
+    for n in (0, 1, PAIR_BLOCK - 1, PAIR_BLOCK, 3 * PAIR_BLOCK + 5):
+        x = rng.normal(size=(n, 2))
+        exact = np.vstack([np.zeros((1, 2)), np.cumsum(x.astype(np.longdouble), axis=0)])
+        np.testing.assert_allclose(prefix_sums(x), exact.astype(float), atol=1e-11)
+        assert block_sum(x[:, 0]) == pytest.approx(float(exact[-1, 0]), abs=1e-11)
+
+
+def test_a_missing_second_run_is_seen(monkeypatch):
+    """Planted: pairs on the parabola that lie in the next stretch are forgotten."""
+    honest = pair_sorting._bands
+
+    def planted(*args):
+        bands = honest(*args)
+        return pair_sorting._Bands(
+            bands.place, bands.source_place, bands.start, bands.middle, bands.middle
+        )
+
+    monkeypatch.setattr(pair_sorting, "_bands", planted)
+    positive, negative = scores(20.0, 150, 260)
+    _, slopes, _ = wide_ramp(positive, negative, 1.5, 1.0)
+    sums = ramp_pairs(positive, negative, 1.5, 1.0)
+    assert np.abs(sums.positive + slopes.sum(axis=1)).max() > 1e-3

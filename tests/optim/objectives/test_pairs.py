@@ -1,0 +1,308 @@
+"""The objective over pairs against the same objective with one row for each pair."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+
+from dp_halfspace.optim.design.rows import Rows, clipped_rows
+from dp_halfspace.optim.objectives.losses import (
+    HINGE,
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    huber_hinge,
+)
+from dp_halfspace.optim.objectives.pairs import PairwiseObjective, pair_curvature, pair_sums
+from dp_halfspace.optim.risks.pairs import PairRisk, balanced_normaliser
+from dp_halfspace.optim.risks.risk import tolerance
+from dp_halfspace.optim.solvers.minimum import OPTIMIZERS, accelerated_gradient, certified_minimum
+from tests.optim.cases import (
+    Counting,
+    clipped_float128,
+    data_sets,
+    error_of,
+    loss_id,
+    mostly_zero,
+)
+from tests.optim.pair_cases import (
+    PAIR_LOSSES,
+    RANGES,
+    brute_objective,
+    brute_sums,
+    exact_pair_gradient,
+    relative,
+    scores,
+    wide_gradient,
+)
+
+each_loss = pytest.mark.parametrize("loss", PAIR_LOSSES, ids=loss_id)
+CASES = list(data_sets())
+
+
+def typical(loss, n=60, d=4, seed=0, ridge=0.05, linear=True):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    positive = X[:, 0] + 0.5 * rng.standard_normal(n) > 0.3
+    b = 0.1 * rng.standard_normal(d) if linear else None
+    Z = balanced_normaliser(n)
+    J = PairwiseObjective(Rows(X, row_bound=1.0), positive, loss, ridge, Z, b)
+    return J, brute_objective(X, positive, loss, ridge, Z, b), X
+
+
+@each_loss
+@pytest.mark.parametrize("reach", RANGES)
+def test_sums_equal_brute_force(loss, reach):
+    positive, negative = scores(reach, 250, 400)
+    value, p, q = brute_sums(loss, positive, negative)
+    sums = pair_sums(loss, positive, negative)
+    assert sums.value == pytest.approx(float(value), rel=1e-12)
+    assert relative(sums.positive, p) <= 1e-12
+    assert relative(sums.negative, q) <= 1e-12
+
+
+@each_loss
+@pytest.mark.parametrize("shift", [-3.3, 12.0])
+def test_sums_do_not_change_with_all_scores(loss, shift):
+    positive, negative = scores(30.0, 150, 100)
+    first = pair_sums(loss, positive, negative)
+    second = pair_sums(loss, positive + shift, negative + shift)
+    assert second.value == pytest.approx(first.value, rel=1e-12)
+    np.testing.assert_allclose(second.positive, first.positive, rtol=1e-9, atol=1e-10)
+
+
+@each_loss
+@pytest.mark.parametrize("size", [0.0, 1.0, 300.0])
+def test_value_gradient_and_hessian(loss, size):
+    J, brute, _ = typical(loss)
+    w = size * np.random.default_rng(1).standard_normal(J.size)
+    value, gradient = J.value_and_gradient(w)
+    expected, expected_gradient = brute.value_and_gradient(w)
+    assert value == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-11, atol=1e-12)
+    np.testing.assert_array_equal(J.gradient(w), gradient)
+    hessian = J.hessian(w)
+    np.testing.assert_allclose(hessian, brute.hessian(w), rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(hessian, hessian.T)
+    v = np.arange(1.0, 1.0 + J.size)
+    np.testing.assert_allclose(J.hessian_product(w)(v), hessian @ v, rtol=1e-9)
+
+
+@each_loss
+def test_gradient_against_differences(loss):
+    J, _, _ = typical(loss)
+    w = 0.7 * np.random.default_rng(2).standard_normal(J.size)
+    step = 1e-5
+    for k, direction in enumerate(np.eye(J.size)):
+        up, down = (J.value_and_gradient(w + s * step * direction)[0] for s in (1, -1))
+        assert (up - down) / (2 * step) == pytest.approx(J.gradient(w)[k], abs=1e-8)
+    product = J.hessian_product(w)(np.ones(J.size))
+    step = 1e-6
+    change = J.gradient(w + step) - J.gradient(w - step)
+    # A parabola begins or ends inside the step for a few pairs.
+    np.testing.assert_allclose(
+        change / (2 * step), product, atol=1e-7 if loss.shift or loss.name == "logistic" else 2e-2
+    )
+
+
+@each_loss
+def test_gradient_in_forty_digits(loss):
+    J, _, X = typical(loss, n=14, linear=False)
+    w = 2.0 * np.random.default_rng(3).standard_normal(J.size)
+    exact = exact_pair_gradient(X, J.positive, loss, J.ridge, J.normaliser, w)
+    assert error_of(J.gradient(w), exact) <= 1e-14
+
+
+@each_loss
+def test_sparse_scaled_rows(loss):
+    """The layouts of `Rows`: sparse, with factors, with a constant column that cancels."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 5)) * (rng.random((50, 5)) < 0.5)
+    positive, scale = rng.random(50) < 0.4, rng.random(50)
+    w = rng.standard_normal(6)
+    J = PairwiseObjective(Rows(sparse.csr_array(X), scale, 2.0), positive, loss, 0.1, 100.0)
+    brute = brute_objective(X * scale[:, None], positive, loss, 0.1, 100.0)
+    expected = np.append(brute.gradient(w[:5]), 0.1 * w[5])
+    np.testing.assert_allclose(J.gradient(w), expected, rtol=1e-9, atol=1e-11)
+
+
+def public_rule(J):
+    """Tolerance and radius as an estimator would fix them."""
+    risk = PairRisk(J.loss, *J.rows.shape, J.rows.row_bound, J.rows.block_rows, J.normaliser)
+    radius = risk.radius(J.ridge)
+    return radius, tolerance(risk, J.ridge, radius, risk.sensitivity(J.ridge) * J.ridge)
+
+
+def exact_norm(J, Z, w):
+    gradient = wide_gradient(Z, J.positive, J.loss, J.ridge, J.normaliser, w, J.linear)
+    return float(np.sqrt((gradient**2).sum()))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+@each_loss
+def test_certified_on_every_data_set(case, loss):
+    """Separable, one class, one record, duplicates, zeros, rows of extreme size."""
+    _, X, signs = case
+    for ridge in (0.1, 1e-4):
+        rows = clipped_rows(X, 1.0)
+        J = PairwiseObjective(rows, signs > 0, loss, ridge, balanced_normaliser(len(X)))
+        radius, rule = public_rule(J)
+        w = certified_minimum(J, rule.target, radius=radius)
+        assert exact_norm(J, clipped_float128(X, 1.0), w) <= rule.certified
+        assert np.linalg.norm(w) <= rule.radius
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5), SQUARED_HINGE], ids=loss_id)
+def test_certified_by_every_optimizer(optimizer, loss):
+    J, _, X = typical(loss, n=300, linear=False, ridge=0.02)
+    radius, rule = public_rule(J)
+    w = certified_minimum(J, rule.target, radius=radius, optimizer=optimizer)
+    assert exact_norm(J, X, w) <= rule.certified
+
+
+def test_an_early_stop_is_seen():
+    """Planted: the solver is content with a thousand times the tolerance."""
+    J, _, X = typical(LOGISTIC, n=300, linear=False, ridge=0.02)
+    radius, rule = public_rule(J)
+    point = accelerated_gradient(J, 1e3 * rule.target, radius)
+    assert exact_norm(J, X, point.w) > rule.certified
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, SQUARED, SQUARED_HINGE], ids=loss_id)
+def test_minimiser_against_scipy(loss):
+    J, brute, _ = typical(loss, n=80)
+    w = certified_minimum(J, 1e-10, radius=100.0)
+    other = minimize(
+        brute.value_and_gradient, np.zeros(J.size), jac=True, method="BFGS", options={"gtol": 1e-8}
+    )
+    np.testing.assert_allclose(w, other.x, atol=1e-6)
+    if loss is SQUARED:
+        pairs = brute.rows.margins(np.eye(J.size))
+        matrix = 2 * pairs.T @ pairs / J.normaliser + J.ridge * np.eye(J.size)
+        right = 2 * pairs.sum(axis=0) / J.normaliser - J.linear
+        np.testing.assert_allclose(w, np.linalg.solve(matrix, right), atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5)], ids=loss_id)
+def test_many_records_take_few_passes(loss):
+    n = 20_000
+    X = np.random.default_rng(0).standard_normal((n, 6))
+    J = PairwiseObjective(
+        clipped_rows(X, 1.0), X[:, 0] + X[:, 1] ** 2 > 2.0, loss, 1e-2, balanced_normaliser(n)
+    )
+    radius, rule = public_rule(J)
+    counted = Counting(J)
+    w = certified_minimum(counted, rule.target, radius=radius)
+    assert counted.gradients <= 40
+    assert np.linalg.norm(J.gradient(w)) <= rule.target
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, SQUARED_HINGE], ids=loss_id)
+def test_more_coefficients_than_a_dense_hessian_allows(loss):
+    rng = np.random.default_rng(0)
+    X = mostly_zero(300, 700, 0.03, rng)
+    J = PairwiseObjective(
+        clipped_rows(X, 1.0), rng.random(300) < 0.2, loss, 1e-3, balanced_normaliser(300)
+    )
+    radius, rule = public_rule(J)
+    w = certified_minimum(J, rule.target, radius=radius)
+    assert exact_norm(J, clipped_float128(X.toarray(), 1.0), w) <= rule.certified
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5), SQUARED], ids=loss_id)
+def test_memory_is_linear(loss):
+    """A few numbers for each record, whatever the number of pairs."""
+    n = 200_000
+    X = np.random.default_rng(0).standard_normal((n, 2))
+    J = PairwiseObjective(clipped_rows(X, 1.0), X[:, 0] > 0, loss, 0.1, balanced_normaliser(n))
+    w = np.array([3.0, 1.0])
+    tracemalloc.start()
+    J.value_and_gradient(w)
+    _, gradient_peak = tracemalloc.get_traced_memory()
+    tracemalloc.reset_peak()
+    J.hessian(w)
+    _, hessian_peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert gradient_peak <= 14 * 8 * n + 8e6
+    assert hessian_peak <= 40 * 8 * n + 2e7
+
+
+@pytest.mark.parametrize("share", [0.5, 0.01, 0.0005])
+def test_subsample_holds_both_classes(share):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 3))
+    positive = np.arange(20_000) < share * 20_000
+    J = PairwiseObjective(clipped_rows(X, 1.0), positive, LOGISTIC, 0.1, 1e8)
+    part = J.subsample(1024)
+    assert 1000 <= part.rows.shape[0] <= 1024
+    assert 10 <= part.positive.sum() <= 512
+    assert part.initial_gap == pytest.approx(J.initial_gap)
+    w = rng.standard_normal(3)
+    gap = np.linalg.norm(part.gradient(w) - J.gradient(w))
+    assert gap <= 0.5 * np.linalg.norm(J.gradient(w))
+    assert part.subsample(1024) is None
+
+
+def test_bounds_on_curvature_and_depth():
+    for loss in PAIR_LOSSES:
+        J, brute, _ = typical(loss)
+        top = np.linalg.eigvalsh(J.hessian(np.zeros(J.size)))[-1]
+        assert top <= J.gradient_lipschitz
+        w = certified_minimum(J, 1e-8, radius=100.0)
+        assert brute.value_and_gradient(np.zeros(J.size))[0] - brute.value_and_gradient(w)[
+            0
+        ] <= J.initial_gap * (1 + 1e-12)
+
+
+@each_loss
+@pytest.mark.parametrize("classes", [[True], [False], [True, True], [False, False, False]])
+def test_empty_class_is_only_the_ridge(loss, classes):
+    X = np.ones((len(classes), 2))
+    J = PairwiseObjective(Rows(X), np.array(classes), loss, 2.0, 1.0, np.array([1.0, -4.0]))
+    w = certified_minimum(J, 1e-10, radius=10.0)
+    np.testing.assert_allclose(w, [-0.5, 2.0], atol=1e-10)
+    assert J.value_and_gradient(np.zeros(2))[0] == 0.0
+    np.testing.assert_array_equal(J.hessian(w), 2.0 * np.eye(2))
+
+
+@each_loss
+def test_points_that_are_not_finite_do_not_warn(loss):
+    J, _, _ = typical(loss)
+    for bad in (np.inf, np.nan, 1e308):
+        J.value_and_gradient(np.full(J.size, bad))
+        J.hessian_product(np.full(J.size, bad))(np.ones(J.size))
+
+
+def test_what_does_not_qualify_is_refused():
+    rows, mask = Rows(np.eye(2)), np.array([True, False])
+    for change in (
+        {"loss": HINGE},
+        {"positive": np.array([1.0, -1.0])},
+        {"positive": np.array([True])},
+        {"ridge": 0.0},
+        {"normaliser": 0.0},
+        {"normaliser": np.inf},
+        {"linear": np.zeros(3)},
+    ):
+        arguments = {
+            "rows": rows, "positive": mask, "loss": LOGISTIC, "ridge": 1.0, "normaliser": 1.0
+        }  # fmt: skip
+        with pytest.raises(ValueError, match="must"):
+            PairwiseObjective(**{**arguments, **change})
+
+
+def test_curvature_of_every_loss():
+    positive, negative = scores(3.0, 40, 60, seed=4)
+    rng = np.random.default_rng(0)
+    v, u = rng.normal(size=(40, 2)), rng.normal(size=(60, 2))
+    for loss in PAIR_LOSSES:
+        matrix = loss.second_derivative(positive[5:, None] - negative[7:])
+        at_p, at_q = pair_curvature(loss, positive[5:], negative[7:])(v[5:], u[7:])
+        np.testing.assert_allclose(at_p, matrix @ u[7:], atol=1e-6)
+        np.testing.assert_allclose(at_q, matrix.T @ v[5:], atol=1e-6)

@@ -1,0 +1,242 @@
+"""The multinomial risk against brute force: minimisers, and a search for the farthest gradients."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import lambertw, softmax
+
+from dp_halfspace.optim import get_loss, logistic_diameter, softmax_diameter
+from dp_halfspace.optim.risks import softmax as module
+from dp_halfspace.optim.risks.softmax_gradients import _bounds, _ceiling, _Cells, _values
+from tests.adversarial import neighbouring_pairs
+from tests.optim.risk_cases import fitted, moved, planned, softmax_risk
+
+REACHES = [0.01, 0.3, 1.0, 2.0, 3.0, 5.0, 8.0, 15.0, 40.0, 100.0]
+# Largest distance found over the bound: at least this much, at every reach.
+NEAR = {3: 0.97, 4: 0.97, 5: 0.966, 6: 0.966, 10: 0.97, 30: 0.965}
+NEAR_SHIFTED = {3: 0.97, 4: 0.97, 5: 0.97, 6: 0.967, 10: 0.967, 30: 0.961}
+
+
+def gradients(scores, own, shift):
+    """Slopes ``p - e`` of scores, one row each."""
+    one_hot = np.eye(scores.shape[-1])[own]
+    return softmax(scores - shift * one_hot, axis=-1) - one_hot
+
+
+def half_distance(point, K, reach, labels, shift):
+    """Half the distance of two gradients; the rows are (cos, sin) and (cos, -sin).
+
+    The last of the scores that are given is that of all other classes.
+    """
+    W = point[:-1].reshape(2, -1)
+    W = np.concatenate([W, np.repeat(W[:, -1:], K - W.shape[1], axis=1)], axis=1)
+    W -= W.mean(axis=1, keepdims=True)
+    W = reach * W / np.linalg.norm(W)
+    c, s = math.cos(point[-1]), math.sin(point[-1])
+    g = gradients(c * W[0] + s * W[1], labels[0], shift)
+    other = gradients(c * W[0] - s * W[1], labels[1], shift)
+    return math.sqrt(np.sum((c * (g - other)) ** 2) + np.sum((s * (g + other)) ** 2)) / 2
+
+
+def negative(point, *where):
+    return -half_distance(point, *where)
+
+
+def starts(K, rng):
+    """Mirrored rows of one class, opposite rows, swapped classes, and anything."""
+    e = np.eye(K)
+    yield np.concatenate([e[1] - e[0], np.zeros(K), [1.2]])
+    yield np.concatenate([np.zeros(K), e[1] - e[2], [math.pi / 2]])
+    yield np.concatenate([np.zeros(K), e[1], [math.pi / 2]])
+    yield np.concatenate([e[0] + e[1] - 2.0 / K, 0.5 * (e[1] - e[0]), [0.4]])
+    for _ in range(2):
+        yield np.append(rng.standard_normal(2 * K), rng.uniform(0.0, math.pi / 2))
+
+
+@cache
+def farthest(K, reach, shift=0.0):
+    """Largest half distance that a local search from adversarial starts finds."""
+    rng = np.random.default_rng(0)
+    best = 0.0
+    for labels in ((0, 0), (0, 1)):
+        for start in starts(min(K, 5), rng):
+            start = start + 0.02 * rng.standard_normal(start.size)
+            found = minimize(negative, start, args=(K, reach, labels, shift))
+            best = max(best, -float(found.fun))
+    return best
+
+
+@pytest.mark.parametrize("K", sorted(NEAR))
+@pytest.mark.parametrize("reach", REACHES)
+def test_farthest_pair_is_covered_and_the_bound_is_near(K, reach, record_property):
+    ratio = farthest(K, reach) / softmax_diameter(K, reach)
+    record_property("measured / bound", ratio)
+    assert NEAR[K] <= ratio <= 1.0
+
+
+@pytest.mark.parametrize("K", sorted(NEAR_SHIFTED))
+@pytest.mark.parametrize("shift", [2.0, 6.0])
+@pytest.mark.parametrize("reach", [0.01, 1.0, 3.0, 5.0, 15.0])
+def test_farthest_pair_of_the_shifted_model_is_covered(K, shift, reach):
+    ratio = farthest(K, reach, shift) / softmax_diameter(K, reach, shift=shift)
+    assert NEAR_SHIFTED[K] <= ratio <= 1.0
+
+
+@pytest.mark.parametrize("factor", [0.93, 0.965])
+def test_a_slope_too_small_is_seen(factor):
+    """Planted: 7 % and 3.5 % less than the bound is exceeded at every reach."""
+    for K in (3, 5, 10):
+        for reach in REACHES:
+            assert farthest(K, reach) > factor * softmax_diameter(K, reach)
+
+
+@pytest.mark.parametrize("K", [3, 7])
+def test_rows_of_all_lengths_and_weights_are_covered(K):
+    """Gradients of random records at one matrix, short rows and light ones too."""
+    rng = np.random.default_rng(1)
+    for reach in (0.1, 2.0, 10.0):
+        bound = softmax_diameter(K, reach)
+        for _ in range(30):
+            W = rng.standard_normal((K, 3)) * rng.choice([0.0, 0.2, 1.0], size=(K, 1))
+            W *= reach / max(np.linalg.norm(W), 1e-9)
+            X = rng.standard_normal((150, 3))
+            X *= rng.choice([0.2, 1.0], size=(150, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+            g = gradients(X @ W.T, rng.integers(K, size=150), 0.0)
+            g *= rng.choice([0.3, 1.0], size=(150, 1))
+            flat = np.einsum("ik,ij->ikj", g, X).reshape(150, -1)
+            squares = np.sum(flat**2, axis=1)
+            distances = squares[:, None] + squares - 2.0 * flat @ flat.T
+            assert math.sqrt(distances.max()) <= 2.0 * bound
+
+
+def test_two_classes_are_the_logistic_loss():
+    """Scores of two classes differ by sqrt(2) times the norm, and so do the gradients."""
+    for reach in (0.05, 1.0, 5.0, 30.0):
+        same = math.sqrt(2.0) * logistic_diameter(math.sqrt(2.0) * reach)
+        assert same <= softmax_diameter(2, reach) <= 1.002 * same
+
+
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+@pytest.mark.parametrize("K", [2, 3, 10, 200])
+def test_monotone_in_the_reach_and_never_above_the_slope(K, shift):
+    found = [softmax_diameter(K, reach, shift=shift) for reach in np.geomspace(1e-3, 1e5, 60)]
+    assert np.all(np.diff(found) >= -3e-4)
+    assert found[-1] <= math.sqrt(2.0) * (1 + 1e-8)
+    at_zero = softmax_diameter(K, 0.0, shift=shift)
+    slope = 1.0 - 1.0 / (1.0 + (K - 1) * math.exp(shift))
+    assert at_zero == pytest.approx(slope * math.sqrt(K / (K - 1)), rel=1e-8)
+    assert found[0] == pytest.approx(at_zero, rel=5e-3)
+
+
+def test_bounds_of_cells_hold_inside():
+    """Brute force in random cells, the unbounded ones too."""
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        K, shift = int(rng.integers(2, 12)), float(rng.choice([0.0, 2.5]))
+        beta, less = 10.0 ** rng.uniform(-3, 0.3), rng.uniform(0, 0.99) * rng.choice([0, 1])
+        low, near = shift + rng.uniform(-7, 12), rng.uniform(0, 12) * rng.choice([0, 1])
+        high, far = low + 10.0 ** rng.uniform(-2, 1), near + 10.0 ** rng.uniform(-2, 1)
+        edges = [low, high, near, far]
+        for index, edge in ((0, -np.inf), (1, np.inf), (3, np.inf)):
+            if rng.random() < 0.15:
+                edges[index] = edge
+        cells = _Cells(*(np.array([edge]) for edge in edges))
+        bound = float(_bounds((beta, less), K, shift, cells)[0][0])
+        logit = np.linspace(max(edges[0], high - 40), min(edges[1], low + 60), 200)[:, None]
+        ratio = np.linspace(near, min(edges[3], near + 60), 200)[None, :]
+        assert _values((beta, less), K, shift, logit, ratio).max() <= bound + 1e-12
+
+
+@pytest.mark.parametrize("K", [2, 3, 4, 8])
+def test_ceiling_is_the_maximum_over_all_probabilities(K):
+    """One share and equal others suffice: a search over the whole simplex finds no more."""
+    rng = np.random.default_rng(3)
+    for beta, less, shift in (
+        *((0.02, 0.0, 0.0), (0.1, 0.0, 0.0), (0.3, 0.0, 0.0), (0.6, 0.0, 1.5), (0.1, 0.0, 3.0)),
+        *((0.02, 0.9, 0.0), (0.1, 0.5, 0.0), (0.3, 0.3, 0.0), (0.6, 0.9, 1.5), (0.1, 0.9, 3.0)),
+    ):
+        bound = _ceiling((beta, less), K, shift)
+        own = np.full(K, -1.0 / K)
+        own[0] += 1.0
+
+        def value(z, beta=beta, less=less, shift=shift, own=own):
+            g = gradients(z, 0, shift)
+            return g @ g - 2.0 * beta * (g @ z - less * (g @ own) * (z @ own) / (own @ own))
+
+        tries = [rng.standard_normal(K) * scale for scale in (0.3, 2.0, 5.0) for _ in range(4)]
+        most = max(-minimize(lambda z: -value(z), z).fun for z in tries)
+        assert bound - 3e-4 <= most <= bound
+
+
+# --- minimisers ---
+
+ROW = np.array([[1.0, 0.0]])
+
+
+def ratio_of_opposite_rows(K, ridge, shift=0.0, weight=1.0):
+    """Distance of the minimisers of two sets of one record over the bound of the plan."""
+    plan = planned(softmax_risk(1, 2, K, shift=shift, max_weight=weight), ridge)
+    zero = np.array([0])
+    return moved(plan, ROW, zero, -ROW, zero, np.full(K, weight)) / plan.sensitivity
+
+
+@pytest.mark.parametrize("weight", [1.0, 4.0])
+@pytest.mark.parametrize("shift", [0.0, 2.0])
+@pytest.mark.parametrize("K", [3, 5, 10])
+def test_minimisers_of_opposite_rows_nearly_attain_the_bound(K, shift, weight):
+    """A strong regulariser: planted slopes that are 3.5 % too small are exceeded."""
+    assert 0.965 < ratio_of_opposite_rows(K, 3000.0 * weight, shift, weight) <= 1.0
+
+
+@pytest.mark.parametrize("factor", [0.93, 0.965])
+@pytest.mark.parametrize("K", [3, 5, 10])
+def test_a_plan_with_too_small_a_slope_is_exceeded(monkeypatch, K, factor):
+    """Planted in the sensitivity itself: 7 % and 3.5 % too small."""
+    honest = module.softmax_diameter
+    assert ratio_of_opposite_rows(K, 3000.0) <= 1.0
+    monkeypatch.setattr(module, "softmax_diameter", lambda *a, **k: factor * honest(*a, **k))
+    assert ratio_of_opposite_rows(K, 3000.0) > 1.0
+
+
+@pytest.mark.parametrize("K", [3, 6])
+def test_minimisers_of_neighbours_are_covered(K):
+    rng = np.random.default_rng(4)
+    worst = size = 0.0
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 60, n_classes=K):
+        plan = planned(softmax_risk(*X.shape, K), 10.0 ** rng.uniform(-2.5, 2.0))
+        worst = max(worst, moved(plan, X, y, other_X, other_y) / plan.sensitivity)
+        size = max(size, float(np.linalg.norm(fitted(plan, X, y))) / plan.radius)
+    assert 0.8 <= worst <= 1.0
+    assert 0.8 <= size <= 1.0
+
+
+@pytest.mark.parametrize(("shift", "ridge"), [(2.0, 10.0), (4.0, 10.0), (12.0, 100.0)])
+def test_shifted_softmax_is_covered_and_the_plain_bound_would_not_do(shift, ridge):
+    """Planted: the sensitivity without the shift."""
+    one, zero = np.eye(1), np.array([0])
+    plan = planned(softmax_risk(1, 1, 3, norm=1 + 2.0**-50, shift=shift), ridge)
+    largest = max(
+        moved(plan, one, zero, x * one, np.array([k])) for x in (-1.0, 1.0) for k in (0, 1)
+    )
+    assert 0.8 * plan.sensitivity < largest <= plan.sensitivity
+    assert largest > 1.05 * softmax_risk(1, 1).sensitivity(ridge)
+
+
+def test_radius_anchors():
+    assert softmax_risk(k=3).radius(1.0) ** 2 == pytest.approx(0.463056, abs=1e-6)
+    assert softmax_risk(k=10).radius(1.0) ** 2 == pytest.approx(1.101003, abs=1e-6)
+    # Two classes: the constant of the logistic loss, shifted too.
+    shifted = get_loss("shifted_logistic", shift=2.0).self_bound
+    assert softmax_risk(k=2, shift=2.0).radius(1.0) ** 2 == pytest.approx(shifted, abs=1e-8)
+    plain = lambertw(1 / math.e).real
+    assert softmax_risk(k=2).radius(1.0) ** 2 == pytest.approx(plain, abs=1e-8)
+
+
+def test_sensitivity_does_not_grow_with_classes():
+    few, many = (softmax_risk(50, 2, k).sensitivity(0.1) for k in (3, 1000))
+    assert few <= many <= 2 * math.sqrt(2) / (0.1 * 50) * (1 + 1e-8)

@@ -1,0 +1,430 @@
+"""The gradient is small at what is returned: checked without the code that returned it."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from dp_halfspace.optim.design.rows import Rows, clipped_rows
+from dp_halfspace.optim.objectives.losses import (
+    LOGISTIC,
+    SQUARED,
+    SQUARED_HINGE,
+    huber_hinge,
+)
+from dp_halfspace.optim.objectives.margin import MarginObjective
+from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
+from dp_halfspace.optim.risks.margin import MarginRisk
+from dp_halfspace.optim.risks.risk import tolerance
+from dp_halfspace.optim.solvers import minimum
+from dp_halfspace.optim.solvers.minimum import (
+    OPTIMIZERS,
+    accelerated_gradient,
+    certified_minimum,
+)
+from dp_halfspace.optim.solvers.newton import Point
+from tests.optim.cases import (
+    LOSSES,
+    Counting,
+    clipped_float128,
+    data_sets,
+    loss_id,
+    mostly_zero,
+    naive_gradient,
+    naive_softmax_gradient,
+    random_problem,
+)
+
+CASES = list(data_sets())
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+
+
+def typical(n=2000, d=6, seed=0, loss=LOGISTIC, ridge=1e-2, form=np.asarray):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = np.where(X @ rng.standard_normal(d) + rng.standard_normal(n) > 0, 1.0, -1.0)
+    J = MarginObjective(clipped_rows(form(X), 1.0, 0.5), y, np.ones(n), loss, ridge * n)
+    return J, clipped_float128(X, 1.0, 0.5), y
+
+
+def rule_for(J):
+    """Tolerance and radius as an estimator would fix them."""
+    n, largest = J.rows.shape[0], J.weights.max()
+    risk = MarginRisk(
+        J.loss, *J.rows.shape, 2, J.rows.row_bound, J.rows.block_rows, largest, min_weight=0.0
+    )
+    radius = risk.radius(J.ridge / n)
+    slope = J.loss.slope_bound(J.rows.row_bound * radius)
+    change = 2 * J.rows.row_bound * largest * slope
+    return radius, tolerance(risk, J.ridge / n, radius, change)
+
+
+def is_certified(w, Z, signs, J, rule):
+    """The claim of the certificate, from a gradient in extended precision."""
+    gradient = naive_gradient(Z, signs, J.weights, J.loss, J.ridge, w, J.linear)
+    small = float(np.sqrt((gradient**2).sum())) <= rule.certified
+    return small and float(np.linalg.norm(w)) <= rule.radius
+
+
+def solve_and_check(J, Z, signs, **options):
+    radius, rule = rule_for(J)
+    w = certified_minimum(J, rule.target, radius=radius, **options)
+    assert is_certified(w, Z, signs, J, rule)
+    assert np.linalg.norm(J.gradient(w)) <= rule.target
+    return w
+
+
+@each_case
+@pytest.mark.parametrize("loss", LOSSES, ids=loss_id)
+@pytest.mark.parametrize("ridge", [1e-1, 1e-4])
+def test_certified_on_every_data_set(case, loss, ridge):
+    _, X, signs = case
+    weights = np.where(signs > 0, 1.0, 0.3)
+    J = MarginObjective(clipped_rows(X, 1.0, 0.5), signs, weights, loss, ridge * len(X))
+    solve_and_check(J, clipped_float128(X, 1.0, 0.5), signs)
+
+
+@each_case
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_certified_by_every_optimizer(case, optimizer):
+    _, X, signs = case
+    for form in (np.asarray, sparse.csr_array):
+        rows = clipped_rows(form(X), 1.0, 0.5)
+        J = MarginObjective(rows, signs, np.ones(len(X)), huber_hinge(0.5), 0.02 * len(X))
+        solve_and_check(J, clipped_float128(X, 1.0, 0.5), signs, optimizer=optimizer)
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5), SQUARED_HINGE], ids=loss_id)
+@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csr_array])
+def test_certified_on_many_records(loss, form):
+    n = 100_000
+    J, Z, signs = typical(n, 12, loss=loss, ridge=1e-3, form=form)
+    solve_and_check(J, Z, signs)
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.1), SQUARED_HINGE], ids=loss_id)
+def test_certified_with_more_coefficients_than_a_dense_hessian_allows(loss):
+    rng = np.random.default_rng(0)
+    X = mostly_zero(400, 900, 0.02, rng)
+    signs = np.where(rng.random(400) < 0.5, -1.0, 1.0)
+    J = MarginObjective(clipped_rows(X, 1.0, 0.5), signs, np.ones(400), loss, 0.4)
+    solve_and_check(J, clipped_float128(X.toarray(), 1.0, 0.5), signs)
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5)], ids=loss_id)
+def test_certified_with_a_linear_term(loss):
+    J, Z, signs = typical(500)
+    linear = 40 * np.random.default_rng(3).standard_normal(J.size)
+    J = MarginObjective(J.rows, J.signs, J.weights, loss, J.ridge, linear)
+    w = certified_minimum(J, 1e-9, radius=100.0)
+    gradient = naive_gradient(Z, signs, J.weights, loss, J.ridge, w, linear)
+    assert float(np.sqrt((gradient**2).sum())) <= 2e-9
+
+
+@each_case
+@pytest.mark.parametrize("ridge", [1e-1, 1e-4])
+def test_softmax_is_certified(case, ridge):
+    _, X, signs = case
+    targets = (signs > 0).astype(int) + (np.arange(len(X)) % 3 == 0)
+    Z = clipped_float128(X, 1.0, 0.5)
+    ridge *= len(X)
+    J = SoftmaxObjective(clipped_rows(X, 1.0, 0.5), targets, 4, np.ones(len(X)), ridge)
+    w = certified_minimum(J, 1e-9, radius=1e6)
+    gradient = naive_softmax_gradient(Z, targets, 4, np.ones(len(X)), ridge, w)
+    assert float(np.sqrt((gradient**2).sum())) <= 2e-9
+
+
+def test_softmax_with_many_coefficients():
+    rng = np.random.default_rng(0)
+    X, targets = rng.standard_normal((3000, 60)), rng.integers(0, 10, 3000)
+    J = SoftmaxObjective(clipped_rows(X, 1.0), targets, 10, np.ones(3000), 3.0)
+    w = certified_minimum(J, 1e-8, radius=100.0)
+    Z = clipped_float128(X, 1.0)
+    gradient = naive_softmax_gradient(Z, targets, 10, np.ones(3000), 3.0, w)
+    assert float(np.sqrt((gradient**2).sum())) <= 2e-8
+
+
+def test_fast_path_is_enough_on_random_problems(monkeypatch):
+    """The fallback takes thousands of passes: nothing but a bug should need it."""
+    monkeypatch.setattr(minimum, "accelerated_gradient", None)
+    for seed in range(200):
+        X, signs, weights, ridge = random_problem(seed)
+        loss = LOSSES[seed % len(LOSSES)]
+        bias = 1.0 if seed % 3 else None
+        rows = clipped_rows(X, 1.0, bias)
+        J = MarginObjective(rows, signs, weights, loss, ridge * len(X))
+        solve_and_check(J, clipped_float128(X, 1.0, bias), signs)
+
+
+# --- the certificate can fail ---
+
+
+def test_a_solver_that_stops_early_is_seen(monkeypatch):
+    J, Z, signs = typical()
+    radius, rule = rule_for(J)
+    monkeypatch.setattr(
+        minimum._Goal, "met_by", lambda self, point: point.norm <= 1e4 * self.gradient
+    )
+    monkeypatch.setitem(minimum._FAST, "auto", minimum._nothing)
+    w = certified_minimum(J, rule.target, radius=radius)
+    assert not is_certified(w, Z, signs, J, rule)
+
+
+def test_a_gradient_without_one_record_is_seen(monkeypatch):
+    """Planted bug: a solver that overlooks a record is certified for other data only."""
+    J, Z, signs = typical()
+    radius, rule = rule_for(J)
+    weights = J.weights.copy()
+    weights[17] = 0.0
+    blind = MarginObjective(J.rows, J.signs, weights, J.loss, J.ridge)
+    w = certified_minimum(blind, rule.target, radius=radius)
+    assert not is_certified(w, Z, signs, J, rule)
+
+
+# --- the fallback ---
+
+BAD_POINTS = {
+    "nothing": lambda size: Point(np.zeros(size), np.zeros(size), math.inf),
+    "nan": lambda size: Point(np.full(size, np.nan), np.full(size, np.nan), math.nan),
+    "too long": lambda size: Point(np.full(size, 1e9), np.zeros(size), 0.0),
+}
+
+
+@each_case
+@pytest.mark.parametrize("bad", BAD_POINTS)
+def test_fallback_certifies_when_the_fast_path_fails(case, bad, monkeypatch):
+    _, X, signs = case
+    J = MarginObjective(clipped_rows(X, 1.0, 0.5), signs, np.ones(len(X)), LOGISTIC, 0.01 * len(X))
+    reached = []
+
+    def watched(*arguments):
+        reached.append(1)
+        return accelerated_gradient(*arguments)
+
+    monkeypatch.setattr(minimum, "accelerated_gradient", watched)
+    monkeypatch.setitem(minimum._FAST, "auto", lambda objective, target: BAD_POINTS[bad](J.size))
+    solve_and_check(J, clipped_float128(X, 1.0, 0.5), signs)
+    assert reached
+
+
+def test_number_of_accelerated_steps_is_as_promised():
+    J, _, _ = typical(300)
+    J = Counting(J)
+    target = 1e-10
+    point = accelerated_gradient(J, target, radius=50.0)
+    kappa = J.gradient_lipschitz / J.ridge
+    promised = math.sqrt(kappa) * math.log(4 * J.gradient_lipschitz * J.initial_gap / target**2)
+    assert point.norm <= target
+    assert J.gradients <= promised + 2
+
+
+def test_without_early_stop_the_promised_steps_are_enough(monkeypatch):
+    """The guarantee itself: never look at the gradient, trust the count."""
+    for loss, ridge in ((LOGISTIC, 1e-2), (huber_hinge(0.2), 1e-3), (SQUARED, 1e-2)):
+        J, _, _ = typical(200, loss=loss, ridge=ridge)
+        monkeypatch.setattr(minimum._Goal, "met_by", lambda self, point: False)
+        for target in (1e-2, 1e-6):
+            assert accelerated_gradient(J, target, radius=200.0).norm <= target
+
+
+def test_momentum_errors_are_polished_away(monkeypatch):
+    """When the fallback ends above the target, Newton steps from there finish."""
+    J, Z, signs = typical(500)
+    stuck = minimum.point_at(J, np.full(J.size, 0.1))
+    monkeypatch.setitem(minimum._FAST, "auto", minimum._nothing)
+    monkeypatch.setattr(minimum, "accelerated_gradient", lambda *arguments: stuck)
+    solve_and_check(J, Z, signs)
+
+
+# --- optimizers of users ---
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda x: np.full_like(x, np.nan),
+        lambda x: np.full_like(x, np.inf),
+        lambda x: np.full_like(x, 1e300),
+        lambda x: x[:-1],
+        lambda x: x[None, :],
+        lambda x: None,
+        lambda x: "done",
+        lambda x: [[1.0], [2.0, 3.0]],
+        lambda x: 3.0,
+        lambda x: x,
+        lambda x: list(x + 0.1),
+        lambda x: x + 1j,
+        lambda x: np.full(x.shape, object()),
+        lambda x: np.full(x.shape, np.finfo(np.longdouble).max),
+    ],
+    ids=range(14),
+)
+def test_nonsense_from_a_user_still_ends_certified(answer):
+    J, Z, signs = typical(500)
+    solve_and_check(J, Z, signs, optimizer=lambda fun, x0: answer(x0))
+
+
+def test_a_user_optimizer_is_used_and_believed_when_right():
+    J, _, _ = typical(500)
+    J = Counting(J)
+    _, rule = rule_for(J)
+    exact = certified_minimum(J, rule.target / 10, radius=100.0)
+    before = J.gradients
+    w = certified_minimum(J, rule.target, radius=100.0, optimizer=lambda fun, x0: exact)
+    np.testing.assert_array_equal(w, exact)
+    assert J.gradients == before + 1
+    assert J.hessians <= 10
+
+
+def test_a_user_optimizer_gets_the_mean_over_records():
+    J, Z, signs = typical(500)
+
+    def through_scipy(fun, x0):
+        assert not x0.any()
+        value, gradient = fun(x0)
+        assert value == pytest.approx(math.log(2))
+        np.testing.assert_array_equal(gradient, J.gradient(x0) / 500)
+        reached.append(minimize(fun, x0, jac=True, method="BFGS", options={"maxiter": 5}).x)
+        return reached[-1]
+
+    reached = []
+    solve_and_check(J, Z, signs, optimizer=through_scipy)
+    assert len(reached) == 1
+
+
+def test_a_user_may_overwrite_what_was_returned():
+    J, Z, signs = typical(500)
+    kept = []
+
+    def greedy(fun, x0):
+        kept.append(x0)
+        return x0
+
+    w = solve_and_check(J, Z, signs, optimizer=greedy)
+    kept[0][:] = 7.0
+    assert not (w == 7.0).any()
+
+
+# --- agreement with other solvers ---
+
+
+@pytest.mark.parametrize("ridge", [1e-1, 1e-3])
+def test_agrees_with_logistic_regression_and_svc(ridge):
+    rng = np.random.default_rng(0)
+    n, d = 400, 5
+    X = rng.standard_normal((n, d)) / 3
+    y = np.where(X[:, 0] + 0.3 * rng.standard_normal(n) > 0, 1, -1)
+    rows, C = Rows(X), 1 / (ridge * n)
+    model = LogisticRegression(C=C, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y)
+    J = MarginObjective(rows, y.astype(float), np.ones(n), LOGISTIC, ridge * n)
+    w = certified_minimum(J, 1e-9, radius=100.0)
+    np.testing.assert_allclose(w, model.coef_[0], atol=1e-6)
+    svc = LinearSVC(C=C, fit_intercept=False, dual=False, tol=1e-12, max_iter=100_000).fit(X, y)
+    J = MarginObjective(rows, y.astype(float), np.ones(n), SQUARED_HINGE, 0.5 * 2 * ridge * n)
+    w = certified_minimum(J, 1e-9, radius=100.0)
+    np.testing.assert_allclose(w, svc.coef_[0], atol=1e-6)
+
+
+def test_agrees_with_the_closed_form_of_ridge_regression():
+    J, Z, signs = typical(400, loss=SQUARED)
+    Z = Z.astype(float)
+    exact = np.linalg.solve(2 * Z.T @ Z + J.ridge * np.eye(J.size), 2 * Z.T @ signs)
+    np.testing.assert_allclose(certified_minimum(J, 1e-9, radius=100.0), exact, atol=1e-10)
+
+
+def test_agrees_with_multinomial_regression():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 4)), rng.integers(0, 3, 300)
+    model = LogisticRegression(C=0.1, fit_intercept=False, tol=1e-12, max_iter=10_000).fit(X, y)
+    J = SoftmaxObjective(Rows(X), y, 3, np.ones(300), 10.0)
+    w = certified_minimum(J, 1e-9, radius=100.0)
+    np.testing.assert_allclose(w.reshape(3, 4), model.coef_, atol=1e-6)
+
+
+def test_agrees_with_scipy_on_the_huber_hinge():
+    J, _, _ = typical(300, loss=huber_hinge(0.5))
+    found = minimize(
+        J.value_and_gradient,
+        np.zeros(J.size),
+        jac=True,
+        method="BFGS",
+        options={"gtol": 1e-7},
+    )
+    np.testing.assert_allclose(certified_minimum(J, 1e-9, radius=100.0), found.x, atol=1e-6)
+
+
+def test_all_optimizers_agree():
+    J, _, _ = typical(3000)
+    found = [certified_minimum(J, 1e-9, radius=100.0, optimizer=o) for o in OPTIMIZERS]
+    for w in found[1:]:
+        np.testing.assert_allclose(w, found[0], atol=1e-9)
+
+
+# --- cost and silence ---
+
+
+@pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5), SQUARED_HINGE], ids=loss_id)
+@pytest.mark.parametrize("ridge", [1e-1, 1e-2, 1e-3])
+def test_few_passes_over_the_data(loss, ridge):
+    J, _, _ = typical(20_000, 20, loss=loss, ridge=ridge)
+    J = Counting(J)
+    certified_minimum(J, 2e-7, radius=100.0)
+    assert J.gradients <= 25
+    assert J.hessians == 0
+
+
+def test_few_passes_for_many_coefficients():
+    rng = np.random.default_rng(0)
+    X = mostly_zero(2000, 3000, 0.01, rng)
+    signs = np.where(rng.random(2000) < 0.5, -1.0, 1.0)
+    J = Counting(MarginObjective(clipped_rows(X, 1.0), signs, np.ones(2000), LOGISTIC, 20.0))
+    certified_minimum(J, 2e-7, radius=100.0)
+    assert J.gradients <= 25
+    assert J.products <= 60
+
+
+def test_nothing_is_printed(capsys):
+    for _, X, signs in CASES:
+        J = MarginObjective(clipped_rows(X, 1.0), signs, np.ones(len(X)), LOGISTIC, 1e-3)
+        certified_minimum(J, 1e-6, radius=1e4)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_blas_is_held_at_one_thread(monkeypatch):
+    held = []
+
+    @contextmanager
+    def recorded():
+        held.append("in")
+        yield
+        held.append("out")
+
+    monkeypatch.setattr(minimum, "single_blas_thread", recorded)
+    J, _, _ = typical(50)
+    certified_minimum(J, 1e-6, radius=100.0, optimizer=lambda fun, x0: held.append("use"))
+    assert held == ["in", "use", "out"]
+
+
+def test_bad_arguments():
+    J, _, _ = typical(50)
+    for bad in ("adam", "", 3, None):
+        with pytest.raises(ValueError, match="optimizer"):
+            certified_minimum(J, 1e-6, radius=1.0, optimizer=bad)
+    for bad in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="gamma"):
+            certified_minimum(J, bad, radius=1.0)
+        with pytest.raises(ValueError, match="radius"):
+            certified_minimum(J, 1e-6, radius=bad)
+    steep = MarginObjective(J.rows, J.signs, J.weights, SQUARED, 1.0, tilt=1.0)
+    with pytest.raises(ValueError, match="smooth"):
+        certified_minimum(steep, 1e-6, radius=1.0)
+    wide = MarginObjective(Rows(np.ones((2, 600))), np.ones(2), np.ones(2), LOGISTIC, 1.0)
+    with pytest.raises(ValueError, match="512"):
+        certified_minimum(wide, 1e-6, radius=1.0, optimizer="newton")

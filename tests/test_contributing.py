@@ -1,0 +1,127 @@
+"""A toy loss and a toy estimator, added by exactly the steps that docs/contributing.md lists."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dp_halfspace
+
+ROOT = Path(dp_halfspace.__file__).parent
+
+# log(1 + exp(-t)) written once more: every constant is known.
+LOSS = """EXP_TAIL = replace(shifted_logistic(0.0), name="exp_tail")
+_FIXED = {loss.name: loss for loss in (EXP_TAIL, LOGISTIC, HINGE, SQUARED_HINGE, SQUARED)}
+"""
+
+ESTIMATOR = """
+from dp_halfspace._sklearn import fit_context
+from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace.algorithms.perturbation.output import plan_output
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
+from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk
+from dp_halfspace.privacy.mechanisms import additive_noise, authorise
+from dp_halfspace.privacy.randomness import noise_source
+
+
+class ToyClassifier(PrivateLinearClassifier):
+    _parameter_constraints = {
+        name: PrivateLinearClassifier._parameter_constraints[name]
+        for name in ("epsilon", "data_norm", "classes", "random_state", "ledger")
+    }
+    delta, fit_intercept, intercept_scaling, class_weight = 0.0, False, 1.0, None
+
+    def __init__(self, epsilon=1.0, *, data_norm=1.0, classes=None, random_state=None, ledger=None):
+        self.epsilon = epsilon
+        self.data_norm = data_norm
+        self.classes = classes
+        self.random_state = random_state
+        self.ledger = ledger
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y):
+        ready = self._prepared(X, y)
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        rows = clipped_rows(ready.data.X, self.data_norm)
+        released = ready.plan.run(rows, ready.data.codes, ready.weights, permit)
+        return self._remember(ready.data, ready.record, released)
+
+    def _prepared(self, X, y):
+        data = check_training_data(self, X, y, classes=self.classes)
+        weights = label_weights(None, data.classes)
+        n, d = data.X.shape
+        risk = empirical_risk(LOGISTIC, n, d, len(weights), self.data_norm * (1 + 2**-50), n)
+        plan = plan_output(risk, 0.1, lambda size: additive_noise(size, self.epsilon, 0.0))
+        return Prepared(data, weights, plan, self._record(data, plan.events, **plan.public))
+"""
+
+DATA = """
+from dp_halfspace import PrivacyLedger
+from dp_halfspace.datasets import make_halfspace
+X, y = make_halfspace(2000, 4, margin=0.2, random_state=0)
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package, to be changed."""
+    shutil.copytree(ROOT, tmp_path / "dp_halfspace", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "dp_halfspace"
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert text.count(old) == 1, f"{path.name} has no place for it any more: {old!r}"
+    path.write_text(text.replace(old, new))
+
+
+def run(package, code):
+    out = subprocess.run(
+        [sys.executable, "-W", "error", "-c", DATA + code],
+        cwd=package.parent, env={"PYTHONPATH": str(package.parent)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert out.returncode == 0, out.stderr
+    return out.stdout
+
+
+def test_a_loss_takes_two_places_in_the_code(package):
+    losses = package / "optim" / "objectives" / "losses.py"
+    fixed = next(line for line in losses.read_text().splitlines() if line.startswith("_FIXED = "))
+    edit(losses, fixed + "\n", LOSS)
+    estimator = package / "estimators" / "output_perturbation.py"
+    edit(estimator, '_LOSSES = ("logistic", ', '_LOSSES = ("exp_tail", "logistic", ')
+    code = """
+from dp_halfspace import OutputPerturbationClassifier as Classifier
+params = {"alpha": 0.1, "epsilon": float("inf"), "classes": [-1, 1]}
+toy, known = (Classifier(loss=loss, **params).fit(X, y) for loss in ("exp_tail", "logistic"))
+assert abs(toy.coef_ - known.coef_).max() < 1e-6
+record = Classifier(loss="exp_tail", classes=[-1, 1]).plan(X, y)
+assert dict(record.public)["loss"] == "exp_tail" and record.epsilon == 1.0
+print("fitted")
+"""
+    assert run(package, code) == "fitted\n"
+
+
+def test_an_estimator_takes_two_places_in_the_code(package):
+    (package / "estimators" / "toy.py").write_text(ESTIMATOR)
+    home = '    "PrivateSearchCV": "dp_halfspace.model_selection.search",\n'
+    edit(
+        package / "__init__.py",
+        home,
+        home + '    "ToyClassifier": "dp_halfspace.estimators.toy",\n',
+    )
+    code = """
+from sklearn.base import clone
+from dp_halfspace import ToyClassifier
+ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+model = ToyClassifier(epsilon=0.5, classes=[-1, 1], ledger=ledger)
+assert model.plan(X, y).epsilon_at(0.0) == 0.5 and ledger.spent() == 0.0
+assert clone(model).fit(X, y).score(X, y) > 0.6 and ledger.spent() == 0.5
+print("fitted")
+"""
+    assert run(package, code) == "fitted\n"

@@ -1,0 +1,81 @@
+"""``plan(X, y)`` of every estimator and of a search: what a fit would spend, for nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from dp_halfspace import OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
+from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.privacy.mechanisms import recording
+from tests.conftest import separated
+from tests.instances import adjacency, instances, label, with_enough_records
+
+SEARCH = PrivateSearchCV(
+    OutputPerturbationClassifier(), {"alpha": [0.1, 1.0]}, selection="exponential"
+)
+
+
+def name(estimator):
+    return "PrivateSearchCV" if estimator is SEARCH else label(estimator)
+
+
+def data(estimator):
+    X, y = separated(200, 4)
+    return with_enough_records(estimator, X, y) if hasattr(estimator, "classes") else (X, y)
+
+
+def of_a_fit(record):
+    """A record without what is drawn anew by every call: public random objects."""
+    public = {k: v for k, v in dict(record.public).items() if not k.endswith("_seed")}
+    return record.epsilon, record.delta, record.events, record.noise, record.adjacency, public
+
+
+def unseeded(estimator):
+    estimator.set_params(random_state=None)
+    own = estimator.estimator if isinstance(estimator, PrivateSearchCV) else estimator
+    own.set_params(classes=[0, 1])
+    return estimator
+
+
+@pytest.mark.parametrize("estimator", [*instances(), SEARCH], ids=name)
+def test_a_plan_is_the_record_of_the_fit_and_costs_nothing(estimator):
+    X, y = data(unseeded(estimator))
+    kind = "replace-one" if isinstance(estimator, PrivateSearchCV) else adjacency(estimator)
+    ledger = PrivacyLedger(epsilon=1e3, delta=0.4, adjacency=kind)
+    before = set(vars(estimator))
+    estimator.set_params(ledger=ledger)
+    with recording() as releases:
+        planned = estimator.plan(X, y)
+    assert not releases
+    assert not ledger.entries()
+    assert set(vars(estimator)) == before
+    estimator.fit(X, y)
+    assert of_a_fit(planned) == of_a_fit(estimator.privacy_)
+    assert planned.epsilon_at(planned.delta) <= planned.epsilon * (1 + 1e-9)
+    estimator.set_params(ledger=None)
+
+
+def test_a_plan_does_not_depend_on_the_records():
+    model = OutputPerturbationClassifier(classes=[0, 1])
+    X, y = separated(200, 4)
+    other = np.random.default_rng(0).standard_normal(X.shape) * 1e3
+    assert model.plan(X, y) == model.plan(other, np.zeros(200, dtype=int))
+
+
+def test_a_plan_refuses_what_a_fit_refuses():
+    X, y = separated(50, 3)
+    X[0, 0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        OutputPerturbationClassifier(classes=[0, 1]).plan(X, y)
+    with pytest.raises(ValueError, match="epsilon"):
+        OutputPerturbationClassifier(epsilon=-1.0, classes=[0, 1]).plan(separated(50, 3)[0], y)
+
+
+def test_a_seeded_plan_says_so_without_a_warning():
+    model = OutputPerturbationClassifier(classes=[0, 1], random_state=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyWarning)
+        assert model.plan(*separated(50, 3)).noise == "seeded"

@@ -1,0 +1,36 @@
+"""What a fixed seed releases has not moved: a change of the code that moves it says so."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.seeded import RECORD, changes, results
+
+KNOWN = json.loads(RECORD.read_text())
+
+
+@pytest.fixture(scope="module")
+def found():
+    return results()
+
+
+def test_every_variant_is_recorded(found):
+    """``python -m tests.seeded --write`` after a variant came or went."""
+    assert found.keys() == KNOWN.keys()
+
+
+def test_seeded_results_have_not_moved(found):
+    """Beyond the rounding of another machine: ``python -m tests.seeded`` compares bit for bit."""
+    moved = {name: change for name, change in changes(KNOWN, found).items() if change > 1e-6}
+    assert not moved
+
+
+def test_a_moved_result_is_seen():
+    name = next(iter(KNOWN))
+    first = float.fromhex(KNOWN[name][0])
+    planted = {**KNOWN, name: [(first * (1 + 1e-4)).hex(), *KNOWN[name][1:]]}
+    assert max(changes(KNOWN, planted).values()) > 1e-6
+    assert changes(KNOWN, {**KNOWN, name: KNOWN[name][:1]})[name] == np.inf
