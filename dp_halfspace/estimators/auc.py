@@ -27,8 +27,6 @@ from dp_halfspace.privacy.randomness import noise_source
 
 __all__ = ["PrivateAUCClassifier"]
 
-_LARGEST = NUMBER_RANGE[1]
-
 
 class PrivateAUCClassifier(PrivateLinearClassifier):
     r"""Private linear ranking: positive records should score higher than negative ones.
