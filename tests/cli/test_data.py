@@ -2,9 +2,11 @@
 
 import bz2
 import gzip
+import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from scipy.sparse import issparse
 from sklearn.datasets import dump_svmlight_file
@@ -129,14 +131,15 @@ def replaced(lines, index, line):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (f"x{SECRET},1,0", ["column 'a'", "not a number", "line 8"]),
+        (f"x{SECRET},1,0", ["column 'a'", "not a finite number", "line 8"]),
         (f"{SECRET},,0", ["column 'b'", "empty", "line 8"]),
         (f"nan,{SECRET},0", ["column 'a'", "finite", "line 8"]),
         (f"1,1e999,{SECRET}", ["column 'b'", "finite", "line 8"]),
-        (f"{SECRET},1", ["line 8", "2 fields instead of 3"]),
-        (f"{SECRET},1,0,5", ["line 8", "4 fields instead of 3"]),
+        (f"{SECRET},1", ["column 'y'", "empty", "line 8"]),
+        (f"{SECRET},1,0,5", ["line 8", "Expected 3 fields", "saw 4"]),
         (f"{SECRET},1,", ["column 'y'", "empty", "line 8"]),
-        (f'{SECRET},"1"x,0', ["line 8", "CSV", "quotes"]),
+        (f'{SECRET},"1,0', ["not a table", "string"]),
+        (f'{SECRET},"1"x,0', ["column 'b'", "not a finite number", "line 8"]),
     ],
 )
 def test_bad_rows(tmp_path, lines, line, words):
@@ -236,3 +239,20 @@ def test_unreadable_files(tmp_path, lines):
     cut = tmp_path / "cut.csv.gz"
     cut.write_bytes(gzip.compress("\n".join([lines[0], *ROWS * 50]).encode())[:-20])
     assert "damaged" in refusal(cut)
+
+
+def test_parquet_and_what_is_missing(tmp_path, monkeypatch):
+    frame = pandas.DataFrame({"a": np.arange(40) / 2, "y": ["u", "v"] * 20, "c": [1, 2] * 20})
+    path = csv_file(tmp_path, [], "own.parquet")
+    monkeypatch.setattr(pandas, "read_parquet", lambda _: frame)
+    problem = read(path)
+    np.testing.assert_array_equal(problem.X, frame[["a", "c"]])
+    assert problem.classes == ["u", "v"]
+    frame.loc[6, "a"] = np.nan
+    assert "column 'a' is empty in row 7" in refusal(path)
+    monkeypatch.setattr(pandas, "read_parquet", lambda _: __import__("absent_package"))
+    with pytest.raises(UserError, match="needs pyarrow"):
+        read(path)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UserError, match=r"needs pandas: pip install 'dp-halfspace\[table\]'"):
+        read(path)
