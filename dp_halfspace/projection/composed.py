@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dp_halfspace.projection.base import LinearMap
+from dp_halfspace.projection.base import LinearMap, SingleArray, within_unit_ball
 from dp_halfspace.projection.fourier import FeatureMap
 
 __all__ = ["ProjectedFeatures"]
-
-SingleArray: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +49,4 @@ class ProjectedFeatures:
     def apply(self, X: Any) -> SingleArray:
         """Map every row; see `FeatureMap.apply`."""
         image = self.linear_map.apply(self.feature_map.apply(X))
-        lengths = np.sqrt(np.einsum("ij,ij->i", image, image))
-        image /= np.maximum(lengths, 1.0)[:, None]
-        return image.astype(np.float32)
+        return within_unit_ball(image).astype(np.float32)

@@ -1,31 +1,28 @@
 r"""Random Fourier features: rows of norm one whose inner products approximate a kernel.
 
-A feature map here is drawn from public randomness and treats every row by itself. It takes
-rows that the caller has divided by their public scale, and returns float32.
+A feature map is drawn from public randomness and treats every row by itself. It takes rows that the
+caller has divided by their public scale, and returns float32.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace.projection.base import checked_features, checked_size
+from dp_halfspace.projection.base import (
+    FloatArray,
+    SingleArray,
+    checked_features,
+    checked_size,
+)
 from dp_halfspace.projection.spectra import Spectrum
 
-__all__ = [
-    "FeatureMap",
-    "FourierMap",
-    "cosines_and_sines",
-    "draw_fourier",
-]
-
-FloatArray: TypeAlias = NDArray[np.float64]
-SingleArray: TypeAlias = NDArray[np.float32]
+__all__ = ["FeatureMap", "FourierMap", "checked_scales", "cosines_and_sines", "draw_fourier"]
 
 # Rows that are mapped at a time, a function of nothing.
 _ROWS = 1024
@@ -64,14 +61,10 @@ class FeatureMap(Protocol):
 
 
 def cosines_and_sines(turns: FloatArray, out: SingleArray) -> None:
-    """Write cosines and sines of angles in turns, divided by the root of their number.
+    """Write cosines, then sines, of angles in turns, as rows of norm one.
 
-    Parameters
-    ----------
-    turns : ndarray of shape (n, k)
-        Overwritten. What is not finite counts as 0.
-    out : ndarray of shape (n, 2 k), float32
-        Cosines, then sines: rows of norm one.
+    `turns`, of shape (n, k), is overwritten; what is not finite counts as 0. `out` has shape
+    (n, 2 k).
     """
     size = turns.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -132,6 +125,14 @@ class FourierMap:
         return out
 
 
+def checked_scales(length_scales: FloatArray) -> FloatArray:
+    """Return length scales of frequencies, or raise ValueError if one is not positive."""
+    scales = np.asarray(length_scales, dtype=np.float64)
+    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
+        raise ValueError("length_scales must be a non-empty list of positive numbers")
+    return scales
+
+
 def draw_fourier(
     spectrum: Spectrum,
     n_features: int,
@@ -149,17 +150,11 @@ def draw_fourier(
         Public length scale of each frequency, positive. With several, the kernel is the mean
         of the kernels of these length scales.
     rng : numpy.random.Generator
-        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source
-        of noise.
+        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source of noise.
 
     Returns
     -------
     FourierMap
-
-    Raises
-    ------
-    ValueError
-        If a size or a length scale is not positive.
 
     Notes
     -----
@@ -184,8 +179,6 @@ def draw_fourier(
     True
     """
     n_features = checked_size("n_features", n_features)
-    scales = np.asarray(length_scales, dtype=np.float64)
-    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
-        raise ValueError("length_scales must be a non-empty list of positive numbers")
+    scales = checked_scales(length_scales)
     turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
     return FourierMap(np.clip(turns, -_LARGEST, _LARGEST).astype(np.float32))

@@ -94,8 +94,7 @@ class RademacherMap:
 
     def to_array(self) -> FloatArray:
         """Return the matrix, of shape (n_components, n_features_in), for small maps."""
-        blocks = [signs.T for _, _, signs in self._signs()]
-        return np.asarray(np.vstack(blocks) / math.sqrt(self.n_components))
+        return self.pull_back(np.eye(self.n_components))
 
 
 def draw_rademacher(n_features: int, n_components: int, rng: np.random.Generator) -> RademacherMap:
@@ -104,23 +103,18 @@ def draw_rademacher(n_features: int, n_components: int, rng: np.random.Generator
     Parameters
     ----------
     n_features, n_components : int
+        Positive.
     rng : numpy.random.Generator
-        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source
-        of noise.
+        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source of noise.
 
     Returns
     -------
     RademacherMap
 
-    Raises
-    ------
-    ValueError
-        If a size is not a positive integer.
-
     Notes
     -----
-    Privacy: the map does not depend on data. Rows are clipped after it, so the guarantee
-    holds for every draw and every number of components.
+    Privacy: the map does not depend on data. Rows are clipped after it, so the guarantee holds for
+    every draw and every number of components.
 
     Accuracy: the constants of `jl_dimension` are proved for this map.
 
@@ -162,21 +156,12 @@ def jl_dimension(margin: float, n_samples: int, beta: float = 0.05) -> int:
     int
         May exceed the number of features: do not project then.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
-
-    See Also
-    --------
-    jl_distortion : The inverse question.
-
     Notes
     -----
-    Privacy: a function of public quantities, and no guarantee depends on the event that
-    it bounds. It is a statement on `draw_rademacher`. The distortion :math:`\gamma/2`
-    minimises, to first order, :math:`\sqrt k` over the retained margin, which is what the
-    noise of a private method costs.
+    Privacy: a function of public quantities, and no guarantee depends on the event that it bounds.
+    It is a statement on `draw_rademacher`. The distortion :math:`\gamma/2` minimises, to first
+    order, :math:`\sqrt k` over the retained margin, which is what the noise of a private method
+    costs.
 
     References
     ----------
@@ -197,9 +182,7 @@ def jl_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> floa
 
     Parameters
     ----------
-    n_components : int
-    n_samples : int
-        Number of records.
+    n_components, n_samples : int
     beta : float, default=0.05
         Probability with which the draw may fail, in (0, 1).
 
@@ -208,11 +191,6 @@ def jl_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> floa
     float
         In (0, 1], or infinity if the number of components is too small for any statement.
         A margin is kept if it exceeds the distortion, see `jl_margin`.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
 
     Examples
     --------
@@ -244,11 +222,6 @@ def jl_margin(margin: float, *, distortion: float | None = None) -> float:
     -------
     float
         Of the rows that are projected and then clipped to the bound they had before.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
 
     References
     ----------

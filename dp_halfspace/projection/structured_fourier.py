@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from dp_halfspace.projection.base import checked_features, checked_size
-from dp_halfspace.projection.fourier import cosines_and_sines
+from dp_halfspace.projection.base import SingleArray, checked_features, checked_size, dense, padded
+from dp_halfspace.projection.fourier import checked_scales, cosines_and_sines
 from dp_halfspace.projection.hadamard import walsh_hadamard
 from dp_halfspace.projection.spectra import Spectrum
 
 __all__ = ["StructuredFourierMap", "draw_structured_fourier", "structured_pays"]
-
-SingleArray: TypeAlias = NDArray[np.float32]
 
 _ROWS = 256
 _LARGEST = 2.0**40
@@ -63,13 +60,12 @@ class StructuredFourierMap:
         size, half = self.signs.shape[2], len(self.lengths)
         out = np.empty((X.shape[0], 2 * half), dtype=np.float32)
         for lo in range(0, X.shape[0], _ROWS):
-            rows = X[lo : lo + _ROWS]
-            dense = rows.toarray() if sparse.issparse(rows) else rows
-            padded = np.zeros((dense.shape[0], size))
-            np.clip(dense, -_SATURATED, _SATURATED, out=padded[:, : self.n_features_in])
-            turns = np.empty((dense.shape[0], half))
+            rows = dense(X[lo : lo + _ROWS])
+            longer = np.zeros((len(rows), size))
+            np.clip(rows, -_SATURATED, _SATURATED, out=longer[:, : self.n_features_in])
+            turns = np.empty((len(rows), half))
             for block, three in enumerate(self.signs):
-                values = padded
+                values = longer
                 for signs in three:
                     values = walsh_hadamard(values * signs)
                 first, last = block * size, min((block + 1) * size, half)
@@ -124,11 +120,6 @@ def draw_structured_fourier(
     -------
     StructuredFourierMap
 
-    Raises
-    ------
-    ValueError
-        If the kernel is not radial, or a size or a length scale is not positive.
-
     Notes
     -----
     Privacy: as for `draw_fourier`. Accuracy: the frequencies of a block are orthogonal, which
@@ -145,10 +136,8 @@ def draw_structured_fourier(
     True
     """
     n_features = checked_size("n_features", n_features)
-    scales = np.asarray(length_scales, dtype=np.float64)
-    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
-        raise ValueError("length_scales must be a non-empty list of positive numbers")
-    size = 1 << (n_features - 1).bit_length()
+    scales = checked_scales(length_scales)
+    size = padded(n_features)
     shape = (-(-scales.size // size), 3, size)
     signs = (1 - 2 * rng.integers(0, 2, size=shape, dtype=np.int8)).astype(np.int8)
     radii = np.sqrt(rng.chisquare(size, scales.size)) * spectrum.radial_factors(scales.size, rng)

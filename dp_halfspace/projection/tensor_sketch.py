@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft, sparse
 
-from dp_halfspace.projection.base import checked_features, checked_size, row_blocks
+from dp_halfspace.projection.base import (
+    SingleArray,
+    checked_features,
+    checked_size,
+    dense,
+    row_blocks,
+    within_unit_ball,
+)
 
 __all__ = ["TensorSketchMap", "draw_tensor_sketch"]
-
-SingleArray: TypeAlias = NDArray[np.float32]
 
 _ENTRIES = 2**17
 _SATURATED = 2.0**60
@@ -61,20 +65,14 @@ class TensorSketchMap:
         for lo, hi, block in row_blocks(X, min(_ENTRIES, 128 * X.shape[1])):
             product = None
             for sketch in self.sketches:
-                image = np.asarray(_dense(block @ sketch[:-1])) * self.gain
+                image = np.asarray(dense(block @ sketch[:-1])) * self.gain
                 image += self.constant * sketch[[-1]].toarray()
                 np.clip(image, -_SATURATED, _SATURATED, out=image)
                 transformed = fft.rfft(image, axis=1)
                 product = transformed if product is None else product * transformed
             rows = fft.irfft(product, n=size, axis=1) / self.largest_norm
-            lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-            out[lo:hi] = rows / np.maximum(lengths, 1.0)[:, None]
+            out[lo:hi] = within_unit_ball(rows)
         return out
-
-
-def _dense(image: Any) -> Any:
-    """Return a product with a sparse matrix as an array."""
-    return image.toarray() if hasattr(image, "toarray") else image
 
 
 def _count_sketch(n_features: int, n_components: int, rng: np.random.Generator) -> Any:
@@ -113,13 +111,10 @@ def draw_tensor_sketch(
     -------
     TensorSketchMap
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     Notes
     -----
+    Privacy: the map does not depend on data.
+
     Exact features of a row of norm one have norm :math:`(1/\ell^2+c)^{p/2}`, by which they are
     divided; the sketch keeps norms only on average, so each row is clipped to norm one after
     it. Bassily, Mohri and Suresh (2022), section 4, leave :math:`c` out of the norm.
