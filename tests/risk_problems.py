@@ -6,7 +6,7 @@ import numpy as np
 from scipy import optimize
 from scipy.special import ndtr
 
-from dp_halfspace.inspection._robust_problem import checked_problem
+from dp_halfspace.inspection._robust_problem import RobustProblem
 
 
 def exact_multiplier(epsilon, delta):
@@ -42,4 +42,4 @@ def data_sets(n, d, rng):
 
 
 def problem_of(loss, n, d, epsilon, delta):
-    return checked_problem(n, d, epsilon, delta, loss=loss, data_norm=1.0, radius=None, gap=0.0)
+    return RobustProblem(n, d, epsilon, delta, loss, data_norm=1.0, radius=None, gap=0.0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from numbers import Integral
 
+from dp_halfspace.inspection._noise_cost import require
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import Exponential, Gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
@@ -82,12 +83,6 @@ def margin_risk_bound(
     float
         In (0, 1].
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or the selection alone exceeds the budget
-        (`dp_halfspace.BudgetError`).
-
     See Also
     --------
     dp_halfspace.projection.jl_dimension : Components that keep about half the margin.
@@ -141,15 +136,16 @@ def margin_risk_bound(
     outliers = _checked_count("n_outliers", n_outliers, least=0)
     if outliers > n:
         raise ValueError(f"n_outliers cannot exceed n_samples; got {n_outliers!r}.")
-    _check_scales(margin, data_norm, beta)
+    require("data_norm", data_norm)
+    if not 0.0 < margin <= data_norm:
+        raise ValueError(f"margin must be positive and at most data_norm; got {margin!r}.")
+    if not 0.0 < beta < 1.0:
+        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
     mu = _training_mu(epsilon, delta, candidates, selection_epsilon)
-    failures = (n_components is not None) + bool(population)
-    share = beta / failures if failures else beta
-
+    share = beta / 2.0 if population and n_components is not None else beta
     relative, dimension = margin / data_norm, d
     if n_components is not None:
-        distortion = jl_distortion(n_components, n, share)
-        relative = jl_margin(relative, distortion=distortion)
+        relative = jl_margin(relative, distortion=jl_distortion(n_components, n, share))
         dimension = min(d, n_components)
     if relative == 0.0 or mu == 0.0:
         return 1.0
@@ -174,13 +170,8 @@ def _training_mu(
         raise ValueError("selection among several candidates needs a positive selection_epsilon.")
     mu = gdp_mu(epsilon, delta)
     if selection_epsilon > 0.0 and math.isfinite(mu):
-        mu = calibrate(
-            lambda value: (Exponential(selection_epsilon), Gaussian(value)),
-            epsilon,
-            delta,
-            lower=0.0,
-            upper=mu,
-        )
+        event = lambda value: (Exponential(selection_epsilon), Gaussian(value))  # noqa: E731
+        mu = calibrate(event, epsilon, delta, lower=0.0, upper=mu)
     return mu / math.sqrt(n_candidates)
 
 
@@ -198,13 +189,3 @@ def _checked_count(name: str, value: int, *, least: int = 1) -> int:
     if not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be an integer, at least {least}; got {value!r}.")
     return int(value)
-
-
-def _check_scales(margin: float, data_norm: float, beta: float) -> None:
-    """Refuse scales for which the bound means nothing."""
-    if not 0.0 < data_norm < math.inf:
-        raise ValueError(f"data_norm must be positive and finite; got {data_norm!r}.")
-    if not 0.0 < margin <= data_norm:
-        raise ValueError(f"margin must be positive and at most data_norm; got {margin!r}.")
-    if not 0.0 < beta < 1.0:
-        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")

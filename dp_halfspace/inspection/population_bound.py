@@ -20,6 +20,7 @@ from dp_halfspace.inspection._noise_cost import (
     noise_moments,
     published_rate,
     require,
+    require_ridge,
 )
 
 __all__ = ["RiskBound", "population_risk_bound"]
@@ -100,29 +101,21 @@ def population_risk_bound(
 
     Parameters
     ----------
-    n_samples : int
-        Number of records.
-    n_features : int
-        Number of coefficients, the constant column included.
-    epsilon : float
-        Privacy budget, positive; ``inf`` means no noise.
-    delta : float
-        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
-    lipschitz : float
-        Lipschitz constant of ``f(., x)``. For a margin loss with slope at most ``L`` on rows of
-        norm at most ``r`` it is ``L * r``.
+    n_samples, n_features : int
+    epsilon, delta, lipschitz : float
+        As for `strongly_convex_excess_risk`; `lipschitz` is finite.
     strong_convexity : float or None, default=None
         Strong convexity of the whole objective. Give this or `radius`.
     radius : float or None, default=None
         Norm of the models that the release is compared with.
     smoothness : float, default=inf
-        Lipschitz constant of the gradient of ``f(., x)``; ``inf`` for a non-smooth loss.
+        As there.
     regularization : float or None, default=None
         The factor :math:`\lambda`. None means all of `strong_convexity`, or with `radius` the
         factor for which the bound for an exact optimiser is least. With `strong_convexity` 0
         means that the losses are strongly convex themselves.
     linear_model : bool, default=False
-        Whether ``f(w, x)`` depends on ``w`` through one inner product, as for a binary halfspace.
+        As there.
     gap : float, default=0.0
         Public bound on ``objective(solution) - min`` that the optimiser always meets.
     sensitivity : float or None, default=None
@@ -132,11 +125,6 @@ def population_risk_bound(
     Returns
     -------
     RiskBound
-
-    Raises
-    ------
-    ValueError
-        If a quantity is out of its range, or the arguments do not fit together.
 
     See Also
     --------
@@ -200,11 +188,7 @@ def _strongly_convex(
     gap: float,
 ) -> RiskBound:
     """Bound the excess of the regularised risk."""
-    require("strong_convexity", strong_convexity)
-    ridge = strong_convexity if regularization is None else regularization
-    require("regularization", ridge, zero=True)
-    if ridge > strong_convexity:
-        raise ValueError("regularization cannot exceed strong_convexity, of which it is a part.")
+    ridge = require_ridge(strong_convexity, regularization)
     found = _evaluate(problem, strong_convexity, ridge, gap)
     if rate > 1.0:
         return found

@@ -12,7 +12,6 @@ from dataclasses import replace
 from dp_halfspace.inspection._noise_cost import product, require
 from dp_halfspace.inspection._robust_problem import (
     RobustProblem,
-    checked_problem,
     chosen_factor,
     tilted_noise,
 )
@@ -47,10 +46,8 @@ def tilted_risk_bound(
 
     Parameters
     ----------
-    n_samples : int
-        Number of records.
-    n_features : int
-        Number of coefficients, the constant column included.
+    n_samples, n_features : int
+        Number of records, and of coefficients, the constant column included.
     epsilon : float
         Privacy budget, positive; ``inf`` means no noise.
     delta : float
@@ -72,11 +69,6 @@ def tilted_risk_bound(
     -------
     RiskBound
 
-    Raises
-    ------
-    ValueError
-        If a quantity is out of its range.
-
     Notes
     -----
     Privacy: a function of public quantities, so calling it costs nothing. It describes the
@@ -95,10 +87,7 @@ def tilted_risk_bound(
     >>> [float(f"{bound.value:.2g}") for bound in bounds]
     [3e-05, 0.0012, 1.4]
     """
-    problem = checked_problem(
-        n_samples, n_features, epsilon, delta,
-        loss=loss, data_norm=data_norm, radius=radius, gap=gap,
-    )  # fmt: skip
+    problem = RobustProblem(n_samples, n_features, epsilon, delta, loss, data_norm, radius, gap)
     require("tilt", tilt, zero=True)
     if math.isinf(problem.loss.lipschitz):
         raise ValueError(f"the loss {problem.loss.name!r} has no bounded slope.")
@@ -131,6 +120,6 @@ def _published_tilted(problem: RobustProblem, tilt: float, found: RiskBound) -> 
     # The paper's loss includes the regulariser, whose slope at the minimisers is that of the loss.
     slope = 2.0 * problem.loss.lipschitz * problem.data_norm
     bend = problem.loss.smoothness * problem.data_norm**2 + ridge + tilt * slope**2
-    rough = (2.0 if problem.pure else math.sqrt(2.0)) * problem.rate
+    rough = (2.0 if problem.delta == 0 else math.sqrt(2.0)) * problem.rate
     fine = product(4.0 * bend / ridge, problem.rate**2)
     return slope**2 * influence / ridge * min(rough, fine)
