@@ -154,7 +154,7 @@ class EpsilonAccuracyDisplay:
                 raise ValueError(f"{count} panels need as many axes, got {len(axes)}.")
         names = dict.fromkeys(name for panel in self.panels for name in panel.curves)
         styles = dict(zip(names, cycle(zip(_COLORS, _MARKERS, strict=True)), strict=False))
-        legend = {}
+        legend: dict[str, Any] = {}
         for axis, panel in zip(axes, self.panels, strict=True):
             _draw(axis, panel, styles)
             handles, labels = axis.get_legend_handles_labels()
