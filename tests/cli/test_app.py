@@ -115,12 +115,6 @@ def test_failure_while_writing_is_one_sentence(suite, table, tmp_path, capsys):
     assert capsys.readouterr().err.splitlines()[-1].startswith("dp_halfspace: error: cannot write")
 
 
-def test_the_command_is_that_of_this_checkout(tmp_path):
-    code = "import dp_halfspace; print(dp_halfspace.__file__)"
-    done = run_module(cwd=tmp_path, what=("-c", code))
-    assert Path(done.stdout.strip()) == ROOT / "dp_halfspace" / "__init__.py"
-
-
 def test_module_on_own_data(table, tmp_path):
     done = run_module("--data", str(table), "--target", "kind", *FAST, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from dp_halfspace.inspection import adversarial_risk_bound, tilted_risk_bound
 from dp_halfspace.inspection._noise_cost import noise_moments
 from dp_halfspace.inspection.adversarial_bound import _attacked_noise, _dual_moments
-from dp_halfspace.optim import HINGE, LOGISTIC, SQUARED_HINGE, huber_hinge
+from dp_halfspace.optim import HINGE, LOGISTIC, huber_hinge
 from dp_halfspace.optim.objectives.adversary import Adversary
 from tests.risk_problems import data_sets, draw_noise, problem_of
 
@@ -233,14 +233,6 @@ def test_smoothing_costs_its_slack_and_the_gap_its_own():
     assert inexact.sampling == pytest.approx(fresh.sampling + 2 * 1.1 * distance)
 
 
-def test_an_unbounded_slope_is_allowed_where_it_is_smooth():
-    bound = adversarial_risk_bound(
-        1000, 3, 1.0, 1e-6, attack_radius=0.1, loss=SQUARED_HINGE, regularization=0.1
-    )
-    assert math.isfinite(bound.value)
-    assert bound.published is None or math.isinf(bound.published)
-
-
 def test_chosen_regularization_is_better_than_others():
     args = (5000, 5, 1.0, 1e-6)
     own = {"attack_radius": 0.05, "radius": 2.0, "population": True}
@@ -298,38 +290,3 @@ def test_the_papers_number(population, delta):
     slope = 2 * (1 + 0.2 * math.sqrt(3))
     number = 2 * (1 / n + rate) if population else (math.sqrt(2) if delta else 2) * rate
     assert bound.published == pytest.approx(slope**2 / ridge * number, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        ({"n_samples": 0}, "n_samples"),
-        ({"n_features": 0}, "n_features"),
-        ({"epsilon": math.nan}, "epsilon"),
-        ({"delta": 0.5}, "delta"),
-        ({"attack_radius": 0.0}, "attack_radius"),
-        ({"attack_radius": math.inf}, "attack_radius"),
-        ({"attack_norm": 1}, "norm"),
-        ({"n_attacked": 0}, "n_attacked"),
-        ({"n_attacked": 4}, "n_attacked"),
-        ({"smoothing": -1.0}, "smoothing"),
-        ({"smoothing": math.nan}, "smoothing"),
-        ({"tilt": -1.0}, "tilt"),
-        ({"tilt": 1.0, "population": True}, "tilt"),
-        ({"tilt": 1.0, "loss": SQUARED_HINGE}, "tilt"),
-        ({"data_norm": -1.0}, "data_norm"),
-        ({"regularization": math.nan}, "regularization"),
-        ({"regularization": None}, "regularization"),
-        ({"radius": 0.0}, "radius"),
-        ({"gap": -1.0}, "gap"),
-        ({"loss": "absolute"}, "unknown loss"),
-        ({"loss": "squared"}, "increases"),
-    ],
-)
-def test_refusals(change, word):
-    good = {
-        "n_samples": 100, "n_features": 3, "epsilon": 1.0, "delta": 0.0,
-        "attack_radius": 0.1, "regularization": 0.1,
-    }  # fmt: skip
-    with pytest.raises(ValueError, match=word):
-        adversarial_risk_bound(**{**good, **change})
