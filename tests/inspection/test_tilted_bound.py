@@ -6,37 +6,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize
-from scipy.special import logsumexp, softmax
 
 from dp_halfspace.inspection import convex_excess_risk, tilted_risk_bound
 from dp_halfspace.inspection._robust_problem import tilted_noise
 from dp_halfspace.optim import HINGE, LOGISTIC, MarginRisk, huber_hinge
-from tests.risk_problems import data_sets, draw_noise, problem_of
+from tests.risk_problems import (
+    data_sets,
+    draw_noise,
+    models_in_ball,
+    problem_of,
+    robust_minimiser,
+    robust_risk,
+)  # fmt: skip
 
 BUDGETS = [(0.5, 0.0), (2.0, 1e-5)]
-
-
-def tilted(loss, Z, W, tilt):
-    """Tilted risk of many models on signed rows."""
-    values = loss.value(np.atleast_2d(W) @ Z.T)
-    if tilt == 0:
-        return values.mean(axis=1)
-    return (logsumexp(tilt * values, axis=1) - math.log(len(Z))) / tilt
-
-
-def minimiser(loss, Z, tilt, ridge):
-    """Minimise a smooth regularised tilted risk."""
-
-    def both(w):
-        margins = Z @ w
-        weights = softmax(tilt * loss.value(margins))
-        value = tilted(loss, Z, w, tilt)[0] + ridge / 2 * w @ w
-        return value, (weights * loss.derivative(margins)) @ Z + ridge * w
-
-    found = optimize.minimize(both, np.zeros(Z.shape[1]), jac=True, tol=1e-13)
-    assert np.linalg.norm(both(found.x)[1]) < 1e-5
-    return found.x, found.fun
 
 
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(h=0.5)], ids=lambda loss: loss.name)
@@ -51,24 +34,23 @@ def test_measured_excess_stays_below(loss, tilt, epsilon, delta, n, d, ridge):
     )
     assert ball.sensitivity == bound.sensitivity
     for Z in data_sets(n, d, rng):
-        w, least = minimiser(loss, Z, tilt, ridge)
+        w, least = robust_minimiser(loss, Z, ridge, tilt=tilt)
         W = w + draw_noise(rng, 4000, d, epsilon, delta, bound.sensitivity)
-        risk = tilted(loss, Z, W, tilt)
+        risk = robust_risk(loss, Z, W, tilt=tilt)
         excess = risk + ridge / 2 * np.sum(W**2, axis=1) - least
         error = 3 * excess.std() / math.sqrt(len(excess))
         assert excess.mean() - error <= bound.value
         # Some models of norm 2 that the release is compared with.
-        V = 2 * rng.standard_normal((500, d))
-        V /= np.maximum(1.0, np.linalg.norm(V, axis=1, keepdims=True) / 2)
-        assert risk.mean() - error - tilted(loss, Z, V, tilt).min() <= ball.value
+        V = models_in_ball(rng, 500, d, 2)
+        assert risk.mean() - error - robust_risk(loss, Z, V, tilt=tilt).min() <= ball.value
 
 
 def measured_cost(loss, Z, w, tilt, budget, sensitivity, draws=50_000):
     """What the noise adds at a model, with opposite draws in pairs."""
     rng = np.random.default_rng(3)
     noise = draw_noise(rng, draws, Z.shape[1], *budget, sensitivity)
-    both = tilted(loss, Z, w + noise, tilt) + tilted(loss, Z, w - noise, tilt)
-    cost = both / 2 - tilted(loss, Z, w, tilt)
+    both = robust_risk(loss, Z, w + noise, tilt=tilt) + robust_risk(loss, Z, w - noise, tilt=tilt)
+    cost = both / 2 - robust_risk(loss, Z, w, tilt=tilt)
     return cost.mean(), 3 * cost.std() / math.sqrt(draws)
 
 
