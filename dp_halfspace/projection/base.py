@@ -19,6 +19,7 @@ from scipy import sparse
 __all__ = [
     "FloatArray",
     "LinearMap",
+    "RowMap",
     "SingleArray",
     "checked_coefficients",
     "checked_features",
@@ -37,18 +38,8 @@ _SPARSE_ROWS = 8192
 
 
 @runtime_checkable
-class LinearMap(Protocol):
-    """A linear map from ``n_features_in`` to ``n_components`` dimensions.
-
-    `RademacherMap` and `HadamardMap` satisfy it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection import LinearMap, draw_rademacher
-    >>> isinstance(draw_rademacher(5, 2, np.random.default_rng(0)), LinearMap)
-    True
-    """
+class RowMap(Protocol):
+    """A public map of rows, one by one."""
 
     @property
     def n_features_in(self) -> int:
@@ -58,32 +49,25 @@ class LinearMap(Protocol):
     def n_components(self) -> int:
         """Number of columns that `apply` returns."""
 
-    def apply(self, X: Any) -> FloatArray:
-        """Map every row.
+    def apply(self, X: Any) -> Any:
+        """Map every row of a dense or CSR matrix of finite real numbers of at most 64 bits.
 
-        Parameters
-        ----------
-        X : ndarray, csr_array or csr_matrix of shape (n, n_features_in)
-            Finite real numbers of at most 64 bits. Never copied or densified whole.
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
-            Finite: where a finite row overflows, the result is cut at the largest double.
-            Row ``i`` depends on row ``i``, on the shape and on the map only. Not clipped.
+        The images are finite. Row ``i`` depends on row ``i``, its position, the shape and the map
+        only. `X` is never copied or densified whole.
         """
 
+
+@runtime_checkable
+class LinearMap(RowMap, Protocol):
+    """A linear map. Its images are not clipped."""
+
+    def apply(self, X: Any) -> FloatArray:
+        """Map every row; see `RowMap.apply`."""
+
     def pull_back(self, w: FloatArray) -> FloatArray:
-        """Return the coefficients that act on a row as `w` acts on its image.
+        """Return coefficients of shape (n_features_in,) or (K, n_features_in).
 
-        Parameters
-        ----------
-        w : ndarray of shape (n_components,) or (K, n_components)
-
-        Returns
-        -------
-        ndarray of shape (n_features_in,) or (K, n_features_in)
-            The transposed map of `w`: ``X @ pull_back(w).T`` is ``apply(X) @ w.T``.
+        They act on a row as `w` acts on its image: ``X @ pull_back(w).T`` is ``apply(X) @ w.T``.
         """
 
     def to_array(self) -> FloatArray:

@@ -15,23 +15,7 @@ __all__ = ["ProjectedFeatures"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProjectedFeatures:
-    """A feature map, a linear map after it, and clipping to norm one.
-
-    Parameters
-    ----------
-    feature_map : FeatureMap
-    linear_map : LinearMap
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection import (
-    ...     ProjectedFeatures, Spectrum, draw_fourier, draw_rademacher)
-    >>> rng = np.random.default_rng(0)
-    >>> psi = draw_fourier(Spectrum("rbf"), 3, np.ones(500), rng)
-    >>> ProjectedFeatures(psi, draw_rademacher(1000, 50, rng)).apply(np.eye(3)).shape
-    (3, 50)
-    """
+    """A feature map, a linear map after it, and clipping to norm one."""
 
     feature_map: FeatureMap
     linear_map: LinearMap
@@ -47,6 +31,6 @@ class ProjectedFeatures:
         return self.linear_map.n_components
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row; see `FeatureMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         image = self.linear_map.apply(self.feature_map.apply(X))
         return within_unit_ball(image).astype(np.float32)

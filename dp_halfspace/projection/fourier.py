@@ -16,6 +16,7 @@ from scipy import sparse
 
 from dp_halfspace.projection.base import (
     FloatArray,
+    RowMap,
     SingleArray,
     checked_features,
     checked_size,
@@ -31,33 +32,11 @@ _LARGEST = 2.0**40
 
 
 @runtime_checkable
-class FeatureMap(Protocol):
-    """A public map of rows, one by one, to rows of norm at most one up to rounding.
-
-    `FourierMap`, `StructuredFourierMap` and `TensorSketchMap` satisfy it.
-    """
-
-    @property
-    def n_features_in(self) -> int:
-        """Number of columns that `apply` takes."""
-
-    @property
-    def n_components(self) -> int:
-        """Number of columns that `apply` returns."""
+class FeatureMap(RowMap, Protocol):
+    """A map to rows of norm at most one up to rounding."""
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row.
-
-        Parameters
-        ----------
-        X : ndarray, csr_array or csr_matrix of shape (n, n_features_in)
-            Finite real numbers.
-
-        Returns
-        -------
-        ndarray of shape (n, n_components), float32
-            Finite. Row ``i`` depends on row ``i``, on its position and on the map only.
-        """
+        """Map every row; see `RowMap.apply`."""
 
 
 def cosines_and_sines(turns: FloatArray, out: SingleArray) -> None:
@@ -109,7 +88,7 @@ class FourierMap:
         return 2 * int(self.frequencies.shape[1])
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row; see `FeatureMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         frequencies = self.frequencies.astype(np.float64)
@@ -150,7 +129,7 @@ def draw_fourier(
         Public length scale of each frequency, positive. With several, the kernel is the mean
         of the kernels of these length scales.
     rng : numpy.random.Generator
-        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source of noise.
+        Public randomness, never a source of noise.
 
     Returns
     -------
@@ -164,9 +143,8 @@ def draw_fourier(
 
     References
     ----------
-    .. [1] A. Rahimi, B. Recht. Random features for large-scale kernel machines. NIPS 2007.
-    .. [2] R. Bassily, M. Mohri, A. Suresh. Differentially private learning with margin
-       guarantees. NeurIPS 2022, equation 2.
+    R. Bassily, M. Mohri, A. Suresh. Differentially private learning with margin guarantees.
+    NeurIPS 2022, equation 2.
 
     Examples
     --------

@@ -56,24 +56,8 @@ def _transform(values: FloatArray, work: FloatArray) -> FloatArray:
 def walsh_hadamard(values: FloatArray) -> FloatArray:
     """Multiply every row by the Hadamard matrix (entries -1 and 1, natural order).
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, p)
-        `p` is a power of two.
-
-    Returns
-    -------
-    ndarray of shape (n, p)
-
-    Notes
-    -----
-    The map is its own inverse up to the factor ``p``. Four levels of the classical
-    butterflies are done by one product with a matrix of order 16.
-
-    References
-    ----------
-    .. [1] B. J. Fino, V. R. Algazi. Unified matrix treatment of the fast Walsh-Hadamard
-       transform. IEEE Transactions on Computers, 1976.
+    The number of columns is a power of two. Four levels of the classical butterflies are done by
+    one product with a matrix of order 16 (Fino and Algazi, 1976).
 
     Examples
     --------
@@ -97,24 +81,9 @@ def walsh_hadamard(values: FloatArray) -> FloatArray:
 class HadamardMap:
     r"""Random signs, the Hadamard transform, a random choice of its outputs.
 
-    The matrix is :math:`k^{-1/2} R H D` with :math:`D` the signs, :math:`H` the Hadamard
-    matrix of the next power of two :math:`d'` (rows are padded with zeros) and :math:`R`
-    the choice of :math:`k` of its :math:`d'` rows. Made by `draw_hadamard`.
-
-    Parameters
-    ----------
-    signs : ndarray of shape (n_features_in,), int8
-        -1 or 1.
-    outputs : ndarray of shape (n_components,), int
-        Distinct numbers below the padded number of features, increasing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection import HadamardMap
-    >>> HadamardMap(np.array([1, -1, 1], dtype=np.int8), np.array([0, 1])).to_array() * 2**0.5
-    array([[ 1., -1.,  1.],
-           [ 1.,  1.,  1.]])
+    The matrix is :math:`k^{-1/2} R H D` with :math:`D` the `signs`, :math:`H` the Hadamard matrix
+    of the next power of two :math:`d'` (rows are padded with zeros) and :math:`R` the choice of
+    :math:`k` of its :math:`d'` rows, the `outputs` in increasing order. Made by `draw_hadamard`.
     """
 
     signs: NDArray[np.int8]
@@ -131,7 +100,7 @@ class HadamardMap:
         return len(self.outputs)
 
     def apply(self, X: Any) -> FloatArray:
-        """Map every row; see `LinearMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components))
         size = padded(self.n_features_in)

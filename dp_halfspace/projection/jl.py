@@ -39,21 +39,8 @@ _BYTE_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None],
 class RademacherMap:
     r"""Independent random signs divided by :math:`\sqrt k`. Made by `draw_rademacher`.
 
-    Parameters
-    ----------
-    bits : ndarray of shape (n_features_in, ceil(n_components / 8)), uint8
-        A bit for each sign, 1 for -1, first component in the highest bit.
-    n_components : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection import RademacherMap
-    >>> RademacherMap(np.array([[0b01000000], [0]], dtype=np.uint8), 4).to_array()
-    array([[ 0.5,  0.5],
-           [-0.5,  0.5],
-           [ 0.5,  0.5],
-           [ 0.5,  0.5]])
+    `bits`, of shape (n_features_in, ceil(n_components / 8)), has a bit for each sign, 1 for -1, the
+    first component in the highest bit.
     """
 
     bits: NDArray[np.uint8]
@@ -74,7 +61,7 @@ class RademacherMap:
             yield lo, hi, signs.reshape(d, -1)[:, : hi - lo]
 
     def apply(self, X: Any) -> FloatArray:
-        """Map every row; see `LinearMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -180,17 +167,8 @@ def jl_dimension(margin: float, n_samples: int, beta: float = 0.05) -> int:
 def jl_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> float:
     """Smallest distortion that is proved for random signs with this many components.
 
-    Parameters
-    ----------
-    n_components, n_samples : int
-    beta : float, default=0.05
-        Probability with which the draw may fail, in (0, 1).
-
-    Returns
-    -------
-    float
-        In (0, 1], or infinity if the number of components is too small for any statement.
-        A margin is kept if it exceeds the distortion, see `jl_margin`.
+    The inverse of `jl_dimension`: in (0, 1], or infinity if the number of components is too small
+    for any statement. A margin is kept if it exceeds the distortion, see `jl_margin`.
 
     Examples
     --------
@@ -209,23 +187,9 @@ def jl_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> floa
 def jl_margin(margin: float, *, distortion: float | None = None) -> float:
     r"""Margin after a projection that keeps squared norms within a distortion, and clipping.
 
-    :math:`(\gamma - e)/(1 + e)`, or 0 if the distortion :math:`e` exceeds the margin.
-
-    Parameters
-    ----------
-    margin : float
-        Margin divided by the bound on the norm of a row, in (0, 1].
-    distortion : float or None, default=None
-        At least 0; None stands for half the margin, as in `jl_dimension`.
-
-    Returns
-    -------
-    float
-        Of the rows that are projected and then clipped to the bound they had before.
-
-    References
-    ----------
-    ``docs/proofs/projection.md``, Theorem 4.
+    :math:`(\gamma - e)/(1 + e)`, or 0 if the distortion :math:`e` exceeds the margin, by
+    ``docs/proofs/projection.md``, Theorem 4. The margin is relative to the bound on the norm of a
+    row, to which rows are clipped again; None stands for half of it, as in `jl_dimension`.
 
     Examples
     --------

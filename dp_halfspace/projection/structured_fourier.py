@@ -26,23 +26,11 @@ _FEWEST_FEATURES = 2048
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StructuredFourierMap:
-    r"""Cosines and sines of the rows of :math:`R\,HD_1HD_2HD_3`.
+    r"""Cosines and sines of the rows of :math:`R\,HD_1HD_2HD_3`, stacked as often as needed.
 
     :math:`H` is the Hadamard matrix of the next power of two, divided by its norm; :math:`D_i`
-    are random signs, :math:`R` random lengths. Stacked as often as needed.
-
-    Parameters
-    ----------
-    signs : ndarray of shape (n_blocks, 3, padded n_features_in), int8
-        -1 or 1.
-    lengths : ndarray of shape (n_components / 2,), float32
-        Of the frequencies, in turns.
-    n_features_in : int
-
-    References
-    ----------
-    .. [1] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice, S. Kumar. Orthogonal
-       random features. NIPS 2016.
+    are `signs`, of shape (n_blocks, 3, padded n_features_in), and :math:`R` has the `lengths` of
+    the n_components / 2 frequencies, in turns. (F. X. Yu et al. Orthogonal random features. 2016.)
     """
 
     signs: NDArray[np.int8]
@@ -55,7 +43,7 @@ class StructuredFourierMap:
         return 2 * len(self.lengths)
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row; see `FeatureMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         size, half = self.signs.shape[2], len(self.lengths)
         out = np.empty((X.shape[0], 2 * half), dtype=np.float32)
@@ -77,16 +65,7 @@ class StructuredFourierMap:
 
 
 def structured_pays(n_features: int, n_components: int) -> bool:
-    """Whether fast transforms beat a product with a dense matrix on dense rows.
-
-    Parameters
-    ----------
-    n_features, n_components : int
-
-    Returns
-    -------
-    bool
-        By the measurements of ``benchmarks/kernel.py``; a function of public sizes.
+    """Tell by public sizes whether fast transforms beat a dense matrix (``benchmarks/kernel.py``).
 
     Examples
     --------

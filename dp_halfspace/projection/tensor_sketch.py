@@ -26,16 +26,10 @@ _SATURATED = 2.0**60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorSketchMap:
-    r"""Rows whose inner products approximate a polynomial kernel. Made by `draw_tensor_sketch`.
+    """Rows whose inner products approximate a polynomial kernel. Made by `draw_tensor_sketch`.
 
-    Parameters
-    ----------
-    sketches : tuple of csr_array of shape (n_features_in + 1, n_components)
-        One count sketch for each degree, of the columns and a constant one.
-    gain : float
-        Multiplies the columns.
-    constant : float
-        The constant column.
+    There is one count sketch for each degree, a csr_array of shape (n_features_in + 1,
+    n_components), of the columns times `gain` and of a column `constant`.
     """
 
     sketches: tuple[Any, ...]
@@ -58,7 +52,7 @@ class TensorSketchMap:
         return math.hypot(self.gain, self.constant) ** len(self.sketches)
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row and clip it to norm one; see `FeatureMap.apply`."""
+        """Map every row and clip it to norm one; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         size = self.n_components
         out = np.empty((X.shape[0], size), dtype=np.float32)

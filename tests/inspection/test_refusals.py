@@ -101,6 +101,7 @@ OWN = {
     "pure_lower_bound": [({"epsilon": 0.0}, "epsilon"), ({"error": 0.6}, "error")],
     "pure_error_lower_bound": [({"epsilon": 0.0}, "epsilon"), ({"margin": 1.0}, "margin")],
 }
+KINDS = (float, int, inspection.RiskBound, inspection.ErrorLowerBound)
 CASES = [
     (name, {parameter: value}, parameter)
     for name, good in GOOD.items()
@@ -111,6 +112,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "change", "word"), sorted(CASES, key=str))
 def test_refusals(name, change, word):
+    assert isinstance(getattr(inspection, name)(**GOOD[name]), KINDS)
     with pytest.raises(ValueError, match=word):
         getattr(inspection, name)(**{**GOOD[name], **change})
 
