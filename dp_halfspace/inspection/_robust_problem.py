@@ -18,7 +18,7 @@ from dp_halfspace.inspection._noise_cost import (
     published_rate,
     require,
 )
-from dp_halfspace.inspection.population_bound import RiskBound
+from dp_halfspace.inspection.population_bound import RiskBound, risk_bound
 from dp_halfspace.optim.objectives.losses import Loss, get_loss
 
 __all__ = ["RobustProblem", "chosen_factor", "tilted_noise"]
@@ -76,13 +76,8 @@ class RobustProblem:
         self, noise: float, ridge: float, sensitivity: float, *, sampling: float, gap: float
     ) -> RiskBound:
         """Add the regulariser to what noise and sample cost."""
-        bias = 0.0
-        if self.radius is None:
-            noise += ridge / 2.0 * self.linear.square * sensitivity**2
-        else:
-            bias = ridge * self.radius**2 / 2.0
-        value = noise + sampling + bias + gap
-        return RiskBound(value, noise, sampling, bias, gap, ridge, sensitivity, None)
+        own = (self.linear.square, ridge, sensitivity, self.radius)
+        return risk_bound(noise, *own, sampling=sampling, gap=gap)
 
 
 def chosen_factor(

@@ -54,11 +54,8 @@ def adversarial_risk_bound(
     Parameters
     ----------
     n_samples, n_features : int
-        Number of records, and of coefficients, the constant column included.
-    epsilon : float
-        Privacy budget, positive; ``inf`` means no noise.
-    delta : float
-        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
+    epsilon, delta : float
+        As for `tilted_risk_bound`.
     attack_radius : float
         Positive, in the units of `data_norm`.
     attack_norm : {2, "inf"}, default=2
@@ -69,18 +66,16 @@ def adversarial_risk_bound(
     loss : str or Loss, default="logistic"
         Margin loss that never increases.
     data_norm : float, default=1.0
-        Bound on the norm of a row, the constant column included.
     regularization : float or None, default=None
-        The factor :math:`\lambda`. With `radius`, None takes the best one that a search finds.
     radius : float or None, default=None
-        Norm of the models that the release is compared with.
+        As for `tilted_risk_bound`.
     population : bool, default=False
         Whether :math:`g` is the mean over a fresh record instead, the records being independent
         with one law, and the mean is taken over the sample, too. Not with a tilt.
     smoothing : float, default=0.0
         Of the dual norm in the objective that is minimised. The risk is that with the norm itself.
     gap : float, default=0.0
-        Public bound on ``objective(solution) - min`` that the optimiser always meets.
+        As for `tilted_risk_bound`.
 
     Returns
     -------

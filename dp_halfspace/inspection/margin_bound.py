@@ -36,14 +36,13 @@ def margin_risk_bound(
 ) -> float:
     r"""Bound the error of noisy gradient descent on data that a halfspace nearly separates.
 
-    All records but `n_outliers` are assumed to lie at a distance of at least `margin` on
-    the right side of some hyperplane through the origin. The method is full-batch gradient
-    descent with Gaussian noise on the hinge loss ``max(0, 1 - margin / c)``, from zero,
-    all iterates averaged, with the step size of the proof; optionally after a projection
-    by random signs and a clipping (``c`` is then the retained margin), and optionally with
-    a selection among candidates by the exponential mechanism on their error counts. The
-    bound is on the mean, over the noise, of the fraction of errors, a score of zero
-    counted as an error.
+    All records but `n_outliers` lie at a distance of at least `margin` on the right side of some
+    hyperplane through the origin. The method is full-batch gradient descent with Gaussian noise on
+    the hinge loss ``max(0, 1 - margin / c)``, from zero, all iterates averaged, with the step size
+    of the proof; optionally after a projection by random signs and a clipping (``c`` is then the
+    retained margin), and with a selection among candidates by the exponential mechanism on their
+    error counts. The bound is on the mean fraction of errors over the noise, a score of zero being
+    one.
 
     Parameters
     ----------
@@ -83,16 +82,11 @@ def margin_risk_bound(
     float
         In (0, 1].
 
-    See Also
-    --------
-    dp_halfspace.projection.jl_dimension : Components that keep about half the margin.
-
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing, and the values
-    that minimise it are public. It describes the release; what makes the release private
-    is the clipping and the noise. Numbers read off the data, such as its true margin, must
-    not be passed if the result is used to choose a fit.
+    Privacy: a function of public quantities, so calling it costs nothing. It describes the release;
+    clipping and noise make it private. Numbers read off the data, such as its true margin, must not
+    be passed if the result is used to choose a fit.
 
     With rank :math:`k = \min(d, n)`, row norm :math:`v` and :math:`\mu` the Gaussian
     privacy of one candidate the bound is
@@ -106,28 +100,14 @@ def margin_risk_bound(
 
     References
     ----------
-    .. [1] Y. Wang, Z. Zhu, Y.-X. Wang. Adapting to linear separable subsets with large
-       margin in differentially private learning. 2025. Lemma D.1, with other constants.
-    .. [2] H. L. Nguyen, J. Ullman, L. Zakynthinou. Efficient private algorithms for
-       learning large-margin halfspaces. ALT 2020.
+    Y. Wang, Z. Zhu, Y.-X. Wang. Adapting to linear separable subsets with large margin in
+    differentially private learning. 2025. Lemma D.1, with other constants.
 
     Examples
     --------
     >>> from dp_halfspace.inspection import margin_risk_bound
     >>> round(margin_risk_bound(100_000, 50, 1.0, 1e-6, 0.2, n_steps=10_000), 3)
     0.05
-
-    A wide margin makes more outliers. Which of some guesses promises most:
-
-    >>> guesses = {0.05: 0, 0.1: 300, 0.2: 1500, 0.4: 9000}
-    >>> bounds = {
-    ...     margin: margin_risk_bound(
-    ...         100_000, 50, 1.0, 1e-6, margin, n_outliers=count, n_steps=10_000)
-    ...     for margin, count in guesses.items()
-    ... }
-    >>> best = min(bounds, key=bounds.get)
-    >>> best, round(bounds[best], 3)
-    (0.1, 0.133)
     """
     n = _checked_count("n_samples", n_samples)
     d = _checked_count("n_features", n_features)

@@ -35,13 +35,8 @@ _SHARES = 24
 class ErrorLowerBound:
     """An error that no purely private method stays below on every law with the margin.
 
-    Attributes
-    ----------
-    error : float
-    share : float
-        Share of the records of the hard law that tell anything; the others are all equal.
-    dimension : int
-        Dimension of the sphere on which these are uniform, but for the margin.
+    A `share` of the records of the hard law tell anything, the others are all equal; these are
+    uniform, but for the margin, on a sphere of `dimension` dimensions.
     """
 
     error: float
@@ -54,9 +49,8 @@ def pure_risk_bound(
 ) -> float:
     r"""Bound the error on fresh records of the exponential mechanism over a net of directions.
 
-    The net has an angle to cover that the margin forgives; in front of it stands a projection by
-    random signs where that makes the bound smaller. A theorem about what can be reached, not a
-    practical set of directions.
+    The net covers angles that the margin forgives; in front of it stands a projection by random
+    signs where that makes the bound smaller. Not a practical set of directions.
 
     Parameters
     ----------
@@ -216,15 +210,12 @@ def pure_lower_bound(
 
     Notes
     -----
-    Privacy: a function of public quantities. The constant of the published proof is
-    :math:`\frac{\ln2}{20\,000}`, and its packing exists for :math:`\gamma<.01` only; the packing
-    here is by caps of the sphere, which is some thirty times better, and the dimension is
-    optimised. It is far from tight.
+    Privacy: a function of public quantities. The packing by caps of the sphere is some thirty times
+    better than the published one; the dimension is optimised. It is far from tight.
 
     References
     ----------
-    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorem 12. ``docs/proofs/pure_halfspace.md``,
-    section 7.
+    Nguyen, Ullman and Zakynthinou (2020), Theorem 12. ``docs/proofs/pure_halfspace.md``, section 7.
 
     Examples
     --------
@@ -252,13 +243,9 @@ def pure_error_lower_bound(
     Parameters
     ----------
     n_samples, n_features : int
-        Shape of the data.
-    epsilon : float
-        Pure privacy budget, positive.
-    margin : float
-        Of unit rows, in (0, 1).
+    epsilon, margin : float
     beta : float, default=0.1
-        In (0, 1/2).
+        As for `pure_lower_bound`.
 
     Returns
     -------
@@ -270,7 +257,6 @@ def pure_error_lower_bound(
 
     References
     ----------
-    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorem 12, scaled.
     ``docs/proofs/pure_halfspace.md``, section 7.
 
     Examples

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks import auc, cells, paper_auc, problems, published_auc, tables
-from benchmarks.methods import RANKINGS
 from dp_halfspace.datasets import Benchmark
 from dp_halfspace.optim import LOGISTIC, SQUARED
 from tests.conftest import separated
@@ -55,16 +54,6 @@ def test_auc_runs_and_prints_the_distance(tiny_set, tmp_path, monkeypatch, capsy
     assert "PrivateAUC, output, pure" in printed
     row = next(line for line in printed.splitlines() if line.startswith("| tiny | PrivateAUC"))
     assert f"({found['auc']['0.5']['mean'] - 0.5:+.4f})" in row
-
-
-def test_stored_rankings_cover_every_cell():
-    found = cells.read(cells.RESULTS / "auc.json")
-    assert set(found["cells"]) == set(problems.RANKING)
-    for name, methods in found["cells"].items():
-        for key in RANKINGS:
-            if RANKINGS[key].private:
-                assert {float(e) for e in methods[key]} == set(auc.EPSILONS), (name, key)
-    assert "| adult " in auc.distance_table(found)
 
 
 def test_paper_runs_draws_and_tables(tiny_set, tmp_path, monkeypatch, capsys):
@@ -144,19 +133,3 @@ def test_minimisers_meet_the_first_order_condition():
     signed = x * np.where(data.positive, 1.0, -1.0)[:, None]
     slope = -1 / (1 + np.exp(signed @ w))
     assert np.linalg.norm(signed.T @ slope + RIDGE * w + linear) < 1e-7
-
-
-def test_a_divisor_divides_the_noise(monkeypatch):
-    seen = []
-    draw = published_auc.Noise.draw
-    monkeypatch.setattr(
-        published_auc.Noise, "draw", lambda noise, d: seen.append(noise.scale) or draw(noise, d)
-    )
-    problem = tiny()
-    public = {"epsilon": 0.3, "delta": 1e-5, "data_norm": 1.0, "classes": [0, 1], "draws": 1}
-    for divisor in (1.0, 4.0):
-        published_auc.OBJECTIVE_PURE(divisor=divisor).models(
-            problem.X_train, problem.y_train, **public
-        )
-    half = len(seen) // 2
-    assert seen[:half] == [pytest.approx(4 * scale) for scale in seen[half:]]

@@ -102,24 +102,6 @@ def test_a_cell_is_run_again_only_when_something_changed(tiny_set, tmp_path, mon
     cells.data_digest.cache_clear()
 
 
-def test_the_best_setting_is_kept_and_named():
-    problem = tiny(2)
-    good, bad = problem.y_test, 1 - problem.y_test
-
-    class Constant:
-        def __init__(self, answer):
-            self.predict = lambda _: answer
-
-    method = cells.Method(
-        "",
-        "",
-        "peers",
-        lambda *_, draws, **__: {"bad": [Constant(bad)] * draws, "good": [Constant(good)] * draws},
-    )
-    cell = cells.run_cell(problem, method, 1.0, 3)
-    assert (cell["mean"], cell["setting"], cell["settings_tried"]) == (1.0, "good", 2)
-
-
 def test_speed_measures_time_and_memory():
     found = speed.measure(tiny(2), pairs=2)
     low, middle, high = found["methods"]["output_perturbation"]["ratio_quartiles"]
@@ -159,18 +141,6 @@ def test_removing_points_of_small_margin_raises_the_margin():
     np.testing.assert_allclose(shares, [0.0, 0.02, 0.04, 0.06])
     assert margins[0] == 0.0
     assert 0.0 < margins[1] < margins[2] < margins[3]
-
-
-def test_removed_points_are_measured_and_tabled(tmp_path):
-    found = removed_points.measure(tiny(2), share=0.1, steps=2, fits=2)
-    assert len(found["curve"][0]) == 3
-    assert "| a " in tables.removed_table({"cells": {"a": found}})
-    cells.merge(tmp_path / "r.json", "cells", value={
-        f"{pair}, {features}": found
-        for pair in removed_points.PAIRS for features in removed_points.FEATURES
-    })  # fmt: skip
-    removed_points.draw(tmp_path / "r.json", tmp_path / "r.svg")
-    assert (tmp_path / "r.svg").stat().st_size > 1000
 
 
 def test_page_is_filled_between_its_markers():

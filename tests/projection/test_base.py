@@ -14,16 +14,26 @@ from scipy import sparse
 
 from dp_halfspace.optim.design.clipping import clip_scales
 from dp_halfspace.projection import (
+    PROJECTIONS,
     HadamardMap,
     LinearMap,
     RademacherMap,
     base,
     draw_hadamard,
+    draw_projection,
     draw_rademacher,
 )
 
 DRAWS = {"rademacher": draw_rademacher, "hadamard": draw_hadamard}
 every_map = pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())
+
+
+@pytest.mark.parametrize("kind", ["rademacher", "hadamard"])
+def test_each_name_draws_its_map_where_it_shortens(kind):
+    assert PROJECTIONS[kind] is DRAWS[kind]
+    drawn = draw_projection(kind, 12, 5, np.random.default_rng(0))
+    assert isinstance(drawn, {"rademacher": RademacherMap, "hadamard": HadamardMap}[kind])
+    assert draw_projection(kind, 12, 12, np.random.default_rng(0)) is None
 
 
 @st.composite
