@@ -50,11 +50,6 @@ def test_mistakes_are_one_sentence(tmp_path, lines, words):
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_is_one_sentence(tmp_path):
-    with pytest.raises(UserError, match=r"cannot read .*absent.csv: No such file"):
-        read_ranges(tmp_path / "absent.csv", COLUMNS)
-
-
 def test_a_row_is_mapped_by_itself():
     ranges = np.array([[0.0, 120.0], [-2.0, 2.0]])
     X = np.array([[60.0, 0.0], [0.0, 2.0], [130.0, -9.0], [1e308, -1e308]])
