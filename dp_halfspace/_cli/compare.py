@@ -89,7 +89,7 @@ def compare(problems: Sequence[Problem], options: Options, stream: TextIO) -> Co
     """Run every fit and show progress on a stream; a refused combination becomes a note."""
     scores: list[Score] = []
     notes: dict[str, None] = {}
-    refusals: dict[tuple[str, str, str], dict[float | None, None]] = {}
+    refusals: dict[tuple[str, str, str], list[float | None]] = {}
     plans = [(problem, *_applicable(problem)) for problem in problems]
     per_split = [len(BASELINES) + len(kinds) * len(options.epsilons) for _, kinds, _ in plans]
     progress = Progress(options.repeats * sum(per_split), stream)
@@ -105,7 +105,7 @@ def compare(problems: Sequence[Problem], options: Options, stream: TextIO) -> Co
                     if isinstance(outcome, Score):
                         scores.append(outcome)
                     else:
-                        refusals.setdefault((problem.name, name, outcome), {})[epsilon] = None
+                        refusals.setdefault((problem.name, name, outcome), []).append(epsilon)
                     progress.step()
     pure = {name for _, kinds, _ in plans for name, kind in kinds.items() if _is_pure(kind)}
     if pure and options.delta != 0:
@@ -125,7 +125,7 @@ def _is_pure(kind: Any) -> bool:
 
 def _refusal(dataset: str, name: str, reason: str, budgets: Iterable[float | None]) -> str:
     """Say once at which budgets an estimator refused."""
-    values = ", ".join(f"{epsilon:g}" for epsilon in budgets if epsilon is not None)
+    values = ", ".join(f"{e:g}" for e in dict.fromkeys(budgets) if e is not None)
     return f"{dataset}: {name}{f' at epsilon {values}' if values else ''} refused: {reason}"
 
 

@@ -56,14 +56,14 @@ def read_problem(options: Options) -> Problem:
 
 def _scaled(path: Path, X: Any, y: _Labels, names: list[str], options: Options) -> Problem:
     """Scale columns by public ranges if there are any, and choose the public norm."""
-    labels = "labels in the file taken as public"
-    if options.ranges is None:
-        norm = 1.0 if options.data_norm is None else options.data_norm
-        return Problem(path.name, X, y, norm, f"columns as in the file; {labels}", own_units=True)
-    X = apply_ranges(X, read_ranges(options.ranges, names))
-    norm = half_diagonal(X.shape[1]) if options.data_norm is None else options.data_norm
-    scaling = f"columns mapped by the ranges in {options.ranges.name}; {labels}"
-    return Problem(path.name, X, y, norm, scaling)
+    norm, scaling = 1.0, "columns as in the file"
+    if options.ranges is not None:
+        X = apply_ranges(X, read_ranges(options.ranges, names))
+        norm = half_diagonal(X.shape[1])
+        scaling = f"columns mapped by the ranges in {options.ranges.name}"
+    norm = norm if options.data_norm is None else options.data_norm
+    scaling += "; labels in the file taken as public"
+    return Problem(path.name, X, y, norm, scaling, own_units=options.ranges is None)
 
 
 def _numbers_if_possible(labels: _Labels) -> _Labels:

@@ -42,11 +42,11 @@ def readable(path: Path) -> Iterator[None]:
     """Turn a failure to read a file into one sentence."""
     try:
         yield
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or "it is damaged or not of the kind it is named"
-        raise UserError(f"cannot read {path}: {reason}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"cannot read {path}: it is not UTF-8 text") from error
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is damaged or not of the kind it is named"
+        raise UserError(f"cannot read {path}: {reason}") from error
 
 
 def read_table(path: Path, text: str) -> Table:

@@ -33,9 +33,8 @@ def make_halfspace(
     Parameters
     ----------
     n_samples : int, default=20000
-        Number of rows.
     n_features : int, default=20
-        Number of columns, at least 2.
+        At least 2.
     margin : float, default=0.1
         Smallest distance of a row from the hyperplane, in [0, 1].
     label_noise : float, default=0.0

@@ -55,7 +55,7 @@ def adversarial_risk_bound(
     ----------
     n_samples, n_features : int
     epsilon, delta : float
-        As for `tilted_risk_bound`.
+        As for `strongly_convex_excess_risk`.
     attack_radius : float
         Positive, in the units of `data_norm`.
     attack_norm : {2, "inf"}, default=2

@@ -37,13 +37,11 @@ class AccuracyPanel:
     title : str
         Name of the data set.
     curves : dict of str to ndarray of shape (n_budgets, 3)
-        For each estimator the columns epsilon, mean accuracy, and standard
-        deviation over repetitions, sorted by epsilon.
+        Epsilon, mean accuracy, and standard deviation over repetitions, sorted by epsilon.
     references : dict of str to float
         Accuracies that do not depend on a budget, such as the majority class.
     labels_only : frozenset of str, default=frozenset()
-        The curves that protect labels and not features; they are drawn dotted with hollow
-        markers.
+        Curves that protect labels and not features; drawn dotted with hollow markers.
     """
 
     title: str

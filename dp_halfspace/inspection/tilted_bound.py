@@ -47,11 +47,8 @@ def tilted_risk_bound(
     Parameters
     ----------
     n_samples, n_features : int
-        Number of records, and of coefficients, the constant column included.
-    epsilon : float
-        Privacy budget, positive; ``inf`` means no noise.
-    delta : float
-        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
+    epsilon, delta : float
+        As for `strongly_convex_excess_risk`.
     tilt : float
         The tilt ``t``, at least 0; 0 is the mean.
     loss : str or Loss, default="logistic"

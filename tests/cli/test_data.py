@@ -216,6 +216,8 @@ def test_parquet_and_what_is_missing(tmp_path, monkeypatch):
     assert problem.classes == ["u", "v"]
     frame.loc[6, "a"] = np.nan
     assert "column 'a' is empty in row 7" in refusal(path)
+    monkeypatch.setattr(pandas, "read_parquet", lambda _: int(SECRET))
+    assert "damaged" in refusal(path)
     monkeypatch.setattr(pandas, "read_parquet", lambda _: __import__("absent_package"))
     with pytest.raises(UserError, match="needs pyarrow"):
         read(path)
