@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
@@ -29,7 +30,6 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 __all__ = ["ObjectivePlan", "feasible_ridge", "plan_objective", "sketch_objective"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 LinearTerm: TypeAlias = GaussianLinearTerm | LaplaceLinearTerm | NoNoise
 OutputNoise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 
@@ -46,20 +46,9 @@ _UP = 1.0 + 2.0**-40
 class ObjectivePlan:
     """The public numbers of one perturbed minimisation.
 
-    Attributes
-    ----------
-    ridge : float
-        Coefficient of the regulariser.
-    radius : float
-        Bound on the norm of each separate minimiser.
-    tolerance : Tolerance
-        What the solver has to certify for each of them.
-    linear : GaussianLinearTerm, LaplaceLinearTerm or NoNoise
-        The random linear term, drawn once for each separate problem.
-    output : GaussianNoise, L2LaplaceNoise or NoNoise
-        Noise that hides the error of the solver.
-    optimizer : str or callable
-        As in :func:`~dp_halfspace.optim.certified_minimum`.
+    `radius` bounds the norm of each separate minimiser, `tolerance` is what the solver has to
+    certify for it. The random term `linear` is drawn once for each; the noise `output` hides the
+    error of the solver.
     """
 
     risk: Risk
@@ -95,6 +84,9 @@ class ObjectivePlan:
         `surrogate` are the same rows with cheaper passes, as in
         :func:`~dp_halfspace.optim.risks.risk.minimisers`.
         """
+        # 1. Draw a random linear term for each separate problem.
+        # 2. Minimise the risk plus that term, to a public tolerance.
+        # 3. Release the minimiser with a little noise, which hides how far it stayed away.
         risk = self.risk
         # Private: with the released minimiser they would reveal the gradient of the data.
         zero = np.zeros((risk.n_blocks, risk.n_columns))
@@ -125,42 +117,13 @@ def plan_objective(
 ) -> ObjectivePlan:
     """Fix every public number of a perturbed minimisation.
 
-    Parameters
-    ----------
-    risk : Risk
-        With a loss that never increases and has a bounded slope, no tilt and no adversary.
-    ridge : float
-        Coefficient of the regulariser; raised until the Jacobians take at most half of the
-        budget, see :meth:`Risk.ridge_floor`.
-    epsilon, delta : float
-        Budget of the release; ``delta=0`` asks for pure epsilon.
-    earlier : tuple of Event, default=()
-        What else is released out of the same budget, with ``delta > 0``.
-    optimizer : str or callable, default="auto"
-        As in :func:`~dp_halfspace.optim.certified_minimum`.
+    The loss never increases and has a bounded slope, without tilt or adversary. `ridge` is raised
+    until the Jacobians take at most half of the budget (:meth:`Risk.ridge_floor`). `earlier`
+    is what else is released out of the same budget, with ``delta > 0``; it is a `BudgetError` if
+    it leaves nothing at this regulariser (:func:`feasible_ridge`), and a `CertificateError` if
+    floating-point error could be as large as the influence of a record: both from public numbers.
 
-    Raises
-    ------
-    BudgetError
-        If `earlier` leaves nothing at this regulariser; see :func:`feasible_ridge`.
-    CertificateError
-        If floating-point error could be as large as the influence of a record. Decided from
-        public numbers, before any data are read.
-    ValueError
-        If the loss does not qualify.
-
-    References
-    ----------
-    ``docs/proofs/objective_perturbation.md``, for pairs ``docs/proofs/pairwise.md``.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.perturbation.objective import plan_objective
-    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
-    >>> risk = empirical_risk(LOGISTIC, 10000, 20, 2, row_norm=1.0, block_rows=8192)
-    >>> plan = plan_objective(risk, 1e-3, epsilon=1.0, delta=1e-6)
-    >>> round(plan.linear.sigma, 2), plan.output.sigma * 10 < plan.linear.sigma / 10
-    (8.66, True)
+    References: ``docs/proofs/objective_perturbation.md``, for pairs ``docs/proofs/pairwise.md``.
     """
     _check_perturbable(risk)
     ridge = max(ridge, risk.ridge_floor(epsilon))
@@ -181,9 +144,8 @@ def plan_objective(
 def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> ObjectivePlan:
     """Return a plan whose Gaussian noise is off by a few per cent, fifty times as fast.
 
-    For comparing regularisers. Its events need not stay within the budget, and a record that
-    says they do refuses them. Parameters are those of :func:`plan_objective`, `ridge` at least
-    the floor and `epsilon` finite.
+    For comparing regularisers, at least the floor, with a finite `epsilon`. Its events need not
+    stay within the budget, and a record that says they do refuses them.
     """
     if delta == 0:
         return _with_output(risk, ridge, *_laplace_term(risk, ridge, epsilon))
@@ -198,29 +160,7 @@ def feasible_ridge(
 ) -> float | None:
     """Raise a regulariser until earlier releases and the Jacobian leave half of `delta`.
 
-    Parameters
-    ----------
-    risk, ridge, epsilon, delta, earlier
-        As in :func:`plan_objective`, with a positive `delta` unless `earlier` is empty.
-
-    Returns
-    -------
-    float or None
-        None when no regulariser is enough.
-
-    Raises
-    ------
-    ValueError
-        If the loss does not qualify.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.perturbation.objective import feasible_ridge
-    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
-    >>> from dp_halfspace.privacy import Gaussian
-    >>> risk = empirical_risk(LOGISTIC, 10000, 20, 2, row_norm=1.0, block_rows=8192)
-    >>> feasible_ridge(risk, 1e-3, 1.0, 1e-6, (Gaussian(0.1),))
-    0.001
+    `delta` is positive unless `earlier` is empty. None when no regulariser is enough.
     """
     _check_perturbable(risk)
     ridge = max(ridge, risk.ridge_floor(epsilon))

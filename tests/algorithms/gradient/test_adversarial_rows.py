@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import expit
 
+from dp_halfspace.algorithms.defaults import Steps
 from dp_halfspace.algorithms.gradient import noisy_gd
 from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows, scaled_rows
 from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, descend, plan_descent
@@ -20,21 +22,9 @@ from tests.conftest import separated
 
 
 def plan_for(n=1000, d=5, attack=None, mu=1.0, **changes):
-    settings = {
-        "n_samples": n,
-        "n_columns": d,
-        "n_outputs": 1,
-        "block_rows": 1000,
-        "mu": mu,
-        "shift": 2.0,
-        "clip": 0.7,
-        "n_steps": 10,
-        "momentum": 0.8,
-        "scale": 3.0,
-        "window": 0.5,
-        "attack": attack,
-    }
-    return plan_descent(**{**settings, **changes})
+    steps = replace(Steps(shift=2.0, clip=0.7, n_steps=10, scale=3.0, window=0.5), **changes)
+    sizes = {"n_samples": n, "n_columns": d, "n_outputs": 1, "block_rows": 1000}
+    return plan_descent(steps, **sizes, mu=mu, attack=attack)
 
 
 def ratio(radius, kind=2, *, attacked=None, planned=None, weights=(1.0, 1.0)):

@@ -52,10 +52,9 @@ def test_steps_allow_for_the_metric_that_is_planned(n_classes):
     assert plan.metric is not None
     outputs = 1 if n_classes == 2 else n_classes
     public = {"n_samples": n, "n_columns": k, "n_outputs": outputs, "block_rows": 1000}
-    names = ("shift", "clip", "n_steps", "momentum", "scale", "window")
-    public.update({name: getattr(defaults, name) for name in names})
     # Eigenvalues are between a thousandth of their mean and sixteen times the number of rows.
     expected = plan_descent(
+        defaults,
         **public,
         mu=math.sqrt(1.0 - defaults.metric_share) * mu,
         amplification=math.sqrt(1000 * k),

@@ -43,7 +43,7 @@ def plan_with_steps(monkeypatch, steps, **sizes):
     monkeypatch.setattr(MODULE, "_FEWEST_STEPS", steps)
     monkeypatch.setattr(MODULE, "_MOST_STEPS", steps)
     plan = plan_for(**sizes)
-    assert plan.n_steps == steps
+    assert plan.steps.n_steps == steps
     return plan
 
 
@@ -117,7 +117,7 @@ def test_sensitivity_test_sees_an_undeclared_weight():
 
 def assert_noise_is_that_of_the_steps(plan, mu):
     """2 sqrt(T) / mu for the T that is run, and a run that costs mu."""
-    expected = 2 * math.sqrt(plan.n_steps) / mu
+    expected = 2 * math.sqrt(plan.steps.n_steps) / mu
     assert expected <= plan.mechanism.sigma <= expected * (1 + 1e-6)
     spent = privacy.epsilon([plan.event], 1e-6)
     assert spent <= privacy.gdp_epsilon(mu, 1e-6) * (1 + 1e-9)
@@ -137,7 +137,7 @@ def test_noise_is_that_of_the_steps_that_are_run(monkeypatch, steps, mu):
 def test_noise_of_the_default_number_of_steps(mu, margin):
     plan = plan_for(n=20000, mu=mu, margin=margin)
     assert_noise_is_that_of_the_steps(plan, mu)
-    assert 100 <= plan.n_steps <= 400
+    assert 100 <= plan.steps.n_steps <= 400
 
 
 @pytest.mark.parametrize("steps", STEPS)
@@ -146,8 +146,8 @@ def test_noise_test_sees_the_published_noise(monkeypatch, steps):
     n, mu = 100, 0.001
     honest = MODULE.plan_descent
 
-    def published(**sizes):
-        plan = honest(**sizes)
+    def published(steps, **sizes):
+        plan = honest(steps, **sizes)
         return replace(plan, mechanism=GaussianNoise(plan.mechanism.sensitivity, 1.0 / n))
 
     monkeypatch.setattr(MODULE, "plan_descent", published)
@@ -174,8 +174,8 @@ def test_noise_that_is_drawn():
     mu = 0.5
     plan = plan_for(30, 4, mu=mu)
     releases = run_on_nothing(plan)
-    assert len(releases) == plan.n_steps
-    sigma = 2 * math.sqrt(plan.n_steps) / mu
+    assert len(releases) == plan.steps.n_steps
+    sigma = 2 * math.sqrt(plan.steps.n_steps) / mu
     assert tail_of_the_noise(releases, sigma) > 1e-9
     assert tail_of_the_noise(releases, 2 * sigma) < 1e-9
     assert tail_of_the_noise(releases, sigma / 2) < 1e-9
@@ -231,11 +231,11 @@ def test_the_margin_is_only_a_step_size(margin):
     signed = X * np.where(y == 1, 1.0, -1.0)[:, None]
     step = plan.step_size * 300 * margin**2
     w, tail = np.zeros(4), []
-    for _ in range(plan.n_steps):
+    for _ in range(plan.steps.n_steps):
         missing = np.clip(1.5 - signed @ w / margin, 0, 1)
         w = w + step * (missing[:, None] * signed).mean(axis=0) / margin
         tail.append(w)
-    averaged = np.mean(tail[-round(plan.n_steps / 2) :], axis=0)
+    averaged = np.mean(tail[-round(plan.steps.n_steps / 2) :], axis=0)
     np.testing.assert_allclose(run[0], averaged / margin, rtol=1e-9)
 
 
@@ -245,10 +245,10 @@ def test_the_last_iterate_is_the_last():
     slopes = margin_slopes(plan, y, np.ones(300))
     last = descend(Rows(X), slopes, plan, permit_for(plan, math.inf))
     w = np.zeros(4)
-    for _ in range(plan.n_steps):
+    for _ in range(plan.steps.n_steps):
         w = w + plan.step_size * Rows(X).fused_adjoint(w, slopes)
     np.testing.assert_allclose(last[0], w, rtol=1e-9)
-    assert plan_for(300, 4).window == 0.5
+    assert plan_for(300, 4).steps.window == 0.5
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

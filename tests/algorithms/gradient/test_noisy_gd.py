@@ -11,6 +11,7 @@ import pytest
 from scipy.special import expit
 
 from dp_halfspace import privacy
+from dp_halfspace.algorithms.defaults import Steps
 from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, descend, plan_descent
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
@@ -19,22 +20,13 @@ from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
 
+STEPS = Steps(shift=2.0, clip=0.5, n_steps=10, scale=3.0, window=0.5)
 
-def plan_for(n=1000, k=5, outputs=1, mu=1.0, **changes):
-    settings = {
-        "n_samples": n,
-        "n_columns": k,
-        "n_outputs": outputs,
-        "block_rows": 1000,
-        "mu": mu,
-        "shift": 2.0,
-        "clip": 0.5 if outputs == 1 else 1.0,
-        "n_steps": 10,
-        "momentum": 0.8,
-        "scale": 3.0,
-        "window": 0.5,
-    }
-    return plan_descent(**{**settings, **changes})
+
+def plan_for(n=1000, k=5, outputs=1, mu=1.0, steps=None, **changes):
+    given = {"clip": 0.5 if outputs == 1 else 1.0, **(steps or {})}
+    sizes = {"n_samples": n, "n_columns": k, "n_outputs": outputs, "block_rows": 1000}
+    return plan_descent(replace(STEPS, **given), **sizes, mu=mu, **changes)
 
 
 def permit_for(plan, epsilon=80.0):
@@ -46,7 +38,7 @@ def permit_for(plan, epsilon=80.0):
 @pytest.mark.parametrize("mu", [0.01, 0.3, 4.0])
 @pytest.mark.parametrize("steps", [1, 7, 40])
 def test_run_costs_exactly_what_it_says(mu, steps):
-    plan = plan_for(mu=mu, n_steps=steps)
+    plan = plan_for(mu=mu, steps={"n_steps": steps})
     spent = privacy.epsilon([plan.event], 1e-6)
     assert spent <= privacy.gdp_epsilon(mu, 1e-6) * (1 + 1e-9)
     assert spent >= privacy.gdp_epsilon(mu * (1 - 1e-6), 1e-6) * (1 - 1e-6)
@@ -61,7 +53,7 @@ def ratio(outputs, points, *, weights=(1.0, 1.0, 1.0), clip=None):
     n_classes = 2 if outputs == 1 else outputs
     worst = 0.0
     for X, y, other_X, other_y in neighbouring_pairs(rng, 120, n_classes=n_classes):
-        plan = plan_for(*X.shape, outputs, **({} if clip is None else {"clip": clip}))
+        plan = plan_for(*X.shape, outputs, steps=None if clip is None else {"clip": clip})
         bound = plan.mechanism.sensitivity
         shape = (X.shape[1],) if outputs == 1 else (X.shape[1], outputs)
         for scale in points:
@@ -93,7 +85,7 @@ def test_brute_force_sees_a_missing_clip(monkeypatch, outputs):
     honest = module.clipped_slopes
 
     def unclipped(plan, codes, weights):
-        loose = plan_for(plan.n_columns, plan.n_columns, plan.n_outputs, clip=10.0)
+        loose = plan_for(plan.n_columns, plan.n_columns, plan.n_outputs, steps={"clip": 10.0})
         return honest(loose, codes, weights)
 
     monkeypatch.setitem(globals(), "clipped_slopes", unclipped)
@@ -105,7 +97,7 @@ def test_slopes_are_the_clipped_derivatives():
     margins = np.linspace(-30, 30, 101)
     slopes = clipped_slopes(plan, np.ones(101, int), np.ones(101))
     np.testing.assert_allclose(slopes(margins, 0, 101), np.minimum(expit(2 - margins), 0.5))
-    both = plan_for(outputs=2, clip=10.0)
+    both = plan_for(outputs=2, steps={"clip": 10.0})
     logits = np.column_stack([-margins / 2, margins / 2])
     pull = clipped_slopes(both, np.ones(101, int), np.ones(101))(logits.copy(), 0, 101)
     np.testing.assert_allclose(pull[:, 1], expit(2 - margins), atol=1e-12)
@@ -134,7 +126,7 @@ def test_extreme_margins_stay_finite():
 def test_exact_steps_separate(n_classes):
     X, y = separated(2000, 6, n_classes, seed=1)
     outputs = 1 if n_classes == 2 else n_classes
-    plan = plan_for(2000, 6, outputs, mu=math.inf, n_steps=40)
+    plan = plan_for(2000, 6, outputs, mu=math.inf, steps={"n_steps": 40})
     slopes = clipped_slopes(plan, y, np.ones(2000))
     W = descend(Rows(X), slopes, plan, permit_for(plan, math.inf))
     assert W.shape == (outputs, 6)
@@ -159,7 +151,7 @@ def test_transform_is_a_change_of_coordinates():
 @pytest.mark.parametrize("stretch", [None, 3.0, 1000.0])
 def test_queries_stay_in_the_public_balls(stretch):
     """Noise leads far beyond them here."""
-    plan = plan_for(50, 3, mu=1e-4, n_steps=30, scale=1.0, momentum=0.99)
+    plan = plan_for(50, 3, mu=1e-4, steps={"n_steps": 30, "scale": 1.0, "momentum": 0.99})
     plan = replace(plan, step_size=1e5 * plan.step_size)
     seen = []
     rows = Rows(np.zeros((50, 3)))
@@ -184,7 +176,7 @@ def test_every_step_is_charged_and_recorded():
         slopes = clipped_slopes(plan, np.zeros(20, int), np.ones(20))
         permit = permit_for(plan)
         descend(Rows(np.zeros((20, 2))), slopes, plan, permit)
-        assert len(releases) == plan.n_steps
+        assert len(releases) == plan.steps.n_steps
         with pytest.raises(RuntimeError, match="not charged"):
             descend(Rows(np.zeros((20, 2))), slopes, plan, permit)
 
@@ -222,12 +214,12 @@ def test_sensitivity_is_that_of_the_proof(amplification, n, k, outputs):
             outputs,
             amplification=amplification,
             compression=1.0 if amplification == 1.0 else 4.0,
-            smoothness=0.75,
+            steps={"smoothness": 0.75},
             attack=attack,
         )
         exact = sensitivity_of_the_proof(
-            n, k, outputs, 1000, C=plan.clip, c=3.0, A=amplification, beta=0.75, attack=attack
+            n, k, outputs, 1000, C=plan.steps.clip, c=3.0, A=amplification, beta=0.75, attack=attack
         )
         found = plan.mechanism.sensitivity
         assert exact * (1 - mpmath.mpf(2) ** -50) <= found <= exact * (1 + mpmath.mpf(2) ** -48)
-        assert plan.mechanism.mu <= 1.0 / math.sqrt(plan.n_steps)
+        assert plan.mechanism.mu <= 1.0 / math.sqrt(plan.steps.n_steps)

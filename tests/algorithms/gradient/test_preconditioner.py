@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 from scipy.stats import chi2
 
+from dp_halfspace.algorithms.defaults import EFFECTIVE_DIMENSION
 from dp_halfspace.algorithms.gradient.preconditioner import (
-    EFFECTIVE_DIMENSION,
     Metric,
     MetricPlan,
     plan_metric,

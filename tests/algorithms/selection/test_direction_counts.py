@@ -77,8 +77,8 @@ def test_tiles_and_classes_add_up(monkeypatch):
     rows = unit_rows(X, 1.0, 0.5)
     block = DirectionStream(5, 6000, (0,), constant=0.5).block(0)
     whole = error_counts(block, integer_rows(rows), members(codes))
-    monkeypatch.setattr(direction_counts, "TILE_ROWS", 17)
-    monkeypatch.setattr(direction_counts, "TILE_COLUMNS", 100)
+    monkeypatch.setattr(direction_counts, "_TILE_ROWS", 17)
+    monkeypatch.setattr(direction_counts, "_TILE_COLUMNS", 100)
     np.testing.assert_array_equal(whole, error_counts(block, integer_rows(rows), members(codes)))
     monkeypatch.setattr(direction_counts, "_KEPT_BYTES", 0)
     assert integer_rows(rows).kept is None

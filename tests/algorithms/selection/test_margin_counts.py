@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.selection import margin_counts
+from dp_halfspace.algorithms.selection import direction_counts
 from dp_halfspace.algorithms.selection.direction_counts import IntegerRows, integer_rows
 from dp_halfspace.algorithms.selection.directions import DirectionStream
 from dp_halfspace.algorithms.selection.margin_counts import margin_costs, margin_limits
@@ -98,8 +98,8 @@ def test_tiles_add_up(monkeypatch):
     rows = unit_rows(X, 1.0, 0.5)
     block = DirectionStream(5, 3000, (0,), constant=0.5).block(0)
     whole = costs(block, rows, codes, 0.3)
-    monkeypatch.setattr(margin_counts, "TILE_ROWS", 17)
-    monkeypatch.setattr(margin_counts, "TILE_COLUMNS", 100)
+    monkeypatch.setattr(direction_counts, "_TILE_ROWS", 17)
+    monkeypatch.setattr(direction_counts, "_TILE_COLUMNS", 100)
     np.testing.assert_array_equal(whole, costs(block, rows, codes, 0.3))
 
 
