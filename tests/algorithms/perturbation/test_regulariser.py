@@ -156,9 +156,7 @@ def test_jacobian_keeps_to_its_share(case, delta):
 def test_objective_ridges_fall_with_the_budget(case, delta):
     ridges = [rule(case, epsilon, delta) for epsilon in (0.1, 0.5, 3.0)]
     assert ridges == sorted(ridges, reverse=True)
-    automatic = [
-        objective_ridge(case, epsilon, delta, norm_guess=2.0) for epsilon in (0.1, 0.5, 3.0)
-    ]
+    automatic = [objective_ridge(case, e, delta, norm_guess=2.0) for e in (0.1, 0.5, 3.0)]
     assert automatic == sorted(automatic, reverse=True)
     for epsilon, ridge in zip((0.1, 0.5, 3.0), automatic, strict=True):
         assert ridge >= case.ridge_floor(epsilon) * (1 - 1e-9)
