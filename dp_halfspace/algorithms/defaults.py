@@ -53,22 +53,12 @@ _FINE_RECORDS, _LARGEST_FINE_SHARE = 2000.0, 0.5
 class Steps:
     """Settings of noisy gradient steps.
 
-    Attributes
-    ----------
-    shift : float
-        Margin below which a record still pulls: it is added to the margin that the
-        logistic loss asks for.
-    clip : float
-        Bound on the norm of a record's slope.
-    scale : float
-        Length of the path that saturated slopes of all records would draw, in units of
-        what the noise allows: the norm of the result is of this order.
-    window : float
-        Share of the last steps whose iterates are averaged.
-    momentum : float
-        Of Nesterov's method.
-    smoothness : float
-        Lipschitz constant of the slopes; it enters the rounding errors only.
+    `shift` is the margin below which a record still pulls: it is added to the margin that the
+    logistic loss asks for. `clip` bounds the norm of a record's slope. `scale` is the length of
+    the path that saturated slopes of all records would draw, in units of what the noise allows:
+    the norm of the result is of this order. The iterates of the last share `window` of the steps
+    are averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of
+    the slopes, enters the rounding errors only.
     """
 
     shift: float
@@ -85,14 +75,9 @@ class Steps:
 class EngineDefaults(Steps):
     """What the engine uses for one shape of problem and one budget.
 
-    Attributes
-    ----------
-    bias : float
-        Constant column, relative to rows divided by their public scale.
-    metric_share : float
-        Share of mu^2 that the metric is worth, where it is released.
-    metric_columns, effective_dimension
-        As in :func:`~dp_halfspace.algorithms.gradient.preconditioner.plan_metric`.
+    `bias` is the constant column, relative to rows divided by their public scale; `metric_share`
+    the share of mu^2 that the metric is worth, where it is released; the last two are as in
+    :func:`~dp_halfspace.algorithms.gradient.preconditioner.plan_metric`.
     """
 
     bias: float
@@ -172,19 +157,11 @@ def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
 class ObjectiveDefaults:
     """What objective perturbation uses for one shape of problem and one budget.
 
-    Attributes
-    ----------
-    bias : float
-        Constant column, relative to rows divided by their public scale.
-    shift : float
-        Of the logistic loss.
-    stretch : float
-        Standard deviation of the linear term over the regulariser, both on the scale of the
-        sum: how far the noise may push a coefficient that the data do not hold.
-    jacobian_share : float
-        Largest share of epsilon that the ratio of the Jacobians may take.
-    n_components : int or None
-        Dimension to project to by random signs; None for no projection.
+    `bias` is the constant column, relative to rows divided by their public scale; `shift` that of
+    the logistic loss. `stretch` is the standard deviation of the linear term over the
+    regulariser, both on the scale of the sum: how far the noise may push a coefficient that the
+    data do not hold. `jacobian_share` is the largest share of epsilon that the ratio of the
+    Jacobians may take; `n_components` the dimension to project to by random signs, if at all.
     """
 
     bias: float

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 
-__all__ = ["FloatArray", "Plan"]
+__all__ = ["FloatArray", "Noise", "Plan"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 
 
 class Plan(Protocol):

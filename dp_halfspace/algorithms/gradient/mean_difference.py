@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import WIDE
 from dp_halfspace.algorithms.gradient.descent import GradientPlan
-from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
@@ -32,8 +31,6 @@ __all__ = [
     "release_standardisation",
     "run_mean_difference",
 ]
-
-Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 
 # Of the sums of rows and of their squares together: docs/proofs/auc.md, section 2.
 MOMENT_SENSITIVITY = math.sqrt(4.5) * (1.0 + 2.0**-50)

@@ -38,20 +38,11 @@ _MAX_STRETCH = 64.0
 
 @dataclass(frozen=True, slots=True)
 class DescentPlan:
-    """The public numbers of one run.
+    """The public numbers of one run; one output for two classes, K for K classes.
 
-    Attributes
-    ----------
-    n_columns, n_outputs : int
-        Shape of the coefficients; one output for two classes, K for K classes.
-    radius : float
-        Iterates are projected to a ball of this radius, which they leave only by accident;
-        floating-point errors are bounded inside it.
-    reach : float
-        Queries that the metric has mapped are projected to a ball of this radius, for the
-        same reason.
-    mechanism : GaussianNoise or NoNoise
-        Of one step.
+    Iterates are projected to a ball of `radius`, which they leave only by accident;
+    floating-point errors are bounded inside it. Queries that the metric has mapped are projected
+    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step.
     """
 
     n_columns: int

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.linalg import eigh
 
 from dp_halfspace.algorithms.defaults import EFFECTIVE_DIMENSION, WIDE
-from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
 __all__ = ["Metric", "MetricPlan", "plan_metric", "release_metric", "shrunk_spectrum"]
 
@@ -39,7 +39,7 @@ class MetricPlan:
 
     n_samples: int
     n_columns: int
-    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise
+    mechanism: Noise
     edge: float
     effective_dimension: float = EFFECTIVE_DIMENSION
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
@@ -31,7 +31,6 @@ from dp_halfspace.privacy.profiles import gdp_mu
 __all__ = ["ObjectivePlan", "feasible_ridge", "plan_objective", "sketch_objective"]
 
 LinearTerm: TypeAlias = GaussianLinearTerm | LaplaceLinearTerm | NoNoise
-OutputNoise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 
 # What hiding the error of the solver may cost: a share of the signal to noise ratio (squares
 # add, so a share of 1/400 of the budget) or of the pure epsilon.
@@ -56,7 +55,7 @@ class ObjectivePlan:
     radius: float
     tolerance: Tolerance
     linear: LinearTerm
-    output: OutputNoise
+    output: Noise
     optimizer: Optimizer = "auto"
 
     @property
@@ -133,9 +132,7 @@ def plan_objective(
     elif delta == 0:
         linear, left = _laplace_term(risk, ridge, epsilon)
     else:
-        term = GaussianLinearTerm(
-            risk.gradient_change, 0.0, risk.log_ratio(ridge), risk.vertices, risk.pairwise
-        )
+        term = _gaussian_term(risk, risk.log_ratio(ridge))
         mu, left = _calibrated(term, risk.n_stacked, earlier, epsilon, delta)
         linear = replace(term, mu=mu)
     return _with_output(risk, ridge, linear, left, optimizer=optimizer)
@@ -151,8 +148,7 @@ def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> 
         return _with_output(risk, ridge, *_laplace_term(risk, ridge, epsilon))
     log_ratio, copies = risk.log_ratio(ridge), risk.n_stacked
     mu = gdp_mu(epsilon - copies * log_ratio, delta) / math.sqrt(copies)
-    term = GaussianLinearTerm(risk.gradient_change, mu, log_ratio, risk.vertices, risk.pairwise)
-    return _with_output(risk, ridge, term, _OUTPUT_MU * mu)
+    return _with_output(risk, ridge, _gaussian_term(risk, log_ratio, mu), _OUTPUT_MU * mu)
 
 
 def feasible_ridge(
@@ -168,8 +164,7 @@ def feasible_ridge(
         return ridge
 
     def fits(log_ratio: float) -> bool:
-        event = GaussianLinearTerm(1.0, 0.0, log_ratio, risk.vertices, risk.pairwise).event
-        events = (*earlier, Repeated(event, risk.n_stacked))
+        events = (*earlier, Repeated(_gaussian_term(risk, log_ratio).event, risk.n_stacked))
         return accounting.delta(events, epsilon) <= 0.5 * delta
 
     if not fits(0.0):
@@ -188,6 +183,11 @@ def _check_perturbable(risk: Risk) -> None:
         )
 
 
+def _gaussian_term(risk: Risk, log_ratio: float, mu: float = 0.0) -> GaussianLinearTerm:
+    """Return the linear term of a signal to noise ratio."""
+    return GaussianLinearTerm(risk.gradient_change, mu, log_ratio, risk.vertices, risk.pairwise)
+
+
 def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLinearTerm, float]:
     """Return the linear term and the epsilon that is left for the output."""
     spent = _OUTPUT_EPSILON * epsilon
@@ -198,11 +198,7 @@ def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLine
 
 @lru_cache(maxsize=256)
 def _calibrated(
-    term: GaussianLinearTerm,
-    copies: int,
-    earlier: tuple[Event, ...],
-    epsilon: float,
-    delta: float,
+    term: GaussianLinearTerm, copies: int, earlier: tuple[Event, ...], epsilon: float, delta: float
 ) -> tuple[float, float]:
     """Divide what is left between the linear term and the output; return the mu of both.
 
@@ -239,12 +235,7 @@ def _calibrated(
 
 
 def _with_output(
-    risk: Risk,
-    ridge: float,
-    linear: LinearTerm,
-    left: float,
-    *,
-    optimizer: Optimizer = "auto",
+    risk: Risk, ridge: float, linear: LinearTerm, left: float, *, optimizer: Optimizer = "auto"
 ) -> ObjectivePlan:
     """Fix the tolerance for a linear term; what is left of the budget hides the error."""
     size = rounding = 0.0
@@ -258,7 +249,7 @@ def _with_output(
     change = risk.gradient_change
     goal = tolerance(risk, ridge, radius, change, linear=size, linear_error=rounding)
     sensitivity = 2.0 * math.sqrt(risk.n_stacked) * goal.certified / total * _UP
-    output: OutputNoise = NoNoise()
+    output: Noise = NoNoise()
     if isinstance(linear, GaussianLinearTerm):
         output = GaussianNoise(sensitivity, left)
     elif isinstance(linear, LaplaceLinearTerm):

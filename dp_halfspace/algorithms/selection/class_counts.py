@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.algorithms.plan import FloatArray
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.algorithms.plan import FloatArray, Noise
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
 
 __all__ = ["CountPlan", "class_weights", "release_count", "smaller_share"]
 
@@ -27,7 +27,7 @@ class CountPlan:
     """The public numbers of one noisy count; the mechanism is for a number of sensitivity one."""
 
     n_samples: int
-    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise
+    mechanism: Noise
 
     @property
     def deviation(self) -> float:

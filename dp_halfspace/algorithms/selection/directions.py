@@ -40,25 +40,13 @@ _COMMON = 1.0
 class DirectionStream:
     """A fixed sequence of integer directions that can be read again, block by block.
 
-    Attributes
-    ----------
-    n_columns : int
-        Of the rows, constant column included.
-    n_directions : int
-        Wanted; with `paired` or a lattice the sequence may have a few more or less.
-    seed : tuple of int
-        Public; the same seed gives the same sequence.
-    constant : float or None
-        Value of the constant column, which is the last, before rows are normalised.
-    spherical : bool
-        Whether directions are uniform on the sphere, as behind a random projection, where columns
-        have no meaning. Otherwise they favour few columns, and columns that agree.
-    centre : ndarray of shape (n_columns,) or None
-        Released direction, to look round; None for directions from everywhere.
-    radius : float
-        Largest distance from the unit vector of `centre` before normalising.
-    reach : int
-        For a lattice, the largest entry; 0 for random directions.
+    `n_columns` are those of the rows, constant column included; `n_directions` are wanted, and a
+    few more or less may come. The public `seed` gives the sequence. `constant` is the value of
+    the constant column, which is the last, before rows are normalised. Directions are uniform on
+    the sphere if `spherical`, as behind a random projection, where columns have no meaning;
+    otherwise they favour few columns, and columns that agree. A released `centre` is looked
+    round, up to the distance `radius` from its unit vector before normalising. `reach` is the
+    largest entry of a lattice; 0 for random directions.
     """
 
     n_columns: int

@@ -92,11 +92,11 @@ class DirectionPlan:
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
         """Release a direction of norm one with few errors on unit rows; see `Plan`."""
-        members = np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)
-        problem = _Problem(integer_rows(rows), members, weights, self.margin)
         # 1. Round the rows to integers, so that every score is exact.
         # 2. Choose among directions from everywhere by their weighted errors.
         # 3. In every later stage, choose among directions of a cone round the one released.
+        members = np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)
+        problem = _Problem(integer_rows(rows), members, weights, self.margin)
         stream = DirectionStream(
             self.n_columns, self.n_directions, (*self.seed, 0),
             constant=self.constant, spherical=self.spherical, reach=self.reach,

@@ -54,14 +54,9 @@ def margin_costs(
     limits = margin_limits(directions, margin)
     # Scores are integers: above minus the limit is what is not below the next one.
     edges = np.stack([limits, 1.0 - limits])
-    below, above = [], []
-    for index in members:
-        low, high = counts_below(directions, rows, index, edges)
-        below.append(low)
-        above.append(len(index) - high)
-    sizes = tuple(map(len, members))
-    costs = scores((above[0], below[1]), sizes, weights, paired=False)
-    if not paired:
-        return costs
-    opposite = scores((below[0], above[1]), sizes, weights, paired=False)
-    return np.concatenate([costs, opposite])
+    first, second = (counts_below(directions, rows, index, edges) for index in members)
+    sizes = len(members[0]), len(members[1])
+    costs = [scores((sizes[0] - first[1], second[0]), sizes, weights, paired=False)]
+    if paired:
+        costs.append(scores((first[0], sizes[1] - second[1]), sizes, weights, paired=False))
+    return np.concatenate(costs)

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from dp_halfspace.algorithms.defaults import EFFECTIVE_DIMENSION
 from dp_halfspace.algorithms.gradient.preconditioner import (
@@ -231,14 +230,6 @@ def test_root_is_triangular_when_most_directions_are_known():
     A = metric @ np.eye(12)
     np.testing.assert_allclose(root.T @ root, A @ A, rtol=1e-9, atol=1e-9 * metric.stretch**2)
     assert hardest(12, 3).root().T.factors.tolist() == [0.25] * 3
-
-
-def test_sparse_rows_give_the_same_moment():
-    X = sparse.random_array((200, 9), density=0.3, rng=np.random.default_rng(5), format="csr")
-    plan = plan_metric(200, 10, 64, mu=1.0)
-    a = packed(unit_rows(X, 1.0, 0.5), plan).value
-    b = packed(unit_rows(X.toarray(), 1.0, 0.5), plan).value
-    np.testing.assert_allclose(a, b, atol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "k", "block"), [(1000, 10, 1000), (300_000, 400, 491)])

@@ -467,8 +467,7 @@ def vertex_sum(plan, epsilon):
 
 
 @every_risk
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-@pytest.mark.parametrize("ridge", [1e-9, 1e-2])
+@pytest.mark.parametrize(("ridge", "epsilon"), [(1e-9, 0.1), (1e-2, 1.0), (1e-9, 8.0)])
 def test_budget_is_spent_and_not_exceeded(risk, epsilon, ridge):
     plan = plan_objective(risk, ridge, epsilon, 1e-6)
     if risk.n_stacked == 1 and not risk.pairwise:
@@ -482,7 +481,7 @@ def test_budget_is_spent_and_not_exceeded(risk, epsilon, ridge):
 
 
 @every_risk
-@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 40.0])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 40.0])
 def test_pure_budget_is_spent_and_not_exceeded(risk, epsilon):
     plan = plan_objective(risk, 1e-9, epsilon, 0.0)
     linear, output = plan.linear.event, plan.output.event
