@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import Tags
 
-from dp_halfspace._parameters import NUMBER_RANGE
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
+from dp_halfspace._sklearn import NUMBER_RANGE, Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.algorithms.fits.auc_training import (
     LOSSES,

@@ -12,8 +12,7 @@ from scipy.special import expit, softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._parameters import NUMBER_RANGE
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
+from dp_halfspace._sklearn import NUMBER_RANGE, Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_features, check_training_data, label_weights
 from dp_halfspace.algorithms.fits.label_training import LabelPlan, plan_labels, train_labels
 from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
