@@ -67,12 +67,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     threshold_share : float, default=0.02
         Share of the budget (of mu^2, or of a pure epsilon) for a private threshold.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity runs the same
-        steps without noise and without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it. Choose it from what the
+        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
         columns mean, never from the data. ``"objective"`` and ``"output"`` need one within
         [2^-100, 2^100].
     fit_intercept : bool, default=True
@@ -102,6 +101,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         Released coefficients.
     intercept_ : ndarray of shape (1,)
         Minus the threshold.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -116,9 +117,9 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency: one record, features and label, is replaced. Public: the number of rows, the
-    columns, the label set and every parameter. Private: everything else, class counts
-    included, unless they are passed. An empty class gives noise, not an error.
+    adjacency. Public: the number of rows, the columns, the label set and every parameter.
+    Private: everything else, class counts included, unless they are passed. An empty class
+    gives noise, not an error.
 
     References
     ----------
@@ -177,14 +178,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn; or by ``"objective"``, if the threshold
-            leaves nothing of a tiny budget.
-        CertificateError
-            By ``"objective"`` and ``"output"``, if rounding errors could be as large as the
-            influence of a record: a function of public sizes.
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
@@ -198,7 +193,6 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         return self._remember(ready.data, ready.record, released)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         if len(data.classes) != 2:
             raise ValueError("Only binary classification is supported: a ranking has two classes")

@@ -39,8 +39,6 @@ from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 __all__ = ["ObjectivePerturbationClassifier"]
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
-
-
 # With clipped rows: a good separator is guessed to need coefficients of this norm in units of
 # 1 / data_norm, and an intercept of this size.
 _SCORE_GUESS = 1.5
@@ -93,12 +91,11 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         its slope; from 0 to 100. Ignored by the other losses. A positive shift keeps records
         near the separator pulling.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity gives the
-        minimiser without noise and without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it. Choose it from what the
+        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
         columns mean, never from the data.
     rows : {"unit", "clipped"}, default="unit"
         ``"unit"`` brings every clipped row, together with the constant column, to norm one;
@@ -119,7 +116,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Size of the constant column: its value with ``rows="clipped"``; otherwise relative to
         a quarter of `data_norm` (another fraction for more than 512 columns).
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None takes the labels seen, which are then treated as public.
+        PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict or None, default=None
         PUBLIC weight of each label in [1e-50, 1e50]; the largest is charged. ``"balanced"`` is
         refused.
@@ -143,9 +140,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Released intercepts; zero when ``fit_intercept=False``.
     alpha_ : float
         The regulariser that was used, a function of public numbers.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public. ``privacy_.epsilon_at(delta)``
-        is the whole privacy profile.
+        What was spent, on what, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -153,18 +151,15 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     See Also
     --------
-    AdaptiveMarginClassifier : Noisy gradient steps; usually ahead for ``delta > 0``. Trains
-        against an adversary who moves the rows.
-    OutputPerturbationClassifier : Adds the noise to the minimiser instead. Trains against an
-        adversary with pure epsilon and with several classes, too.
+    AdaptiveMarginClassifier : Noisy gradient steps; usually ahead for ``delta > 0``.
+    OutputPerturbationClassifier : Adds the noise to the minimiser instead.
 
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency: one record, features and label, is replaced. Public: the number of rows, the
-    columns, the label set, every parameter and the projection. Private: everything else,
-    class counts and norms included. The guarantee covers the attributes above; running time
-    is not hidden.
+    adjacency. Public: the number of rows, the columns, the label set, every parameter and the
+    projection. Private: everything else, class counts and norms included. The guarantee covers
+    the attributes above; running time is not hidden.
 
     References
     ----------
@@ -218,8 +213,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features. CSR stays sparse, unless a projection is used, which makes a dense
-            copy of `n_components` columns.
+            Finite features. CSR stays sparse, unless a projection is used.
         y : array-like of shape (n_samples,)
             Labels from `classes`.
 
@@ -230,12 +224,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
-        CertificateError
-            If rounding errors could be as large as the influence of a record.
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
@@ -253,7 +243,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         return self._remember(ready.data, ready.record, released)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         weights = label_weights(self.class_weight, data.classes)
         setup = self._setup(data.X, weights)
@@ -345,7 +334,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Only with ``loss="logistic"`` and ``rows="clipped"``. The noise makes them less
-            calibrated than those of an exact model.
+            Only with ``loss="logistic"`` and ``rows="clipped"``.
         """
         return class_probabilities(self.decision_function(X))

@@ -83,33 +83,27 @@ def n_features_wanted(n_samples: int, epsilon: float, delta: float) -> int:
     return 2 * round(wanted / 2.0)
 
 
-def draw_features(
-    kernel: Kernel,
-    n_samples: int,
-    n_features: int,
-    n_components: int,
-    *,
-    n_classes: int,
-    is_sparse: bool,
-    rng: np.random.Generator,
-) -> FeatureMap:
+def draw_features(kernel: Kernel, problem: Problem, n_components: int, seed: int) -> FeatureMap:
     """Draw the public map of a kernel; a shift-invariant one has an even `n_components`."""
+    n_features, rng = problem.n_features, np.random.default_rng(seed)
     if kernel.name == "polynomial":
+        scale = kernel.length_scale or 1.0
         return draw_tensor_sketch(
             n_features,
             n_components,
             rng,
             degree=kernel.degree,
             coef0=kernel.coef0,
-            length_scale=kernel.length_scale or 1.0,
+            length_scale=scale,
         )
     half = n_components // 2
     if kernel.length_scale is None:
-        scales = length_scales(kernel.name, n_samples, n_features, n_classes, half)
+        sizes = (problem.n_samples, n_features, problem.n_classes)
+        scales = length_scales(kernel.name, *sizes, half)
     else:
         scales = np.full(half, kernel.length_scale)
     structured = kernel.name in RADIAL and structured_pays(n_features, n_components)
-    draw = draw_structured_fourier if structured and not is_sparse else draw_fourier
+    draw = draw_structured_fourier if structured and not problem.is_sparse else draw_fourier
     return draw(Spectrum(kernel.name, nu=kernel.nu), n_features, scales, rng)
 
 
