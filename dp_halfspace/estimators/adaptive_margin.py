@@ -50,9 +50,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     Rows are brought to norm one. A fifth of the budget buys a private metric (the second
     moment of the rows), the rest a few dozen accelerated full-batch gradient steps on clipped
-    slopes of a shifted logistic loss. Nothing has to be tuned, and the margin need not be
-    known. The published algorithms for a known margin and for a grid of margins can be
-    chosen instead.
+    slopes of a shifted logistic loss. Nothing has to be tuned, no margin be known. The published
+    algorithms for a known margin and for a grid of margins can be chosen instead.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         exponential mechanism). `coef_` is mapped back.
     n_components : int or "auto", default="auto"
         Dimension after a projection. ``"auto"`` follows from the margin, or is 500; for pure
-        epsilon 150, or as in `PureHalfspaceClassifier`. That of the columns projects nothing.
+        epsilon 150, or as in `PureHalfspaceClassifier`.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -122,9 +121,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     margin_ : float
-        Known or selected margin; otherwise the margin of unit rows below which a record
-        still pulls at the model, a function of the released coefficients (0 where only errors
-        count).
+        Known or selected margin; otherwise the margin of unit rows below which a record still
+        pulls at the model, a function of the released coefficients.
     projection_ : LinearMap or None
         The public map that was used.
     data_norm_ : float

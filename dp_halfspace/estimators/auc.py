@@ -42,9 +42,9 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         perturbed objective of the same rows). ``"mean_difference"``: difference of the class
         means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
         minimiser of a loss over all pairs, with a random linear term or with noise.
-        ``"auto"`` is ``"noisy_gd"``, but for a class that holds less than 3 % of the records
-        (by the count that was bought or given) among more than 40 columns, where it is the
-        mean difference, at the same price; for pure epsilon it is always the former.
+        ``"auto"`` is ``"noisy_gd"``, but for a class of less than 3 % of the records (by the count
+        bought or given) among more than 40 columns: there, not for pure epsilon, it is the mean
+        difference, at the same price.
     loss : {"logistic", "squared", "huber", "squared_hinge"}, default="logistic"
         Loss of a pair's difference of scores, for ``"objective"`` (``"logistic"`` or
         ``"huber"``) and ``"output"``. The squared loss is solved in closed form.
@@ -80,11 +80,10 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     intercept_scaling : float, default=1.0
         Size of that column, relative to its default.
     classes : array-like of two labels or None, default=None
-        PUBLIC label set; the larger label is the positive class. None takes the labels seen,
-        which are then treated as public.
+        PUBLIC label set; the larger label is positive. None declares those seen to be public.
     class_weight : dict or None, default=None
-        PUBLIC cost of an error on each label, in [1e-50, 1e50], for the threshold. The ranking
-        has no use for it: every pair holds one record of each class. ``"balanced"`` is refused.
+        PUBLIC cost of an error on each label, in [1e-50, 1e50], for the threshold alone.
+        ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.

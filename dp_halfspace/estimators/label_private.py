@@ -16,12 +16,7 @@ from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.algorithms.fits.label_training import plan_labels
 from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
 from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
-from dp_halfspace.estimators.base import (
-    Prepared,
-    PrivateLinearClassifier,
-    class_probabilities,
-    resolved_delta,
-)
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
@@ -48,10 +43,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     fitted model shows features of single records. Every other class of this package protects
     whole records; this one does not.
 
-    The features are turned into kernel features, reduced to their principal directions,
-    partly whitened and brought to norm one, all of which is free. Then one sum,
-    :math:`s=\frac12\sum_iy_ix_i`, is released with noise; the logistic loss depends on labels
-    through it alone.
+    Features are turned into kernel features, reduced to principal directions, partly whitened and
+    brought to norm one, all of which is free. Then one sum, :math:`s=\frac12\sum_iy_ix_i`, is
+    released with noise; the logistic loss depends on labels through it alone.
 
     Parameters
     ----------
@@ -106,8 +100,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The public label set.
     coef_ : ndarray of shape (1, n_columns) or (n_classes, n_columns)
-        Released coefficients of the unit rows, which have ``n_components_`` columns; the last one
-        is constant.
+        Released coefficients of the unit rows, of which the last column is constant.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Shift by class weights, otherwise zero.
     feature_map_ : LabelFeatures
@@ -255,7 +248,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Not with ``mechanism="net"``.
         """
-        return class_probabilities(self.decision_function(X))
+        return self._probabilities(self.decision_function(X))
 
     def _feature_options(self, n_samples: int) -> FeatureOptions:
         """Collect what is asked of the features."""

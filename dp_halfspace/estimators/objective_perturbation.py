@@ -20,12 +20,7 @@ from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     plan_preconditioned_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import objective_ridge
-from dp_halfspace.estimators.base import (
-    Prepared,
-    PrivateLinearClassifier,
-    class_probabilities,
-    resolved_delta,
-)
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.rows import block_size, clipped_rows, unit_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -46,7 +41,7 @@ _SCORE_GUESS = 1.5
 
 @dataclass(frozen=True, slots=True)
 class _Setup:
-    """What is fixed before the data are read: plan, public projection, constant column, shift."""
+    """The public numbers of a fit."""
 
     plan: PreconditionedObjectivePlan
     linear_map: LinearMap | None
@@ -79,8 +74,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     loss : str, default="shifted_logistic"
         ``"shifted_logistic"``, ``"logistic"``, ``"huber_hinge"`` or ``"smoothed_hinge"``.
         Smooth convex loss of the signed margin with slope in [-1, 0]. With three classes or
-        more, the logistic ones are multinomial; any other loss is used one class against the
-        rest, as so many releases that share the budget.
+        more, the logistic ones are multinomial; any other is one class against the rest.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` is a rule in n, d, the number of classes and
         the budget. Raised to a public floor: with two classes and no metric ``max(c) beta r^2
@@ -108,8 +102,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Public random map of the columns to fewer, for unit rows. ``"auto"``: random signs
         for pure epsilon with more than 512 columns, else none.
     n_components : int or "auto", default="auto"
-        Columns after the projection; ``"auto"`` is 150. With as many as there are
-        columns, or more, nothing is projected.
+        Columns after the projection; ``"auto"`` is 150. Never to as many as there are.
     fit_intercept : bool, default=True
         Whether to append a constant column. It is inside the norm and inside the regulariser.
     intercept_scaling : float, default=1.0
@@ -336,4 +329,4 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Only with ``loss="logistic"`` and ``rows="clipped"``.
         """
-        return class_probabilities(self.decision_function(X))
+        return self._probabilities(self.decision_function(X))

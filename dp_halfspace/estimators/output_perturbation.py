@@ -18,12 +18,7 @@ from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
-from dp_halfspace.estimators.base import (
-    Prepared,
-    PrivateLinearClassifier,
-    class_probabilities,
-    resolved_delta,
-)
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.rows import block_size, clipped_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -69,10 +64,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``"hinge"`` is the Huber hinge of half-width .001: at most .00025 above the hinge, with
         the noise of the hinge.
     alpha : float or "auto", default="auto"
-        Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the
-        budget and `data_norm` alone. A float in [1e-50, 1e50]; values below
-        ``1e-8 (data_norm^2 + intercept_scaling^2)`` times the largest class weight are raised
-        to that floor.
+        Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the budget and
+        `data_norm` alone. A float is raised to ``1e-8 (data_norm^2 + intercept_scaling^2)``
+        times the largest class weight.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -104,9 +98,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         trained; less than `data_norm`. The constant column is out of reach. Not for
         ``loss="squared"``. Three classes or more as with `tilt`.
     adversary_norm : {2, "inf"}, default=2
-        Norm of that change: Euclidean, or the largest change of one column. The Euclidean
-        adversary does not raise the noise, but for a part of what the logistic loss saves
-        without one.
+        Norm of that change: Euclidean, which hardly raises the noise, or the largest change of
+        one column.
     adversary_smoothing : float, default=1e-3
         Width by which the kink of the dual norm of the coefficients is rounded, in units of
         ``1 / data_norm``, in [1e-9, 1].
@@ -306,4 +299,4 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         scores = self.decision_function(X)
         # The softmax of logarithms divides by the sum, and never divides by zero.
         is_stacked = scores.ndim > 1 and self.one_vs_rest_
-        return class_probabilities(log_expit(scores) if is_stacked else scores)
+        return self._probabilities(log_expit(scores) if is_stacked else scores)

@@ -32,9 +32,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     """A halfspace with few errors out of many that were fixed without the data: pure epsilon.
 
     Rows are brought to norm one. Every direction of a public stream is scored by the number of
-    records that it gets wrong, and the exponential mechanism picks one. With a larger budget it
-    does so again among directions round the winner. The choice for pure epsilon with few records:
-    the noise does not grow with the number of columns.
+    records that it gets wrong, and the exponential mechanism picks one, with a larger budget again
+    among directions round the winner. For few records: columns do not add noise.
 
     Parameters
     ----------
@@ -56,8 +55,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         ``"auto"`` projects more than 64 columns. `coef_` is mapped back.
     n_components : int or "auto", default="auto"
         Dimension after a projection. ``"auto"`` is the power of two next to ``sqrt(n epsilon)``, at
-        least 32; 500 where a map is named for 64 columns or fewer. With as many as there are
-        columns, or more, nothing is projected.
+        least 32; 500 where a map is named for 64 columns or fewer.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity takes the best and guarantees nothing.
     delta : float, default=0.0

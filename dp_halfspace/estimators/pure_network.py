@@ -68,8 +68,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
         ``"auto"`` projects more than 12 columns.
     n_components : int or "auto", default="auto"
-        Dimension after a projection; ``"auto"`` is 12. With as many as there are columns, or
-        more, nothing is projected.
+        Dimension after a projection; ``"auto"`` is 12.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity takes the best and guarantees nothing.
         Records times epsilon must be 18.5 or more: below, a choice of a hundred is guessing.
@@ -127,10 +126,9 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     Notes
     -----
-    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. A record
-    changes a count of errors by one at most, rounding included, and the mechanism is sampled
-    exactly. Public: the number of rows, the columns, the label set, every parameter, and all
-    networks but the number of the chosen one.
+    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency, rounding
+    included, and the mechanism is sampled exactly. Public: the number of rows, the columns, the
+    label set, every parameter, and all networks but the number of the chosen one.
 
     Candidates are a sample of the cover of all networks that the theory asks for (10^11 of them
     for the default on two columns): no accuracy is guaranteed, and privacy does not depend on it.
