@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dp_halfspace.optim.objectives._elementwise import softplus, softplus_curvature, softplus_slope
 from dp_halfspace.optim.objectives._pairs import FloatArray
+from dp_halfspace.optim.objectives.losses import softplus, softplus_curvature, softplus_slope
 
 __all__ = [
     "CURVATURE_NODES",

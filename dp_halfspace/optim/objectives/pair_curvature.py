@@ -14,7 +14,6 @@ import numpy as np
 from scipy import sparse
 
 from dp_halfspace.optim.objectives._cells import CURVATURE_NODES, basis, curvature_kernel, windows
-from dp_halfspace.optim.objectives._elementwise import softplus_curvature
 from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, FloatArray, PairProduct
 from dp_halfspace.optim.objectives._pieces import (
     CELL_WIDTH,
@@ -24,6 +23,7 @@ from dp_halfspace.optim.objectives._pieces import (
     score_range,
     shifts,
 )
+from dp_halfspace.optim.objectives.losses import softplus_curvature
 
 __all__ = ["logistic_curvature"]
 

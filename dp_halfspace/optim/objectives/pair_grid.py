@@ -22,7 +22,6 @@ from dp_halfspace.optim.objectives._cells import (
     part_table,
     windows,
 )
-from dp_halfspace.optim.objectives._elementwise import softplus, softplus_slope
 from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, FloatArray, PairSums
 from dp_halfspace.optim.objectives._pieces import (
     CELL_WIDTH,
@@ -32,6 +31,7 @@ from dp_halfspace.optim.objectives._pieces import (
     score_range,
     shifts,
 )
+from dp_halfspace.optim.objectives.losses import softplus, softplus_slope
 
 __all__ = ["logistic_pairs", "logistic_rounding"]
 
