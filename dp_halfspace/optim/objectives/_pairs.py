@@ -8,8 +8,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PAIR_BLOCK", "FloatArray", "PairProduct", "PairSums", "block_sum", "prefix_sums"]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Product with the matrix of second derivatives l''(s_i - t_j) and with its transpose: maps

@@ -7,8 +7,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RUN", "tilted_mean", "tilted_weights", "total"]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Numbers are added in runs of this length, and then the sums: the bound on rounding errors

@@ -56,13 +56,7 @@ class SmoothFunction(Protocol):
         """Return a (generalised) Hessian; called only if `size` is at most `MAX_DENSE`."""
 
     def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """Return the product with a (generalised) Hessian at `w`, as a function.
-
-        Returns
-        -------
-        callable
-            Maps an ndarray of shape (size,) to one of the same shape.
-        """
+        """Return the product of a (generalised) Hessian at `w` with a vector, as a function."""
 
 
 class Objective(SmoothFunction, Protocol):
@@ -77,30 +71,12 @@ class Objective(SmoothFunction, Protocol):
         """Bound on the largest eigenvalue of every Hessian."""
 
     def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
-        """Return ``J(w)`` and its gradient.
-
-        Parameters
-        ----------
-        w : ndarray of shape (size,)
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (size,)
-        """
+        """Return ``J(w)`` and its gradient."""
 
     def subsample(self, n_rows: int) -> Objective | None:
-        """Return a cheaper objective that resembles this one.
+        """Return an objective that resembles this one, of about `n_rows` records.
 
-        Parameters
-        ----------
-        n_rows : int
-            About how many records to keep; their weights are scaled up.
-
-        Returns
-        -------
-        Objective or None
-            None when it would not be much cheaper.
+        Their weights are scaled up. None when it would not be much cheaper.
         """
 
 

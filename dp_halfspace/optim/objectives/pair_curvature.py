@@ -6,23 +6,25 @@ cells that are two units wide; an error of 1e-8 is good enough to steer a solver
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from dp_halfspace.optim.objectives._cells import CURVATURE_NODES, basis, curvature_kernel, windows
-from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, FloatArray, PairProduct
-from dp_halfspace.optim.objectives._pieces import (
+from dp_halfspace.optim.objectives._cells import (
     CELL_WIDTH,
+    CURVATURE_NODES,
     MAX_CELLS,
+    basis,
+    compressed,
+    curvature_kernel,
     few_pairs,
     pieces,
     score_range,
-    shifts,
+    windows,
 )
+from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, FloatArray, PairProduct
 from dp_halfspace.optim.objectives.losses import softplus_curvature
 
 __all__ = ["logistic_curvature"]
@@ -31,36 +33,23 @@ __all__ = ["logistic_curvature"]
 _KEPT_ROWS = 2**16
 
 
-def logistic_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
-    """Return products with the second derivatives of the logistic loss of all pairs.
+def logistic_curvature(
+    positive: FloatArray, negative: FloatArray, shift: float = 0.0
+) -> PairProduct:
+    """Return products with the second derivatives of the (shifted) logistic loss of all pairs.
 
-    Parameters
-    ----------
-    positive, negative : ndarray of shape (n_positive,) and (n_negative,)
-        Scores.
-
-    Returns
-    -------
-    callable
-        Maps arrays of shape (n_positive, k) and (n_negative, k) to the sums over the negative
-        and over the positive scores, in the same shapes. Relative error about 1e-8.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.pair_curvature import logistic_curvature
-    >>> product = logistic_curvature(np.zeros(3), np.zeros(2))
-    >>> [part.round(8).ravel() for part in product(np.ones((3, 1)), np.ones((2, 1)))]
-    [array([0.5, 0.5, 0.5]), array([0.75, 0.75])]
+    They map arrays of shape (n_positive, k) and (n_negative, k) to the sums over the negative
+    and over the positive scores, in the same shapes, with a relative error of about 1e-8.
     """
     if positive.size == 0 or negative.size == 0:
         return lambda v, u: (np.zeros_like(v), np.zeros_like(u))
     with np.errstate(all="ignore"):
-        low, high = score_range(positive, negative)
-        if not math.isfinite(high - low):
+        negative = negative + shift
+        ends = score_range(positive, negative)
+        if ends is None:
             return lambda v, u: (np.full_like(v, np.nan), np.full_like(u, np.nan))
-        if high - low < CELL_WIDTH * MAX_CELLS:
-            return _DenseCurvature(positive, negative, low, high).product
+        if ends[1] - ends[0] < CELL_WIDTH * MAX_CELLS:
+            return _DenseCurvature(positive, negative, *ends).product
         return _wide_curvature(positive, negative)
 
 
@@ -81,12 +70,10 @@ class _DenseCurvature:
             kernel = curvature_kernel()
             # One multiple of a column after the other, as columns of the nodes.
             at_p, at_q = (
-                windows(x.T.reshape(x.shape[1], -1, CURVATURE_NODES), kernel)
-                .reshape(x.shape[1], -1)
-                .T
+                windows(x.T.reshape(len(x.T), -1, CURVATURE_NODES), kernel).reshape(len(x.T), -1)
                 for x in (from_q, from_p)
             )
-            return self._at_scores(0, at_p), self._at_scores(1, at_q)
+            return self._at_scores(0, at_p.T), self._at_scores(1, at_q.T)
 
     def _bases(self, scores: FloatArray) -> Iterator[Any]:
         """Interpolation matrices, from the nodes of all cells to the scores of a block."""
@@ -119,18 +106,15 @@ class _DenseCurvature:
 
 def _wide_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
     """Second derivatives over pairs in any range; far pairs have none."""
-    p_order, q_order = np.argsort(positive), np.argsort(negative)
-    s, t = positive[p_order], negative[q_order]
-    p_shift, q_shift = shifts(s, t)
-    p, q = s - p_shift, t - q_shift
-    seen = [piece for piece in pieces(p, q) if piece.near.stop > piece.near.start]
+    p, q = compressed(positive, negative)
+    seen = [piece for piece in pieces(p.scores, q.scores) if piece.near.stop > piece.near.start]
 
     def product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         at_p, at_q = np.zeros_like(v), np.zeros_like(u)
         with np.errstate(all="ignore"):
             for piece in seen:
-                rows, columns = p_order[piece.positive], q_order[piece.near]
-                s, t = p[piece.positive], q[piece.near]
+                rows, columns = p.order[piece.positive], q.order[piece.near]
+                s, t = p.scores[piece.positive], q.scores[piece.near]
                 if few_pairs(s, t, MAX_CELLS):
                     weights = softplus_curvature(s[:, None] - t, 0.0)
                     down, up = weights @ u[columns], weights.T @ v[rows]

@@ -16,7 +16,6 @@ from dp_halfspace.optim import get_loss
 from dp_halfspace.optim.objectives.losses import (
     HINGE,
     LOGISTIC,
-    SQUARED,
     SQUARED_HINGE,
     huber_hinge,
     shifted_logistic,

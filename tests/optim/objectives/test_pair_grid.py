@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.optim.objectives import _cells, _pieces
+from dp_halfspace.optim.objectives import _cells
 from dp_halfspace.optim.objectives import pair_grid as pair_cells
 from dp_halfspace.optim.objectives._cells import NODES, chebyshev_points, part_table
 from dp_halfspace.optim.objectives.losses import LOGISTIC
@@ -197,8 +197,8 @@ def test_a_short_reach_is_seen(monkeypatch):
 def test_pieces_cover_every_pair_once():
     positive, negative = (np.sort(s) for s in scores(1e4, 500, 600))
     covered = 0
-    for piece in _pieces.pieces(positive, negative):
-        assert piece.high - piece.low < _pieces.CELL_WIDTH * _pieces.MAX_CELLS
+    for piece in _cells.pieces(positive, negative):
+        assert piece.high - piece.low < _cells.CELL_WIDTH * _cells.MAX_CELLS
         rows = positive[piece.positive]
         covered += rows.size
         left, right = negative[: piece.near.start], negative[piece.near.stop :]
