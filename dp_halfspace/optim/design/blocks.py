@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.blas import dtrmm
 
-__all__ = ["Block", "ThinMap", "block_size", "sums_of_squares"]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64: stays in cache between its two uses

@@ -7,17 +7,12 @@ that would be visible with certainty. Proofs in ``docs/proofs/certificate.md``, 
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace.optim.design.blocks import block_size, sums_of_squares
-
-__all__ = ["canonical_csr", "clip_scales"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from dp_halfspace.optim.design.blocks import FloatArray, block_size, sums_of_squares
 
 _MAX_ROWS = 1024  # a block of sparse rows is copied more than once
 # Sums of squares in this range are accurate: nothing that matters under- or overflows.

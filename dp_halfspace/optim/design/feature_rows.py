@@ -17,6 +17,7 @@ from scipy.linalg.blas import dtrmm
 
 from dp_halfspace.optim.design.blocks import (
     Block,
+    FloatArray,
     ThinMap,
     block_size,
     completed,
@@ -29,9 +30,6 @@ from dp_halfspace.optim.design.rows import Rows, inverse_lengths
 if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
 
-__all__ = ["FeatureRows", "Features", "clipped_features", "unit_feature_rows"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 SingleArray: TypeAlias = NDArray[np.float32]
 
 

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.optim.design.blocks import block_size, sums_of_squares
+from dp_halfspace.optim.design.blocks import FloatArray, block_size, sums_of_squares
 from dp_halfspace.optim.design.rows import Rows, inverse_lengths
-
-__all__ = ["Design", "FormedRows", "MappedRows", "formed_block_rows"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
-
 
 # Images are work space, beside which the data are read: a quarter of a block of these.
 _FEWER = 4
@@ -32,35 +27,6 @@ def formed_block_rows(n_rows: int, n_columns: int) -> int:
     At most as many as are read at a time, whatever the layout of the data.
     """
     return block_size(n_rows, _FEWER * n_columns, is_sparse=False)
-
-
-class Design(Protocol):
-    """What an objective asks of its rows; the methods are those of `Rows`."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix."""
-
-    @property
-    def row_bound(self) -> float:
-        """Bound on the norm of a row."""
-
-    def margins(self, w: FloatArray) -> FloatArray:
-        """Return ``Z w``; see :meth:`Rows.margins`."""
-
-    def adjoint(self, p: FloatArray) -> FloatArray:
-        """Return ``Z^T p``; see :meth:`Rows.adjoint`."""
-
-    def fused_adjoint(
-        self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
-    ) -> FloatArray:
-        """Return ``Z^T p(Z w)``; see :meth:`Rows.fused_adjoint`."""
-
-    def gram(self, weights: FloatArray) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``; see :meth:`Rows.gram`."""
-
-    def subset(self, index: NDArray[np.intp]) -> Design:
-        """Return the rows with these numbers, copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +53,21 @@ class MappedRows(_Images):
     __slots__ = ()
 
     def margins(self, w: FloatArray) -> FloatArray:
-        """Return ``Z w``; see `Design`."""
+        """Return ``Z w``; see `Rows`."""
         return self.rows.margins(self.transform.T @ w)
 
     def adjoint(self, p: FloatArray) -> FloatArray:
-        """Return ``Z^T p``; see `Design`."""
+        """Return ``Z^T p``; see `Rows`."""
         return self.transform @ self.rows.adjoint(p)
 
     def fused_adjoint(
         self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
     ) -> FloatArray:
-        """Return ``Z^T p(Z w)``; see `Design`."""
+        """Return ``Z^T p(Z w)``; see `Rows`."""
         return self.transform @ self.rows.fused_adjoint(self.transform.T @ w, coefficients)
 
     def gram(self, weights: FloatArray) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``; see `Design`."""
+        """Return ``Z^T diag(weights) Z``; see `Rows`."""
         product = self.transform @ self.rows.gram(weights) @ self.transform.T
         return 0.5 * (product + product.T)
 
@@ -125,14 +91,14 @@ class FormedRows(_Images):
         return formed_block_rows(*self.shape)
 
     def margins(self, w: FloatArray) -> FloatArray:
-        """Return ``Z w``; see `Design`."""
+        """Return ``Z w``; see `Rows`."""
         out = np.empty((self.shape[0], *w.shape[1:]))
         for lo, hi, images, factors in self._blocks():
             out[lo:hi] = _scaled(images @ w, factors)
         return out
 
     def adjoint(self, p: FloatArray) -> FloatArray:
-        """Return ``Z^T p``; see `Design`."""
+        """Return ``Z^T p``; see `Rows`."""
         out = np.zeros((self.shape[1], *p.shape[1:]))
         for lo, hi, images, factors in self._blocks():
             out += images.T @ _scaled(p[lo:hi], factors)
@@ -141,7 +107,7 @@ class FormedRows(_Images):
     def fused_adjoint(
         self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
     ) -> FloatArray:
-        """Return ``Z^T p(Z w)``; see `Design`."""
+        """Return ``Z^T p(Z w)``; see `Rows`."""
         out = np.zeros(w.shape)
         for lo, hi, images, factors in self._blocks():
             p = coefficients(_scaled(images @ w, factors), lo, hi)
@@ -149,7 +115,7 @@ class FormedRows(_Images):
         return out
 
     def gram(self, weights: FloatArray) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``; see `Design`."""
+        """Return ``Z^T diag(weights) Z``; see `Rows`."""
         size = self.shape[1]
         out = np.zeros((size, size))
         for lo, hi, images, factors in self._blocks():
@@ -171,3 +137,7 @@ class FormedRows(_Images):
 def _scaled(rows: FloatArray, factors: FloatArray) -> FloatArray:
     """Multiply rows, or numbers that belong to rows, by factors."""
     return rows * (factors if rows.ndim == 1 else factors[:, None])
+
+
+# What an objective asks for its rows.
+Design: TypeAlias = Rows | MappedRows | FormedRows

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from scipy import sparse
 
 from dp_halfspace.optim.design.blocks import (
     Block,
+    FloatArray,
     ThinMap,
     add_adjoint,
     add_gram,
@@ -45,7 +46,6 @@ __all__ = [
     "unit_rows",
 ]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 AnyRows = TypeVar("AnyRows", bound="Rows")
 
 # Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.optim.objectives._pairs import FloatArray
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.losses import softplus, softplus_curvature, softplus_slope
 
 NODES = 22

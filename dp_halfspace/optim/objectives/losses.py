@@ -14,22 +14,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import wrightomega
 
-__all__ = [
-    "HINGE",
-    "LOGISTIC",
-    "SQUARED",
-    "SQUARED_HINGE",
-    "Loss",
-    "get_loss",
-    "huber_hinge",
-    "shifted_logistic",
-    "smoothed_hinge",
-]
+from dp_halfspace.optim.design.blocks import FloatArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Function: TypeAlias = Callable[[Any], FloatArray]
 
 # Covers the few roundings of the closed forms below, on the side that adds noise.

@@ -11,20 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives._tilt import tilted_mean, tilted_weights, total
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.function import check_terms, depth, finish, spread
 from dp_halfspace.optim.objectives.losses import Loss
-
-__all__ = ["MarginObjective"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 
 class _Attack(NamedTuple):
@@ -231,8 +228,7 @@ class MarginObjective:
         """Return the margins that the adversary leaves."""
         margins = self.rows.margins(w)
         margins *= self.signs
-        if self.adversary is not None:
-            margins -= self._lowered(w)
+        margins -= self._lowered(w)
         return margins
 
     def _losses(self, w: FloatArray) -> FloatArray:

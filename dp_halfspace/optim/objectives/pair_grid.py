@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives._cells import (
     CELL_WIDTH,
     MAX_CELLS,
@@ -28,10 +29,8 @@ from dp_halfspace.optim.objectives._cells import (
     score_range,
     windows,
 )
-from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, FloatArray, PairSums
+from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, PairSums
 from dp_halfspace.optim.objectives.losses import softplus, softplus_slope
-
-__all__ = ["logistic_pairs", "logistic_rounding"]
 
 # Parts of a cell and coefficients in each part, for many scores in a cell and for few.
 _FINE, _COARSE = (512, 4), (128, 5)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.optim.objectives._pairs import FloatArray, PairProduct, PairSums, prefix_sums
-
-__all__ = ["parabola_curvature", "parabola_pairs", "ramp_curvature", "ramp_pairs"]
+from dp_halfspace.optim.design.blocks import FloatArray
+from dp_halfspace.optim.objectives._pairs import PairProduct, PairSums, prefix_sums
 
 Index = NDArray[np.intp]
 

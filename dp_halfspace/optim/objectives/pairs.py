@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.optim.objectives._pairs import FloatArray, PairProduct, PairSums, block_sum
+from dp_halfspace.optim.objectives._pairs import PairProduct, PairSums, block_sum
 from dp_halfspace.optim.objectives.function import check_terms, depth, finish
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.objectives.pair_curvature import logistic_curvature
@@ -30,8 +31,6 @@ from dp_halfspace.optim.objectives.pair_sorting import (
     ramp_curvature,
     ramp_pairs,
 )
-
-__all__ = ["PAIRWISE_LOSSES", "PairSums", "PairwiseObjective", "pair_curvature", "pair_sums"]
 
 # Numbers that a dense Hessian may hold at a time, beside the data.
 _CHUNK = 2**22

@@ -16,18 +16,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.function import Objective
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-
-__all__ = ["FiniteSum", "silenced", "silent_answer"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from dp_halfspace.optim.solvers.newton import project
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +156,7 @@ def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
     if w.dtype.kind not in "biuf" or w.shape != start.shape:
         return start
     w = np.array(w, dtype=np.float64)
-    if not np.isfinite(w).all():
-        return start
-    norm = float(np.linalg.norm(w))
-    return w if norm <= radius else w * (radius / norm)
+    return project(w, radius) if np.isfinite(w).all() else start
 
 
 # Filters, streams and file descriptors belong to the process: of several threads the first one
