@@ -31,6 +31,7 @@ _SLACK = 2e-4
 # The radius is computed at the next larger norm of a grid, with this ratio.
 _STEP = 1e-3
 _ROUNDS = 40
+_SAVINGS = 0.1, 0.09, 0.08, 0.07, 0.06, 0.05, 0.04, 0.03, 0.02
 
 
 class _Cells(NamedTuple):
@@ -118,7 +119,9 @@ def _diameter(n_classes: int, step: int, shift: float) -> float:
             method="Nelder-Mead",
             options={"maxiter": 40, "xatol": 2e-2, "fatol": 1e-4},
         ).x
-        same = radius(*_centre(at))
+        centre = _centre(at)
+        same = radius(*centre)
+        same = math.sqrt(same**2 - _saved(centre, n_classes, reach, shift, same**2) / 2.0)
         if same < found:
             found = min(found, distance_of_classes(n_classes, reach, shift, same))
     return found * _UP
@@ -189,6 +192,42 @@ def _ceiling(centre: tuple[float, float], n_classes: int, shift: float) -> float
         upper = float(bounds.max())
         cells = _Cells(*(edge[keep] for edge in cells)).split(along[keep])
     return upper
+
+
+def _saved(
+    centre: tuple[float, float], n_classes: int, reach: float, shift: float, square: float
+) -> float:
+    """Bound by how much two records of one class are closer than the diameter of their ball.
+
+    `square` is that of the ball's radius; the result is in units of half the squared distance.
+    """
+    others = n_classes - 2
+    top = 12.0 + math.log(n_classes)
+    logit = np.concatenate([[-np.inf], shift + np.linspace(-2.0, top, 160), [np.inf]])
+    ratio = np.append(np.linspace(0.0, top, 160), np.inf)
+    cells = _Cells(*np.broadcast_arrays(
+        logit[:-1, None], logit[1:, None], ratio[None, :-1], ratio[None, 1:]
+    ))
+    least, most = (1.0 / (1.0 + others * np.exp(-edge)) for edge in (ratio[:-1], ratio[1:]))
+    half = np.clip(0.5, least, most)
+    excess = (1.0 - half) * np.minimum(half, 1.0 - half) - (1.0 - half) ** 2 / others
+    pi = expit(logit[1:, None])
+    bounds = _bounds(centre, n_classes, shift, cells)[0] + pi**2 * excess
+    maximum = square - (centre[0] * reach) ** 2
+    for saved in _SAVINGS:
+        near = bounds > maximum - saved
+        few = np.flatnonzero(near.any(axis=0))
+        if not few.size or least[few[0]] < 0.5:
+            continue
+        pis = np.max(np.where(near, pi, 0.0), axis=0)[few]
+        other = np.max(pis) ** 2 * (6.0 + 2.0 * (1.0 - least[few[0]]) ** 2)
+        norms = pis**2 * (1.0 + most[few] ** 2 + (1.0 - most[few]) ** 2)
+        mean = np.add.outer(ratio[few], ratio[few]) / 2.0
+        factor = 2.0 - 2.0 * others / (others + 1.0) * (mean / reach) ** 2
+        same = np.max(np.maximum(factor, 1.0) * np.add.outer(norms, norms))
+        if max(same, other) <= 4.0 * square - 2.0 * saved:
+            return float(saved)
+    return 0.0
 
 
 def _pulled(
