@@ -31,7 +31,7 @@ _SLACK = 2e-4
 # The radius is computed at the next larger norm of a grid, with this ratio.
 _STEP = 1e-3
 _ROUNDS = 40
-_SAVINGS = 0.1, 0.09, 0.08, 0.07, 0.06, 0.05, 0.04, 0.03, 0.02
+_SAVINGS = 0.12, 0.1, 0.08, 0.07, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01
 
 
 class _Cells(NamedTuple):
@@ -205,14 +205,13 @@ def _saved(
     top = 12.0 + math.log(n_classes)
     logit = np.concatenate([[-np.inf], shift + np.linspace(-2.0, top, 160), [np.inf]])
     ratio = np.append(np.linspace(0.0, top, 160), np.inf)
-    cells = _Cells(*np.broadcast_arrays(
-        logit[:-1, None], logit[1:, None], ratio[None, :-1], ratio[None, 1:]
-    ))
+    cells = _Cells(
+        *np.broadcast_arrays(logit[:-1, None], logit[1:, None], ratio[None, :-1], ratio[None, 1:])
+    )
     least, most = (1.0 / (1.0 + others * np.exp(-edge)) for edge in (ratio[:-1], ratio[1:]))
-    half = np.clip(0.5, least, most)
-    excess = (1.0 - half) * np.minimum(half, 1.0 - half) - (1.0 - half) ** 2 / others
     pi = expit(logit[1:, None])
-    bounds = _bounds(centre, n_classes, shift, cells)[0] + pi**2 * excess
+    bounds = _bounds(centre, n_classes, shift, cells)[0]
+    bounds = bounds + _excess(centre, n_classes, (expit(logit[:-1, None]), pi), (least, most))
     maximum = square - (centre[0] * reach) ** 2
     for saved in _SAVINGS:
         near = bounds > maximum - saved
@@ -228,6 +227,34 @@ def _saved(
         if max(same, other) <= 4.0 * square - 2.0 * saved:
             return float(saved)
     return 0.0
+
+
+def _excess(
+    centre: tuple[float, float],
+    n_classes: int,
+    pi: tuple[FloatArray, FloatArray],
+    share: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Bound what unequal other shares add, for `pi` and the largest share in these ranges."""
+    (low, high), (least, most), (beta, less) = pi, share, centre
+    others = n_classes - 2
+    cap = np.where(most < 0.5, most, np.minimum(1.0 - least, 0.5))
+    half = np.clip(0.5, least, most)
+    plain = (1.0 - half) * np.minimum(half, 1.0 - half) - (1.0 - half) ** 2 / others
+    ends = (1.0 - least) / others, (1.0 - most) / others
+    at = np.minimum(beta, ends[0])
+
+    def bend(part: FloatArray) -> FloatArray:
+        """Fall of the terms with logarithms below their tangent, over ``pi``."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = np.log(part / at)
+            entropy = np.where(part > 0.0, part * log, 0.0) - part + at
+        return 2.0 * beta * (entropy + less / (n_classes - 1) * (part / at - 1.0 - log))
+
+    above = high * np.maximum(high * (cap - at) ** 2 - bend(cap), 0.0) * (1.0 - least) / cap
+    below = high * np.maximum(bend(ends[0]), bend(ends[1]))
+    below = below - (low * np.maximum(ends[1] - at, 0.0)) ** 2
+    return np.asarray(np.fmin(high**2 * plain, above + others * below))
 
 
 def _pulled(

@@ -29,7 +29,7 @@ _FAR, _TAIL = 18.0, 1e-5
 _LARGEST = 30.0
 _CASES = "opposite", "few few", "few many", "many many"
 # Records of the kind "few" give the rest a logit of at most one of these.
-_SPLITS = 1.0, 0.75, 0.5, 0.25
+_SPLITS = 1.0, 0.85, 0.7, 0.55, 0.4, 0.0
 
 
 class _Multipliers(NamedTuple):
@@ -94,7 +94,7 @@ def _distance(n_classes: int, reach: float, shift: float, enough: float, split: 
         start = _start(n_classes, reach, shift, case)
         square = _exact(fine, reach, case, start)
         if square > found:
-            simplex = np.vstack([start, start + 0.6 * np.eye(len(start))])
+            simplex = np.vstack([start, start - 0.6 * np.eye(len(start))])
             at = minimize(
                 _square_at,
                 start,
@@ -124,7 +124,7 @@ def _start(n_classes: int, reach: float, shift: float, case: str) -> FloatArray:
     return np.array(
         {
             "opposite": [-0.2, 1.0],
-            "few few": [price, 3.0],
+            "few few": [price, 1.0],
             "few many": [price, 0.2, 0.5, share, -0.3],
             "many many": [-0.3, -0.3, 0.0, share],
         }[case]
