@@ -31,6 +31,7 @@ _SLACK = 2e-4
 # The radius is computed at the next larger norm of a grid, with this ratio.
 _STEP = 1e-3
 _ROUNDS = 40
+# What is tried, the largest first.
 _SAVINGS = 0.12, 0.1, 0.08, 0.07, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01
 
 
@@ -197,9 +198,10 @@ def _ceiling(centre: tuple[float, float], n_classes: int, shift: float) -> float
 def _saved(
     centre: tuple[float, float], n_classes: int, reach: float, shift: float, square: float
 ) -> float:
-    """Bound by how much two records of one class are closer than the diameter of their ball.
+    """Bound how much nearer to each other two records of one class are than their ball allows.
 
-    `square` is that of the ball's radius; the result is in units of half the squared distance.
+    The squared distance is at most ``4 square - 2 saved``, where `square` is that of the ball's
+    radius. Theorem 5 (vi): records near the boundary of the ball all look alike.
     """
     others = n_classes - 2
     top = 12.0 + math.log(n_classes)
@@ -213,6 +215,7 @@ def _saved(
     bounds = _bounds(centre, n_classes, shift, cells)[0]
     bounds = bounds + _excess(centre, n_classes, (expit(logit[:-1, None]), pi), (least, most))
     maximum = square - (centre[0] * reach) ** 2
+    # Largest share and largest ``pi`` of the records near the boundary, by range of the ratio.
     for saved in _SAVINGS:
         near = bounds > maximum - saved
         few = np.flatnonzero(near.any(axis=0))
@@ -235,7 +238,7 @@ def _excess(
     pi: tuple[FloatArray, FloatArray],
     share: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Bound what unequal other shares add, for `pi` and the largest share in these ranges."""
+    """Bound what other shares than equal ones add, with `pi` and the largest share in ranges."""
     (low, high), (least, most), (beta, less) = pi, share, centre
     others = n_classes - 2
     cap = np.where(most < 0.5, most, np.minimum(1.0 - least, 0.5))

@@ -8,11 +8,12 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, minimize
-from scipy.special import lambertw, softmax
+from scipy.special import lambertw, logit, softmax
 
 from dp_halfspace.optim import get_loss, logistic_diameter, softmax_diameter
 from dp_halfspace.optim.risks import softmax as module
-from dp_halfspace.optim.risks.softmax_gradients import _bounds, _ceiling, _Cells, _values
+from dp_halfspace.optim.risks import softmax_gradients
+from dp_halfspace.optim.risks.softmax_gradients import _bounds, _ceiling, _Cells, _excess, _values
 from tests.adversarial import neighbouring_pairs
 from tests.optim.risk_cases import fitted, moved, planned, softmax_risk
 
@@ -174,9 +175,9 @@ def test_bounds_of_cells_hold_inside():
                 edges[index] = edge
         cells = _Cells(*(np.array([edge]) for edge in edges))
         bound = float(_bounds((beta, less), K, shift, cells)[0][0])
-        logit = np.linspace(max(edges[0], high - 40), min(edges[1], low + 60), 200)[:, None]
+        at_logit = np.linspace(max(edges[0], high - 40), min(edges[1], low + 60), 200)[:, None]
         ratio = np.linspace(near, min(edges[3], near + 60), 200)[None, :]
-        assert _values((beta, less), K, shift, logit, ratio).max() <= bound + 1e-12
+        assert _values((beta, less), K, shift, at_logit, ratio).max() <= bound + 1e-12
 
 
 @pytest.mark.parametrize("K", [2, 3, 4, 8])
@@ -198,6 +199,42 @@ def test_ceiling_is_the_maximum_over_all_probabilities(K):
         tries = [rng.standard_normal(K) * scale for scale in (0.3, 2.0, 5.0) for _ in range(4)]
         most = max(-minimize(lambda z: -value(z), z).fun for z in tries)
         assert bound - 3e-4 <= most <= bound
+
+
+@pytest.mark.parametrize("K", [3, 4, 6, 30])
+def test_unequal_shares_exceed_equal_ones_by_no_more_than_the_excess(K):
+    """Random shares, many of them with two large ones, at all values of the two numbers."""
+    rng = np.random.default_rng(9)
+    nearest = 0.0
+    for _ in range(60):
+        beta, less, width = rng.uniform(0.03, 0.3), rng.uniform(0.0, 0.9), rng.uniform(0.0, 0.05)
+        concentration = rng.choice([0.2, 1.0, 5.0]) * np.ones(K - 1)
+        q = rng.dirichlet(concentration, size=400) + 1e-9
+        q[:, 0] *= rng.choice([1.0, 10.0])
+        q[:200, 2:] *= 0.01
+        q /= q.sum(axis=1, keepdims=True)
+        share, pi = q.max(axis=1), rng.uniform(0.05, 1.0, size=400)
+        ratio = np.log(share / np.sort(q, axis=1)[:, :-1].mean(axis=1))
+        equal = _values((beta, less), K, 0.0, logit(pi), ratio)
+        pull = -logit(pi) - np.sum(q * np.log(q), axis=1)
+        lead = -logit(pi) - np.mean(np.log(q), axis=1)
+        actual = pi**2 * (1.0 + np.sum(q**2, axis=1)) + 2.0 * beta * pi * (pull - less * lead)
+        ends = [(np.maximum(v - width, 0.0), np.minimum(v + width, 1.0)) for v in (pi, share)]
+        ends[1] = np.maximum(ends[1][0], 1.0 / (K - 1)), ends[1][1]
+        excess = _excess((beta, less), K, *ends)
+        assert np.all(actual <= equal + excess + 1e-9)
+        nearest = max(nearest, float(np.max((actual - equal)[share < 0.99])))
+    assert nearest > 0.02 or K == 3
+
+
+def test_a_saving_that_is_too_large_is_seen(monkeypatch):
+    """Planted: the ball shrinks further than its pairs allow."""
+    honest = softmax_gradients._saved
+    monkeypatch.setattr(softmax_gradients, "_saved", lambda *a: honest(*a) + 0.5)
+    monkeypatch.setattr(softmax_gradients, "distance_of_classes", lambda *a: 0.0)
+    assert softmax_gradients._diameter.__wrapped__(6, math.ceil(1e3 * math.log(6.0)), 0.0) < (
+        farthest(6, 6.0)
+    )
 
 
 # --- minimisers ---
