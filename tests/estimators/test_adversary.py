@@ -10,7 +10,6 @@ import pytest
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.privacy import PrivacyRecord
 from dp_halfspace.privacy.mechanisms import recording
-from tests.conftest import separated
 
 
 def fragile(n=6000, seed=0):
@@ -61,51 +60,6 @@ def test_record_names_the_adversary(margin_data):
     assert public["adversary_norm"] == "inf"
     none = dict(AdaptiveMarginClassifier().fit(*margin_data).privacy_.public)
     assert none["adversary_radius"] == 0.0
-
-
-def test_units_of_data_change_nothing(margin_data):
-    """Rows, scale, radius and constant column times seven: the same halfspaces, but for noise."""
-    X, y = margin_data
-    models = []
-    for scale in (1.0, 7.0):
-        params = {"data_norm": scale, "adversary_radius": 0.2 * scale, "epsilon": math.inf}
-        models.append(AdaptiveMarginClassifier(**params).fit(scale * X, y))
-    first, second = (m.decision_function(s * X) for m, s in zip(models, (1.0, 7.0), strict=True))
-    np.testing.assert_allclose(second, first, rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("radius", [-0.1, 1.0, 3.0, math.nan, math.inf])
-def test_radius_out_of_range_is_refused(radius, margin_data):
-    with pytest.raises(ValueError, match="less than data_norm"):
-        AdaptiveMarginClassifier(adversary_radius=radius).fit(*margin_data)
-
-
-def test_norm_out_of_range_is_refused(margin_data):
-    for kind in (1, "2", None):
-        with pytest.raises(ValueError, match="adversary_norm"):
-            AdaptiveMarginClassifier(adversary_radius=0.1, adversary_norm=kind).fit(*margin_data)
-
-
-@pytest.mark.parametrize(
-    ("params", "match"),
-    [
-        ({"solver": "objective_perturbation"}, "solver='noisy_gd'"),
-        ({"solver": "phased_prox"}, "solver='noisy_gd'"),
-        ({"margin": 0.1}, "margin='auto'"),
-        ({"selection": "exponential"}, "selection='none'"),
-        ({"delta": 0.0}, "OutputPerturbationClassifier"),
-        ({"projection": "rademacher"}, "projection"),
-    ],
-)
-def test_refuses_what_has_no_proof(params, match, margin_data):
-    with pytest.raises(ValueError, match=match):
-        AdaptiveMarginClassifier(adversary_radius=0.1, **params).fit(*margin_data)
-
-
-def test_it_is_for_two_classes_then():
-    X, y = separated(300, 5, 3)
-    with pytest.raises(ValueError, match=r"Only binary .* OutputPerturbationClassifier"):
-        AdaptiveMarginClassifier(adversary_radius=0.1).fit(X, y)
 
 
 def test_it_has_neither_metric_nor_price(margin_data):
