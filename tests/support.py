@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import dp_halfspace
 from dp_halfspace import BudgetError, PrivacyWarning
@@ -17,6 +19,25 @@ every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
 one_of_each = pytest.mark.parametrize(
     "estimator", [getattr(dp_halfspace, name)() for name in ESTIMATORS], ids=label
 )
+
+
+# The checks that reach the algorithm; all others see the class, and run on its first model alone.
+REACHING = re.compile(
+    "train|classes|one_label|class_weight|proba|dtypes|pickle|cloneable|sparse_array|contiguous"
+    "|memmap|n_features|invariance|1sample|1feature|dict_unchanged|idempotent|takes_y"
+)
+
+
+def checks(models):
+    """Every check of scikit-learn on the first model of every class, some on all models."""
+    cases, seen = [], set()
+    for model in models:
+        for estimator, check in estimator_checks_generator(model):
+            name = getattr(check, "func", check).__name__
+            if type(model) not in seen or REACHING.search(name):
+                cases.append(pytest.param(estimator, check, id=f"{label(model)}-{name}"))
+        seen.add(type(model))
+    return cases
 
 
 def fitted(estimator, X, y, **params):

@@ -19,7 +19,6 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -45,6 +44,7 @@ from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.privacy.tuning import RunLaw, best_run
 from tests.conftest import separated
+from tests.support import checks
 
 X, Y = separated(400, 3, 2)
 GRID = {"alpha": [1e-3, 1e-2, 1e-1]}
@@ -436,21 +436,14 @@ def test_record_survives_json():
 
 
 @pytest.mark.filterwarnings("ignore:random_state")
-@parametrize_with_checks(
-    [
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    checks(
         PrivateSearchCV(
-            OutputPerturbationClassifier(),
-            {"alpha": [0.1, 1.0]},
-            epsilon=500.0,
-            selection="random_stopping",
-        ),
-        PrivateSearchCV(
-            OutputPerturbationClassifier(),
-            {"alpha": [0.1, 1.0]},
-            epsilon=500.0,
-            selection="exponential",
-        ),
-    ]
+            OutputPerturbationClassifier(), {"alpha": [0.1, 1.0]}, epsilon=500.0, selection=kind
+        )
+        for kind in ("exponential", "random_stopping")
+    ),
 )
 def test_sklearn_checks(estimator, check):
     with warnings.catch_warnings():

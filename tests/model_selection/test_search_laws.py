@@ -228,6 +228,7 @@ def test_random_stopping_has_the_law_of_the_proof():
     assert_law_of_stopping()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:random_state")
 def test_random_stopping_has_the_same_law_with_seeds():
     assert_law_of_stopping(seeded=True)
@@ -267,7 +268,7 @@ def test_scores_with_half_the_noise_are_caught(monkeypatch):
         return value + 0.5 * (honest(self, value, source) - value)
 
     monkeypatch.setattr(mechanisms.GaussianNoise, "perturb", quieter)
-    caught(assert_law_of_stopping, draws=2500)
+    caught(assert_law_of_stopping, draws=1600)
 
 
 def test_one_draw_of_noise_for_all_scores_is_caught(monkeypatch):
@@ -289,7 +290,7 @@ def test_candidates_in_turn_are_caught(monkeypatch):
     """Planted: the candidates are not drawn, and the first comes first."""
     turn = iter(range(10**9))
     monkeypatch.setattr(search_module, "uniform_below", lambda bound, source: next(turn) % 4)
-    caught(assert_law_of_stopping)
+    caught(assert_law_of_stopping, draws=300)
 
 
 def test_the_first_of_all_runs_is_caught(monkeypatch):
@@ -300,7 +301,7 @@ def test_the_first_of_all_runs_is_caught(monkeypatch):
         return 0, listed[0][0]
 
     monkeypatch.setattr(search_module, "best_run", first)
-    caught(assert_law_of_stopping)
+    caught(assert_law_of_stopping, draws=300)
 
 
 def test_every_run_draws_randomness_of_its_own(monkeypatch):
@@ -367,6 +368,7 @@ def test_the_choice_has_the_law_of_the_exponential_mechanism():
     assert_law_of_exponential()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:random_state")
 def test_the_choice_has_the_same_law_with_seeds():
     assert_law_of_exponential(seeded=True)
@@ -379,8 +381,8 @@ def test_the_largest_score_is_caught(monkeypatch):
     caught(assert_law_of_exponential, draws=300)
 
 
-@pytest.mark.parametrize("factor", [2.0, 1.5])
-def test_a_sharper_choice_is_caught(monkeypatch, factor):
+@pytest.mark.parametrize(("factor", "draws"), [(2.0, 1000), (1.5, 4000)])
+def test_a_sharper_choice_is_caught(monkeypatch, factor, draws):
     """Planted: weights exp(epsilon q), as if a record moved all scores in one direction."""
     honest = mechanisms.exponential_mechanism
     monkeypatch.setattr(
@@ -388,7 +390,7 @@ def test_a_sharper_choice_is_caught(monkeypatch, factor):
         "exponential_mechanism",
         lambda value, epsilon, **params: honest(value, factor * epsilon, **params),
     )
-    caught(assert_law_of_exponential, draws=4000)
+    caught(assert_law_of_exponential, draws=draws)
 
 
 # -- replay on neighbours -------------------------------------------------------------------------

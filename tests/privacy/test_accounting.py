@@ -171,7 +171,7 @@ def test_nothing_and_no_guarantee():
         assert 0.0 < delta([event], 500.0) < 1e-300
 
 
-@pytest.mark.parametrize("count", [2**40 + 1, 2**50, 2**62, 2**63])
+@pytest.mark.parametrize("count", [2**40 + 1, 2**63])
 def test_huge_counts_are_charged_safely(count):
     for event in (Pure(1e-3), Exponential(1e-3)):
         many = Repeated(event, count)
@@ -822,7 +822,7 @@ deltas = st.floats(1e-12, 0.3)
 
 
 @given(singles, st.integers(1, 9), deltas, lists)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_repeated_is_repetition(event, count, small_delta, others):
     folded = epsilon([Repeated(event, count), *others], small_delta)
     assert folded == epsilon([event] * count + others, small_delta)
@@ -853,6 +853,7 @@ def test_repetition_equals_nearly_equal_events(make):
 
 
 @given(st.lists(singles, min_size=2, max_size=5), deltas, st.randoms())
+@settings(max_examples=25)
 def test_order_does_not_matter(events, small_delta, random):
     shuffled = events[:]
     random.shuffle(shuffled)
@@ -860,6 +861,7 @@ def test_order_does_not_matter(events, small_delta, random):
 
 
 @given(lists, singles, deltas)
+@settings(max_examples=25)
 def test_an_event_never_lowers_the_loss(events, extra, small_delta):
     """Up to the discretisation, which may become finer when an event is added."""
     before, after = epsilon(events, small_delta), epsilon([*events, extra], small_delta)
@@ -867,6 +869,7 @@ def test_an_event_never_lowers_the_loss(events, extra, small_delta):
 
 
 @given(lists, deltas, deltas, st.floats(-1, 5), st.floats(-1, 5))
+@settings(max_examples=30)
 def test_monotone_in_delta_and_epsilon(events, delta_1, delta_2, epsilon_1, epsilon_2):
     low, high = sorted((delta_1, delta_2))
     assert epsilon(events, high) <= epsilon(events, low) * (1 + 1e-10)
@@ -875,6 +878,7 @@ def test_monotone_in_delta_and_epsilon(events, delta_1, delta_2, epsilon_1, epsi
 
 
 @given(lists, small, small, deltas)
+@settings(max_examples=25)
 def test_monotone_in_mu(events, mu_1, mu_2, small_delta):
     low, high = sorted((mu_1, mu_2))
     below = epsilon([*events, Gaussian(low)], small_delta)
