@@ -94,7 +94,9 @@ def test_spends_at_most_the_budget_and_shows_it(estimator, epsilon, margin_data)
     assert f"adjacency={adjacency(estimator)!r}" in repr(record)
     assert record.noise == "os"
     assert privacy.epsilon(record.events, record.delta) <= epsilon * (1 + 1e-12)
-    assert privacy.epsilon(record.events, record.delta) >= epsilon * (1 - 1e-6)
+    # The law of a random number of runs is found on a coarser grid.
+    slack = 1e-3 if estimator.get_params().get("selection") == "random_stopping" else 1e-6
+    assert privacy.epsilon(record.events, record.delta) >= epsilon * (1 - slack)
     restored = privacy.PrivacyRecord.from_dict(json.loads(record.to_json()))
     assert privacy.epsilon(restored.events, restored.delta) <= epsilon * (1 + 1e-12)
     assert "replace" in record.summary()
