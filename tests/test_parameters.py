@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import signal
 import warnings
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ import sklearn
 from sklearn.base import clone
 
 import dp_halfspace
-from dp_halfspace import PrivacyWarning, PrivateSearchCV
+from dp_halfspace import BudgetError, CertificateError, PrivacyWarning, PrivateSearchCV
 from dp_halfspace._parameters import is_public_number, plain
 from dp_halfspace._sklearn import Interval
 from dp_halfspace._validation import label_weights
@@ -207,3 +208,13 @@ def test_a_path_from_infinity_would_not_end():
 
 def test_weights_are_in_the_order_of_the_classes():
     np.testing.assert_array_equal(label_weights({1: 2}, np.array([0, 1])), [1.0, 2.0])
+
+
+def test_exceptions_fit_the_clauses_that_callers_have():
+    for kind, known in (
+        (BudgetError, ValueError),
+        (CertificateError, ValueError),
+        (PrivacyWarning, UserWarning),
+    ):
+        assert issubclass(kind, known)
+        assert pickle.loads(pickle.dumps(kind("text"))).args == ("text",)

@@ -14,7 +14,7 @@ from dp_halfspace.inspection._noise_cost import noise_moments
 from dp_halfspace.inspection.adversarial_bound import _attacked_noise, _dual_moments
 from dp_halfspace.optim import HINGE, LOGISTIC, SQUARED_HINGE, huber_hinge
 from dp_halfspace.optim.objectives.adversary import Adversary
-from tests.risk_problems import data_sets, draw_noise, problem_of
+from tests.inspection.risk_problems import data_sets, draw_noise, problem_of
 
 BUDGETS = [(0.5, 0.0), (2.0, 1e-5)]
 SMOOTHING = 1e-4

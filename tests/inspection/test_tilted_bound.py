@@ -12,7 +12,7 @@ from scipy.special import logsumexp, softmax
 from dp_halfspace.inspection import convex_excess_risk, tilted_risk_bound
 from dp_halfspace.inspection._robust_problem import tilted_noise
 from dp_halfspace.optim import HINGE, LOGISTIC, SQUARED, MarginRisk, huber_hinge
-from tests.risk_problems import data_sets, draw_noise, problem_of
+from tests.inspection.risk_problems import data_sets, draw_noise, problem_of
 
 BUDGETS = [(0.5, 0.0), (2.0, 1e-5)]
 
