@@ -32,7 +32,7 @@ CASES = [
 ]
 
 
-def worst(estimator, trials=25, seed=4):
+def worst(estimator, trials=15, seed=4):
     """Largest ratio over neighbours; the fitted attributes are the same to the last bit."""
     rng, largest = np.random.default_rng(seed), 0.0
     for X, y, other_X, other_y in neighbouring_pairs(rng, trials):
@@ -54,7 +54,9 @@ def worst(estimator, trials=25, seed=4):
 
 @pytest.mark.parametrize("estimator", CASES, ids=label)
 def test_every_query_moves_by_its_sensitivity_at_most(estimator):
-    assert worst(clone(estimator)) <= 1.0
+    # Fits against an adversary are slow, and test_robust_options.py has neighbours of its own.
+    slow = type(estimator).__name__ == "OutputPerturbationClassifier" and estimator.adversary_radius
+    assert worst(clone(estimator), 6 if slow else 15) <= 1.0
 
 
 GD = AdaptiveMarginClassifier(epsilon=50.0, classes=[0, 1])
