@@ -43,7 +43,7 @@ class Audit:
 
 def output(event, X, other, y, **params):
     model = OutputPerturbationClassifier(delta=0.0, classes=[0, 1], **params)
-    return Audit(model, X, y, other, y, event, 300)
+    return Audit(model, X, y, other, y, event, 100)
 
 
 def label_private(mechanism):

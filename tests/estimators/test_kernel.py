@@ -65,7 +65,7 @@ def test_finds_what_no_halfspace_finds(params):
         params = {**params, "epsilon": 20.0}
     model = PrivateKernelClassifier(data_norm=ROOT_TWO, classes=[0, 1]).set_params(**params)
     # The best of three: a public draw of features may be an unlucky one.
-    assert max(model.fit(X, y).score(X, y) for _ in range(3)) > 0.82
+    assert any(model.fit(X, y).score(X, y) > 0.82 for _ in range(3))
     linear = AdaptiveMarginClassifier(data_norm=ROOT_TWO, classes=[0, 1]).fit(X, y)
     assert linear.score(X, y) < 0.75
 

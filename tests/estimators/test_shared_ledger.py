@@ -120,7 +120,7 @@ def test_that_test_sees_a_clone_with_an_account_of_its_own(model, monkeypatch):
     assert folds_charged(own) == 0
 
 
-@each_model
+@pytest.mark.parametrize("model", [MODELS[0], pytest.param(MODELS[1], marks=pytest.mark.slow)])
 def test_other_processes_refuse_what_they_cannot_reach(model):
     ledger = Book()
     own = charged(model, ledger)
