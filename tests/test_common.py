@@ -38,6 +38,7 @@ RELEASED = {
     "alpha_",
     "classes_",
     "coef_",
+    "data_norm_",
     "feature_map_",
     "feature_names_in_",
     "hidden_coef_",
@@ -47,6 +48,7 @@ RELEASED = {
     "n_components_",
     "n_features_in_",
     "n_hidden_",
+    "one_vs_rest_",
     "privacy_",
     "projection_",
 }

@@ -76,7 +76,7 @@ def assert_refused(model, ledger, match):
     [
         ({}, "what is left"),
         ({"random_state": 0}, "random_state=None"),
-        ({"epsilon": np.inf}, ""),
+        ({"epsilon": np.inf}, None),
     ],
     ids=["a full ledger", "a seed", "an infinite epsilon"],
 )

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, privacy
+from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.estimators import kernel as module
 from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from dp_halfspace.privacy.mechanisms import recording
@@ -85,8 +86,8 @@ def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     X, y = crossed(500)
     a, b = seeded(X, y), seeded(-3.0 * X, 1 - y)
     np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
-    numbers = public(a)
-    again = a._drawn_map(X, 2, numbers["feature_seed"])
+    problem = Problem(500, X.shape[1], 2, False, 1.0)
+    again = a._drawn_map(problem, public(a)["feature_seed"])
     np.testing.assert_array_equal(again.frequencies, a.feature_map_.frequencies)
     free = [PrivateKernelClassifier().fit(X, y).feature_map_.frequencies for _ in range(2)]
     assert not np.array_equal(*free)
