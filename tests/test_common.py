@@ -296,7 +296,7 @@ def test_string_labels_and_order_of_classes(estimator, margin_data):
 @every_estimator
 def test_large_epsilon_separates(estimator):
     for n_classes in (2, 4) if takes_many_classes(estimator) else (2,):
-        X, y = separated(3000, 6, n_classes, seed=2)
+        X, y = separated(1500, 6, n_classes, seed=2)
         # A random projection to few columns loses the separator once in ten times.
         fits = (fitted(estimator, X, y, epsilon=100.0) for _ in range(8))
         assert any(model.score(X, y) > 0.9 for model in fits)

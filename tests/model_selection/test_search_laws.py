@@ -246,7 +246,7 @@ def test_a_fixed_number_of_runs_is_caught(monkeypatch):
     caught(assert_law_of_stopping, draws=300)
 
 
-@pytest.mark.parametrize("change", [-1, 1])
+@pytest.mark.parametrize("change", [-1, pytest.param(1, marks=pytest.mark.slow)])
 def test_one_run_more_or_less_is_caught(monkeypatch, change):
     honest = RunLaw.draw
     monkeypatch.setattr(
@@ -382,7 +382,9 @@ def test_the_largest_score_is_caught(monkeypatch):
     caught(assert_law_of_exponential, draws=300)
 
 
-@pytest.mark.parametrize(("factor", "draws"), [(2.0, 1000), (1.5, 4000)])
+@pytest.mark.parametrize(
+    ("factor", "draws"), [(2.0, 1000), pytest.param(1.5, 4000, marks=pytest.mark.slow)]
+)
 def test_a_sharper_choice_is_caught(monkeypatch, factor, draws):
     """Planted: weights exp(epsilon q), as if a record moved all scores in one direction."""
     honest = mechanisms.exponential_mechanism
