@@ -1,7 +1,6 @@
 """Differentially private classifiers for scikit-learn, with a proof for the code as it runs.
 
-Names are loaded when they are first used: ``import dp_halfspace`` alone costs
-nothing and imports neither numpy nor scikit-learn.
+Names are loaded when they are first used: the import alone loads neither numpy nor scikit-learn.
 """
 
 from __future__ import annotations
@@ -10,14 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dp_halfspace import (
-        datasets,
-        inspection,
-        model_selection,
-        optim,
-        privacy,
-        projection,
-    )
+    from dp_halfspace import datasets, inspection, model_selection, optim, privacy, projection
     from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
     from dp_halfspace.estimators.auc import PrivateAUCClassifier
     from dp_halfspace.estimators.kernel import PrivateKernelClassifier
@@ -69,16 +61,13 @@ _HOME = {
     "PureHalfspaceClassifier": "dp_halfspace.estimators.pure_halfspace",
     "PureNetworkClassifier": "dp_halfspace.estimators.pure_network",
 }
-_SUBPACKAGES = frozenset(
-    {"datasets", "inspection", "model_selection", "optim", "privacy", "projection"}
-)
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use."""
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
-    elif name in _SUBPACKAGES:
+    elif name in __all__:  # a subpackage
         value = import_module(f"dp_halfspace.{name}")
     else:
         raise AttributeError(f"module 'dp_halfspace' has no attribute {name!r}")

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
-from dp_halfspace._validation import check_features, check_training_data, label_weights
+from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.algorithms.fits.kernel_selection import (
+    SEARCH_MEMORY,
     MarginPlan,
-    choose_margin,
-    kept_memory,
     plan_margin_choice,
 )
 from dp_halfspace.algorithms.fits.kernel_training import (
-    SOLVERS,
     Kernel,
     draw_features,
     n_features_wanted,
@@ -29,19 +25,21 @@ from dp_halfspace.algorithms.fits.kernel_training import (
     projected,
     relative_scale,
 )
-from dp_halfspace.algorithms.fits.margin_training import Problem, Training, asked_margin
+from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Training, asked_margin
+from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
+from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, FeatureMap
 
 __all__ = ["PrivateKernelClassifier"]
 
-_SMALLEST_MARGIN = 1e-9
 _MEGABYTE = 2**20
 
 
+@dataclass(eq=False, repr=False)
 class PrivateKernelClassifier(PrivateLinearClassifier):
     """Private kernel classifier: random features, then the engine of the linear default.
 
@@ -84,28 +82,24 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         Features that are kept between passes, in MB. Those that do not fit are made again at
         every pass. ``margin="select"`` passes hundreds of times and keeps 34 MB at least.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity runs the same
-        steps without noise and without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon, by a perturbed objective
         on at most 150 features, also where `solver` is the default.
     data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it. Choose it from what the
+        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
         columns mean, never from the data.
     fit_intercept : bool, default=True
         Whether to append a constant column to the features.
     intercept_scaling : float, default=1.0
-        Size of the constant column, relative to the default;
-        ``privacy_.public["relative_constant_column"]`` has the product.
+        Size of the constant column, relative to the default.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None takes the labels seen, which are then treated as public.
+        PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label in [1e-50, 1e50]; only their ratios matter. ``"balanced"`` is
-        refused.
+        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise. Features and noise
-        are on unrelated streams.
+        raises `PrivacyWarning`: whoever knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
         Charged before any noise is drawn.
     verbose : int, default=0
@@ -126,6 +120,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     margin_ : float
         Known or selected margin; otherwise the margin of unit rows below which a record
         still pulls at the model, a function of the released coefficients.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -164,6 +160,18 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     True
     """
 
+    kernel: str = "rbf"
+    _: KW_ONLY
+    length_scale: float | str = "auto"
+    n_components: int | str = "auto"
+    degree: int = 3
+    coef0: float = 1.0
+    nu: float = 1.5
+    margin: float | str = "auto"
+    solver: str = "noisy_gd"
+    projection: str | None = None
+    cache_size: float = 256.0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "kernel": [StrOptions({*KERNELS, "polynomial"})],
@@ -174,57 +182,12 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         "nu": [Interval(Real, 0.1, 1e3, closed="both")],
         "margin": [
             StrOptions({"auto", "select"}),
-            Interval(Real, _SMALLEST_MARGIN, 1, closed="both"),
+            Interval(Real, SMALLEST_MARGIN, 1, closed="both"),
         ],
         "solver": [StrOptions(set(SOLVERS))],
         "projection": [StrOptions(set(PROJECTIONS)), None],
         "cache_size": [Interval(Real, 0, 1e9, closed="both")],
     }
-
-    def __init__(
-        self,
-        kernel: str = "rbf",
-        *,
-        length_scale: float | str = "auto",
-        n_components: int | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        nu: float = 1.5,
-        margin: float | str = "auto",
-        solver: str = "noisy_gd",
-        projection: str | None = None,
-        cache_size: float = 256.0,
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        data_norm: float = 1.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.length_scale = length_scale
-        self.n_components = n_components
-        self.degree = degree
-        self.coef0 = coef0
-        self.nu = nu
-        self.margin = margin
-        self.solver = solver
-        self.projection = projection
-        self.cache_size = cache_size
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> PrivateKernelClassifier:
@@ -244,133 +207,82 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
-        CertificateError
-            By a perturbed objective, if rounding errors could be as large as the influence of a
-            record: a function of public sizes.
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
-        data, weights, (plan, feature_map) = ready.data, ready.weights, ready.plan
+        data, (plan, feature_map) = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
-        memory = kept_memory(plan, int(self.cache_size * _MEGABYTE))
+        least = SEARCH_MEMORY if self.margin == "select" else 0
+        memory = max(int(self.cache_size * _MEGABYTE), least)
         features = clipped_features(data.X, float(self.data_norm), feature_map, memory=memory)
-        first = plan.candidates[0] if isinstance(plan, MarginPlan) else plan
-        rows = unit_feature_rows(features, first.bias)
-        used = plan
-        if isinstance(used, MarginPlan):
-            used = choose_margin(used, rows, data.codes, weights, permit)
-        released = used.plan.run(rows, data.codes, weights, permit)
+
+        def rows_of(training: Training) -> Rows:
+            return unit_feature_rows(features, training.bias)
+
+        used, released = plan.run(rows_of, data.codes, ready.weights, permit)
 
         self.margin_ = asked_margin(used, released)
         self.feature_map_ = feature_map
         self.n_components_ = feature_map.n_components
-        if used.bias is not None:
-            constant = released[:, -1:] * (used.bias / float(self.intercept_scaling))
-            released = np.hstack([released[:, :-1], constant])
-        return self._remember(data, ready.record, released)
+        coefficients = self._in_units_of_data(released, used.bias, data_norm=1.0)
+        return self._remember(data, ready.record, coefficients)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
         """Validate the data, draw the public features and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         weights = label_weights(self.class_weight, data.classes)
         seed = int(public_generator(self.random_state, "features").integers(2**63))
-        feature_map = self._drawn_map(data.X, len(data.classes), seed)
-        plan = self._plan(data.X.shape[0], feature_map.n_components, len(data.classes))
-        candidates = plan.candidates if isinstance(plan, MarginPlan) else (plan,)
-        record = self._record(
-            data,
-            plan.events,
-            relative_constant_column=candidates[0].bias,
-            solver=candidates[0].solver,
-            kernel=self.kernel,
-            length_scale=self.length_scale,
-            n_components=feature_map.n_components,
-            feature_seed=seed,
-            margins=[candidate.margin for candidate in candidates],
-            private_metric=candidates[0].plan.public["private_metric"],
+        (n_samples, n_features), is_sparse = data.X.shape, sparse.issparse(data.X)
+        problem = Problem(
+            n_samples, n_features, len(data.classes), is_sparse, self._constant_column()
         )
+        problem = replace(problem, seed=self.random_state)
+        feature_map = self._drawn_map(problem, seed)
+        plan = self._plan(replace(problem, n_features=feature_map.n_components, is_sparse=False))
+        public = {
+            **plan.public,
+            "kernel": self.kernel,
+            "length_scale": self.length_scale,
+            "n_components": feature_map.n_components,
+            "feature_seed": seed,
+        }
+        record = self._record(data, plan.events, **public)
         return Prepared(data, weights / weights.max(), (plan, feature_map), record)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score rows; the sign, or the largest score, is the predicted label.
+    def _rows(self, X: Any) -> Rows:
+        return FeatureRows(clipped_features(X, self.data_norm_, self.feature_map_, memory=0))
 
-        Rows beyond `data_norm` are scaled down to it, as they were in ``fit``. Features are
-        made and used block by block.
+    @property
+    def _is_binary(self) -> bool:
+        return self.margin == "select" or self.solver == "phased_prox"
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores; with two classes, positive means ``classes_[1]``.
-        """
-        check_is_fitted(self)
-        X = check_features(self, X, reset=False)
-        features = clipped_features(X, float(self.data_norm), self.feature_map_, memory=0)
-        scores = FeatureRows(features).margins(self.coef_.T) + self.intercept_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        is_one_margin = self.margin == "select" or self.solver == "phased_prox"
-        tags.classifier_tags.multi_class = not is_one_margin
-        return tags
-
-    def _drawn_map(self, X: Any, n_classes: int, seed: int) -> FeatureMap:
-        """Draw the public features; of `X`, only shape and storage matter."""
-        n_samples, n_features = X.shape
+    def _drawn_map(self, problem: Problem, seed: int) -> FeatureMap:
+        """Draw the public features."""
         if isinstance(self.n_components, str):
-            delta = resolved_delta(self.delta, n_samples)
-            size = n_features_wanted(n_samples, float(self.epsilon), delta)
+            delta = resolved_delta(self.delta, problem.n_samples)
+            size = n_features_wanted(problem.n_samples, float(self.epsilon), delta)
         else:
             size = int(self.n_components)
         if self.kernel != "polynomial":
             size += size % 2
-        kernel = Kernel(
-            self.kernel,
-            relative_scale(self.length_scale, float(self.data_norm)),
-            float(self.nu),
-            int(self.degree),
-            float(self.coef0),
-        )
-        drawn = draw_features(
-            kernel,
-            n_samples,
-            n_features,
-            size,
-            n_classes=n_classes,
-            is_sparse=sparse.issparse(X),
-            rng=np.random.default_rng(seed),
-        )
-        margin = None if isinstance(self.margin, str) else float(self.margin)
-        return projected(drawn, self.projection, margin, n_samples, seed + 1)
+        scale = relative_scale(self.length_scale, float(self.data_norm))
+        kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
+        drawn = draw_features(kernel, problem, size, seed)
+        return projected(drawn, self.projection, self._margin(), problem.n_samples, seed + 1)
 
-    def _plan(self, n_samples: int, n_components: int, n_classes: int) -> Training | MarginPlan:
-        """Fix the public numbers of a fit."""
-        epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
-        problem = Problem(
-            n_samples=n_samples,
-            n_features=n_components,
-            n_classes=n_classes,
-            is_sparse=False,
-            intercept=float(self.intercept_scaling) if self.fit_intercept else None,
-            projection=None,
-            n_components=None,
-            averaged=True,
-            seed=self.random_state,
-        )
+    def _margin(self) -> float | None:
+        """Return the margin that is known, if one is."""
+        return None if isinstance(self.margin, str) else float(self.margin)
+
+    def _plan(self, problem: Problem) -> Training | MarginPlan:
+        """Fix the public numbers of a fit on features."""
+        epsilon, delta = float(self.epsilon), resolved_delta(self.delta, problem.n_samples)
         if self.margin != "select":
-            margin = None if isinstance(self.margin, str) else float(self.margin)
-            return plan_kernel_training(problem, self.solver, margin, epsilon, delta)
+            return plan_kernel_training(problem, self.solver, self._margin(), epsilon, delta)
         is_pure = delta == 0 and math.isfinite(epsilon)
-        if n_classes > 2 or is_pure or self.solver != "noisy_gd":
+        if problem.n_classes > 2 or is_pure or self.solver != "noisy_gd":
             raise ValueError(
                 "Only binary classification is supported by margin='select', and only "
                 "delta > 0 and solver='noisy_gd': use margin='auto'"

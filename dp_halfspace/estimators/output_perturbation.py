@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import expit, log_expit, softmax
+from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, public_number
@@ -39,6 +40,7 @@ def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
     return estimator.loss == "logistic"
 
 
+@dataclass(eq=False, repr=False)
 class OutputPerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact regularised minimiser plus calibrated noise.
 
@@ -56,20 +58,17 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     loss : str, default="logistic"
-        ``"logistic"``, ``"huber_hinge"``, ``"smoothed_hinge"``, ``"hinge"``,
-        ``"squared_hinge"`` or ``"squared"``.
-        Convex loss of the signed margin. With three classes or more, ``"logistic"`` is the
-        multinomial model and any other loss is used one class against the rest.
+        Convex loss of the signed margin: ``"logistic"``, ``"huber_hinge"``,
+        ``"smoothed_hinge"``, ``"hinge"``, ``"squared_hinge"`` or ``"squared"``. With three
+        classes or more, ``"logistic"`` is multinomial, any other is one class against the rest.
         ``"hinge"`` is the Huber hinge of half-width .001: at most .00025 above the hinge, with
         the noise of the hinge.
     alpha : float or "auto", default="auto"
-        Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the
-        budget and `data_norm` alone. A float in [1e-50, 1e50]; values below
-        ``1e-8 (data_norm^2 + intercept_scaling^2)`` times the largest class weight are raised
-        to that floor.
+        Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the budget and
+        `data_norm` alone. A float is raised to ``1e-8 (data_norm^2 + intercept_scaling^2)``
+        times the largest class weight.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity gives the
-        minimiser without noise and without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
@@ -80,32 +79,27 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     intercept_scaling : float, default=1.0
         Value of the constant column.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None takes the labels seen, which are then treated as public.
+        PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label in [1e-50, 1e50], charged in the sensitivity. ``"balanced"``
-        is refused.
+        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"`` or
-        a callable ``(F, start) -> w``, with `F` a :class:`~dp_halfspace.optim.FiniteSum`: full
-        and single-record gradients. What it returns is trusted only as far as the certificate
-        goes, and improved where it falls short; what it warns, prints or raises is dropped.
-        It must not write files, end the process or keep what it was given, which nobody can
-        hold back.
+        a callable ``(F, start) -> w``, with `F` a :class:`~dp_halfspace.optim.FiniteSum`. What
+        it returns is trusted only as far as the certificate goes, and improved where it falls
+        short; what it warns, prints or raises is dropped. It must not write files, end the
+        process or keep what it was given.
     tilt : float, default=0.0
         Not negative. Larger values weigh large losses more: for groups that are served badly.
-        The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1. A
-        `PrivacyWarning` says when one record can outweigh a tenth of the others; it is computed
-        from public numbers. With three classes or more, each class is then fitted against the
-        rest for every loss.
+        The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1: a
+        `PrivacyWarning` says when one record can outweigh a tenth of the others. Each of three
+        classes or more is then fitted against the rest for every loss.
     adversary_radius : float, default=0.0
         Largest change of a row, in the units of the columns, against which the model is
         trained; less than `data_norm`. The constant column is out of reach. Not for
-        ``loss="squared"``. With three classes or more, each class is then fitted against the
-        rest for every loss.
+        ``loss="squared"``. Three classes or more as with `tilt`.
     adversary_norm : {2, "inf"}, default=2
-        Norm of that change: Euclidean, or the largest change of one column. The Euclidean
-        adversary does not raise the noise, but for a part of what the logistic loss saves
-        without one.
+        Norm of that change: Euclidean, which hardly raises the noise, or the largest change of
+        one column.
     adversary_smoothing : float, default=1e-3
         Width by which the kink of the dual norm of the coefficients is rounded, in units of
         ``1 / data_norm``, in [1e-9, 1].
@@ -127,17 +121,16 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         Released intercepts; zero when ``fit_intercept=False``.
     alpha_ : float
         The regulariser that was used, a function of public numbers.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
+    one_vs_rest_ : bool
+        Whether each of three classes or more was set apart from the rest by a model of its own.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
         Column names, when `X` had them.
-
-    Raises
-    ------
-    ValueError
-        For bad parameters and broken schema rules; see ``fit``.
 
     See Also
     --------
@@ -146,9 +139,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency: one record, features and label, is replaced. Public: the number of rows, the
-    columns, the label set and every parameter. Private: everything else, class counts and
-    norms included. The guarantee covers the attributes above; running time is not hidden.
+    adjacency. Public: the number of rows, the columns, the label set and every parameter.
+    Private: everything else, class counts and norms included. The guarantee covers the
+    attributes above; running time is not hidden.
 
     With a tilt or an adversary, the released coefficients are brought back to the ball that
     holds the minimisers of all data sets.
@@ -181,6 +174,15 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     True
     """
 
+    loss: str = "logistic"
+    alpha: float | str = "auto"
+    _: KW_ONLY
+    optimizer: Any = "auto"
+    tilt: float = 0.0
+    adversary_radius: float = 0.0
+    adversary_norm: Literal[2, "inf"] = 2
+    adversary_smoothing: float = 1e-3
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(_LOSSES))],
@@ -191,45 +193,6 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
-
-    def __init__(
-        self,
-        loss: str = "logistic",
-        alpha: float | str = "auto",
-        *,
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        data_norm: float = 1.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        optimizer: Any = "auto",
-        tilt: float = 0.0,
-        adversary_radius: float = 0.0,
-        adversary_norm: Literal[2, "inf"] = 2,
-        adversary_smoothing: float = 1e-3,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.optimizer = optimizer
-        self.tilt = tilt
-        self.adversary_radius = adversary_radius
-        self.adversary_norm = adversary_norm
-        self.adversary_smoothing = adversary_smoothing
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> OutputPerturbationClassifier:
@@ -249,12 +212,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
-        CertificateError
-            If `alpha` is so small that rounding errors alone would double the noise.
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
@@ -263,10 +222,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         released = ready.plan.run(rows, ready.data.codes, ready.weights, permit)
 
         self.alpha_ = ready.plan.ridge
+        self.one_vs_rest_ = ready.plan.risk.n_stacked > 1
         return self._remember(ready.data, ready.record, released)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         weights = label_weights(self.class_weight, data.classes)
         plan = self._plan(data.X, weights, resolved_delta(self.delta, data.X.shape[0]))
@@ -334,16 +293,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Only with ``loss="logistic"``. The noise makes them less calibrated than those of
-            an exact model. With a tilt or an adversary and three classes or more, the
-            probabilities of each class against the rest, divided by their sum.
+            Only with ``loss="logistic"``. Those of each class against the rest, divided by their
+            sum, if `one_vs_rest_`.
         """
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
         # The softmax of logarithms divides by the sum, and never divides by zero.
-        return np.asarray(softmax(log_expit(scores) if self._stacked() else scores, axis=1))
-
-    def _stacked(self) -> bool:
-        """Whether each class was set apart from the rest."""
-        return bool(self.adversary_radius or self.tilt)
+        is_stacked = scores.ndim > 1 and self.one_vs_rest_
+        return self._probabilities(log_expit(scores) if is_stacked else scores)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils import Tags
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
 from dp_halfspace._validation import check_training_data, label_weights
@@ -18,7 +18,7 @@ from dp_halfspace.algorithms.fits.margin_training import (
 )
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.algorithms.selection.directions import MOST_DIRECTIONS
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, in_units_of_data
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source
@@ -27,13 +27,13 @@ from dp_halfspace.projection import PROJECTIONS
 __all__ = ["PureHalfspaceClassifier"]
 
 
+@dataclass(eq=False, repr=False)
 class PureHalfspaceClassifier(PrivateLinearClassifier):
     """A halfspace with few errors out of many that were fixed without the data: pure epsilon.
 
     Rows are brought to norm one. Every direction of a public stream is scored by the number of
-    records that it gets wrong, and the exponential mechanism picks one. With a larger budget it
-    does so again among directions round the winner. The choice for pure epsilon with few records:
-    the noise does not grow with the number of columns.
+    records that it gets wrong, and the exponential mechanism picks one, with a larger budget again
+    among directions round the winner. For few records: columns do not add noise.
 
     Parameters
     ----------
@@ -55,25 +55,21 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         ``"auto"`` projects more than 64 columns. `coef_` is mapped back.
     n_components : int or "auto", default="auto"
         Dimension after a projection. ``"auto"`` is the power of two next to ``sqrt(n epsilon)``, at
-        least 32; 500 where a map is named for 64 columns or fewer. With as many as there are
-        columns, or more, nothing is projected.
+        least 32; 500 where a map is named for 64 columns or fewer.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity takes the best
-        direction of each stage, without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity takes the best and guarantees nothing.
     delta : float, default=0.0
         Only 0: the guarantee is pure.
     data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it; then every row is normalised
-        together with the constant column. Choose it from what the columns mean, never from
-        the data.
+        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
+        columns mean, never from the data.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
         Size of the constant column, relative to the default, which is half of `data_norm` (once
         with more than 64 columns, twice with more than 512).
     classes : array-like of labels or None, default=None
-        PUBLIC label set, of two labels. None takes the labels seen, which are then treated as
-        public.
+        PUBLIC label set, of two labels. None declares those seen to be public.
     class_weight : dict or None, default=None
         PUBLIC weight of each label in [1e-50, 1e50]; only their ratio matters, to a part in
         65536. ``"balanced"`` is refused.
@@ -95,6 +91,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         Released intercept; zero when ``fit_intercept=False``.
     projection_ : LinearMap or None
         The public map that was used.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -111,14 +109,12 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. Errors, or
-    margins that are too small, are counted in exact integer arithmetic, so that a record changes a
-    count by one at most in the code as it runs, and the mechanism is sampled exactly. Public: the
-    number of rows, the columns, the label set, every parameter, and all directions but the number
-    of the chosen one.
+    margins that are too small, are counted in exact integers and the mechanism is sampled exactly.
+    Public: the number of rows, the columns, the label set, every parameter, and all directions but
+    the number of the chosen one.
 
-    The directions are generated block by block and forgotten: beyond the data, memory grows by
-    a few bytes for each. Time is at most proportional to rows, columns and directions; it is
-    shorter where later stages find rows far from the hyperplane.
+    Beyond the data, memory grows by a few bytes for each direction. Time is at most proportional
+    to rows, columns and directions.
 
     References
     ----------
@@ -138,6 +134,15 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     True
     """
 
+    _: KW_ONLY
+    directions: str = "random"
+    n_directions: int | str = "auto"
+    n_stages: int | str = "auto"
+    margin: float | None = None
+    projection: str | None = "auto"
+    n_components: int | str = "auto"
+    delta: float = 0.0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "delta": [Options(Real, {0})],
@@ -151,43 +156,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
-
-    def __init__(
-        self,
-        *,
-        directions: str = "random",
-        n_directions: int | str = "auto",
-        n_stages: int | str = "auto",
-        margin: float | None = None,
-        projection: str | None = "auto",
-        n_components: int | str = "auto",
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        data_norm: float = 1.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.directions = directions
-        self.n_directions = n_directions
-        self.n_stages = n_stages
-        self.margin = margin
-        self.projection = projection
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> PureHalfspaceClassifier:
@@ -207,31 +175,21 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused, there are more than two classes, or
-            a lattice has more points than `n_directions`; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
+        ValueError, BudgetError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         data, training = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
         rows = unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
-        released = training.plan.run(rows, data.codes, ready.weights / ready.weights.max(), permit)
+        released = training.plan.run(rows, data.codes, ready.weights, permit)
 
         self.projection_ = training.linear_map
-        coefficients = in_units_of_data(
-            released,
-            data_norm=float(self.data_norm),
-            bias=training.bias,
-            intercept_scaling=float(self.intercept_scaling),
-            linear_map=training.linear_map,
-        )
+        coefficients = self._in_units_of_data(released, training.bias, training.linear_map)
         return self._remember(data, ready.record, coefficients)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         if len(data.classes) != 2:
             raise ValueError(
@@ -250,12 +208,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             n_stages=len(training.events),
             n_components=None if linear_map is None else linear_map.n_components,
         )
-        return Prepared(data, weights, training, record)
+        return Prepared(data, weights / weights.max(), training, record)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    @property
+    def _is_binary(self) -> bool:
+        return True
 
     def _training(self, X: Any) -> Training:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""

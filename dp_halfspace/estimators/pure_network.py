@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, single_blas_thread
-from dp_halfspace._validation import (
-    check_features,
-    check_training_data,
-    label_weights,
-)
+from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
+from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.algorithms.selection.network import (
+    NetworkPlan,
     NetworkShape,
-    network_losses,
     network_sensitivity,
     smallest_budget,
 )
-from dp_halfspace.algorithms.selection.staged_search import (
-    MOST_CANDIDATES,
-    SearchPlan,
-    plan_search,
-    run_search,
-)
+from dp_halfspace.algorithms.selection.staged_search import MOST_CANDIDATES, plan_search
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.clipping import clip_scales
 from dp_halfspace.optim.design.rows import Rows
@@ -52,6 +42,7 @@ _PER_STAGE, _MOST_STAGES = 250.0, 8
 _RADIUS, _SHRINK = 0.6, 0.6
 
 
+@dataclass(eq=False, repr=False)
 class PureNetworkClassifier(PrivateLinearClassifier):
     """A small neural network out of many that were fixed without the data: pure epsilon.
 
@@ -77,12 +68,10 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
         ``"auto"`` projects more than 12 columns.
     n_components : int or "auto", default="auto"
-        Dimension after a projection; ``"auto"`` is 12. With as many as there are columns, or
-        more, nothing is projected.
+        Dimension after a projection; ``"auto"`` is 12.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity takes the best
-        network of each stage, without any guarantee. The number of records times epsilon must
-        be at least 18.5: below, a choice among even a hundred networks is guessing.
+        Budget of one fit, in [1e-9, 1e6]; infinity takes the best and guarantees nothing.
+        Records times epsilon must be 18.5 or more: below, a choice of a hundred is guessing.
     delta : float, default=0.0
         Only 0: the guarantee is pure.
     data_norm : float, default=1.0
@@ -93,11 +82,9 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     intercept_scaling : float, default=1.0
         Size of the biases, relative to the default.
     classes : array-like of labels or None, default=None
-        PUBLIC label set, of two labels. None takes the labels seen, which are then treated as
-        public.
+        PUBLIC label set, of two labels. None declares those seen to be public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label in [1e-50, 1e50]; only their ratio matters. ``"balanced"`` is
-        refused.
+        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can repeat the choice.
@@ -123,6 +110,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Number of hidden units, of the last layer.
     projection_ : LinearMap or None
         The public map that was used.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -137,14 +126,12 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     Notes
     -----
-    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. A record
-    changes a count of errors by one at most, rounding included, and the mechanism is sampled
-    exactly. Public: the number of rows, the columns, the label set, every parameter, and all
-    networks but the number of the chosen one.
+    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency, rounding
+    included, and the mechanism is sampled exactly. Public: the number of rows, the columns, the
+    label set, every parameter, and all networks but the number of the chosen one.
 
-    The cover of all networks that the theory asks for has more than 3^p members for p
-    parameters: 10^11 for the default on two columns. Candidates are a sample of it, so there is
-    no guarantee of accuracy; privacy does not depend on the sample.
+    Candidates are a sample of the cover of all networks that the theory asks for (10^11 of them
+    for the default on two columns): no accuracy is guaranteed, and privacy does not depend on it.
 
     References
     ----------
@@ -163,6 +150,14 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     True
     """
 
+    n_hidden: int | ArrayLike = 6
+    _: KW_ONLY
+    n_candidates: int | str = "auto"
+    n_stages: int | str = "auto"
+    projection: str | None = "auto"
+    n_components: int | str = "auto"
+    delta: float = 0.0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "n_hidden": [Interval(Integral, 1, _MOST_PARAMETERS, closed="both"), "array-like"],
@@ -175,41 +170,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "delta": [Options(Real, {0})],
     }
-
-    def __init__(
-        self,
-        n_hidden: int | ArrayLike = 6,
-        *,
-        n_candidates: int | str = "auto",
-        n_stages: int | str = "auto",
-        projection: str | None = "auto",
-        n_components: int | str = "auto",
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        data_norm: float = 1.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.n_candidates = n_candidates
-        self.n_stages = n_stages
-        self.projection = projection
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> PureNetworkClassifier:
@@ -229,25 +189,19 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused, there are more than two
-            classes, there are too few records for epsilon, or the network has too many
-            parameters or layers; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
+        ValueError, BudgetError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
-        data, weights, (plan, shape, linear_map, seed) = ready.data, ready.weights, ready.plan
+        data, (plan, linear_map) = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
-        points = _points(data.X, float(self.data_norm), linear_map)
-        losses = network_losses(shape, points, data.codes == 1, weights / weights.max())
-        with single_blas_thread():
-            found = run_search(plan, shape.size, losses, permit, seed=seed)
+        rows = Rows(_points(data.X, float(self.data_norm), linear_map))
+        found = plan.run(rows, data.codes, ready.weights, permit)
 
-        network = shape.layers(found[None, :])
+        network = plan.shape.layers(found)
         self.projection_ = linear_map
-        self.n_hidden_ = shape.widths[-1]
+        self.n_hidden_ = plan.shape.widths[-1]
         coefs = [np.ascontiguousarray(layer.weights[0].T) for layer in network.hidden]
         intercepts = [layer.biases[0].copy() for layer in network.hidden]
         is_one = isinstance(self.n_hidden, Integral)
@@ -258,7 +212,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         return self
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         if len(data.classes) != 2:
             raise ValueError(
@@ -268,47 +221,23 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         weights = label_weights(self.class_weight, data.classes)
         seed = int(public_generator(self.random_state, "networks").integers(2**63))
         linear_map = self._linear_map(data.X.shape[1], seed)
-        shape = self._shape(data.X.shape, linear_map)
-        plan = self._plan(data.X.shape[0], shape)
-        record = self._record(
-            data,
-            plan.events,
-            n_parameters=shape.size,
-            n_candidates=plan.n_candidates,
-            n_stages=len(plan.radii),
-            network_seed=seed,
-        )
-        return Prepared(data, weights, (plan, shape, linear_map, seed), record)
+        plan = self._plan(data.X.shape[0], self._shape(data.X.shape, linear_map), seed)
+        record = self._record(data, plan.events, **plan.public)
+        return Prepared(data, weights / weights.max(), (plan, linear_map), record)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score rows; the sign is the predicted label.
-
-        Rows beyond `data_norm` are scaled down to it, as they were in ``fit``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Scores; positive means ``classes_[1]``.
-        """
-        check_is_fitted(self)
-        X = check_features(self, X, reset=False)
-        hidden = _points(X, float(self.data_norm), self.projection_)
+    def _rows(self, X: Any) -> Rows:
+        """Return the units of the last hidden layer."""
+        hidden = _points(X, self.data_norm_, self.projection_)
         coefs, intercepts = self.hidden_coef_, self.hidden_intercept_
         if not isinstance(coefs, list):
             coefs, intercepts = [coefs], [intercepts]
         for coef, intercept in zip(coefs, intercepts, strict=True):
             hidden = np.tanh(hidden @ coef.T + intercept)
-        return np.asarray(hidden @ self.coef_[0] + self.intercept_[0])
+        return Rows(hidden)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    @property
+    def _is_binary(self) -> bool:
+        return True
 
     def _linear_map(self, n_features: int, seed: int) -> LinearMap | None:
         """Draw the public projection, if there is one."""
@@ -333,7 +262,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         shape = NetworkShape(
             n_features if linear_map is None else linear_map.n_components,
             _widths(self.n_hidden),
-            float(self.intercept_scaling) if self.fit_intercept else None,
+            self._constant_column(),
         )
         shown = ", ".join(map(str, shape.widths))
         if shape.size > _MOST_PARAMETERS:
@@ -350,7 +279,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             )
         return shape
 
-    def _plan(self, n_samples: int, shape: NetworkShape) -> SearchPlan:
+    def _plan(self, n_samples: int, shape: NetworkShape, seed: int) -> NetworkPlan:
         """Fix the public numbers of the search."""
         n_candidates, n_stages = self.n_candidates, self.n_stages
         if isinstance(n_candidates, str):
@@ -358,7 +287,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         if isinstance(n_stages, str):
             wanted = n_samples * min(float(self.epsilon), 1e6) / _PER_STAGE
             n_stages = round(min(max(wanted, 1), _MOST_STAGES))
-        return plan_search(
+        search = plan_search(
             epsilon=float(self.epsilon),
             delta=0.0,
             n_candidates=int(n_candidates),
@@ -367,6 +296,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             radius=_RADIUS,
             shrink=_SHRINK,
         )
+        return NetworkPlan(shape, search, seed)
 
 
 def _widths(n_hidden: Any) -> tuple[int, ...]:
