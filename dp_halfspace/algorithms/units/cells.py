@@ -7,14 +7,15 @@ integers: exact in any order of summation. Proof: ``docs/proofs/units.md``, sect
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.algorithms.plan import FloatArray
+
 __all__ = ["HIGHEST", "LOWEST", "N_OCTAVES", "linear_counts", "octave_counts"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 
 # Octaves [2^k, 2^(k+1)) on both sides of zero; what is nearer to zero counts as zero.
 LOWEST, HIGHEST = -120, 119

@@ -15,14 +15,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
 from dp_halfspace.algorithms.units.shapes import match_linear, match_octaves
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
-__all__ = ["CLIP", "Units", "UnitsPlan", "in_units", "plan_units", "units_share"]
+__all__ = ["CLIP", "Units", "UnitsPlan", "affordable_units", "in_units", "plan_units"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Noise: TypeAlias = GaussianNoise | NoNoise
 
 CLIP = 4.0
@@ -37,6 +38,8 @@ _SQUARE_WEIGHT = 1.5
 _CENTER_VARIANCE, _SQUARE_VARIANCE = 0.1, 0.4
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 0.03, 16.0
 _SHARE, _LEAST_SHARE, _LARGEST_SHARE = 120.0, 0.04, 0.15
+# Below this n mu / sqrt(d) the units of most columns are lost in the noise.
+_LEAST_STRENGTH = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def in_units(X: NDArray[Any], units: Units, clip: float = CLIP) -> FloatArray:
     Each entry of the result is a function of the same entry of `X` and of what was released.
     """
     with np.errstate(over="ignore", under="ignore"):
-        Z = np.subtract(X, units.center, dtype=np.float64)
+        Z: FloatArray = np.subtract(X, units.center, dtype=np.float64)
         Z /= units.scale
     np.clip(Z, -clip, clip, out=Z)
     Z[np.isnan(Z)] = 0.0
@@ -70,6 +73,24 @@ def units_share(n_samples: int, n_features: int, mu: float) -> float:
     0.04
     """
     return min(max(_SHARE * n_features / (n_samples * mu) ** 2, _LEAST_SHARE), _LARGEST_SHARE)
+
+
+def affordable_units(
+    n_samples: int, n_features: int, epsilon: float, delta: float
+) -> tuple[UnitsPlan, float] | None:
+    """Plan units as a part of a budget; return the epsilon that is left at the same delta, too.
+
+    None where few records, many columns or a budget without delta make them cost more than they
+    bring.
+    """
+    if delta == 0 and math.isfinite(epsilon):
+        return None
+    mu = gdp_mu(epsilon, delta)
+    if n_samples * mu < _LEAST_STRENGTH * math.sqrt(n_features):
+        return None
+    share = units_share(n_samples, n_features, mu)
+    left = gdp_epsilon(mu * math.sqrt(1.0 - share) * (1.0 - 2.0**-30), delta)
+    return plan_units(n_samples, n_features, mu * math.sqrt(share)), left
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +142,7 @@ class UnitsPlan:
         """Replace the units of narrow columns by better ones."""
         ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
         noise = _noise(math.sqrt(2.0 * len(narrow)), self.cells_mu)
-        noisy = permit.release(linear_counts(X[:, narrow], *ends, _N_CELLS), noise)
+        noisy = permit.release(linear_counts(X[:, narrow], ends[0], ends[1], _N_CELLS), noise)
         for j, low, high, counts in zip(narrow, *ends, noisy, strict=True):
             length = high - low
             place, width = match_linear(

@@ -12,17 +12,17 @@ import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr, ndtri, softmax
 
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.cells import LOWEST, N_OCTAVES
 
 __all__ = ["match_linear", "match_octaves"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 
 _POINTS = 2000
 _REACH = 24  # octaves on both sides of its width that a shape may extend to
@@ -64,8 +64,8 @@ def _quantiles() -> Iterator[FloatArray]:
 def _shapes() -> _Shapes:
     """Cut every shape, of width 1 and of width sqrt(2), into octaves."""
     masses, zero, mean, octave = [], [], [], []
-    for points in _quantiles():
-        points = points / points.std()
+    for quantiles in _quantiles():
+        points = quantiles / quantiles.std()
         symmetric = abs(float(points.mean())) < 1e-6
         for scale in (1.0, math.sqrt(2.0)):
             for sign in (1.0,) if symmetric else (1.0, -1.0):
@@ -117,10 +117,10 @@ def match_octaves(
     chances = octaves[rows, near][:, :, None] * softmax(likelihood[rows, near], axis=2)
     chances /= chances.sum(axis=(1, 2), keepdims=True)
     octave = LOWEST + near
-    width = 2.0 ** ((chances.sum(axis=2) * octave).sum(axis=1) + chances.sum(axis=1) @ shapes.octave)
+    logarithm = (chances.sum(axis=2) * octave).sum(axis=1) + chances.sum(axis=1) @ shapes.octave
     center = ((chances @ shapes.mean) * np.ldexp(1.0, octave)).sum(axis=1)
     far = np.abs(shapes.mean) >= _NARROW * 2.0**shapes.octave
-    return center, width, chances[:, :, far].sum(axis=(1, 2)) > 0.5
+    return center, 2.0**logarithm, chances[:, :, far].sum(axis=(1, 2)) > 0.5
 
 
 def _log_likelihood(
@@ -139,8 +139,8 @@ def _log_likelihood(
 
 def _pooled(evidence: FloatArray) -> FloatArray:
     """Return the chances of the octaves of each width; columns share their prior."""
-    n_features, n_octaves = evidence.shape
-    first = 1.0 / (1.0 + ((LOWEST + np.arange(n_octaves)) / _PRIOR_OCTAVES) ** 2)
+    octave = LOWEST + np.arange(evidence.shape[1])
+    first = 1.0 / (1.0 + (octave / _PRIOR_OCTAVES) ** 2)
     first /= first.sum()
     prior = first
     for _ in range(_ROUNDS):
