@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtr, ndtri, softmax
+from scipy.special import ndtr, ndtri, softmax
 
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.cells import LOWEST, N_OCTAVES
@@ -168,7 +168,7 @@ def match_linear(
     """
     n_cells = len(counts)
     variance = deviation**2 + (_CELL_MISFIT * n_samples) ** 2
-    logarithms = np.arange(0.0, math.log2(n_cells) - 1.0, 0.5)
+    logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
     sums = np.concatenate([[0.0], np.cumsum(counts)])
 
     def likelihood(found: Any, square: float) -> Any:
@@ -182,11 +182,14 @@ def match_linear(
         rows.append(likelihood(found, 1.0 / size))
     found = np.array(rows) - math.log(len(rows) * n_cells)
     known = np.diff(ndtr((np.arange(n_cells + 1) / n_cells - center) / width))
-    if logsumexp(found) <= likelihood(float(counts @ known), float(known @ known)):
+    largest = float(found.max())
+    chances = np.exp(found - largest)
+    kept = likelihood(float(counts @ known), float(known @ known))
+    if largest + math.log(chances.sum()) <= kept:
         return center, width
-    chances = softmax(found)
-    middle = int((np.cumsum(chances.sum(axis=1)) < 0.5).sum())
-    near = slice(max(middle - 2, 0), middle + 3)
+    by_length = np.cumsum(chances.sum(axis=1))
+    middle = int((by_length < 0.5 * by_length[-1]).sum())
+    near = slice(max(middle - 1, 0), middle + 2)
     chances = chances[near] / chances[near].sum()
     places = (np.arange(n_cells) + 0.5) / n_cells
     length = 2.0 ** float(chances.sum(axis=1) @ logarithms[near]) / n_cells
