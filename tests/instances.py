@@ -14,6 +14,7 @@ import dp_halfspace
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "AdaptiveMarginClassifier": [
         {},
+        {"data_norm": None},
         {"delta": 0.0},
         {"solver": "objective_perturbation"},
         {"margin": 0.1},
@@ -42,6 +43,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "OutputPerturbationClassifier": [
         {},
+        {"data_norm": None},
         {"delta": 0.0},
         {"loss": "huber_hinge"},
         {"loss": "smoothed_hinge", "delta": 0.0},
@@ -56,6 +58,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "PrivateAUCClassifier": [
         {},
+        {"data_norm": None},
         {"delta": 0.0, "threshold_share": 0.1},
         {"mechanism": "mean_difference"},
         {"mechanism": "mean_difference", "delta": 0.0},

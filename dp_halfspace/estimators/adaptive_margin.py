@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from dp_halfspace._budget import resolved_delta
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.margin_selection import (
     SELECTIONS,
     SelectionPlan,
@@ -30,7 +31,7 @@ from dp_halfspace.algorithms.fits.margin_training import (
 from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators._robust_options import planned_attack
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.rows import Rows, unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import LOGISTIC
@@ -86,9 +87,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
-    data_norm : float, default=1.0
-        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
-        columns mean, never from the data.
+    data_norm : float or None, default=1.0
+        PUBLIC scale of a row, soft: rows are brought to norm one from any length. None is for
+        columns in their natural units, with holes (NaN) or not: the budget then buys a centre and
+        a width for each column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few
+        records) the scale is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
@@ -126,7 +129,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     projection_ : LinearMap or None
         The public map that was used.
     data_norm_ : float
-        The `data_norm` of the fit, to which rows are scaled down at prediction.
+        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+    scaler_ : ReleasedScaler or None
+        Released units of the columns, None where none were learnt.
+    fill_value_ : float or None
+        What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -226,23 +233,23 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
-        data = ready.data
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
+        norm = ready.data_norm
 
         def rows_of(training: Training) -> Rows:
             if training.attack is not None:
-                return scaled_rows(data.X, float(self.data_norm), training.bias)
-            return unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
+                return scaled_rows(data.X, norm, training.bias)
+            return unit_rows(data.X, norm, training.bias, training.linear_map)
 
         used, released = ready.plan.run(rows_of, data.codes, ready.weights, permit)
 
         self.margin_ = asked_margin(used, released)
         self.projection_ = used.linear_map
-        coefficients = self._in_units_of_data(released, used.bias, used.linear_map)
-        return self._remember(data, ready.record, coefficients)
+        released = self._in_units_of_data(released, used.bias, used.linear_map, data_norm=norm)
+        return self._remember(ready, released, scaler, clips=used.attack is not None)
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
         plan = self._plan(data.X, len(data.classes))
         record = self._record(
@@ -253,7 +260,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             adversary_radius=float(self.adversary_radius),
             adversary_norm="inf" if self.adversary_norm == "inf" else 2,
         )
-        return Prepared(data, weights / weights.max(), plan, record)
+        return Prepared(data, weights / weights.max(), plan, record, float(self.data_norm))
 
     @property
     def _is_binary(self) -> bool:

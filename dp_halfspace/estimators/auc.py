@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from dp_halfspace._budget import resolved_delta
 from dp_halfspace._sklearn import NUMBER_RANGE, Interval, StrOptions, fit_context, public_number
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.auc_training import (
     LOSSES,
     MECHANISMS,
     RankingProblem,
     plan_training,
 )
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source
 
@@ -70,10 +71,13 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
-    data_norm : float, default=1.0
-        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
-        columns mean, never from the data. ``"objective"`` and ``"output"`` need one within
-        [2^-100, 2^100].
+    data_norm : float or None, default=1.0
+        PUBLIC scale of a row, soft: rows are brought to norm one from any length. None is for
+        columns in their natural units, with holes (NaN) or not: the budget then buys a centre and
+        a width for each column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few
+        records)
+        the scale is 1. ``"objective"``
+        and ``"output"`` scale longer rows down to it and need one within [2^-100, 2^100].
     fit_intercept : bool, default=True
         Whether there is an intercept: minus the threshold. It never changes the ranking.
         ``"noisy_gd"`` then appends a constant column to the rows, too.
@@ -101,7 +105,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,)
         Minus the threshold.
     data_norm_ : float
-        The `data_norm` of the fit, to which rows are scaled down at prediction.
+        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+    scaler_ : ReleasedScaler or None
+        Released units of the columns, None where none were learnt.
+    fill_value_ : float or None
+        What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -182,17 +190,17 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
 
-        released = ready.plan.run(ready.data.X, ready.data.codes, ready.weights, permit)
+        released = ready.plan.run(data.X, data.codes, ready.weights, permit)
 
         if self.fit_intercept:
             released[:, -1] /= -float(self.intercept_scaling)
         else:
             released = released[:, :-1]
-        return self._remember(ready.data, ready.record, released)
+        return self._remember(ready, released, scaler, clips=ready.plan.clips)
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:
             raise ValueError("Only binary classification is supported: a ranking has two classes")
         weights = label_weights(self.class_weight, data.classes)
@@ -205,7 +213,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             class_counts=counts if isinstance(counts, str) else [float(c) for c in counts],
             threshold=None if isinstance(self.threshold, str) else float(self.threshold),
         )
-        return Prepared(data, weights / weights.max(), plan, record)
+        return Prepared(data, weights / weights.max(), plan, record, float(self.data_norm))
 
     def _problem(self, X: Any) -> RankingProblem:
         """Gather the public numbers; of `X`, only shape and layout matter."""

@@ -12,15 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
+from dp_halfspace._budget import resolved_delta
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.defaults import COMPONENTS, objective_defaults
 from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     PreconditionedObjectivePlan,
     plan_preconditioned_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import objective_ridge
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.rows import block_size, clipped_rows, unit_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -88,9 +89,11 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
-    data_norm : float, default=1.0
-        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
-        columns mean, never from the data.
+    data_norm : float or None, default=1.0
+        PUBLIC scale of a row, soft: rows are brought to norm one from any length. None is for
+        columns in their natural units, with holes (NaN) or not: the budget then buys a centre and
+        a width for each column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few
+        records) the scale is 1.
     rows : {"unit", "clipped"}, default="unit"
         ``"unit"`` brings every clipped row, together with the constant column, to norm one;
         no halfspace changes by that. ``"clipped"`` leaves shorter rows as they are: then
@@ -134,7 +137,11 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     alpha_ : float
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
-        The `data_norm` of the fit, to which rows are scaled down at prediction.
+        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+    scaler_ : ReleasedScaler or None
+        Released units of the columns, None where none were learnt.
+    fill_value_ : float or None
+        What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -222,21 +229,22 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
 
-        setup, norm = ready.plan, float(self.data_norm)
-        if self.rows == "clipped":
-            rows = clipped_rows(ready.data.X, norm, setup.bias)
+        setup, norm, clips = ready.plan, ready.data_norm, self.rows == "clipped"
+        if clips:
+            rows = clipped_rows(data.X, norm, setup.bias)
         else:
-            rows = unit_rows(ready.data.X, norm, setup.bias, setup.linear_map)
-        released = setup.plan.run(rows, ready.data.codes, ready.weights, permit)
+            rows = unit_rows(data.X, norm, setup.bias, setup.linear_map)
+        released = setup.plan.run(rows, data.codes, ready.weights, permit)
 
         self.alpha_ = setup.plan.objective.ridge
-        if self.rows == "unit":
-            released = self._in_units_of_data(released, setup.bias, setup.linear_map)
-        return self._remember(ready.data, ready.record, released)
+        if not clips:
+            projected = setup.linear_map
+            released = self._in_units_of_data(released, setup.bias, projected, data_norm=norm)
+        return self._remember(ready, released, scaler, clips=clips)
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
         setup = self._setup(data.X, weights)
         projection = None if setup.linear_map is None else type(setup.linear_map).__name__
@@ -250,7 +258,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             projection=projection,
             **setup.plan.public,
         )
-        return Prepared(data, weights, setup, record)
+        return Prepared(data, weights, setup, record, float(self.data_norm))
 
     def _setup(self, X: Any, weights: NDArray[np.float64]) -> _Setup:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
@@ -298,7 +306,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             return None
         constant = self._constant_column()
         inverse = 1.0 / constant if constant else 0.0
-        guess = _SCORE_GUESS * math.hypot(1.0 / self.data_norm, inverse)
+        guess = _SCORE_GUESS * math.hypot(1.0 / float(self.data_norm), inverse)
         return objective_ridge(risk, float(self.epsilon), delta, norm_guess=guess)
 
     def _drawn_map(self, n_features: int, wanted: int | None) -> LinearMap | None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.margin_training import (
     Problem,
     Training,
@@ -60,9 +60,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         Budget of one fit, in [1e-9, 1e6]; infinity takes the best and guarantees nothing.
     delta : float, default=0.0
         Only 0: the guarantee is pure.
-    data_norm : float, default=1.0
-        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
-        columns mean, never from the data.
+    data_norm : float or None, default=1.0
+        PUBLIC scale of a row, soft: rows are brought to norm one from any length. None is for
+        columns in their natural units, with holes (NaN) or not: the budget then buys a centre and
+        a width for each column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few
+        records) the scale is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
@@ -92,7 +94,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     projection_ : LinearMap or None
         The public map that was used.
     data_norm_ : float
-        The `data_norm` of the fit, to which rows are scaled down at prediction.
+        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+    scaler_ : ReleasedScaler or None
+        Released units of the columns, None where none were learnt.
+    fill_value_ : float or None
+        What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -179,18 +185,19 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
-        data, training = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
 
-        rows = unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
+        training, norm = ready.plan, ready.data_norm
+        rows = unit_rows(data.X, norm, training.bias, training.linear_map)
         released = training.plan.run(rows, data.codes, ready.weights, permit)
 
         self.projection_ = training.linear_map
-        coefficients = self._in_units_of_data(released, training.bias, training.linear_map)
-        return self._remember(data, ready.record, coefficients)
+        projected = training.linear_map
+        released = self._in_units_of_data(released, training.bias, projected, data_norm=norm)
+        return self._remember(ready, released, scaler)
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:
             raise ValueError(
                 "Only binary classification is supported: a halfspace has two sides. For more "
@@ -208,7 +215,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             n_stages=len(training.events),
             n_components=None if linear_map is None else linear_map.n_components,
         )
-        return Prepared(data, weights / weights.max(), training, record)
+        return Prepared(data, weights / weights.max(), training, record, float(self.data_norm))
 
     @property
     def _is_binary(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.selection.network import (
     NetworkPlan,
     NetworkShape,
@@ -74,9 +74,11 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Records times epsilon must be 18.5 or more: below, a choice of a hundred is guessing.
     delta : float, default=0.0
         Only 0: the guarantee is pure.
-    data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it; then all are divided by it.
-        Choose it from what the columns mean, never from the data.
+    data_norm : float or None, default=1.0
+        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
+        natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
+        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        is 1.
     fit_intercept : bool, default=True
         Whether units and output have biases. Without them the network is an odd function.
     intercept_scaling : float, default=1.0
@@ -111,7 +113,11 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     projection_ : LinearMap or None
         The public map that was used.
     data_norm_ : float
-        The `data_norm` of the fit, to which rows are scaled down at prediction.
+        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+    scaler_ : ReleasedScaler or None
+        Released units of the columns, None where none were learnt.
+    fill_value_ : float or None
+        What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -193,10 +199,11 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
-        data, (plan, linear_map) = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
 
-        rows = Rows(_points(data.X, float(self.data_norm), linear_map))
+        plan, linear_map = ready.plan
+        rows = Rows(_points(data.X, ready.data_norm, linear_map))
         found = plan.run(rows, data.codes, ready.weights, permit)
 
         network = plan.shape.layers(found)
@@ -207,12 +214,12 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         is_one = isinstance(self.n_hidden, Integral)
         self.hidden_coef_ = coefs[0] if is_one else coefs
         self.hidden_intercept_ = intercepts[0] if is_one else intercepts
-        self._remember(data, ready.record, np.hstack([network.outputs, np.zeros((1, 1))]))
+        outputs = np.hstack([network.outputs, np.zeros((1, 1))])
+        self._remember(ready, outputs, scaler, clips=True)
         self.coef_, self.intercept_ = network.outputs.copy(), network.bias.copy()
         return self
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:
             raise ValueError(
                 "Only binary classification is supported. For more classes use "
@@ -223,17 +230,17 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         linear_map = self._linear_map(data.X.shape[1], seed)
         plan = self._plan(data.X.shape[0], self._shape(data.X.shape, linear_map), seed)
         record = self._record(data, plan.events, **plan.public)
-        return Prepared(data, weights / weights.max(), (plan, linear_map), record)
+        norm = float(self.data_norm)
+        return Prepared(data, weights / weights.max(), (plan, linear_map), record, norm)
 
-    def _rows(self, X: Any) -> Rows:
-        """Return the units of the last hidden layer."""
+    def _margins(self, X: Any) -> NDArray[np.float64]:
         hidden = _points(X, self.data_norm_, self.projection_)
         coefs, intercepts = self.hidden_coef_, self.hidden_intercept_
         if not isinstance(coefs, list):
             coefs, intercepts = [coefs], [intercepts]
         for coef, intercept in zip(coefs, intercepts, strict=True):
             hidden = np.tanh(hidden @ coef.T + intercept)
-        return Rows(hidden)
+        return np.asarray(hidden @ self.coef_.T)
 
     @property
     def _is_binary(self) -> bool:

@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
-from dp_halfspace.estimators._shared_ledger import SharedLedger
+from dp_halfspace._budget import SharedLedger
 from tests.conftest import separated
 from tests.instances import instances, label
 from tests.support import Book
