@@ -159,6 +159,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     data_norm: Any = None
 
     _adjacency: ClassVar[str] = "replace-one-label"
+    _takes_units: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
