@@ -126,7 +126,8 @@ class UnitsPlan:
         """Release centre and width of the columns of a dense matrix, which may hold NaN."""
         noisy = permit.release(octave_counts(X), self.octaves)
         center, scale, is_narrow = match_octaves(noisy, self.n_samples, _deviation(self.octaves))
-        narrow = np.flatnonzero(is_narrow)
+        # A centre at zero has no range round it; chances of both signs could cancel.
+        narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
         if len(narrow):
             self._look_again(X, narrow, center, scale, permit)
         return self._corrected(X, Units(center, scale), permit)
