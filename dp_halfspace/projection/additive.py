@@ -1,0 +1,141 @@
+"""Columns, decaying cosines of each column, and Fourier features of all: one public map.
+
+A halfspace of these features is a sum of curves, one for each column, and of a smooth function
+of all columns. The columns keep full weight, so nothing that a halfspace finds is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import ndtr
+
+from dp_halfspace.projection.base import checked_features, checked_size
+from dp_halfspace.projection.fourier import FourierMap, draw_fourier
+from dp_halfspace.projection.spectra import Spectrum
+
+__all__ = ["AMPLITUDE", "AdditiveMap", "additive_norm", "draw_additive", "write_cosines"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+SingleArray: TypeAlias = NDArray[np.float32]
+
+# Of a cosine, before it is divided by its frequency; of a column it is one.
+AMPLITUDE = 0.7
+# Of all Fourier features of a row, relative to the root of the number of columns.
+_FOURIER = math.sqrt(1.0 / 3.0)
+# Length scales, in units of a column times the root of their number.
+_SCALES = (1.0, 0.5, 0.25)
+_ROWS = 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdditiveMap:
+    r"""Columns, cosines and Fourier features. Made by `draw_additive`.
+
+    Parameters
+    ----------
+    n_features_in : int
+    n_terms : int
+        Features of each column: itself, and cosines ``.7 cos(k pi v) / k``, ``k = 2, ...,
+        n_terms``, of ``v = Phi(x sqrt(n_features_in))``, `Phi` the normal distribution.
+    fourier : FourierMap or None
+        Of all columns together.
+
+    Notes
+    -----
+    Entries of a row are divided by the root of the number of columns. Entries far outside
+    their scale have finite features; a row's length is bounded by that of the row it is made
+    of, plus one. Whoever rests a sensitivity on it brings it to norm one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import AdditiveMap
+    >>> AdditiveMap(1, 3).apply(np.array([[0.0]])).round(3)
+    array([[ 0.  , -0.35, -0.  ]], dtype=float32)
+    """
+
+    n_features_in: int
+    n_terms: int
+    fourier: FourierMap | None = None
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns that `apply` returns."""
+        joint = 0 if self.fourier is None else self.fourier.n_components
+        return self.n_features_in * self.n_terms + joint
+
+    def apply(self, X: Any) -> SingleArray:
+        """Map every row; see `FeatureMap.apply`."""
+        X = checked_features(X, self.n_features_in)
+        d = self.n_features_in
+        out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
+        for lo in range(0, X.shape[0], _ROWS):
+            rows, part = X[lo : lo + _ROWS], out[lo : lo + _ROWS]
+            rows = rows.toarray() if sparse.issparse(rows) else rows
+            part[:, :d] = rows
+            if self.n_terms > 1:
+                values = ndtr(np.asarray(rows, dtype=np.float64) * math.sqrt(d))
+                write_cosines(values, part[:, d : d * self.n_terms], 1.0 / math.sqrt(d))
+        if self.fourier is not None:
+            out[:, d * self.n_terms :] = self.fourier.apply(X)
+            out[:, d * self.n_terms :] *= np.float32(_FOURIER)
+        return out
+
+
+def write_cosines(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> None:
+    """Write ``scale .7 cos(k pi v) / k`` for ``k = 2, 3, ...``, one block of columns for each.
+
+    `values`, of shape (n, d), are in [0, 1]; `out` has a multiple of d columns.
+    """
+    d = values.shape[1]
+    for k in range(2, out.shape[1] // d + 2):
+        cosines = np.cos(k * math.pi * values)
+        np.multiply(
+            cosines, scale * AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d], casting="same_kind"
+        )
+
+
+def additive_norm(n_features: int, n_terms: int) -> float:
+    """Return the largest norm of columns in [-1, 1] and their cosines."""
+    cosines = sum(1.0 / k**2 for k in range(2, n_terms + 1))
+    return math.sqrt(n_features * (1.0 + AMPLITUDE**2 * cosines))
+
+
+def draw_additive(
+    n_features: int, n_terms: int, n_fourier: int, rng: np.random.Generator
+) -> AdditiveMap:
+    """Return the map with `n_terms` features of each column and `n_fourier` of all.
+
+    Parameters
+    ----------
+    n_features : int
+    n_terms : int
+        One for the columns alone.
+    n_fourier : int
+        An even number; zero for none.
+    rng : numpy.random.Generator
+        Public randomness, for the Fourier features.
+
+    Returns
+    -------
+    AdditiveMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import draw_additive
+    >>> draw_additive(5, 4, 20, np.random.default_rng(0)).n_components
+    40
+    """
+    n_features = checked_size("n_features", n_features)
+    fourier = None
+    if n_fourier:
+        scales = np.resize(_SCALES, n_fourier // 2)
+        fourier = draw_fourier(Spectrum("rbf"), n_features, scales, rng)
+    return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier)
