@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 
-__all__ = ["Plan"]
+__all__ = ["FloatArray", "Noise", "Plan"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 
 
 class Plan(Protocol):
@@ -35,19 +36,8 @@ class Plan(Protocol):
     ) -> FloatArray:
         """Train within the budget.
 
-        Parameters
-        ----------
-        rows : Rows
-            Of the public norm that was planned, constant column included.
-        classes : ndarray of shape (n_samples,)
-            Index of the class of each record.
-        weights : ndarray of shape (n_classes,)
-            Public class weights.
-        permit : Permit
-            Charged with `events`.
-
-        Returns
-        -------
-        ndarray of shape (1, n_columns) or (n_classes, n_columns)
-            Private coefficients; free to be used.
+        `rows` have the public norm that was planned, constant column included; `classes` are
+        the class indices of the records, `weights` the public weights of the classes; `permit`
+        is charged with `events`. Returns private coefficients of shape (1, n_columns) or
+        (n_classes, n_columns), free to be used.
         """

@@ -40,12 +40,6 @@ def test_descent_with_an_infinite_budget(n_classes):
         assert math.isfinite(engine_defaults(100, k, n_classes, math.inf).scale)
 
 
-def test_wide_binary_problems_have_their_own():
-    assert engine_defaults(1000, WIDE, 2, 1.0).shift == 2.0
-    assert engine_defaults(1000, WIDE + 1, 2, 1.0).shift == 4.0
-    assert engine_defaults(1000, WIDE + 1, 2, 1.0).metric_share == 0.0
-
-
 @given(records, columns, classes, budgets, st.one_of(st.just(0.0), st.floats(1e-30, 0.49)))
 def test_objective_perturbation_is_always_usable(n, k, n_classes, epsilon, delta):
     defaults = objective_defaults(n, k, n_classes, epsilon, delta)

@@ -111,7 +111,7 @@ def _training(problem: Problem, margin: float, plan: DescentPlan) -> Training:
     """Wrap the steps for one margin."""
     bias = constant_column(problem)
     steps = GradientPlan(plan, slopes=margin_slopes)
-    return Training("noisy_gd", margin, plan.shift, bias, None, plan.n_columns, steps)
+    return Training("noisy_gd", margin, plan.steps.shift, bias, None, plan.n_columns, steps)
 
 
 def _divided(

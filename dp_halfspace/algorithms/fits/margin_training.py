@@ -287,22 +287,17 @@ def _attacked(problem: Problem, attack: Adversary, mu: float) -> Training:
     # The longest row has norm one, constant column included.
     scaled = replace(attack, radius=attack.radius / math.hypot(1.0, bias or 0.0))
     plan = plan_descent(
+        defaults if problem.averaged else replace(defaults, window=0.0),
         n_samples=problem.n_samples,
         n_columns=n_columns,
         n_outputs=1,
         block_rows=problem.block_rows(None),
         mu=mu * (1.0 - 2.0**-40),
-        shift=defaults.shift,
-        clip=defaults.clip,
-        n_steps=defaults.n_steps,
-        momentum=defaults.momentum,
-        scale=defaults.scale,
-        window=defaults.window if problem.averaged else 0.0,
         attack=scaled,
     )
 
     return Training(
-        "noisy_gd", None, plan.shift, bias, None, n_columns,
+        "noisy_gd", None, defaults.shift, bias, None, n_columns,
         GradientPlan(plan, adversary=scaled), attack=scaled,
     )  # fmt: skip
 
@@ -337,7 +332,7 @@ def _descent(problem: Problem, margin: float, mu: float) -> Training:
     )
 
     steps = GradientPlan(plan, slopes=margin_slopes)
-    return Training("noisy_gd", margin, plan.shift, bias, linear_map, n_columns, steps)
+    return Training("noisy_gd", margin, plan.steps.shift, bias, linear_map, n_columns, steps)
 
 
 def _phased(problem: Problem, margin: float | None, mu: float) -> Training:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from dp_halfspace.algorithms.gradient.noisy_gd import (
     plan_descent,
 )
 from dp_halfspace.algorithms.gradient.preconditioner import MetricPlan, plan_metric, release_metric
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows, flattened
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy.events import Event, Pure
@@ -33,21 +34,14 @@ from dp_halfspace.privacy.mechanisms import Permit
 
 __all__ = ["GradientPlan", "plan_gradient"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class GradientPlan:
     """The public numbers of a fit by noisy gradient steps.
 
-    Attributes
-    ----------
-    metric : MetricPlan or None, default=None
-        None where a preconditioner would cost more than it brings.
-    adversary : Adversary or None, default=None
-        In the units of the rows; for two classes and no preconditioner.
-    slopes : callable, default=clipped_slopes
-        From the plan of the steps, classes and weights of the records to their slopes.
+    There is no `metric` where it would cost more than it brings, and none beside an `adversary`,
+    who is in the units of the rows and attacks two classes. `slopes` turns the plan of the
+    steps, classes and weights of the records into their slopes.
     """
 
     descent: DescentPlan
@@ -71,6 +65,9 @@ class GradientPlan:
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
         """Take the steps on unit rows; see `Plan`."""
+        # 1. Without a metric, the noisy steps are all there is.
+        # 2. Else release the second moment, and map the rows to where it is flat.
+        # 3. Take the steps there and map the coefficients back.
         with single_blas_thread():
             slopes = self.slopes(self.descent, classes, weights[classes])
             if self.adversary is not None:
@@ -94,24 +91,7 @@ def plan_gradient(
     block_rows: int,
     mu: float,
 ) -> GradientPlan:
-    """Divide a Gaussian budget between preconditioner and steps.
-
-    Parameters
-    ----------
-    n_samples, n_columns, n_classes, block_rows : int
-        Public sizes; the constant column counts.
-    mu : float
-        Total budget; infinity means no noise.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.defaults import engine_defaults
-    >>> from dp_halfspace.algorithms.gradient.descent import plan_gradient
-    >>> plan = plan_gradient(engine_defaults(10000, 20, 2, 0.2), n_samples=10000, n_columns=20,
-    ...                    n_classes=2, block_rows=4096, mu=0.2)
-    >>> len(plan.events)
-    2
-    """
+    """Divide a Gaussian budget between preconditioner and steps; infinity means no noise."""
     share = defaults.metric_share
     metric = None
     if share > 0:
@@ -125,17 +105,12 @@ def plan_gradient(
         )
     left = mu if metric is None else math.sqrt(1.0 - share) * mu
     descent = plan_descent(
+        defaults,
         n_samples=n_samples,
         n_columns=n_columns,
         n_outputs=1 if n_classes == 2 else n_classes,
         block_rows=block_rows,
         mu=left * (1.0 - 2.0**-40),
-        shift=defaults.shift,
-        clip=defaults.clip,
-        n_steps=defaults.n_steps,
-        momentum=defaults.momentum,
-        scale=defaults.scale,
-        window=defaults.window,
         amplification=1.0 if metric is None else metric.amplification,
         compression=1.0 if metric is None else metric.compression,
     )

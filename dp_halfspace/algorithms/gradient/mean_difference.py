@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms.defaults import WIDE
 from dp_halfspace.algorithms.gradient.descent import GradientPlan
+from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
@@ -31,12 +32,10 @@ __all__ = [
     "run_mean_difference",
 ]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
-
 # Of the sums of rows and of their squares together: docs/proofs/auc.md, section 2.
 MOMENT_SENSITIVITY = math.sqrt(4.5) * (1.0 + 2.0**-50)
-MAX_COLUMNS = 512
+# Of mu^2, or of epsilon, for the standardisation.
+_SHARE = 0.1
 # Noise of the means beyond which they say nothing about unit rows.
 _MOST_NOISE = 0.7
 # Added to every variance: a share of their mean, and of the noise.
@@ -52,14 +51,8 @@ _UNIT = 2.0**-53
 class StandardisationPlan:
     """The public numbers of one release of means and mean squares.
 
-    Attributes
-    ----------
-    n_samples, n_columns : int
-        Shape of the rows, without a constant column.
-    mechanism : GaussianNoise, L2LaplaceNoise or NoNoise
-        For the sums of the rows and of their squares, one behind the other.
-    deviation : float
-        Standard deviation of the noise of a mean.
+    The sizes are those of the rows without a constant column. `mechanism` is for the sums of the
+    rows and of their squares, one behind the other; `deviation` is that of the noise of a mean.
     """
 
     n_samples: int
@@ -78,14 +71,8 @@ class StandardisationPlan:
 class MeanDifferencePlan:
     """The public numbers of a difference of class means.
 
-    Attributes
-    ----------
-    standardisation : StandardisationPlan or None
-        None where it would cost more than it brings.
-    mechanism : GaussianNoise, L2LaplaceNoise or NoNoise
-        For the weighted sum of rows.
-    copies : int, default=1
-        How many noisy copies of that sum are released and averaged.
+    There is no standardisation where it would cost more than it brings. So many `copies` of the
+    weighted sum of rows are released with noise of `mechanism` and averaged.
     """
 
     standardisation: StandardisationPlan | None
@@ -95,15 +82,12 @@ class MeanDifferencePlan:
     @property
     def events(self) -> tuple[Event, ...]:
         """What the fit costs."""
+        event: Event = self.mechanism.event
+        if self.copies > 1:
+            event = Repeated(event, self.copies)
         if self.standardisation is None or isinstance(self.mechanism, NoNoise):
-            return (self._event,)
-        return (self.standardisation.mechanism.event, self._event)
-
-    @property
-    def _event(self) -> Event:
-        """What the copies cost."""
-        event = self.mechanism.event
-        return event if self.copies == 1 else Repeated(event, self.copies)
+            return (event,)
+        return (self.standardisation.mechanism.event, event)
 
 
 def _noise(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
@@ -116,33 +100,13 @@ def _noise(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
 def plan_standardisation(
     n_samples: int, n_columns: int, block_rows: int, *, mu: float = 0.0, epsilon: float = 0.0
 ) -> StandardisationPlan | None:
-    """Fix the public numbers of a release of moments.
+    """Fix the public numbers of a release of moments, of rows without a constant column.
 
-    Parameters
-    ----------
-    n_samples, n_columns : int
-        Shape of the rows, without a constant column.
-    block_rows : int
-        Rows that are summed at a time.
-    mu, epsilon : float
-        What the release may cost, as a Gaussian signal to noise ratio or as a pure epsilon;
-        the other one is zero. Infinity releases the exact moments.
-
-    Returns
-    -------
-    StandardisationPlan or None
-        None with more than 512 columns, or when noise would drown the means.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.gradient.mean_difference import plan_standardisation
-    >>> plan = plan_standardisation(10000, 20, 8192, mu=0.1)
-    >>> round(plan.mechanism.sensitivity, 4), round(plan.deviation, 5)
-    (2.1213, 0.00212)
-    >>> plan_standardisation(100, 20, 100, mu=0.1) is None
-    True
+    It may cost a Gaussian signal to noise ratio `mu` or a pure `epsilon`; the other one is zero.
+    Infinity releases the exact moments. None with more than 512 columns, or when noise would
+    drown the means.
     """
-    if n_columns > MAX_COLUMNS:
+    if n_columns > WIDE:
         return None
     n_blocks = -(-n_samples // block_rows)
     # Errors of two sums of n products of numbers of size one, on two data sets.
@@ -159,46 +123,19 @@ def plan_standardisation(
 
 
 def plan_mean_difference(
-    n_samples: int,
-    n_columns: int,
-    block_rows: int,
-    *,
-    mu: float = 0.0,
-    epsilon: float = 0.0,
-    share: float = 0.1,
+    n_samples: int, n_columns: int, block_rows: int, *, mu: float = 0.0, epsilon: float = 0.0
 ) -> MeanDifferencePlan:
-    """Divide a budget between the standardisation and the difference.
+    """Divide a budget as in :func:`plan_standardisation` between it and the difference.
 
-    Parameters
-    ----------
-    n_samples, n_columns, block_rows, mu, epsilon
-        As in :func:`plan_standardisation`.
-    share : float, default=0.1
-        Of ``mu ** 2``, or of `epsilon`, for the standardisation.
-
-    Notes
-    -----
     A record adds to the sum a vector of norm at most one, its weight included, so the
     sensitivity is 2: attained by a row that is replaced by its negative.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.gradient.mean_difference import plan_mean_difference
-    >>> plan = plan_mean_difference(10000, 20, 8192, mu=0.1)
-    >>> [type(event).__name__ for event in plan.events], round(plan.mechanism.sensitivity, 4)
-    (['Gaussian', 'Gaussian'], 2.0)
     """
-    root = math.sqrt(share)
-    scale = plan_standardisation(
-        n_samples, n_columns, block_rows, mu=root * mu, epsilon=share * epsilon
-    )
+    sizes = (n_samples, n_columns, block_rows)
+    scale = plan_standardisation(*sizes, mu=math.sqrt(_SHARE) * mu, epsilon=_SHARE * epsilon)
     if scale is not None:
-        rest = (1.0 - share) * (1.0 - 2.0**-40)
+        rest = (1.0 - _SHARE) * (1.0 - 2.0**-40)
         mu, epsilon = math.sqrt(rest) * mu, rest * epsilon
-    mechanism = _noise(
-        _sensitivity(n_samples, n_columns, block_rows, scale), mu=mu, epsilon=epsilon
-    )
-    return MeanDifferencePlan(scale, mechanism)
+    return MeanDifferencePlan(scale, _noise(_sensitivity(*sizes, scale), mu=mu, epsilon=epsilon))
 
 
 def mean_difference_for(
@@ -206,26 +143,8 @@ def mean_difference_for(
 ) -> MeanDifferencePlan:
     """Plan a mean difference that costs exactly what a fit of the engine does.
 
-    Parameters
-    ----------
-    n_samples, n_columns, block_rows
-        As in :func:`plan_standardisation`.
-
-    Returns
-    -------
-    MeanDifferencePlan
-        Its events are among those of `engine`, so that one of the two can be chosen by a
-        number that was released before.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.defaults import engine_defaults
-    >>> from dp_halfspace.algorithms.gradient.descent import plan_gradient
-    >>> from dp_halfspace.algorithms.gradient.mean_difference import mean_difference_for
-    >>> engine = plan_gradient(engine_defaults(10000, 21, 2, 0.2), n_samples=10000, n_columns=21,
-    ...                      n_classes=2, block_rows=4096, mu=0.2)
-    >>> mean_difference_for(engine, 10000, 20, 4096).events == engine.events
-    True
+    Its events are among those of `engine`, so that one of the two can be chosen by a number
+    that was released before.
     """
     step, scale = engine.descent.mechanism, None
     if engine.metric is not None:
@@ -235,7 +154,8 @@ def mean_difference_for(
     if isinstance(step, NoNoise):
         return MeanDifferencePlan(scale, step)
     sensitivity = _sensitivity(n_samples, n_columns, block_rows, scale)
-    return MeanDifferencePlan(scale, GaussianNoise(sensitivity, step.mu), engine.descent.n_steps)
+    copies = engine.descent.steps.n_steps
+    return MeanDifferencePlan(scale, GaussianNoise(sensitivity, step.mu), copies)
 
 
 def _sensitivity(
@@ -243,9 +163,7 @@ def _sensitivity(
 ) -> float:
     """Bound the change of the computed sum: ``docs/proofs/auc.md``, section 3."""
     n_blocks = -(-n_samples // block_rows)
-    spread = 1.0
-    if scale is not None:
-        spread = scale.amplification * math.sqrt(2.0 * n_columns)
+    spread = 1.0 if scale is None else scale.amplification * math.sqrt(2.0 * n_columns)
     # A row [u, 1] has norm sqrt 2; lengths and images are off by this much.
     row = math.sqrt(2.0) * spread * (n_columns + 16) * _UNIT * 1.01
     sums = math.sqrt(2.0) * spread * (block_rows + n_blocks + n_columns + 16) * _UNIT * 1.01
@@ -255,17 +173,9 @@ def _sensitivity(
 def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permit) -> FloatArray:
     """Release means and mean squares, and return the map that standardises.
 
-    Parameters
-    ----------
-    rows : Rows of shape (n_samples, n_columns + 1)
-        Rows in the unit ball, and a last column of ones.
-    permit : Permit
-        Charged with the event of the plan's mechanism.
-
-    Returns
-    -------
-    ndarray of shape (n_columns + 1, n_columns)
-        ``[u, 1] @ map`` is the standardised row: a function of what was released.
+    `rows` lie in the unit ball, with a last column of ones; `permit` is charged with the event
+    of the plan's mechanism. The map has the shape (n_columns + 1, n_columns) and is a function
+    of what was released: ``[u, 1] @ map`` is the standardised row.
     """
     n, d = plan.n_samples, plan.n_columns
     moment = rows.gram(np.ones(n))
@@ -287,24 +197,16 @@ def run_mean_difference(
     weights: FloatArray,
     permit: Permit,
 ) -> tuple[FloatArray, float]:
-    """Fit a direction within the budget of a plan.
+    """Return private coefficients of the rows and the score of their released mean.
 
-    Parameters
-    ----------
-    rows : Rows of shape (n_samples, n_columns + 1)
-        Rows in the unit ball, and a last column of ones.
-    weights : ndarray of shape (2,)
-        Public or released weights in [0, 1] of the negative and the positive class.
-    permit : Permit
-        Charged with the events of the plan.
-
-    Returns
-    -------
-    coefficients : ndarray of shape (n_columns,)
-        For the rows before they are standardised. Private; free to be used.
-    centre : float
-        Score of the released mean of the rows, zero without a standardisation.
+    `rows` lie in the unit ball, with a last column of ones; `weights` in [0, 1] of the negative
+    and the positive class are public or released; `permit` is charged with the events of the
+    plan. The coefficients are for rows before they are standardised; the score is zero without
+    a standardisation.
     """
+    # 1. Release the moments, and with them the map that standardises.
+    # 2. Clip the standardised rows to the unit ball, each by itself.
+    # 3. Release the weighted sum, and map it back to the coordinates of the rows.
     n_columns = rows.shape[1] - 1
     signed = np.where(positive, weights[1], -weights[0])
     with single_blas_thread():

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from dp_halfspace.algorithms.defaults import Steps
 from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.solvers.certificate import gradient_error
@@ -27,49 +29,26 @@ from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
 __all__ = ["DescentPlan", "Slopes", "clipped_slopes", "descend", "plan_descent"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
+# From the margins of the rows lo to hi - 1 to their negative slopes.
 Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 
-MAX_STRIDE = 2000.0
 # A map that stretches coefficients by more than this does not do it to useful ones.
 _MAX_STRETCH = 64.0
 
 
 @dataclass(frozen=True, slots=True)
 class DescentPlan:
-    """The public numbers of one run.
+    """The public numbers of one run; one output for two classes, K for K classes.
 
-    Attributes
-    ----------
-    n_columns, n_outputs : int
-        Shape of the coefficients; one output for two classes, K for K classes.
-    shift : float
-        Margin below which a record still pulls: it is added to the margin that the
-        logistic loss asks for.
-    clip : float
-        Bound on the norm of a record's slope.
-    momentum : float
-        Of Nesterov's method.
-    window : float
-        Share of the last steps whose iterates are averaged.
-    radius : float
-        Iterates are projected to a ball of this radius, which they leave only by accident;
-        floating-point errors are bounded inside it.
-    reach : float
-        Queries that the metric has mapped are projected to a ball of this radius, for the
-        same reason.
-    mechanism : GaussianNoise or NoNoise
-        Of one step.
+    Iterates are projected to a ball of `radius`, which they leave only by accident;
+    floating-point errors are bounded inside it. Queries that the metric has mapped are projected
+    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step.
     """
 
     n_columns: int
     n_outputs: int
-    shift: float
-    clip: float
-    n_steps: int
-    momentum: float
+    steps: Steps
     step_size: float
-    window: float
     radius: float
     reach: float
     mechanism: GaussianNoise | NoNoise
@@ -78,98 +57,68 @@ class DescentPlan:
     def event(self) -> Repeated | Pure:
         """What the whole run costs."""
         event = self.mechanism.event
-        return event if isinstance(event, Pure) else Repeated(event, self.n_steps)
+        return event if isinstance(event, Pure) else Repeated(event, self.steps.n_steps)
 
 
 def plan_descent(
+    steps: Steps,
     *,
     n_samples: int,
     n_columns: int,
     n_outputs: int,
     block_rows: int,
     mu: float,
-    shift: float,
-    clip: float,
-    n_steps: int,
-    momentum: float,
-    scale: float,
-    window: float,
     amplification: float = 1.0,
     compression: float = 1.0,
-    smoothness: float = 0.5,
-    max_stride: float = MAX_STRIDE,
     attack: Adversary | None = None,
 ) -> DescentPlan:
-    """Fix the public numbers of a run that is mu-Gaussian private.
+    """Fix the public numbers of a run on unit rows that is mu-Gaussian private as a whole.
 
-    Parameters
-    ----------
-    n_samples, n_columns : int
-        Shape of the unit rows, constant column included.
-    n_outputs : int
-        One for two classes, K for K classes.
-    block_rows : int
-        Rows that are summed at a time.
-    mu : float
-        What the whole run may cost.
-    shift, clip, n_steps, momentum, window
-        As in :class:`DescentPlan`.
-    scale : float
-        Length of the path that saturated slopes of all records would draw, in units of
-        what the noise allows: the norm of the result is of this order.
-    amplification, compression : float, default=1.0
-        Bounds on how much the metric stretches coefficients and rows; they enter the
-        rounding errors only.
-    smoothness : float, default=0.5
-        Lipschitz constant of the slopes; it enters the rounding errors only.
-    max_stride : float, default=2000.0
-        Largest step of the sum over records, times their number.
-    attack : Adversary or None, default=None
-        Of the rows, for one output and no preconditioner.
+    `block_rows` are summed at a time. `amplification` and `compression` bound how much the
+    metric stretches coefficients and rows; they enter the rounding errors only. An `attack`
+    moves the rows, for one output and no metric.
 
-    Notes
-    -----
     The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
     classes, attained by ``x' = -x``. An attack whose reach is at most one does not change it.
     What is added to it bounds rounding errors.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.gradient.noisy_gd import plan_descent
-    >>> plan = plan_descent(n_samples=1000, n_columns=10, n_outputs=1, block_rows=1000, mu=0.2,
-    ...                     shift=2.0, clip=0.5, n_steps=40, momentum=0.8, scale=3.0, window=0.5)
-    >>> 1.0 < plan.mechanism.sensitivity < 1.0000001
-    True
     """
     # Of the order of the noise in the coefficients, times eight.
-    radius = 8.0 * scale * (1.0 + math.sqrt(n_columns * n_outputs))
+    radius = 8.0 * steps.scale * (1.0 + math.sqrt(n_columns * n_outputs))
     reach = min(amplification, _MAX_STRETCH) * radius
-    rounding = _rounding(
+    # Errors of the sums, which the metric stretches.
+    sums = gradient_error(
         n_samples=n_samples,
         n_columns=n_columns,
         block_rows=block_rows,
-        clip=clip,
-        smoothness=smoothness,
+        row_norm=compression,
+        ridge=0.0,
+        radius=1.0,
+        slope=steps.clip,
+        smoothness=0.0,
         evaluation=2.0 * n_outputs + 32.0,
-        reach=reach,
-        amplification=amplification,
-        compression=compression,
     )
+    # Slopes at inexact margins multiply mapped rows, which have norm one. All rows but the
+    # replaced one are the same, to the last bit: docs/proofs/certificate.md, section 7.
+    margins = (n_columns + 3) * compression * reach
+    per_record = 1.01 * 2.0**-53 * steps.smoothness * margins
+    mapped = 0.0
+    if amplification > 1.0:
+        # The product of the sum with the metric.
+        roundings = 1.01 * 2.0**-53 * (n_columns + 2) * math.sqrt(n_columns)
+        mapped = roundings * amplification * compression * n_samples * steps.clip
+    rounding = amplification * sums + mapped + n_samples * per_record
     # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
-    sensitivity = _sensitivity(clip * length, rounding, attack)
-    step_mu = mu / math.sqrt(n_steps) * (1.0 - 2.0**-40)
+    sensitivity = _sensitivity(steps.clip * length, rounding, attack)
+    step_mu = mu / math.sqrt(steps.n_steps) * (1.0 - 2.0**-40)
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
     # With little noise the curvature limits the step, not the noise.
-    stride = min(scale * mu / (2.0 * clip * n_steps), max_stride / n_samples)
-    step_size = (1.0 - momentum) * stride
-    # fmt: off
-    return DescentPlan(
-        n_columns, n_outputs, shift, clip, n_steps, momentum, step_size, window, radius, reach,
-        mechanism,
+    stride = min(
+        steps.scale * mu / (2.0 * steps.clip * steps.n_steps), steps.max_stride / n_samples
     )
-    # fmt: on
+    step_size = (1.0 - steps.momentum) * stride
+    return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism)
 
 
 def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> float:
@@ -181,76 +130,31 @@ def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> f
     return max(2.0, further) * longest + 4.0 * further**2 * rounding
 
 
-def _rounding(
-    *,
-    n_samples: int,
-    n_columns: int,
-    block_rows: int,
-    clip: float,
-    smoothness: float,
-    evaluation: float,
-    reach: float,
-    amplification: float,
-    compression: float,
-) -> float:
-    """Bound the rounding error of a step: ``docs/proofs/noisy_gradient.md``, floating point."""
-    # Errors of the sums, which the metric stretches.
-    sums = gradient_error(
-        n_samples=n_samples,
-        n_columns=n_columns,
-        block_rows=block_rows,
-        row_norm=compression,
-        ridge=0.0,
-        radius=1.0,
-        slope=clip,
-        smoothness=0.0,
-        evaluation=evaluation,
-    )
-    # Slopes at inexact margins multiply mapped rows, which have norm one. All rows but the
-    # replaced one are the same, to the last bit: docs/proofs/certificate.md, section 7.
-    margins = (n_columns + 3) * compression * reach
-    per_record = 1.01 * 2.0**-53 * smoothness * margins
-    mapped = 0.0
-    if amplification > 1.0:
-        # The product of the sum with the metric.
-        roundings = 1.01 * 2.0**-53 * (n_columns + 2) * math.sqrt(n_columns)
-        mapped = roundings * amplification * compression * n_samples * clip
-    return amplification * sums + mapped + n_samples * per_record
-
-
 def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArray) -> Slopes:
     """Return the negative slopes of the shifted logistic loss, clipped record by record.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples,)
-        Class of each record.
-    weights : ndarray of shape (n_samples,)
-        In [0, 1].
-
-    Returns
-    -------
-    callable
-        From margins of rows ``lo`` to ``hi - 1`` to slopes of norm at most ``plan.clip``.
+    `codes` and `weights` are the classes of the records and their weights in [0, 1]; the norm
+    of a slope is at most the clip.
     """
+    shift, clip = plan.steps.shift, plan.steps.clip
     if plan.n_outputs == 1:
         signs = np.where(codes == 1, 1.0, -1.0)
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-            pull = np.minimum(expit(plan.shift - signs[lo:hi] * margins), plan.clip)
+            pull = np.minimum(expit(shift - signs[lo:hi] * margins), clip)
             return np.asarray(signs[lo:hi] * weights[lo:hi] * pull)
 
         return binary
 
     def softmax(margins: FloatArray, lo: int, hi: int) -> FloatArray:
         records, own = np.arange(hi - lo), codes[lo:hi]
-        margins[records, own] -= plan.shift
+        margins[records, own] -= shift
         margins -= margins.max(axis=1, keepdims=True)
         pull = np.exp(margins)
         pull /= -pull.sum(axis=1, keepdims=True)
         pull[records, own] += 1.0
         norms = np.sqrt(np.einsum("ij,ij->i", pull, pull))
-        pull *= (weights[lo:hi] * plan.clip / np.maximum(norms, plan.clip))[:, None]
+        pull *= (weights[lo:hi] * clip / np.maximum(norms, clip))[:, None]
         return pull
 
     return softmax
@@ -263,33 +167,21 @@ def descend(
     permit: Permit,
     transform: Metric | FloatArray | None = None,
 ) -> FloatArray:
-    """Run the noisy steps and return the averaged iterate.
+    """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
-    Parameters
-    ----------
-    rows : Rows or AdversarialRows
-        Rows whose images under `transform` have norm at most one.
-    slopes : callable
-        From :func:`clipped_slopes`.
-    permit : Permit
-        Charged with ``plan.event``.
-    transform : Metric, ndarray of shape (n_columns, n_columns) or None, default=None
-        Released map, or None for the identity.
-
-    Returns
-    -------
-    ndarray of shape (n_outputs, n_columns)
-        Coefficients for the rows before the map.
-
-    References
-    ----------
-    ``docs/proofs/noisy_gradient.md``. Nesterov (2018), section 2.2.
+    The rows have norm at most one behind the released map `transform`, None for the identity;
+    the coefficients are those for the rows before the map. `permit` is charged with
+    ``plan.event``. References: ``docs/proofs/noisy_gradient.md``; Nesterov (2018), section 2.2.
     """
+    # 1. Look ahead along the momentum, in public balls where rounding errors are bounded.
+    # 2. Release the clipped gradient sum with the noise of one step.
+    # 3. Move, and average the last iterates: post-processing.
+    steps = plan.steps
     shape = (plan.n_columns,) if plan.n_outputs == 1 else (plan.n_columns, plan.n_outputs)
     point, velocity, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    n_averaged = max(1, round(plan.window * plan.n_steps))
-    for step in range(plan.n_steps):
-        ahead = _project(point + plan.momentum * velocity, plan.radius)
+    n_averaged = max(1, round(steps.window * steps.n_steps))
+    for step in range(steps.n_steps):
+        ahead = _project(point + steps.momentum * velocity, plan.radius)
         query = ahead if transform is None else _project(transform.T @ ahead, plan.reach)
         ascent = rows.fused_adjoint(query, slopes)
         if transform is not None:
@@ -298,9 +190,9 @@ def descend(
         if plan.n_outputs > 1:
             # Slopes sum to zero over the classes, so the noise along (1, ..., 1) is only noise.
             noisy = noisy - noisy.mean(axis=1, keepdims=True)
-        velocity = plan.momentum * velocity + plan.step_size * noisy
+        velocity = steps.momentum * velocity + plan.step_size * noisy
         point = point + velocity
-        if step >= plan.n_steps - n_averaged:
+        if step >= steps.n_steps - n_averaged:
             total += point
     mean = total / n_averaged
     return np.atleast_2d((mean if transform is None else transform.T @ mean).T)

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows, block_size
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
 __all__ = ["Phase", "PhasedPlan", "plan_phased_prox", "proximal_pass"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 # Iterates stay in this ball; a separator of the known margin lies in it.
 _RADIUS = 1.0
@@ -28,14 +27,9 @@ _RADIUS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One phase: consecutive records of the public order, a step size, a noise.
+    """One phase: records ``lo`` to ``hi - 1`` of the public order, a step size, a noise.
 
-    Attributes
-    ----------
-    lo, hi : int
-        First record, and the one behind the last.
-    mechanism : GaussianNoise or NoNoise
-        For the mean of the iterates of the phase.
+    `mechanism` is for the mean of the iterates of the phase.
     """
 
     lo: int
@@ -46,13 +40,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class PhasedPlan:
-    """The public numbers of a pass.
-
-    Attributes
-    ----------
-    margin : float
-        Margin of the hinge ``max(0, 1 - m / margin)``.
-    """
+    """The public numbers of a pass; the hinge is ``max(0, 1 - m / margin)``."""
 
     margin: float
     n_columns: int
@@ -73,6 +61,9 @@ class PhasedPlan:
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
         """Take the pass over unit rows of two classes; see `Plan`."""
+        # 1. For each phase, start from the release of the one before.
+        # 2. Take the proximal steps on its records, block by block.
+        # 3. Release the mean of its iterates; no other phase sees these records.
         releases = permit.disjoint(self.events[0])
         point = np.zeros(self.n_columns)
         for phase in self.phases:
@@ -97,40 +88,14 @@ def plan_phased_prox(
 ) -> PhasedPlan:
     """Fix the public numbers of a pass that is mu-Gaussian private.
 
-    Parameters
-    ----------
-    n_samples, n_columns : int
-        Shape of the unit rows, constant column included.
-    mu : float
-        What the pass may cost; infinity adds no noise.
-    margin : float
-        In (0, 1].
-    order : ndarray of shape (n_samples,)
-        Public permutation of the records, drawn without looking at them.
-
-    Returns
-    -------
-    PhasedPlan
-        Each phase has half of the records that are left and a quarter of the step size.
-
-    Notes
-    -----
-    The mean of the iterates of a phase has the sensitivity ``2 step_size / margin``; what is
-    added to it bounds rounding errors. The first step size balances the three terms of the
-    excess risk of the first phase.
+    `order` is a public permutation of the records, drawn without looking at them. Each phase
+    has half of the records that are left and a quarter of the step size; the first step size
+    balances the three terms of the excess risk of the first phase.
 
     References
     ----------
     R. Bassily, M. Mohri and A. Suresh (2022), Algorithm 5 (without boosting, sampling without
     replacement); V. Feldman, T. Koren and K. Talwar (2020), Algorithm 1.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.gradient.phased_gd import plan_phased_prox
-    >>> import numpy as np
-    >>> plan = plan_phased_prox(1000, 10, mu=0.5, margin=0.1, order=np.arange(1000))
-    >>> [(phase.lo, phase.hi) for phase in plan.phases[:3]], plan.events
-    ([(0, 500), (500, 750), (750, 875)], (Gaussian(mu=0.5),))
     """
     spread = 0.5 + 2.0 * math.sqrt(n_columns) / mu
     step_size = margin / math.sqrt(n_samples * spread)
@@ -147,7 +112,11 @@ def plan_phased_prox(
 def _noise(
     n_records: int, n_columns: int, step_size: float, margin: float, mu: float
 ) -> GaussianNoise | NoNoise:
-    """Calibrate the noise of one phase to exact and to rounded arithmetic."""
+    """Calibrate the noise of one phase to exact and to rounded arithmetic.
+
+    The mean of its iterates has the sensitivity ``2 step_size / margin``; what is added to it
+    bounds rounding errors.
+    """
     if math.isinf(mu):
         return NoNoise()
     pull = step_size / margin
@@ -162,28 +131,9 @@ def proximal_pass(
 ) -> tuple[FloatArray, FloatArray]:
     """Take one proximal step on the hinge of each row, in order.
 
-    Parameters
-    ----------
-    start : ndarray of shape (n_columns,)
-        In the unit ball.
-    rows : ndarray of shape (m, n_columns)
-        Of norm one or zero, times the label.
-    caps : ndarray of shape (m,)
-        Longest step that each row may cause.
-    margin : float
-        Margin from which on a row does not pull.
-
-    Returns
-    -------
-    total : ndarray of shape (n_columns,)
-        Sum of the iterates after each step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.algorithms.gradient.phased_gd import proximal_pass
-    >>> proximal_pass(np.zeros(2), np.eye(2), np.array([0.3, 0.05]), margin=0.2)[0]
-    array([0.2 , 0.05])
+    `rows` have norm one or zero and are multiplied by their labels; `caps` are the longest steps
+    that they may cause; from `margin` on a row does not pull. Returns the last iterate and the
+    sum of all.
     """
     point, total = start.copy(), np.zeros_like(start)
     squares = np.einsum("ij,ij->i", rows, rows)

@@ -10,27 +10,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from dp_halfspace.algorithms.defaults import EFFECTIVE_DIMENSION, WIDE
+from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
-__all__ = [
-    "Metric",
-    "MetricPlan",
-    "plan_metric",
-    "release_metric",
-    "shrunk_spectrum",
-]
+__all__ = ["Metric", "MetricPlan", "plan_metric", "release_metric", "shrunk_spectrum"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-
-MAX_COLUMNS = 512
-EFFECTIVE_DIMENSION = 20.0
 _EDGE_FLOOR = 0.02
 _TRACE_FLOOR = 1e-3
 _CEILING = 16.0
@@ -42,21 +32,14 @@ _MANY = 4
 class MetricPlan:
     """The public numbers of one release of a second moment.
 
-    Attributes
-    ----------
-    n_samples, n_columns : int
-        Shape of the unit rows, constant column included.
-    mechanism : GaussianNoise, L2LaplaceNoise or NoNoise
-        For the packed second moment, whose Euclidean norm is the Frobenius norm.
-    edge : float
-        Edge of the spectrum of the noise matrix: eigenvalues below it drown.
-    effective_dimension : float
-        How many directions may be told apart.
+    `mechanism` is for the packed moment, whose Euclidean norm is the Frobenius norm. `edge` is
+    that of the spectrum of the noise matrix: eigenvalues below it drown. `effective_dimension`
+    is how many directions may be told apart.
     """
 
     n_samples: int
     n_columns: int
-    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise
+    mechanism: Noise
     edge: float
     effective_dimension: float = EFFECTIVE_DIMENSION
 
@@ -78,14 +61,8 @@ class Metric:
     The noise drowns all but a few eigenvectors of the moment. Nothing can be told about the
     others, so they share a factor, and products need no square matrix.
 
-    Attributes
-    ----------
-    stretch : float
-        Factor of all directions but these.
-    directions : ndarray of shape (n_columns, r)
-        Orthonormal columns.
-    factors : ndarray of shape (r,)
-        Of the directions, positive.
+    The r orthonormal columns of `directions` have their own positive `factors`; `stretch` is
+    the factor of all other directions.
     """
 
     stretch: float
@@ -128,42 +105,16 @@ def plan_metric(
     block_rows: int,
     *,
     mu: float,
-    max_columns: int = MAX_COLUMNS,
+    max_columns: int = WIDE,
     effective_dimension: float = EFFECTIVE_DIMENSION,
 ) -> MetricPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
 
-    Parameters
-    ----------
-    n_samples, n_columns : int
-        Shape of the unit rows, constant column included.
-    block_rows : int
-        Rows that are summed at a time.
-    mu : float
-        What the release may cost; infinity releases the exact moment.
-    max_columns : int, default=512
-        With more columns there is no metric.
-    effective_dimension : float, default=20
-        How many directions may be told apart.
+    None when there are more than `max_columns` columns, or when the noise would drown every
+    eigenvalue: then the metric is not worth its price. Infinite `mu` releases the exact moment.
 
-    Returns
-    -------
-    MetricPlan or None
-        None when there are more than `max_columns` columns, or when the noise would drown every
-        eigenvalue: then the metric is not worth its price.
-
-    Notes
-    -----
     The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2`` for
     rows of norm at most one. What is added to it bounds the rounding of the two sums.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.gradient.preconditioner import plan_metric
-    >>> plan_metric(10000, 20, 4096, mu=0.1).mechanism.sensitivity < 1.4143
-    True
-    >>> plan_metric(100, 20, 4096, mu=0.01) is None
-    True
     """
     if n_columns > max_columns:
         return None
@@ -180,25 +131,16 @@ def plan_metric(
 
 
 def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
-    """Release the second moment and return the symmetric map that flattens it.
+    """Release the second moment of unit rows and return the symmetric map that flattens it.
 
-    Parameters
-    ----------
-    rows : Rows
-        Of norm at most one.
-    permit : Permit
-        Charged with the event of the plan's mechanism.
-
-    Returns
-    -------
-    Metric
-        ``(H / n)^(-1/2)`` with ``H`` the shrunk moment: a function of what was released.
-
-    References
-    ----------
-    ``docs/proofs/metric.md``. Gavish and Donoho (2017), "Optimal shrinkage of singular
-    values", for spikes in a noise matrix.
+    That is ``(H / n)^(-1/2)`` with ``H`` the shrunk moment: a function of what was released.
+    `permit` is charged with the event of the plan's mechanism. References:
+    ``docs/proofs/metric.md``; Gavish and Donoho (2017), "Optimal shrinkage of singular values",
+    for spikes in a noise matrix.
     """
+    # 1. Release the packed moment, whose Euclidean norm is the Frobenius norm.
+    # 2. Find the directions whose eigenvalues exceed the edge of the noise.
+    # 3. Shrink the spectrum, and stretch every direction by the inverse root: post-processing.
     n, size = plan.n_samples, plan.n_columns
     moment = rows.gram(np.ones(rows.shape[0]))
     upper = np.triu(np.ones((size, size), dtype=np.bool_))
@@ -222,19 +164,10 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
 def shrunk_spectrum(values: FloatArray, plan: MetricPlan) -> tuple[FloatArray, float]:
     """Estimate the spectrum of the moment from that of the noisy moment.
 
-    Parameters
-    ----------
-    values : ndarray of shape (r,)
-        Those eigenvalues of the noisy moment, its trace restored, that exceed ``plan.edge``.
-
-    Returns
-    -------
-    spikes : ndarray of shape (r,)
-        In place of `values`: shrunk as spikes in a Wigner matrix, trace restored to n (which
-        is public), and floored so that no more directions than planned are effectively told
-        apart.
-    bulk : float
-        In place of all other eigenvalues; not above any spike.
+    `values` are those eigenvalues, the trace restored, that exceed the edge. In their place come
+    the spikes: shrunk as in a Wigner matrix, the trace restored to the public n, and floored so
+    that no more directions than planned are effectively told apart. In place of all other
+    eigenvalues comes the bulk, not above any spike.
     """
     n, size = plan.n_samples, plan.n_columns
     spikes = np.sqrt(np.maximum(values**2 - plan.edge**2, 0.0))

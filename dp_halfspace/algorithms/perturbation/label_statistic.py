@@ -9,25 +9,18 @@ once; every model that is then fitted to it is free. Proofs: ``docs/proofs/label
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.losses import LOGISTIC
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
 from dp_halfspace.optim.solvers.minimum import certified_minimum
 
-__all__ = [
-    "label_statistic",
-    "statistic_minimiser",
-    "statistic_ridge",
-    "statistic_sensitivity",
-]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+__all__ = ["label_statistic", "statistic_minimiser", "statistic_ridge", "statistic_sensitivity"]
 
 # Prior variance of a coefficient of a unit row where noise rules; the ratio of noise to
 # curvature at which it is doubled; its limit; mean curvature of the loss relative to zero.
@@ -37,28 +30,10 @@ _TOLERANCE = 1e-7
 
 
 def label_statistic(rows: Rows, codes: NDArray[np.intp], n_classes: int) -> FloatArray:
-    """Return the sum through which the labels enter a logistic model.
+    """Return the sum through which the private labels `codes` enter a logistic model.
 
-    Parameters
-    ----------
-    rows : Rows of shape (n, D)
-        Public rows of norm at most one.
-    codes : ndarray of shape (n,), int
-        Private labels from 0 to ``n_classes - 1``.
-
-    Returns
-    -------
-    ndarray of shape (1, D) or (n_classes, D)
-        ``1/2 sum y_i x_i`` with y = -1 for class 0 and 1 for class 1; with more classes
-        ``sum (e_{y_i} - 1/K) x_i``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.algorithms.perturbation.label_statistic import label_statistic
-    >>> from dp_halfspace.optim.design.rows import Rows
-    >>> label_statistic(Rows(np.eye(2)), np.array([0, 1]), 2)
-    array([[-0.5,  0.5]])
+    For public rows of norm at most one it is ``1/2 sum y_i x_i``, of shape (1, D), with y = -1
+    for class 0; with more classes ``sum (e_{y_i} - 1/K) x_i``, of shape (n_classes, D).
     """
     if n_classes == 2:
         return rows.adjoint(np.where(codes == 1, 0.5, -0.5))[None, :]
@@ -70,25 +45,8 @@ def label_statistic(rows: Rows, codes: NDArray[np.intp], n_classes: int) -> Floa
 def statistic_sensitivity(n_samples: int, n_classes: int, block_rows: int) -> float:
     """Bound the Euclidean change of `label_statistic` when one label is replaced.
 
-    Parameters
-    ----------
-    block_rows : int
-        Rows that are summed at a time.
-
-    Returns
-    -------
-    float
-        1 for two classes, ``sqrt(2)`` for more, plus what rounding can add.
-
-    References
-    ----------
-    ``docs/proofs/label_privacy.md``, section 1.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.perturbation.label_statistic import statistic_sensitivity
-    >>> round(statistic_sensitivity(1000, 2, 100), 9), round(statistic_sensitivity(1000, 7, 9), 9)
-    (1.0, 1.414213562)
+    It is 1 for two classes, ``sqrt(2)`` for more, plus what rounding can add in sums of
+    `block_rows` at a time: ``docs/proofs/label_privacy.md``, section 1.
     """
     exact = 1.0 if n_classes == 2 else math.sqrt(2.0)
     terms = block_rows + math.ceil(n_samples / block_rows) + 8
@@ -96,26 +54,7 @@ def statistic_sensitivity(n_samples: int, n_classes: int, block_rows: int) -> fl
 
 
 def statistic_ridge(n_samples: int, n_columns: int, n_classes: int, noise_variance: float) -> float:
-    """Return the ridge that balances shrinkage against noise.
-
-    Parameters
-    ----------
-    noise_variance : float
-        Of a coordinate of the released statistic.
-
-    Returns
-    -------
-    float
-        Positive.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.perturbation.label_statistic import statistic_ridge
-    >>> statistic_ridge(4435, 32, 2, 0.0)
-    0.1
-    >>> round(statistic_ridge(4435, 32, 2, 100.0), 1)
-    13.0
-    """
+    """Return the ridge that balances shrinkage against the noise of a coordinate."""
     share = 1.0 / n_classes
     curvature = _CURVATURE * share * (1.0 - share) * n_samples / n_columns
     ratio = noise_variance / curvature
@@ -126,28 +65,8 @@ def statistic_ridge(n_samples: int, n_columns: int, n_classes: int, noise_varian
 def statistic_minimiser(rows: Rows, statistic: FloatArray, ridge: float) -> FloatArray:
     """Fit the logistic model that belongs to a released statistic: post-processing.
 
-    Parameters
-    ----------
-    rows : Rows of shape (n, D)
-        Public.
-    statistic : ndarray of shape (1, D) or (K, D)
-        Released, any real numbers.
-    ridge : float
-        Positive.
-
-    Returns
-    -------
-    ndarray of shape (1, D) or (K, D)
-        Minimiser of ``sum ln(2 cosh(<w, x_i> / 2)) - <s, w> + ridge / 2 ||w||^2``, or of its
-        counterpart with ``ln sum_k exp <w_k, x_i>``. It exists for every statistic.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.algorithms.perturbation.label_statistic import statistic_minimiser
-    >>> from dp_halfspace.optim.design.rows import Rows
-    >>> bool(statistic_minimiser(Rows(np.eye(2)), np.array([[-0.4, 0.2]]), 0.1)[0, 1] > 0)
-    True
+    Returns the minimiser of ``sum ln(2 cosh(<w, x_i> / 2)) - <s, w> + ridge / 2 ||w||^2``, or of
+    its counterpart with ``ln sum_k exp <w_k, x_i>``. It exists for every statistic.
     """
     objective = _objective(rows, statistic, ridge)
     # Strong convexity: the minimiser is no farther from zero than this.

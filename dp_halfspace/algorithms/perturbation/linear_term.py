@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.risks.risk import Vertices
 from dp_halfspace.privacy.events import ObjectivePerturbation, Pure
 from dp_halfspace.privacy.gaussian import rounded_gaussian
@@ -34,28 +34,10 @@ _EXPONENT = 128.0
 class GaussianLinearTerm:
     """Spherical Gaussian coefficients.
 
-    Attributes
-    ----------
-    change : float
-        Bound on the Euclidean change of the gradient when a record is replaced, on the
-        scale of the sum over records.
-    mu : float
-        `change` over standard deviation that is charged; the one realised is not larger.
-    log_ratio : float
-        Bound on the logarithm of the ratio of the Jacobians.
-    vertices : tuple of (int, float)
-        Number of vertices of the set of gradient changes, and their length over `change`.
-    pairwise : bool, default=False
-        Whether the objective is a sum over pairs of records.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm
-    >>> term = GaussianLinearTerm(2.0, 0.25, 0.1, ((1, 0.0), (2, 0.5), (1, 1.0)))
-    >>> round(term.sigma, 6)
-    8.0
-    >>> term.event.vertices
-    ((1, 0.0), (2, 0.125), (1, 0.25))
+    `change` bounds the Euclidean change of the gradient when a record is replaced, on the scale
+    of the sum; `mu` is `change` over the standard deviation that is charged, and the one realised
+    is not larger. `log_ratio` bounds the logarithm of the ratio of the Jacobians; `vertices` are
+    the numbers of vertices of the set of gradient changes, and their lengths over `change`.
     """
 
     change: float
@@ -89,7 +71,7 @@ class GaussianLinearTerm:
         """Bound the distance of the term that is used to the ideal real one."""
         return _half_cell(self.sigma, _GAUSSIAN_GRID_BITS) * math.sqrt(n_blocks * n_columns)
 
-    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+    def perturb(self, value: FloatArray, source: ByteSource) -> FloatArray:
         """Add the term to `value`, rounded exactly to a public grid."""
         return rounded_gaussian(value, self.sigma, source=source, grid_bits=_GAUSSIAN_GRID_BITS)
 
@@ -98,22 +80,9 @@ class GaussianLinearTerm:
 class LaplaceLinearTerm:
     """Independent blocks of density proportional to ``exp(-||z|| / scale)``.
 
-    Attributes
-    ----------
-    change : float
-        Bound on the sum of the Euclidean changes of the blocks of the gradient when a record
-        is replaced, on the scale of the sum over records.
-    epsilon : float
-        Pure loss that is charged, Jacobian included.
-    log_ratio : float
-        Bound on the logarithm of the ratio of the Jacobians; below `epsilon`.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.perturbation.linear_term import LaplaceLinearTerm
-    >>> term = LaplaceLinearTerm(2.0, 1.0, 0.5)
-    >>> round(term.scale, 6), term.event
-    (4.0, Pure(epsilon=1.0))
+    `change` bounds the sum of the Euclidean changes of the blocks of the gradient when a record
+    is replaced, on the scale of the sum; `epsilon` is the pure loss that is charged, the
+    Jacobian included, whose logarithm `log_ratio` bounds.
     """
 
     change: float
@@ -145,7 +114,7 @@ class LaplaceLinearTerm:
         cell = _half_cell(self.scale * math.sqrt(n_columns), _LAPLACE_GRID_BITS)
         return cell * math.sqrt(n_blocks * n_columns)
 
-    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+    def perturb(self, value: FloatArray, source: ByteSource) -> FloatArray:
         """Add the term to `value`, a block for each row, rounded exactly to a public grid."""
         bits = _LAPLACE_GRID_BITS
         draw = [l2_laplace(block, self.scale, source=source, grid_bits=bits) for block in value]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
@@ -29,9 +30,7 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 __all__ = ["ObjectivePlan", "feasible_ridge", "plan_objective", "sketch_objective"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 LinearTerm: TypeAlias = GaussianLinearTerm | LaplaceLinearTerm | NoNoise
-OutputNoise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 
 # What hiding the error of the solver may cost: a share of the signal to noise ratio (squares
 # add, so a share of 1/400 of the budget) or of the pure epsilon.
@@ -46,20 +45,9 @@ _UP = 1.0 + 2.0**-40
 class ObjectivePlan:
     """The public numbers of one perturbed minimisation.
 
-    Attributes
-    ----------
-    ridge : float
-        Coefficient of the regulariser.
-    radius : float
-        Bound on the norm of each separate minimiser.
-    tolerance : Tolerance
-        What the solver has to certify for each of them.
-    linear : GaussianLinearTerm, LaplaceLinearTerm or NoNoise
-        The random linear term, drawn once for each separate problem.
-    output : GaussianNoise, L2LaplaceNoise or NoNoise
-        Noise that hides the error of the solver.
-    optimizer : str or callable
-        As in :func:`~dp_halfspace.optim.certified_minimum`.
+    `radius` bounds the norm of each separate minimiser, `tolerance` is what the solver has to
+    certify for it. The random term `linear` is drawn once for each; the noise `output` hides the
+    error of the solver.
     """
 
     risk: Risk
@@ -67,7 +55,7 @@ class ObjectivePlan:
     radius: float
     tolerance: Tolerance
     linear: LinearTerm
-    output: OutputNoise
+    output: Noise
     optimizer: Optimizer = "auto"
 
     @property
@@ -95,6 +83,9 @@ class ObjectivePlan:
         `surrogate` are the same rows with cheaper passes, as in
         :func:`~dp_halfspace.optim.risks.risk.minimisers`.
         """
+        # 1. Draw a random linear term for each separate problem.
+        # 2. Minimise the risk plus that term, to a public tolerance.
+        # 3. Release the minimiser with a little noise, which hides how far it stayed away.
         risk = self.risk
         # Private: with the released minimiser they would reveal the gradient of the data.
         zero = np.zeros((risk.n_blocks, risk.n_columns))
@@ -125,42 +116,13 @@ def plan_objective(
 ) -> ObjectivePlan:
     """Fix every public number of a perturbed minimisation.
 
-    Parameters
-    ----------
-    risk : Risk
-        With a loss that never increases and has a bounded slope, no tilt and no adversary.
-    ridge : float
-        Coefficient of the regulariser; raised until the Jacobians take at most half of the
-        budget, see :meth:`Risk.ridge_floor`.
-    epsilon, delta : float
-        Budget of the release; ``delta=0`` asks for pure epsilon.
-    earlier : tuple of Event, default=()
-        What else is released out of the same budget, with ``delta > 0``.
-    optimizer : str or callable, default="auto"
-        As in :func:`~dp_halfspace.optim.certified_minimum`.
+    The loss never increases and has a bounded slope, without tilt or adversary. `ridge` is raised
+    until the Jacobians take at most half of the budget (:meth:`Risk.ridge_floor`). `earlier`
+    is what else is released out of the same budget, with ``delta > 0``; it is a `BudgetError` if
+    it leaves nothing at this regulariser (:func:`feasible_ridge`), and a `CertificateError` if
+    floating-point error could be as large as the influence of a record: both from public numbers.
 
-    Raises
-    ------
-    BudgetError
-        If `earlier` leaves nothing at this regulariser; see :func:`feasible_ridge`.
-    CertificateError
-        If floating-point error could be as large as the influence of a record. Decided from
-        public numbers, before any data are read.
-    ValueError
-        If the loss does not qualify.
-
-    References
-    ----------
-    ``docs/proofs/objective_perturbation.md``, for pairs ``docs/proofs/pairwise.md``.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.perturbation.objective import plan_objective
-    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
-    >>> risk = empirical_risk(LOGISTIC, 10000, 20, 2, row_norm=1.0, block_rows=8192)
-    >>> plan = plan_objective(risk, 1e-3, epsilon=1.0, delta=1e-6)
-    >>> round(plan.linear.sigma, 2), plan.output.sigma * 10 < plan.linear.sigma / 10
-    (8.66, True)
+    References: ``docs/proofs/objective_perturbation.md``, for pairs ``docs/proofs/pairwise.md``.
     """
     _check_perturbable(risk)
     ridge = max(ridge, risk.ridge_floor(epsilon))
@@ -170,9 +132,7 @@ def plan_objective(
     elif delta == 0:
         linear, left = _laplace_term(risk, ridge, epsilon)
     else:
-        term = GaussianLinearTerm(
-            risk.gradient_change, 0.0, risk.log_ratio(ridge), risk.vertices, risk.pairwise
-        )
+        term = _gaussian_term(risk, risk.log_ratio(ridge))
         mu, left = _calibrated(term, risk.n_stacked, earlier, epsilon, delta)
         linear = replace(term, mu=mu)
     return _with_output(risk, ridge, linear, left, optimizer=optimizer)
@@ -181,16 +141,14 @@ def plan_objective(
 def sketch_objective(risk: Risk, ridge: float, epsilon: float, delta: float) -> ObjectivePlan:
     """Return a plan whose Gaussian noise is off by a few per cent, fifty times as fast.
 
-    For comparing regularisers. Its events need not stay within the budget, and a record that
-    says they do refuses them. Parameters are those of :func:`plan_objective`, `ridge` at least
-    the floor and `epsilon` finite.
+    For comparing regularisers, at least the floor, with a finite `epsilon`. Its events need not
+    stay within the budget, and a record that says they do refuses them.
     """
     if delta == 0:
         return _with_output(risk, ridge, *_laplace_term(risk, ridge, epsilon))
     log_ratio, copies = risk.log_ratio(ridge), risk.n_stacked
     mu = gdp_mu(epsilon - copies * log_ratio, delta) / math.sqrt(copies)
-    term = GaussianLinearTerm(risk.gradient_change, mu, log_ratio, risk.vertices, risk.pairwise)
-    return _with_output(risk, ridge, term, _OUTPUT_MU * mu)
+    return _with_output(risk, ridge, _gaussian_term(risk, log_ratio, mu), _OUTPUT_MU * mu)
 
 
 def feasible_ridge(
@@ -198,29 +156,7 @@ def feasible_ridge(
 ) -> float | None:
     """Raise a regulariser until earlier releases and the Jacobian leave half of `delta`.
 
-    Parameters
-    ----------
-    risk, ridge, epsilon, delta, earlier
-        As in :func:`plan_objective`, with a positive `delta` unless `earlier` is empty.
-
-    Returns
-    -------
-    float or None
-        None when no regulariser is enough.
-
-    Raises
-    ------
-    ValueError
-        If the loss does not qualify.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.perturbation.objective import feasible_ridge
-    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
-    >>> from dp_halfspace.privacy import Gaussian
-    >>> risk = empirical_risk(LOGISTIC, 10000, 20, 2, row_norm=1.0, block_rows=8192)
-    >>> feasible_ridge(risk, 1e-3, 1.0, 1e-6, (Gaussian(0.1),))
-    0.001
+    `delta` is positive unless `earlier` is empty. None when no regulariser is enough.
     """
     _check_perturbable(risk)
     ridge = max(ridge, risk.ridge_floor(epsilon))
@@ -228,8 +164,7 @@ def feasible_ridge(
         return ridge
 
     def fits(log_ratio: float) -> bool:
-        event = GaussianLinearTerm(1.0, 0.0, log_ratio, risk.vertices, risk.pairwise).event
-        events = (*earlier, Repeated(event, risk.n_stacked))
+        events = (*earlier, Repeated(_gaussian_term(risk, log_ratio).event, risk.n_stacked))
         return accounting.delta(events, epsilon) <= 0.5 * delta
 
     if not fits(0.0):
@@ -248,6 +183,11 @@ def _check_perturbable(risk: Risk) -> None:
         )
 
 
+def _gaussian_term(risk: Risk, log_ratio: float, mu: float = 0.0) -> GaussianLinearTerm:
+    """Return the linear term of a signal to noise ratio."""
+    return GaussianLinearTerm(risk.gradient_change, mu, log_ratio, risk.vertices, risk.pairwise)
+
+
 def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLinearTerm, float]:
     """Return the linear term and the epsilon that is left for the output."""
     spent = _OUTPUT_EPSILON * epsilon
@@ -258,11 +198,7 @@ def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLine
 
 @lru_cache(maxsize=256)
 def _calibrated(
-    term: GaussianLinearTerm,
-    copies: int,
-    earlier: tuple[Event, ...],
-    epsilon: float,
-    delta: float,
+    term: GaussianLinearTerm, copies: int, earlier: tuple[Event, ...], epsilon: float, delta: float
 ) -> tuple[float, float]:
     """Divide what is left between the linear term and the output; return the mu of both.
 
@@ -299,12 +235,7 @@ def _calibrated(
 
 
 def _with_output(
-    risk: Risk,
-    ridge: float,
-    linear: LinearTerm,
-    left: float,
-    *,
-    optimizer: Optimizer = "auto",
+    risk: Risk, ridge: float, linear: LinearTerm, left: float, *, optimizer: Optimizer = "auto"
 ) -> ObjectivePlan:
     """Fix the tolerance for a linear term; what is left of the budget hides the error."""
     size = rounding = 0.0
@@ -318,7 +249,7 @@ def _with_output(
     change = risk.gradient_change
     goal = tolerance(risk, ridge, radius, change, linear=size, linear_error=rounding)
     sensitivity = 2.0 * math.sqrt(risk.n_stacked) * goal.certified / total * _UP
-    output: OutputNoise = NoNoise()
+    output: Noise = NoNoise()
     if isinstance(linear, GaussianLinearTerm):
         output = GaussianNoise(sensitivity, left)
     elif isinstance(linear, LaplaceLinearTerm):

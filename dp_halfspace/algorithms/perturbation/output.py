@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
 from dp_halfspace.optim.solvers.certificate import Tolerance
@@ -23,8 +24,6 @@ from dp_halfspace.privacy.mechanisms import Mechanism, Permit
 
 __all__ = ["OutputPlan", "plan_output"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-
 _UP = 1.0 + 2.0**-40
 
 
@@ -32,21 +31,10 @@ _UP = 1.0 + 2.0**-40
 class OutputPlan:
     """The public numbers of one noisy minimiser.
 
-    Attributes
-    ----------
-    ridge : float
-        Coefficient of the regulariser.
-    radius : float
-        Bound on the norm of each separate exact minimiser.
-    tolerance : Tolerance
-        What the solver must certify for each separate problem.
-    sensitivity : float
-        Bound on the distance of the *computed* minimisers of neighbouring data sets, all
-        problems together: exact sensitivity, twice the certified distance, rounding.
-    optimizer : str or callable
-        As in :func:`~dp_halfspace.optim.certified_minimum`.
-    projected : bool
-        Whether the release goes back to the ball of all minimisers.
+    `radius` bounds the norm of each separate exact minimiser, `tolerance` is what the solver must
+    certify for it. `sensitivity` bounds the distance of the *computed* minimisers of neighbouring
+    data sets, all problems together: exact sensitivity, twice the certified distance, rounding.
+    If `projected`, the release goes back to the ball of all minimisers.
     """
 
     risk: Risk
@@ -76,6 +64,9 @@ class OutputPlan:
         self, rows: Design, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
         """Release the certified minimiser; see `Plan`."""
+        # 1. Minimise the regularised risk to a certified distance, on every data set.
+        # 2. Release the point with noise for its sensitivity and twice that distance.
+        # 3. Bring it back to where minimisers can be: post-processing.
         exact = minimisers(
             self.risk,
             rows,
@@ -103,27 +94,12 @@ def plan_output(
 ) -> OutputPlan:
     """Fix every public number of a noisy minimiser.
 
-    Parameters
-    ----------
-    ridge : float
-        Coefficient of the regulariser; raised to :attr:`Risk.least_ridge`.
-    noise : callable
-        From a sensitivity to the mechanism that the budget pays for.
-    optimizer : str or callable, default="auto"
-        As in :func:`~dp_halfspace.optim.certified_minimum`.
-    projected : bool, default=False
-        Whether the release goes back to the ball of all minimisers.
+    `ridge` is raised to :attr:`Risk.least_ridge`; `noise` turns a sensitivity into the mechanism
+    that the budget pays for. It is a `CertificateError` if floating-point error alone would
+    double the noise: decided from public numbers, before any data are read.
 
-    Raises
-    ------
-    CertificateError
-        If floating-point error alone would double the noise. Decided from public numbers,
-        before any data are read.
-
-    References
-    ----------
-    ``docs/proofs/stability.md``, section 5, and ``docs/proofs/certificate.md``; for pairs
-    ``docs/proofs/pairwise.md``.
+    References: ``docs/proofs/stability.md``, section 5, and ``docs/proofs/certificate.md``; for
+    pairs ``docs/proofs/pairwise.md``.
     """
     ridge = max(ridge, risk.least_ridge)
     radius, exact, total = risk.radius(ridge), risk.sensitivity(ridge), risk.total(ridge)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from dp_halfspace.algorithms.perturbation.objective import (
     plan_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import unit_row_ridge
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.mapped_rows import FormedRows, MappedRows, formed_block_rows
 from dp_halfspace.optim.design.rows import Rows, flattened
 from dp_halfspace.optim.risks.margin import MarginRisk
@@ -38,21 +39,13 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 __all__ = ["PreconditionedObjectivePlan", "plan_preconditioned_objective"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-
 # Pure noise is worth its price up to an edge of this many times the trace of the moment.
 _PURE_EDGE = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class PreconditionedObjectivePlan:
-    """The public numbers of a fit.
-
-    Attributes
-    ----------
-    metric : MetricPlan or None
-        None where the preconditioner would cost more than it brings, or was not wanted.
-    """
+    """The public numbers of a fit; no metric where it costs more than it brings or is unwanted."""
 
     metric: MetricPlan | None
     objective: ObjectivePlan
@@ -73,6 +66,9 @@ class PreconditionedObjectivePlan:
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
         """Release the minimiser in the coordinates of the rows as given; see `Plan`."""
+        # 1. Release the second moment, and with it the map to where it is flat.
+        # 2. Release the minimiser of the perturbed risk of the mapped rows, of norm one again.
+        # 3. Map its coefficients back: post-processing.
         with single_blas_thread():
             if self.metric is None:
                 return self.objective.run(rows, classes, weights, permit)
@@ -82,14 +78,10 @@ class PreconditionedObjectivePlan:
             # Without the images, roundings would be stretched by the map: the solver may do
             # without them, the certificate may not.
             unmapped = flattened(rows, transform, row_bound=self.metric.compression)
-            coefficients = self.objective.run(
-                FormedRows(rows, transform),
-                classes,
-                weights,
-                permit,
-                surrogate=MappedRows(unmapped, transform),
-            )
-            return np.asarray(coefficients @ transform)
+            surrogate = MappedRows(unmapped, transform)
+            formed = FormedRows(rows, transform)
+            found = self.objective.run(formed, classes, weights, permit, surrogate=surrogate)
+            return np.asarray(found @ transform)
 
 
 def plan_preconditioned_objective(
@@ -103,36 +95,9 @@ def plan_preconditioned_objective(
 ) -> PreconditionedObjectivePlan:
     """Divide a budget between the preconditioner and a perturbed minimisation.
 
-    Parameters
-    ----------
-    risk : MarginRisk or SoftmaxRisk
-        On the rows as given. With ``metric=True`` their norm is at most one.
-    epsilon, delta : float
-        Budget; ``delta=0`` asks for pure epsilon, infinity for no noise.
-    ridge : float or None, default=None
-        Coefficient of the regulariser, per mean loss; raised to a public floor. None
-        chooses it for unit rows.
-    metric : bool, default=True
-        Whether to release a preconditioner where that is worth its price.
-    optimizer : str or callable, default="auto"
-        As in :func:`~dp_halfspace.optim.certified_minimum`.
-
-    Raises
-    ------
-    CertificateError, ValueError
-        As :func:`~dp_halfspace.algorithms.perturbation.objective.plan_objective`.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
-    ...     plan_preconditioned_objective,
-    ... )
-    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
-    >>> risk = empirical_risk(LOGISTIC, 10000, 20, 2, row_norm=1.0, block_rows=8192)
-    >>> [type(event).__name__ for event in plan_preconditioned_objective(risk, 1.0, 1e-8).events]
-    ['Gaussian', 'ObjectivePerturbation', 'Gaussian']
-    >>> [type(event).__name__ for event in plan_preconditioned_objective(risk, 1.0, 0.0).events]
-    ['Pure', 'Pure', 'Pure']
+    The rows of the risk have norm at most one where there may be a `metric`, which is released
+    where it is worth its price. `ridge` is per mean loss and raised to a public floor; None
+    chooses it for unit rows. Raises as :func:`plan_objective`.
     """
     released = _plan_metric(risk, epsilon, delta) if metric else None
     if released is None:
@@ -153,14 +118,7 @@ def plan_preconditioned_objective(
         return plan_preconditioned_objective(
             risk, epsilon, delta, ridge=ridge, metric=False, optimizer=optimizer
         )
-    plan = plan_objective(
-        mapped,
-        room,
-        left,
-        delta,
-        earlier=earlier,
-        optimizer=optimizer,
-    )
+    plan = plan_objective(mapped, room, left, delta, earlier=earlier, optimizer=optimizer)
     return PreconditionedObjectivePlan(released, plan)
 
 
@@ -168,14 +126,8 @@ def _automatic(risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, sha
     """Choose the regulariser for unit rows; `share` of mu^2 is left to the minimisation."""
     sizes = (risk.n_samples, risk.n_columns, risk.n_classes)
     defaults = objective_defaults(*sizes, epsilon, delta)
-    return unit_row_ridge(
-        risk,
-        epsilon,
-        delta,
-        stretch=defaults.stretch,
-        jacobian_share=defaults.jacobian_share,
-        mu_share=share,
-    )
+    limits = {"stretch": defaults.stretch, "jacobian_share": defaults.jacobian_share}
+    return unit_row_ridge(risk, epsilon, delta, **limits, mu_share=share)
 
 
 def _plan_metric(risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float) -> MetricPlan | None:

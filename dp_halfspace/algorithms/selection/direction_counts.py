@@ -14,23 +14,22 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.directions import ROW_NORM, DirectionStream, integer_norm
 from dp_halfspace.optim.design.rows import Rows
 
 __all__ = [
-    "TILE_COLUMNS",
-    "TILE_ROWS",
     "IntegerRows",
+    "counts_below",
     "integer_rows",
     "negative_counts",
     "open_records",
     "scores",
 ]
 
-FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
-TILE_ROWS, TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
+_TILE_ROWS, _TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
 _READ_ROWS = 1024
 _KEPT_BYTES = 2**26  # of integer rows
 # Public weights of the two classes are rounded to multiples of 2^-16.
@@ -39,13 +38,7 @@ _WEIGHT_BITS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerRows:
-    """Unit rows rounded to integers, each by itself. Made by `integer_rows`.
-
-    Attributes
-    ----------
-    kept : ndarray of shape (n, D), float32, or None
-        All of them, where they take little memory; otherwise they are rounded again when needed.
-    """
+    """Unit rows rounded to integers, each by itself: all of them `kept`, or again when needed."""
 
     rows: Rows
     kept: NDArray[np.float32] | None
@@ -56,13 +49,7 @@ class IntegerRows:
 
 
 def integer_rows(rows: Rows) -> IntegerRows:
-    """Round unit rows to integers of norm at most 4095, and keep them if they fit.
-
-    Parameters
-    ----------
-    rows : Rows
-        Unit rows.
-    """
+    """Round unit rows to integers of norm at most 4095, and keep them if they fit."""
     n, size = rows.shape
     if 4 * n * size > _KEPT_BYTES:
         return IntegerRows(rows, None)
@@ -89,21 +76,8 @@ def open_records(
 ) -> tuple[NDArray[np.intp], int]:
     """Set records aside on which all directions of a stream agree.
 
-    Parameters
-    ----------
-    index : ndarray of int
-        Numbers of records.
-
-    Returns
-    -------
-    index : ndarray of int
-        Numbers of the others.
-    n_negative : int
-        How many of those set aside have a negative score, the same for every direction.
-
-    References
-    ----------
-    ``docs/proofs/pure_halfspace.md``, section 3.
+    Returns the numbers of the others among `index`, and how many of those set aside have a
+    negative score, for every direction: ``docs/proofs/pure_halfspace.md``, section 3.
     """
     if stream.centre is None:
         return index, 0
@@ -121,66 +95,50 @@ def open_records(
     return np.concatenate(undecided), n_negative
 
 
-def negative_counts(
-    directions: NDArray[np.float32], rows: IntegerRows, index: NDArray[np.intp]
+def counts_below(
+    directions: NDArray[np.float32],
+    rows: IntegerRows,
+    index: NDArray[np.intp],
+    limits: NDArray[np.float32],
 ) -> IntArray:
-    """Count the records that have a negative score, for every direction.
+    """Count the records whose score is below each limit, exactly, for every direction.
 
-    Parameters
-    ----------
-    directions : ndarray of shape (D, m), float32
-        Integers, from `DirectionStream.block`.
-    rows : IntegerRows
-        With D columns.
-    index : ndarray of int
-        Numbers of the records to count.
-
-    Returns
-    -------
-    ndarray of shape (m,), int64
-        Exact. A score of zero is not negative.
+    `directions` come from `DirectionStream.block`; `limits` of shape (L, m) are integers, and so
+    many counts of the records with the numbers `index` are returned.
     """
     width = directions.shape[1]
-    counts = np.zeros(width, dtype=np.int64)
-    tile = (min(TILE_ROWS, len(index)), min(TILE_COLUMNS, width))
+    counts = np.zeros(limits.shape, dtype=np.int64)
+    tile = (min(_TILE_ROWS, len(index)), min(_TILE_COLUMNS, width))
     products = np.empty(tile, dtype=np.float32)
-    negative = np.empty(tile, dtype=np.bool_)
-    for start in range(0, len(index), TILE_ROWS):
-        integers = rows[index[start : start + TILE_ROWS]]
-        for lo in range(0, width, TILE_COLUMNS):
-            part = directions[:, lo : lo + TILE_COLUMNS]
-            shape = np.s_[: len(integers), : part.shape[1]]
-            np.matmul(integers, part, out=products[shape])
-            np.less(products[shape], 0.0, out=negative[shape])
-            ones = negative[shape].view(np.uint8)
-            counts[lo : lo + TILE_COLUMNS] += ones.sum(axis=0, dtype=np.uint8)
+    below = np.empty(tile, dtype=np.bool_)
+    for start in range(0, len(index), _TILE_ROWS):
+        integers = rows[index[start : start + _TILE_ROWS]]
+        for lo in range(0, width, _TILE_COLUMNS):
+            part = np.s_[lo : lo + _TILE_COLUMNS]
+            shape = np.s_[: len(integers), : min(_TILE_COLUMNS, width - lo)]
+            np.matmul(integers, directions[:, part], out=products[shape])
+            for count, limit in zip(counts, limits, strict=True):
+                np.less(products[shape], limit[part], out=below[shape])
+                count[part] += below[shape].view(np.uint8).sum(axis=0, dtype=np.uint8)
     return counts
 
 
+def negative_counts(
+    directions: NDArray[np.float32], rows: IntegerRows, index: NDArray[np.intp]
+) -> IntArray:
+    """Count the records that have a negative score, which zero is not, for every direction."""
+    limits = np.zeros((1, directions.shape[1]), dtype=np.float32)
+    return np.asarray(counts_below(directions, rows, index, limits)[0])
+
+
 def scores(
-    counts: tuple[IntArray, ...],
-    sizes: tuple[int, ...],
-    weights: FloatArray,
-    *,
-    paired: bool,
+    counts: tuple[IntArray, ...], sizes: tuple[int, ...], weights: FloatArray, *, paired: bool
 ) -> IntArray:
     """Return the weighted number of errors of every candidate of a block, rounded down.
 
-    Parameters
-    ----------
-    counts : tuple of two ndarray of shape (m,)
-        Records of each class that are wrong, for every direction.
-    sizes : tuple of two int
-        Number of records of each class.
-    weights : ndarray of shape (2,)
-        Public class weights in [0, 1].
-    paired : bool
-        Whether the opposite directions follow.
-
-    Returns
-    -------
-    ndarray of shape (m,) or (2 m,), int64
-        From 0 to the number of records; replacing a record changes an entry by one at most.
+    `counts` are the errors on the records of each class, of which there are `sizes`; if `paired`,
+    the opposite directions follow. From 0 to the number of records; replacing a record changes an
+    entry by one at most, because the public class weights are at most one.
     """
     factors = np.rint(np.clip(weights, 0.0, 1.0) * 2.0**_WEIGHT_BITS).astype(np.int64)
     total = factors @ np.stack(counts)

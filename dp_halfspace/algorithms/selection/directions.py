@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dp_halfspace.algorithms.plan import FloatArray
 
 __all__ = [
     "MOST_COLUMNS",
@@ -22,8 +23,6 @@ __all__ = [
     "lattice_reach",
     "unit_length",
 ]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 # More are refused: they would take minutes and hardly improve on a million.
 MOST_DIRECTIONS = 10**6
@@ -41,25 +40,13 @@ _COMMON = 1.0
 class DirectionStream:
     """A fixed sequence of integer directions that can be read again, block by block.
 
-    Attributes
-    ----------
-    n_columns : int
-        Of the rows, constant column included.
-    n_directions : int
-        Wanted; with `paired` or a lattice the sequence may have a few more or less.
-    seed : tuple of int
-        Public; the same seed gives the same sequence.
-    constant : float or None
-        Value of the constant column, which is the last, before rows are normalised.
-    spherical : bool
-        Whether directions are uniform on the sphere, as behind a random projection, where columns
-        have no meaning. Otherwise they favour few columns, and columns that agree.
-    centre : ndarray of shape (n_columns,) or None
-        Released direction, to look round; None for directions from everywhere.
-    radius : float
-        Largest distance from the unit vector of `centre` before normalising.
-    reach : int
-        For a lattice, the largest entry; 0 for random directions.
+    `n_columns` are those of the rows, constant column included; `n_directions` are wanted, and a
+    few more or less may come. The public `seed` gives the sequence. `constant` is the value of
+    the constant column, which is the last, before rows are normalised. Directions are uniform on
+    the sphere if `spherical`, as behind a random projection, where columns have no meaning;
+    otherwise they favour few columns, and columns that agree. A released `centre` is looked
+    round, up to the distance `radius` from its unit vector before normalising. `reach` is the
+    largest entry of a lattice; 0 for random directions.
     """
 
     n_columns: int
@@ -98,13 +85,10 @@ class DirectionStream:
         return -(-self._n_drawn // self._block_columns)
 
     def block(self, number: int) -> NDArray[np.float32]:
-        """Return one block of directions, the same whenever it is asked for.
+        """Return one block of directions as columns, the same whenever it is asked for.
 
-        Returns
-        -------
-        ndarray of shape (n_columns, m), float32
-            Integers; a direction has a norm of at most 2047. Empty if a part of a lattice
-            holds only multiples of other points.
+        They are integers of norm at most 2047. Empty if a part of a lattice holds only multiples of
+        other points.
         """
         lo = number * self._block_columns
         hi = min(lo + self._block_columns, self._n_drawn)
@@ -152,13 +136,7 @@ def _plausible(
 
 
 def unit_length(columns: NDArray[np.floating]) -> FloatArray:
-    """Divide every column by its norm, with the same result wherever the array is in memory.
-
-    Returns
-    -------
-    ndarray of shape (D, m)
-        A column of zeros stays one.
-    """
+    """Divide every column by its norm, with the same result wherever the array is in memory."""
     out = columns.astype(np.float64)
     # Row by row: the order of a library's sum may depend on where the array begins.
     squares = np.zeros(out.shape[1])
@@ -175,19 +153,7 @@ def integer_norm(largest: int, n_columns: int) -> float:
 
 
 def lattice_reach(n_columns: int, n_directions: int) -> int:
-    """Return the largest ``m`` for which ``{-m, ..., m}^n_columns`` has at most so many points.
-
-    Returns
-    -------
-    int
-        0 if even 3^n_columns is more.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.selection.directions import lattice_reach
-    >>> lattice_reach(8, 400_000), lattice_reach(12, 10**6), lattice_reach(13, 10**6)
-    (2, 1, 0)
-    """
+    """Return the largest ``m`` for which ``{-m, ..., m}^n_columns`` has at most so many points."""
     # The norm of its points must stay below that of all directions.
     most = int(_DIRECTION_NORM / math.sqrt(n_columns))
     reach = 0

@@ -8,14 +8,16 @@ released. Pure epsilon for every set of directions. Proofs: ``docs/proofs/pure_h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import WIDE
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.direction_counts import (
     IntegerRows,
     integer_rows,
@@ -44,8 +46,6 @@ __all__ = [
     "plan_directions",
 ]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-
 # Below this n epsilon a search is more accurate than a perturbed objective. ``docs/defaults.md``.
 DIRECTIONS_PAY = 1500.0
 _DOWN = 1.0 - 2.0**-40
@@ -61,20 +61,9 @@ _NARROW = 64
 class DirectionPlan:
     """The public numbers of a search.
 
-    Attributes
-    ----------
-    n_directions : int
-        Of each stage.
-    reach : int
-        Largest entry of the lattice of the first stage; 0 for random directions.
-    radii : tuple of float
-        Of the cones of the later stages.
-    choice : TalliedChoice or NoNoise
-        Of each stage.
-    seed : tuple of int
-        Public randomness of the directions, drawn without the data.
-    margin : float or None
-        Margin of which a tenth is asked of a record; None counts errors.
+    Each stage has `n_directions` and pays for `choice`. `reach` is the largest entry of the
+    lattice of the first stage, 0 for random directions; `radii` are those of the cones of the
+    later ones. A record counts that has less than a tenth of `margin`; with None, that is wrong.
     """
 
     n_columns: int
@@ -103,27 +92,22 @@ class DirectionPlan:
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
         """Release a direction of norm one with few errors on unit rows; see `Plan`."""
+        # 1. Round the rows to integers, so that every score is exact.
+        # 2. Choose among directions from everywhere by their weighted errors.
+        # 3. In every later stage, choose among directions of a cone round the one released.
         members = np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)
         problem = _Problem(integer_rows(rows), members, weights, self.margin)
         stream = DirectionStream(
-            self.n_columns,
-            self.n_directions,
-            (*self.seed, 0),
-            constant=self.constant,
-            spherical=self.spherical,
-            reach=self.reach,
-        )
+            self.n_columns, self.n_directions, (*self.seed, 0),
+            constant=self.constant, spherical=self.spherical, reach=self.reach,
+        )  # fmt: skip
+        cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
         with single_blas_thread():
             found = _chosen(problem, stream, self.choice, permit)
             for stage, radius in enumerate(self.radii, start=1):
-                around = DirectionStream(
-                    self.n_columns,
-                    self.n_directions,
-                    (*self.seed, stage),
-                    centre=found,
-                    radius=radius,
-                )
-                found = _chosen(problem, around, self.choice, permit)
+                seed = (*self.seed, stage)
+                stream = replace(cone, seed=seed, centre=found, radius=radius)
+                found = _chosen(problem, stream, self.choice, permit)
         return unit_length(found[:, None]).T
 
 
@@ -131,14 +115,8 @@ class DirectionPlan:
 class DirectionDefaults:
     """What a search uses for one shape of problem and one budget.
 
-    Attributes
-    ----------
-    bias : float
-        Constant column, relative to rows divided by their public scale.
-    n_directions : int
-        Of each stage.
-    n_components : int or None
-        Dimension to project to by random signs; None for no projection.
+    `bias` is the constant column, relative to rows divided by their public scale; `n_components`
+    is the dimension to project to by random signs, None for no projection.
     """
 
     bias: float
@@ -148,21 +126,7 @@ class DirectionDefaults:
 
 
 def direction_defaults(n_samples: int, n_features: int, epsilon: float) -> DirectionDefaults:
-    """Return the defaults for public sizes and a budget.
-
-    Parameters
-    ----------
-    n_samples, n_features : int
-        Shape of the features.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.selection.halfspace_search import direction_defaults
-    >>> direction_defaults(1000, 20, 1.0)
-    DirectionDefaults(bias=0.5, n_directions=50000, n_stages=3, n_components=None)
-    >>> direction_defaults(1000, 500, 1.0).n_components
-    32
-    """
+    """Return the defaults for the shape of the features and a pure budget."""
     strength = min(n_samples * epsilon, 1e9)
     n_directions = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
     n_stages = min(max(round(strength / _PER_STAGE), 1), _MOST_STAGES)
@@ -187,39 +151,13 @@ def plan_directions(
     seed: tuple[int, ...] = (),
     margin: float | None = None,
 ) -> DirectionPlan:
-    """Divide a budget between stages.
+    """Divide a pure budget between stages; infinity takes the best direction of each.
 
-    Parameters
-    ----------
-    n_columns : int
-        Of the unit rows, constant column included.
-    epsilon : float
-        Pure budget of the search; infinity takes the best direction of each stage.
-    n_directions : int
-        Candidates of each stage, at most a million.
-    constant : float or None, default=None
-        Value of the constant column before rows were normalised; None for no such column.
-    spherical : bool, default=False
-        Whether columns have no meaning of their own, as behind a random projection.
-    lattice : bool, default=False
-        Whether the first stage takes the directions of an integer lattice.
-    seed : tuple of int, default=()
-        Public randomness of the directions, drawn without the data.
-    margin : float or None, default=None
-        Public margin of unit rows. A record then counts when it has less than a tenth of it;
-        with None, when it is wrong.
-
-    Raises
-    ------
-    ValueError
-        If the lattice has more points than `n_directions`, or there are more than 65536 columns.
-        Nothing is ever left out silently.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.selection.halfspace_search import plan_directions
-    >>> plan_directions(5, epsilon=0.5, n_directions=1000, n_stages=1).events
-    (Exponential(epsilon=0.4999...),)
+    `constant` is the value of the constant column before rows were normalised; directions are
+    `spherical` where columns have no meaning of their own, as behind a random projection; with a
+    `lattice` the first stage takes the directions of an integer one; `seed` is public randomness;
+    `margin` is as in `DirectionPlan`. What is too large is a ValueError: nothing is ever left out
+    silently.
     """
     if n_columns > MOST_COLUMNS:
         raise ValueError(f"directions have at most {MOST_COLUMNS} columns: project the rows first")
@@ -248,29 +186,19 @@ class _Problem:
     margin: float | None = None
 
 
-class _Costs:
-    """The costs of the candidates of one stream, block by block."""
-
-    def __init__(self, problem: _Problem, stream: DirectionStream) -> None:
-        self._problem, self._stream = problem, stream
-        self._open: list[tuple[NDArray[np.intp], int]] = []
-        if problem.margin is None:
-            # Far from the hyperplane of the centre all directions agree: those are counted once.
-            self._open = [open_records(stream, problem.rows, index) for index in problem.members]
-
-    def __call__(self, block: NDArray[np.float32]) -> NDArray[np.int64]:
-        """Return the cost of every candidate of a block."""
-        problem, paired = self._problem, self._stream.paired
+def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.int64]]:
+    """Yield the costs of the candidates of every block of a stream."""
+    rows, members, weights = problem.rows, problem.members, problem.weights
+    sizes = len(members[0]), len(members[1])
+    if problem.margin is None:
+        # Far from the hyperplane of the centre all directions agree: those are counted once.
+        left = [open_records(stream, rows, index) for index in members]
+    for block in map(stream.block, range(stream.n_blocks)):
         if problem.margin is not None:
-            return margin_costs(
-                block, problem.rows, problem.members, problem.weights, problem.margin, paired=paired
-            )
-        sizes = len(problem.members[0]), len(problem.members[1])
-        first, second = (
-            negative_counts(block, problem.rows, index) + known for index, known in self._open
-        )
-        errors = sizes[0] - first, second
-        return scores(errors, sizes, problem.weights, paired=paired)
+            yield margin_costs(block, rows, members, weights, problem.margin, paired=stream.paired)
+            continue
+        first, second = (negative_counts(block, rows, index) + known for index, known in left)
+        yield scores((sizes[0] - first, second), sizes, weights, paired=stream.paired)
 
 
 def _chosen(
@@ -278,12 +206,8 @@ def _chosen(
 ) -> FloatArray:
     """Run one exponential mechanism over a stream of directions."""
     n_costs = problem.rows.rows.shape[0] + 1
-    costs_of = _Costs(problem, stream)
     # Four bytes for each candidate; the directions themselves are forgotten and made again.
-    costs = [
-        costs_of(stream.block(number)).astype(np.int32, casting="same_kind")
-        for number in range(stream.n_blocks)
-    ]
+    costs = [part.astype(np.int32, casting="same_kind") for part in _costs(problem, stream)]
     tally = sum(np.bincount(part, minlength=n_costs) for part in costs)
     released = permit.release(np.asarray(tally, dtype=np.float64), choice)
     if isinstance(choice, NoNoise):
@@ -291,11 +215,7 @@ def _chosen(
     found = int(np.flatnonzero(np.concatenate(costs) == int(released[0]))[int(released[1])])
     ends = np.cumsum([len(part) for part in costs])
     number = int(np.searchsorted(ends, found, side="right"))
-    return _candidate(stream.block(number), found - int(ends[number]) + len(costs[number]))
-
-
-def _candidate(block: NDArray[np.float32], number: int) -> FloatArray:
-    """Return a direction of a block, or the opposite of one."""
-    width = block.shape[1]
-    sign = 1.0 if number < width else -1.0
-    return sign * block[:, number % width].astype(np.float64)
+    block = stream.block(number)
+    # Behind the directions of a block come their opposites.
+    opposite, place = divmod(found - int(ends[number]) + len(costs[number]), block.shape[1])
+    return (-1.0 if opposite else 1.0) * block[:, place].astype(np.float64)

@@ -11,18 +11,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import Event, Exponential, Pure
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
-__all__ = ["MOST_CANDIDATES", "SearchPlan", "candidate_block", "plan_search", "run_search"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+__all__ = [
+    "MOST_CANDIDATES",
+    "SearchPlan",
+    "candidate_block",
+    "plan_search",
+    "released_choice",
+    "run_search",
+]
 
 MOST_CANDIDATES = 10**6
 _BLOCK = 256
@@ -33,15 +37,9 @@ _DOWN = 1.0 - 2.0**-40
 class SearchPlan:
     """The public numbers of a search.
 
-    Attributes
-    ----------
-    n_candidates : int
-        Of each stage.
-    radii : tuple of float
-        Of the stages; infinite for candidates from everywhere. A candidate is
-        ``(centre + radius * g) / sqrt(1 + radius^2)`` with Gaussian ``g``.
-    mechanism : ExponentialChoice or NoNoise
-        Of each stage.
+    Each stage has `n_candidates` and pays for `mechanism`. The radius of a stage is infinite for
+    candidates from everywhere; else a candidate is ``(centre + radius * g) / sqrt(1 + radius^2)``
+    with Gaussian ``g``.
     """
 
     n_candidates: int
@@ -66,29 +64,9 @@ def plan_search(
     radius: float = 1.0,
     shrink: float = 0.7,
 ) -> SearchPlan:
-    """Split a budget into equal stages.
+    """Split a budget into equal stages, for losses of a bounded sensitivity of each.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Of the whole search; zero `delta` gives pure epsilon.
-    sensitivity : float
-        Bound on the change of the loss of any one candidate.
-    radius, shrink : float
-        Radius of the second stage, and the ratio of one to the next.
-
-    Raises
-    ------
-    ValueError
-        If there are too many candidates to be looked at.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.selection.staged_search import plan_search
-    >>> plan = plan_search(
-    ...     epsilon=1.0, delta=0.0, n_candidates=100, n_stages=2, sensitivity=1.0)
-    >>> [round(event.epsilon, 9) for event in plan.events], plan.radii
-    ([0.5, 0.5], (inf, 1.0))
+    `radius` is that of the second stage, `shrink` the ratio of one to the next.
     """
     if not 1 <= n_candidates <= MOST_CANDIDATES:
         raise ValueError(f"n_candidates must be from 1 to {MOST_CANDIDATES}, got {n_candidates}")
@@ -97,13 +75,11 @@ def plan_search(
         return SearchPlan(n_candidates, radii, NoNoise())
     share = epsilon / n_stages * _DOWN
     if delta > 0:
-        share = calibrate(
-            lambda each: (Exponential(each),) * n_stages,
-            epsilon,
-            delta,
-            lower=share,
-            upper=8.0 * share,
-        )
+
+        def events(each: float) -> tuple[Event, ...]:
+            return (Exponential(each),) * n_stages
+
+        share = calibrate(events, epsilon, delta, lower=share, upper=8.0 * share)
     return SearchPlan(n_candidates, radii, ExponentialChoice(sensitivity, share))
 
 
@@ -115,54 +91,32 @@ def run_search(
     *,
     seed: int,
 ) -> FloatArray:
-    """Choose a candidate of small loss.
+    """Choose a candidate of `size` parameters of small loss: private, free to be used.
 
-    Parameters
-    ----------
-    size : int
-        Number of parameters of a candidate.
-    losses : callable
-        Maps candidates, an ndarray of shape (m, size), to their private losses. One
-        record changes a loss by at most the sensitivity of the plan.
-    permit : Permit
-        Charged with the events of the plan.
-    seed : int
-        Public.
-
-    Returns
-    -------
-    ndarray of shape (size,)
-        One of the candidates. Private; free to be used.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.algorithms.selection.staged_search import plan_search, run_search
-    >>> from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
-    >>> plan = plan_search(
-    ...     epsilon=9.0, delta=0.0, n_candidates=500, n_stages=3, sensitivity=1.0)
-    >>> record = PrivacyRecord(epsilon=9.0, delta=0.0, events=plan.events, noise="os")
-    >>> permit = authorise(record, noise_source(None))
-    >>> far = lambda found: 100.0 * np.abs(found[:, 0] - 1.0)
-    >>> bool(abs(run_search(plan, 1, far, permit, seed=0)[0] - 1.0) < 0.1)
-    True
+    `losses` turns candidates, the rows of a matrix, into their private losses, which one record
+    changes by at most the sensitivity of the plan; `permit` is charged with the events of the
+    plan; `seed` is public.
     """
+    # 1. Draw the candidates of a stage round what the stage before released.
+    # 2. Choose one by the exponential mechanism: only the utilities are kept.
+    # 3. Draw its block again to know it, and look round it in the next stage.
     centre = np.zeros(size)
+    n = plan.n_candidates
+    widths = [min(_BLOCK, n - lo) for lo in range(0, n, _BLOCK)]
     for stage, radius in enumerate(plan.radii):
-        keys = [(seed, stage, n) for n in range(math.ceil(plan.n_candidates / _BLOCK))]
-        utilities = [-losses(_drawn(plan, key, centre, radius)) for key in keys]
-        released = permit.release(np.concatenate(utilities), plan.mechanism)
-        is_exact = isinstance(plan.mechanism, NoNoise)
-        chosen = int(released.argmax()) if is_exact else int(released[0])
-        number, place = divmod(chosen, _BLOCK)
-        centre = _drawn(plan, keys[number], centre, radius)[place]
+        blocks = [((seed, stage, k), width, centre, radius) for k, width in enumerate(widths)]
+        utilities = np.concatenate([-losses(candidate_block(*block)) for block in blocks])
+        number, place = divmod(released_choice(utilities, plan.mechanism, permit), _BLOCK)
+        centre = candidate_block(*blocks[number])[place]
     return centre
 
 
-def _drawn(plan: SearchPlan, key: tuple[int, ...], centre: FloatArray, radius: float) -> FloatArray:
-    """Return one block of the candidates of a stage."""
-    width = min(_BLOCK, plan.n_candidates - key[-1] * _BLOCK)
-    return candidate_block(key, width, centre, radius)
+def released_choice(
+    utilities: FloatArray, mechanism: ExponentialChoice | NoNoise, permit: Permit
+) -> int:
+    """Return the index that an exponential mechanism releases; without noise the best one."""
+    released = permit.release(utilities, mechanism)
+    return int(released.argmax()) if isinstance(mechanism, NoNoise) else int(released[0])
 
 
 def candidate_block(
@@ -170,13 +124,9 @@ def candidate_block(
 ) -> FloatArray:
     """Return candidates, the same whenever they are asked for.
 
-    Parameters
-    ----------
-    seed : tuple of int
-        Public; its last entry is the number of the block. The first candidate of block 0 is
-        the centre itself, so that no stage needs to lose what was found.
-    radius : float
-        Infinity for candidates that do not depend on the centre.
+    The last entry of the public `seed` is the number of the block. The first candidate of block
+    0 is the centre itself, so that no stage needs to lose what was found; with an infinite
+    `radius` candidates do not depend on the centre.
     """
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
     drawn = rng.standard_normal((width, len(centre)))

@@ -7,16 +7,15 @@ number of errors, to which a record adds at most one. Proof: ``docs/proofs/auc.m
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.selection.staged_search import released_choice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
 __all__ = ["plan_threshold", "release_threshold", "threshold_grid", "threshold_losses"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 # Candidates on each side of the centre, and how much nearer each is than the one before.
 _PER_SIDE, _RATIO = 31, 2.0 ** (-1.0 / 3.0)
@@ -26,21 +25,7 @@ _STEP = 2.0**-16
 
 
 def plan_threshold(n_samples: int, n_columns: int, epsilon: float) -> ExponentialChoice | NoNoise:
-    """Return the mechanism that chooses the threshold.
-
-    Parameters
-    ----------
-    n_samples, n_columns : int
-        Shape of the rows.
-    epsilon : float
-        What the choice may cost; infinity takes the best threshold.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.selection.threshold import plan_threshold
-    >>> 1.0 < plan_threshold(10**5, 50, 0.1).sensitivity < 1.001
-    True
-    """
+    """Return the mechanism that chooses the threshold; infinite `epsilon` takes the best one."""
     if math.isinf(epsilon):
         return NoNoise()
     rounding = n_samples * (n_columns + 16) * 2.0**-36 + 2.0**-50 * n_samples * n_samples
@@ -48,26 +33,9 @@ def plan_threshold(n_samples: int, n_columns: int, epsilon: float) -> Exponentia
 
 
 def threshold_grid(largest: float, centre: float) -> FloatArray:
-    """Return candidate thresholds, denser towards a centre.
+    """Return 63 candidate thresholds within ``[-largest, largest]``, denser towards a centre.
 
-    Parameters
-    ----------
-    largest : float
-        Bound on the absolute scores, from released coefficients.
-    centre : float
-        Where a threshold is expected, from released numbers.
-
-    Returns
-    -------
-    ndarray of shape (63,)
-        Within ``[-largest, largest]``.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.selection.threshold import threshold_grid
-    >>> grid = threshold_grid(1.0, 0.25)
-    >>> len(grid), float(grid.min()), float(grid.max()), bool((grid == 0.25).any())
-    (63, -1.0, 1.0, True)
+    `largest` bounds the absolute scores; both numbers come from what was released.
     """
     steps = 2.0 * largest * _RATIO ** np.arange(_PER_SIDE)
     grid = np.concatenate([centre - steps, [centre], centre + steps])
@@ -84,21 +52,8 @@ def threshold_losses(
 ) -> FloatArray:
     """Return the weighted number of errors of every threshold.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (2,)
-        Of the negative and the positive class, in [0, 1].
-    largest : float
-        As in :func:`threshold_grid`. A record within ``2^-17 largest`` of a threshold counts
-        in part.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.algorithms.selection.threshold import threshold_losses
-    >>> scores, positive = np.array([-0.5, 0.1, 0.7]), np.array([False, False, True])
-    >>> threshold_losses(scores, positive, np.ones(2), np.array([-1.0, 0.4, 0.9]), largest=1.0)
-    array([2., 0., 1.])
+    `weights` in [0, 1] are of the negative and the positive class. A record within
+    ``2^-17 largest`` of a threshold counts in part.
     """
     step = max(largest * _STEP, 1e-300)
     # A positive record is wrong below the threshold: one minus what a negative one would add.
@@ -118,23 +73,9 @@ def release_threshold(
     permit: Permit,
     largest: float,
 ) -> float:
-    """Choose a threshold with few errors.
+    """Choose a threshold of the grid with few errors: private, free to be used.
 
-    Parameters
-    ----------
-    scores, positive, weights, grid, largest
-        As in :func:`threshold_losses`.
-    mechanism : ExponentialChoice or NoNoise
-        From :func:`plan_threshold`.
-    permit : Permit
-        Charged with the event of `mechanism`.
-
-    Returns
-    -------
-    float
-        One of the grid. Private; free to be used.
+    `permit` is charged with the event of `mechanism`.
     """
     utilities = -threshold_losses(scores, positive, weights, grid, largest=largest)
-    released = permit.release(utilities, mechanism)
-    index = int(released.argmax()) if isinstance(mechanism, NoNoise) else int(released[0])
-    return float(grid[index])
+    return float(grid[released_choice(utilities, mechanism, permit)])

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import expit
 
+from dp_halfspace.algorithms.defaults import Steps
 from dp_halfspace.algorithms.gradient import noisy_gd
 from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows, scaled_rows
 from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, descend, plan_descent
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.privacy import PrivacyRecord, accounting, authorise, gdp_epsilon, noise_source
 from tests.adversarial import neighbouring_pairs
+from tests.algorithms.support import permit_for
 from tests.conftest import separated
 
 
 def plan_for(n=1000, d=5, attack=None, mu=1.0, **changes):
-    settings = {
-        "n_samples": n,
-        "n_columns": d,
-        "n_outputs": 1,
-        "block_rows": 1000,
-        "mu": mu,
-        "shift": 2.0,
-        "clip": 0.7,
-        "n_steps": 10,
-        "momentum": 0.8,
-        "scale": 3.0,
-        "window": 0.5,
-        "attack": attack,
-    }
-    return plan_descent(**{**settings, **changes})
+    steps = replace(Steps(shift=2.0, clip=0.7, n_steps=10, scale=3.0, window=0.5), **changes)
+    sizes = {"n_samples": n, "n_columns": d, "n_outputs": 1, "block_rows": 1000}
+    return plan_descent(steps, **sizes, mu=mu, attack=attack)
 
 
 def ratio(radius, kind=2, *, attacked=None, planned=None, weights=(1.0, 1.0)):
@@ -58,18 +47,13 @@ def ratio(radius, kind=2, *, attacked=None, planned=None, weights=(1.0, 1.0)):
     return worst
 
 
-@pytest.mark.parametrize(
-    ("radius", "kind", "least"),
-    [(0.05, 2, 0.99), (0.5, 2, 0.99), (1.0, 2, 0.99), (0.3, "inf", 0.99)],
-)
-def test_sensitivity_against_brute_force(radius, kind, least, record_property):
+@pytest.mark.parametrize(("radius", "kind"), [(0.05, 2), (0.5, 2), (1.0, 2), (0.3, "inf")])
+def test_sensitivity_against_brute_force(radius, kind, record_property):
     worst = ratio(radius, kind)
     record_property("measured / bound", float(worst))
-    assert least < worst <= 1.0
-
-
-def test_a_column_that_is_not_attacked_changes_nothing():
-    assert ratio(0.5, attacked=1) <= 1.0
+    assert 0.99 < worst <= 1.0
+    # Columns that are not attacked change nothing.
+    assert ratio(radius, kind, attacked=1) <= 1.0
 
 
 def test_a_euclidean_adversary_within_the_rows_is_free():
@@ -132,24 +116,6 @@ def test_sum_is_that_of_the_worst_margins():
         np.testing.assert_allclose(rows.fused_adjoint(w, slopes), expected, atol=1e-5)
 
 
-def test_no_attack_is_the_limit():
-    X, codes = separated(50, 4, seed=3)
-    signs = np.where(codes == 1, 1.0, -1.0)
-    slopes = clipped_slopes(plan_for(50, 4), codes, np.ones(50))
-    w = np.array([1.0, -2.0, 0.5, 0.1])
-    plain = Rows(X).fused_adjoint(w, slopes)
-    tiny = AdversarialRows(Rows(X), signs, Adversary(1e-12, 2, 4)).fused_adjoint(w, slopes)
-    np.testing.assert_allclose(tiny, plain, atol=1e-9)
-
-
-@pytest.mark.parametrize("mu", [0.01, 0.3, 4.0])
-def test_run_costs_exactly_what_it_says(mu):
-    plan = plan_for(mu=mu, attack=Adversary(0.3, "inf", 4))
-    spent = accounting.epsilon([plan.event], 1e-6)
-    assert gdp_epsilon(mu * (1 - 1e-6), 1e-6) * (1 - 1e-6) <= spent
-    assert spent <= gdp_epsilon(mu, 1e-6) * (1 + 1e-9)
-
-
 def test_steps_find_the_robust_separator():
     """Column 0 carries a small margin for all, column 1 a large one for most: attacked, it wins."""
     rng = np.random.default_rng(0)
@@ -158,10 +124,8 @@ def test_steps_find_the_robust_separator():
     sure = np.where(rng.random(4000) < 0.9, signs, -signs)
     X = np.column_stack([0.05 * signs, 0.5 * sure])
     plan = plan_for(4000, 2, Adversary(0.2, 2, 2), math.inf, n_steps=200)
-    record = PrivacyRecord(epsilon=math.inf, delta=0.0, events=(plan.event,), noise="none")
-    permit = authorise(record, noise_source(None))
     rows = AdversarialRows(Rows(X), signs, Adversary(0.2, 2, 2))
-    w = descend(rows, clipped_slopes(plan, y, np.ones(4000)), plan, permit)[0]
+    w = descend(rows, clipped_slopes(plan, y, np.ones(4000)), plan, permit_for(plan.event))[0]
     robust = float(np.mean(signs * (X @ w) - 0.2 * np.linalg.norm(w) > 0))
     assert robust == pytest.approx(0.9, abs=0.02)
 
@@ -178,17 +142,3 @@ def test_rows_have_one_factor():
     for norm, bias in ((1e-50, 1e-3), (1e50, None), (0.3, 1e3)):
         some = scaled_rows(norm * np.random.default_rng(0).standard_normal((200, 7)), norm, bias)
         assert np.linalg.norm(some.dense(np.arange(200)), axis=1).max() <= 1 + 2.0**-40
-
-
-def test_slopes_see_the_worst_margin():
-    seen = []
-
-    def slopes(margins, lo, hi):
-        seen.append(margins.copy())
-        return expit(-margins)
-
-    signs = np.array([1.0, -1.0])
-    attack = Adversary(0.5, 2, 2, smoothing=1e-12)
-    rows = AdversarialRows(Rows(np.array([[1.0, 0.0], [0.0, 1.0]])), signs, attack)
-    rows.fused_adjoint(np.array([3.0, 4.0]), slopes)
-    np.testing.assert_allclose(signs * np.concatenate(seen), [3.0 - 2.5, -4.0 - 2.5])

@@ -9,39 +9,31 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace import privacy
 from dp_halfspace.algorithms.defaults import engine_defaults
 from dp_halfspace.algorithms.gradient import preconditioner as metric_module
 from dp_halfspace.algorithms.gradient.descent import plan_gradient
 from dp_halfspace.algorithms.gradient.noisy_gd import plan_descent
 from dp_halfspace.optim.design.rows import block_size, unit_rows
-from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
+from tests.algorithms.support import assert_costs, permit_for, share_right, stretched
 from tests.conftest import separated
 
 
-def plan_for(n, k, n_classes=2, mu=1.0):
-    defaults = engine_defaults(n, k, n_classes, mu)
-    return plan_gradient(
-        defaults, n_samples=n, n_columns=k, n_classes=n_classes, block_rows=1000, mu=mu
-    )
+def plan_for(n, k, n_classes=2, mu=1.0, block_rows=1000, defaults=None):
+    defaults = defaults or engine_defaults(n, k, n_classes, mu)
+    sizes = {"n_samples": n, "n_columns": k, "n_classes": n_classes, "block_rows": block_rows}
+    return plan_gradient(defaults, **sizes, mu=mu)
 
 
-def run(X, y, n_classes, plan, epsilon=20.0):
-    noise = "none" if math.isinf(epsilon) else "os"
-    record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=plan.events, noise=noise)
-    permit = authorise(record, noise_source(None))
-    return plan.run(unit_rows(X, 1.0, None), y, np.ones(n_classes), permit)
+def run(X, y, plan, weights=None):
+    weights = np.ones(max(2, plan.descent.n_outputs)) if weights is None else weights
+    return plan.run(unit_rows(X, 1.0, None), y, weights, permit_for(*plan.events))
 
 
 @pytest.mark.parametrize("mu", [0.02, 0.3, 5.0])
 @pytest.mark.parametrize("k", [5, 400, 600])
 @pytest.mark.parametrize("n_classes", [2, 7])
 def test_whole_budget_and_no_more(mu, k, n_classes):
-    plan = plan_for(20000, k, n_classes, mu)
-    delta = 1e-7
-    spent = privacy.epsilon(plan.events, delta)
-    claimed = privacy.gdp_epsilon(mu, delta)
-    assert claimed * (1 - 1e-6) <= spent <= claimed * (1 + 1e-9)
+    assert_costs(plan_for(20000, k, n_classes, mu).events, mu, 1e-7)
 
 
 @pytest.mark.parametrize("n_classes", [2, 7])
@@ -52,10 +44,9 @@ def test_steps_allow_for_the_metric_that_is_planned(n_classes):
     assert plan.metric is not None
     outputs = 1 if n_classes == 2 else n_classes
     public = {"n_samples": n, "n_columns": k, "n_outputs": outputs, "block_rows": 1000}
-    names = ("shift", "clip", "n_steps", "momentum", "scale", "window")
-    public.update({name: getattr(defaults, name) for name in names})
     # Eigenvalues are between a thousandth of their mean and sixteen times the number of rows.
     expected = plan_descent(
+        defaults,
         **public,
         mu=math.sqrt(1.0 - defaults.metric_share) * mu,
         amplification=math.sqrt(1000 * k),
@@ -70,11 +61,8 @@ def test_class_weights_reach_the_steps():
     """Rows that all point the same way: the class with the larger weight decides."""
     X, y = np.tile([[1.0, 0.0]], (400, 1)), np.arange(400) % 2
     plan = replace(plan_for(400, 2, mu=math.inf), metric=None)
-    record = PrivacyRecord(epsilon=math.inf, delta=1e-3, events=plan.events, noise="none")
     for weights, sign in (((0.1, 1.0), 1.0), ((1.0, 0.1), -1.0)):
-        permit = authorise(record, noise_source(None))
-        w = plan.run(unit_rows(X, 1.0, None), y, np.array(weights), permit)
-        assert np.sign(w[0, 0]) == sign
+        assert np.sign(run(X, y, plan, np.array(weights))[0, 0]) == sign
 
 
 def test_wide_or_drowned_data_have_no_metric():
@@ -86,44 +74,26 @@ def test_wide_or_drowned_data_have_no_metric():
 def test_infinite_budget_runs_the_same_steps_exactly():
     X, y = separated(500, 4, seed=3)
     plan = plan_for(500, 4, mu=math.inf)
-    a, b = (run(X, y, 2, plan, math.inf) for _ in range(2))
+    a, b = (run(X, y, plan) for _ in range(2))
     np.testing.assert_array_equal(a, b)
-    assert np.mean((X @ a[0] > 0) == (y == 1)) > 0.95
+    assert share_right(X, a, y) > 0.95
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_separated_classes_are_told_apart(n_classes, kind):
     X, y = separated(4000, 8, n_classes, seed=4)
-    W = run(kind(X), y, n_classes, plan_for(4000, 8, n_classes))
-    scores = X @ W.T
-    codes = (scores[:, 0] > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
-    assert np.mean(codes == y) > 0.9
+    assert share_right(X, run(kind(X), y, plan_for(4000, 8, n_classes)), y) > 0.9
 
 
 def test_metric_pays_on_stretched_data():
     """Two strong directions without signal, one weak one with it."""
-    rng = np.random.default_rng(5)
-    n = 20000
-    y = rng.integers(2, size=n)
-    X = np.column_stack(
-        [rng.standard_normal((n, 2)), 0.1 * (2 * y - 1) + 0.02 * rng.standard_normal(n)]
-    )
-    X /= np.linalg.norm(X, axis=1).max()
-    plan = plan_for(n, 3, mu=0.05)
-    with_metric = np.mean((X @ run(X, y, 2, plan)[0] > 0) == y)
-    plain = plan_gradient(
-        engine_defaults(n, 600, 2, 0.05),
-        n_samples=n,
-        n_columns=3,
-        n_classes=2,
-        block_rows=1000,
-        mu=0.05,
-    )
+    X, y = stretched(20000)
+    with_metric = share_right(X, run(X, y, plan_for(20000, 3, mu=0.05)), y)
+    plain = plan_for(20000, 3, mu=0.05, defaults=engine_defaults(20000, 600, 2, 0.05))
     assert plain.metric is None
-    without = np.mean((X @ run(X, y, 2, plain)[0] > 0) == y)
     assert with_metric > 0.95
-    assert with_metric >= without - 0.01
+    assert with_metric >= share_right(X, run(X, y, plain), y) - 0.01
 
 
 @pytest.mark.parametrize("n_classes", [2, 10])
@@ -131,14 +101,8 @@ def test_metric_pays_on_stretched_data():
 @pytest.mark.parametrize("n_columns", [5, 50, 500, 5000])
 def test_rounding_hardly_adds_to_the_noise(n_samples, n_columns, n_classes):
     defaults = engine_defaults(n_samples, n_columns, n_classes, 0.2)
-    plan = plan_gradient(
-        defaults,
-        n_samples=n_samples,
-        n_columns=n_columns,
-        n_classes=n_classes,
-        block_rows=block_size(n_samples, n_columns, is_sparse=False),
-        mu=0.2,
-    )
+    block = block_size(n_samples, n_columns, is_sparse=False)
+    plan = plan_for(n_samples, n_columns, n_classes, 0.2, block)
     assert 1.0 < plan.descent.mechanism.sensitivity / (2.0 * defaults.clip) < 1.02
 
 
@@ -150,15 +114,13 @@ def test_triangular_root_of_the_metric_gives_the_same_model(monkeypatch, n_class
     models = []
     for many in (0, 10**9):
         monkeypatch.setattr(metric_module, "_MANY", many)
-        models.append(run(kind(X), y, n_classes, plan, math.inf))
+        models.append(run(kind(X), y, plan))
     np.testing.assert_allclose(models[0], models[1], rtol=1e-9, atol=1e-9)
 
 
 def test_wider_metric_is_paid_for_in_the_length_of_rows():
     defaults = replace(engine_defaults(10**5, 2049, 2, 1.0), metric_share=0.2, metric_columns=2049)
-    plan = plan_gradient(
-        defaults, n_samples=10**5, n_columns=2049, n_classes=2, block_rows=96, mu=1.0
-    )
+    plan = plan_for(10**5, 2049, mu=1.0, block_rows=96, defaults=defaults)
     assert plan.metric is not None
     relative = plan.descent.mechanism.sensitivity / (2 * defaults.clip) - 1
     # Lengths of mapped rows are off by (k + 8) sqrt(k) |A| |A^-1| 2^-52 at most.

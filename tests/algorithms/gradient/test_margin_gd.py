@@ -2,55 +2,37 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
-from dp_halfspace import privacy
+from dp_halfspace.algorithms.gradient import margin_gd as module
 from dp_halfspace.algorithms.gradient.margin_gd import (
     default_margin,
     margin_slopes,
     plan_margin_descent,
 )
-from dp_halfspace.algorithms.gradient.noisy_gd import descend
+from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, descend
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.privacy import GaussianNoise, PrivacyRecord, authorise, noise_source
+from dp_halfspace.privacy import GaussianNoise
 from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs, unit
+from tests.algorithms.support import assert_costs, permit_for, share_right, tail
 from tests.conftest import separated
 
-MODULE = importlib.import_module("dp_halfspace.algorithms.gradient.margin_gd")
 STEPS = [1, 2, 7, 150]
 
 
 def plan_for(n=1000, k=5, outputs=1, mu=1.0, margin=0.1, **more):
-    return plan_margin_descent(
-        n_samples=n,
-        n_columns=k,
-        n_outputs=outputs,
-        block_rows=min(n, 1000),
-        mu=mu,
-        margin=margin,
-        **more,
-    )
+    sizes = {"n_samples": n, "n_columns": k, "n_outputs": outputs, "block_rows": min(n, 1000)}
+    return plan_margin_descent(**sizes, mu=mu, margin=margin, **more)
 
 
-def plan_with_steps(monkeypatch, steps, **sizes):
-    monkeypatch.setattr(MODULE, "_FEWEST_STEPS", steps)
-    monkeypatch.setattr(MODULE, "_MOST_STEPS", steps)
-    plan = plan_for(**sizes)
-    assert plan.n_steps == steps
-    return plan
-
-
-def permit_for(plan, epsilon=80.0):
-    noise = "none" if math.isinf(epsilon) else "os"
-    record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=(plan.event,), noise=noise)
-    return authorise(record, noise_source(None))
+def run(plan, X, y):
+    slopes = margin_slopes(plan, y, np.ones(len(y)))
+    return descend(Rows(X), slopes, plan, permit_for(plan.event))
 
 
 # -- sensitivity ---------------------------------------------------------------------
@@ -117,77 +99,44 @@ def test_sensitivity_test_sees_an_undeclared_weight():
 
 def assert_noise_is_that_of_the_steps(plan, mu):
     """2 sqrt(T) / mu for the T that is run, and a run that costs mu."""
-    expected = 2 * math.sqrt(plan.n_steps) / mu
+    expected = 2 * math.sqrt(plan.steps.n_steps) / mu
     assert expected <= plan.mechanism.sigma <= expected * (1 + 1e-6)
-    spent = privacy.epsilon([plan.event], 1e-6)
-    assert spent <= privacy.gdp_epsilon(mu, 1e-6) * (1 + 1e-9)
-    assert spent >= privacy.gdp_epsilon(mu * (1 - 1e-6), 1e-6) * (1 - 1e-6)
+    assert_costs([plan.event], mu)
 
 
-@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("steps", [*STEPS, None])
 @pytest.mark.parametrize("mu", [0.01, 0.3, 4.0])
-def test_noise_is_that_of_the_steps_that_are_run(monkeypatch, steps, mu):
+def test_noise_is_that_of_the_steps_that_are_run(steps, mu):
     for outputs in (1, 3):
-        plan = plan_with_steps(monkeypatch, steps, mu=mu, outputs=outputs)
+        plan = plan_for(mu=mu, outputs=outputs, n_steps=steps)
+        assert plan.steps.n_steps == steps or (steps is None and 100 <= plan.steps.n_steps <= 400)
         assert_noise_is_that_of_the_steps(plan, mu)
-
-
-@pytest.mark.parametrize("mu", [0.01, 0.3])
-@pytest.mark.parametrize("margin", [1e-3, 0.1, 1.0])
-def test_noise_of_the_default_number_of_steps(mu, margin):
-    plan = plan_for(n=20000, mu=mu, margin=margin)
-    assert_noise_is_that_of_the_steps(plan, mu)
-    assert 100 <= plan.n_steps <= 400
 
 
 @pytest.mark.parametrize("steps", STEPS)
 def test_noise_test_sees_the_published_noise(monkeypatch, steps):
     """Planted: sigma = n sensitivity, right only for exactly (n mu)^2 steps."""
     n, mu = 100, 0.001
-    honest = MODULE.plan_descent
+    honest = module.plan_descent
 
-    def published(**sizes):
-        plan = honest(**sizes)
+    def published(steps, **sizes):
+        plan = honest(steps, **sizes)
         return replace(plan, mechanism=GaussianNoise(plan.mechanism.sensitivity, 1.0 / n))
 
-    monkeypatch.setattr(MODULE, "plan_descent", published)
-    plan = plan_with_steps(monkeypatch, steps, n=n, mu=mu)
+    monkeypatch.setattr(module, "plan_descent", published)
     with pytest.raises(AssertionError):
-        assert_noise_is_that_of_the_steps(plan, mu)
-
-
-def run_on_nothing(plan, n=30, k=4):
-    """Releases of a run on zero rows: noise only."""
-    slopes = margin_slopes(plan, np.zeros(n, int), np.ones(n))
-    with recording() as releases:
-        descend(Rows(np.zeros((n, k))), slopes, plan, permit_for(plan))
-    return releases
-
-
-def tail_of_the_noise(releases, sigma):
-    noise = np.concatenate([np.ravel(r.released - r.value) for r in releases])
-    statistic = float(noise @ noise) / sigma**2
-    return min(chi2.cdf(statistic, noise.size), chi2.sf(statistic, noise.size))
+        assert_noise_is_that_of_the_steps(plan_for(n=n, mu=mu, n_steps=steps), mu)
 
 
 def test_noise_that_is_drawn():
-    mu = 0.5
-    plan = plan_for(30, 4, mu=mu)
-    releases = run_on_nothing(plan)
-    assert len(releases) == plan.n_steps
-    sigma = 2 * math.sqrt(plan.n_steps) / mu
-    assert tail_of_the_noise(releases, sigma) > 1e-9
-    assert tail_of_the_noise(releases, 2 * sigma) < 1e-9
-    assert tail_of_the_noise(releases, sigma / 2) < 1e-9
-
-
-def test_every_step_is_charged():
     plan = plan_for(30, 4, mu=0.5)
-    permit = permit_for(plan)
-    slopes = margin_slopes(plan, np.zeros(30, int), np.ones(30))
-    descend(Rows(np.zeros((30, 4))), slopes, plan, permit)
-    with pytest.raises(RuntimeError, match="not charged"):
-        descend(Rows(np.zeros((30, 4))), slopes, plan, permit)
+    with recording() as releases:
+        run(plan, np.zeros((30, 4)), np.zeros(30, int))
+    assert len(releases) == plan.steps.n_steps
+    noise = np.concatenate([r.released - r.value for r in releases])
+    sigma = 2 * math.sqrt(plan.steps.n_steps) / 0.5
+    for factor, is_likely in ((1, True), (2, False), (0.5, False)):
+        assert (tail(float(noise @ noise) / (factor * sigma) ** 2, noise.size) > 1e-9) == is_likely
 
 
 # -- what is descended ---------------------------------------------------------------
@@ -210,13 +159,14 @@ def test_slopes_are_those_of_the_rounded_hinge():
         np.testing.assert_allclose(pull(sign * margins, 0, 601), -sign * 0.7 * slopes, atol=1e-8)
 
 
-def test_extreme_margins_stay_finite():
+@pytest.mark.parametrize("slopes", [margin_slopes, clipped_slopes])
+def test_extreme_margins_stay_finite(slopes):
     for outputs in (1, 3):
         plan = plan_for(outputs=outputs)
         margins = np.array([1e300, -1e300, 0.0])
         if outputs > 1:
             margins = np.column_stack([margins, -margins, 0 * margins])
-        pull = margin_slopes(plan, np.array([1, 1, 1]), np.ones(3))(margins, 0, 3)
+        pull = slopes(plan, np.array([1, 1, 1]), np.ones(3))(margins, 0, 3)
         assert np.isfinite(pull).all()
         assert (np.linalg.norm(np.reshape(pull, (3, -1)), axis=1) <= 1 + 1e-12).all()
 
@@ -226,29 +176,26 @@ def test_the_margin_is_only_a_step_size(margin):
     """Exact steps on the mean of loss(m / c), written out, are the run in other units."""
     X, y = separated(300, 4, seed=2)
     plan = plan_for(300, 4, mu=math.inf, margin=margin)
-    slopes = margin_slopes(plan, y, np.ones(300))
-    run = descend(Rows(X), slopes, plan, permit_for(plan, math.inf))
     signed = X * np.where(y == 1, 1.0, -1.0)[:, None]
     step = plan.step_size * 300 * margin**2
     w, tail = np.zeros(4), []
-    for _ in range(plan.n_steps):
+    for _ in range(plan.steps.n_steps):
         missing = np.clip(1.5 - signed @ w / margin, 0, 1)
         w = w + step * (missing[:, None] * signed).mean(axis=0) / margin
         tail.append(w)
-    averaged = np.mean(tail[-round(plan.n_steps / 2) :], axis=0)
-    np.testing.assert_allclose(run[0], averaged / margin, rtol=1e-9)
+    averaged = np.mean(tail[-round(plan.steps.n_steps / 2) :], axis=0)
+    np.testing.assert_allclose(run(plan, X, y)[0], averaged / margin, rtol=1e-9)
 
 
 def test_the_last_iterate_is_the_last():
     X, y = separated(300, 4, seed=2)
     plan = plan_for(300, 4, mu=math.inf, averaged=False)
     slopes = margin_slopes(plan, y, np.ones(300))
-    last = descend(Rows(X), slopes, plan, permit_for(plan, math.inf))
     w = np.zeros(4)
-    for _ in range(plan.n_steps):
+    for _ in range(plan.steps.n_steps):
         w = w + plan.step_size * Rows(X).fused_adjoint(w, slopes)
-    np.testing.assert_allclose(last[0], w, rtol=1e-9)
-    assert plan_for(300, 4).window == 0.5
+    np.testing.assert_allclose(run(plan, X, y)[0], w, rtol=1e-9)
+    assert plan_for(300, 4).steps.window == 0.5
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -257,11 +204,7 @@ def test_the_last_iterate_is_the_last():
 def test_steps_separate(n_classes, mu, averaged):
     X, y = separated(4000, 6, n_classes, seed=1)
     plan = plan_for(4000, 6, 1 if n_classes == 2 else n_classes, mu, averaged=averaged)
-    slopes = margin_slopes(plan, y, np.ones(4000))
-    W = descend(Rows(X), slopes, plan, permit_for(plan, 80.0 if mu < 2 else math.inf))
-    scores = X @ W.T
-    codes = (scores[:, 0] > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
-    assert np.mean(codes == y) > 0.97
+    assert share_right(X, run(plan, X, y), y) > 0.97
 
 
 def test_one_direction_is_stable():
@@ -269,8 +212,7 @@ def test_one_direction_is_stable():
     X, y = np.ones((500, 1)), np.ones(500, int)
     y[:100] = 0
     plan = plan_for(500, 1, mu=math.inf, margin=0.01)
-    W = descend(Rows(X), margin_slopes(plan, y, np.ones(500)), plan, permit_for(plan, math.inf))
-    assert 0 < W[0, 0] < 20
+    assert 0 < run(plan, X, y)[0, 0] < 20
 
 
 # -- the default margin --------------------------------------------------------------

@@ -10,59 +10,42 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dp_halfspace import privacy
+from dp_halfspace.algorithms.defaults import Steps
 from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, descend, plan_descent
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
 from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs
+from tests.algorithms.support import assert_costs, permit_for
 from tests.conftest import separated
 
-
-def plan_for(n=1000, k=5, outputs=1, mu=1.0, **changes):
-    settings = {
-        "n_samples": n,
-        "n_columns": k,
-        "n_outputs": outputs,
-        "block_rows": 1000,
-        "mu": mu,
-        "shift": 2.0,
-        "clip": 0.5 if outputs == 1 else 1.0,
-        "n_steps": 10,
-        "momentum": 0.8,
-        "scale": 3.0,
-        "window": 0.5,
-    }
-    return plan_descent(**{**settings, **changes})
+STEPS = Steps(shift=2.0, clip=0.5, n_steps=10, scale=3.0, window=0.5)
 
 
-def permit_for(plan, epsilon=80.0):
-    noise = "none" if math.isinf(epsilon) else "os"
-    record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=(plan.event,), noise=noise)
-    return authorise(record, noise_source(None))
+def plan_for(n=1000, k=5, outputs=1, mu=1.0, steps=None, **changes):
+    given = {"clip": 0.5 if outputs == 1 else 1.0, **(steps or {})}
+    sizes = {"n_samples": n, "n_columns": k, "n_outputs": outputs, "block_rows": 1000}
+    return plan_descent(replace(STEPS, **given), **sizes, mu=mu, **changes)
 
 
 @pytest.mark.parametrize("mu", [0.01, 0.3, 4.0])
 @pytest.mark.parametrize("steps", [1, 7, 40])
 def test_run_costs_exactly_what_it_says(mu, steps):
-    plan = plan_for(mu=mu, n_steps=steps)
-    spent = privacy.epsilon([plan.event], 1e-6)
-    assert spent <= privacy.gdp_epsilon(mu, 1e-6) * (1 + 1e-9)
-    assert spent >= privacy.gdp_epsilon(mu * (1 - 1e-6), 1e-6) * (1 - 1e-6)
-    # sigma from the clip, by hand: 2 C sqrt(T) / mu, and rounding on top.
-    assert plan.mechanism.sigma == pytest.approx(2 * 0.5 * math.sqrt(steps) / mu, rel=1e-6)
-    assert plan.mechanism.sigma >= 2 * 0.5 * math.sqrt(steps) / mu
+    for attack in (None, Adversary(0.3, "inf", 4)):
+        plan = plan_for(mu=mu, steps={"n_steps": steps}, attack=attack)
+        assert_costs([plan.event], mu)
+        # sigma from the clip, by hand: 2 C sqrt(T) / mu, and rounding on top.
+        by_hand = 2 * 0.5 * math.sqrt(steps) / mu
+        assert by_hand <= plan.mechanism.sigma <= by_hand * (1 + 1e-6)
 
 
 def ratio(outputs, points, *, weights=(1.0, 1.0, 1.0), clip=None):
     """Largest change of the gradient sum over the bound, at many points."""
-    rng = np.random.default_rng(0)
+    rng, worst = np.random.default_rng(0), 0.0
     n_classes = 2 if outputs == 1 else outputs
-    worst = 0.0
     for X, y, other_X, other_y in neighbouring_pairs(rng, 120, n_classes=n_classes):
-        plan = plan_for(*X.shape, outputs, **({} if clip is None else {"clip": clip}))
-        bound = plan.mechanism.sensitivity
+        honest = plan_for(*X.shape, outputs)
+        plan = honest if clip is None else plan_for(*X.shape, outputs, steps={"clip": clip})
         shape = (X.shape[1],) if outputs == 1 else (X.shape[1], outputs)
         for scale in points:
             point = scale * rng.standard_normal(shape)
@@ -70,7 +53,8 @@ def ratio(outputs, points, *, weights=(1.0, 1.0, 1.0), clip=None):
             for rows, codes in ((X, y), (other_X, other_y)):
                 slopes = clipped_slopes(plan, codes, np.asarray(weights)[codes])
                 sums.append(Rows(rows).fused_adjoint(point, slopes))
-            worst = max(worst, float(np.linalg.norm(sums[0] - sums[1])) / bound)
+            change = float(np.linalg.norm(sums[0] - sums[1]))
+            worst = max(worst, change / honest.mechanism.sensitivity)
     return worst
 
 
@@ -79,25 +63,14 @@ def test_sensitivity_against_brute_force(outputs, record_property):
     worst = ratio(outputs, (0.0, 1.0, 30.0))
     record_property("measured / bound", float(worst))
     assert 0.99 < worst <= 1
-
-
-@pytest.mark.parametrize("outputs", [1, 3])
-def test_public_weights_at_most_one_change_nothing(outputs):
+    # Public weights of at most one change nothing.
     assert ratio(outputs, (0.0, 5.0), weights=(1.0, 0.2, 0.5)) <= 1
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_brute_force_sees_a_missing_clip(monkeypatch, outputs):
+def test_brute_force_sees_a_missing_clip(outputs):
     """Planted: slopes are not clipped."""
-    module = __import__("dp_halfspace.algorithms.gradient.noisy_gd", fromlist=["m"])
-    honest = module.clipped_slopes
-
-    def unclipped(plan, codes, weights):
-        loose = plan_for(plan.n_columns, plan.n_columns, plan.n_outputs, clip=10.0)
-        return honest(loose, codes, weights)
-
-    monkeypatch.setitem(globals(), "clipped_slopes", unclipped)
-    assert ratio(outputs, (0.0, 1.0, 30.0)) > 1.2
+    assert ratio(outputs, (0.0, 1.0, 30.0), clip=10.0) > 1.2
 
 
 def test_slopes_are_the_clipped_derivatives():
@@ -105,7 +78,7 @@ def test_slopes_are_the_clipped_derivatives():
     margins = np.linspace(-30, 30, 101)
     slopes = clipped_slopes(plan, np.ones(101, int), np.ones(101))
     np.testing.assert_allclose(slopes(margins, 0, 101), np.minimum(expit(2 - margins), 0.5))
-    both = plan_for(outputs=2, clip=10.0)
+    both = plan_for(outputs=2, steps={"clip": 10.0})
     logits = np.column_stack([-margins / 2, margins / 2])
     pull = clipped_slopes(both, np.ones(101, int), np.ones(101))(logits.copy(), 0, 101)
     np.testing.assert_allclose(pull[:, 1], expit(2 - margins), atol=1e-12)
@@ -122,27 +95,6 @@ def test_class_weights_multiply_slopes(outputs):
     np.testing.assert_allclose(weighted.T, weights * plain.T, rtol=1e-14)
 
 
-def test_extreme_margins_stay_finite():
-    plan = plan_for(outputs=3)
-    logits = np.array([[1e300, -1e300, 0.0], [0.0, 0.0, 0.0], [-1e300] * 3])
-    pull = clipped_slopes(plan, np.array([1, 1, 1]), np.ones(3))(logits, 0, 3)
-    assert np.isfinite(pull).all()
-    assert (np.linalg.norm(pull, axis=1) <= 1 + 1e-12).all()
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_exact_steps_separate(n_classes):
-    X, y = separated(2000, 6, n_classes, seed=1)
-    outputs = 1 if n_classes == 2 else n_classes
-    plan = plan_for(2000, 6, outputs, mu=math.inf, n_steps=40)
-    slopes = clipped_slopes(plan, y, np.ones(2000))
-    W = descend(Rows(X), slopes, plan, permit_for(plan, math.inf))
-    assert W.shape == (outputs, 6)
-    scores = X @ W.T
-    codes = (scores[:, 0] > 0).astype(int) if n_classes == 2 else scores.argmax(axis=1)
-    assert np.mean(codes == y) > 0.99
-
-
 def test_transform_is_a_change_of_coordinates():
     """Rows z and map A: the same as running on the images and mapping back."""
     rng = np.random.default_rng(3)
@@ -151,30 +103,26 @@ def test_transform_is_a_change_of_coordinates():
     A = A @ A.T / 4 + np.eye(4)
     plan = plan_for(300, 4, mu=math.inf, amplification=np.linalg.norm(A, 2))
     slopes = clipped_slopes(plan, y, np.ones(300))
-    through = descend(Rows(X), slopes, plan, permit_for(plan, math.inf), A)
-    direct = descend(Rows(X @ A), slopes, plan, permit_for(plan, math.inf)) @ A
+    through = descend(Rows(X), slopes, plan, permit_for(plan.event), A)
+    direct = descend(Rows(X @ A), slopes, plan, permit_for(plan.event)) @ A
     np.testing.assert_allclose(through, direct, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("stretch", [None, 3.0, 1000.0])
 def test_queries_stay_in_the_public_balls(stretch):
     """Noise leads far beyond them here."""
-    plan = plan_for(50, 3, mu=1e-4, n_steps=30, scale=1.0, momentum=0.99)
+    plan = plan_for(50, 3, mu=1e-4, steps={"n_steps": 30, "scale": 1.0, "momentum": 0.99})
     plan = replace(plan, step_size=1e5 * plan.step_size)
     seen = []
-    rows = Rows(np.zeros((50, 3)))
-    honest = rows.fused_adjoint
 
-    class Watched:
-        shape = rows.shape
-
+    class Watched(Rows):
         def fused_adjoint(self, query, slopes):
             seen.append(np.linalg.norm(query))
-            return honest(query, slopes)
+            return super().fused_adjoint(query, slopes)
 
     slopes = clipped_slopes(plan, np.zeros(50, int), np.ones(50))
     transform = None if stretch is None else stretch * np.eye(3)
-    descend(Watched(), slopes, plan, permit_for(plan), transform)
+    descend(Watched(np.zeros((50, 3))), slopes, plan, permit_for(plan.event), transform)
     assert max(seen) == pytest.approx(plan.radius if stretch is None else plan.reach, rel=1e-12)
 
 
@@ -182,9 +130,9 @@ def test_every_step_is_charged_and_recorded():
     plan = plan_for(20, 2)
     with recording() as releases:
         slopes = clipped_slopes(plan, np.zeros(20, int), np.ones(20))
-        permit = permit_for(plan)
+        permit = permit_for(plan.event)
         descend(Rows(np.zeros((20, 2))), slopes, plan, permit)
-        assert len(releases) == plan.n_steps
+        assert len(releases) == plan.steps.n_steps
         with pytest.raises(RuntimeError, match="not charged"):
             descend(Rows(np.zeros((20, 2))), slopes, plan, permit)
 
@@ -209,25 +157,18 @@ def sensitivity_of_the_proof(n, k, K, block, *, C, c, A, beta, attack=None):
         return max(2, further) * longest + 4 * further**2 * rounding
 
 
-@pytest.mark.parametrize("amplification", [1.0, 3.0, 900.0])
+@pytest.mark.parametrize("A", [1.0, 3.0, 900.0])
 @pytest.mark.parametrize(("n", "k"), [(1000, 5), (250_000, 800)])
 @pytest.mark.parametrize("outputs", [1, 4])
-def test_sensitivity_is_that_of_the_proof(amplification, n, k, outputs):
+def test_sensitivity_is_that_of_the_proof(A, n, k, outputs):
     """Every constant of the code against the proof, on the safe side and not above it."""
     attacks = [None, Adversary(0.3, 2, 5, 1e-3), Adversary(0.9, "inf", 5, 1e-3)]
-    for attack in attacks if outputs == 1 and amplification == 1.0 else [None]:
-        plan = plan_for(
-            n,
-            k,
-            outputs,
-            amplification=amplification,
-            compression=1.0 if amplification == 1.0 else 4.0,
-            smoothness=0.75,
-            attack=attack,
-        )
+    stretch = {"amplification": A, "compression": 1.0 if A == 1.0 else 4.0}
+    for attack in attacks if outputs == 1 and A == 1.0 else [None]:
+        plan = plan_for(n, k, outputs, steps={"smoothness": 0.75}, attack=attack, **stretch)
         exact = sensitivity_of_the_proof(
-            n, k, outputs, 1000, C=plan.clip, c=3.0, A=amplification, beta=0.75, attack=attack
+            n, k, outputs, 1000, C=plan.steps.clip, c=3.0, A=A, beta=0.75, attack=attack
         )
         found = plan.mechanism.sensitivity
         assert exact * (1 - mpmath.mpf(2) ** -50) <= found <= exact * (1 + mpmath.mpf(2) ** -48)
-        assert plan.mechanism.mu <= 1.0 / math.sqrt(plan.n_steps)
+        assert plan.mechanism.mu <= 1.0 / math.sqrt(plan.steps.n_steps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 
 import numpy as np
@@ -12,24 +11,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
-from dp_halfspace.algorithms.gradient.phased_gd import (
-    plan_phased_prox,
-    proximal_pass,
-)
+from dp_halfspace.algorithms.gradient import phased_gd as module
+from dp_halfspace.algorithms.gradient.phased_gd import plan_phased_prox, proximal_pass
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.privacy import Gaussian, PrivacyRecord, Pure, authorise, gdp_mu, noise_source
+from dp_halfspace.privacy import Gaussian, Pure, gdp_mu
 from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs, unit
+from tests.algorithms.support import permit_for, share_right
 from tests.conftest import separated
 
-MODULE = importlib.import_module("dp_halfspace.algorithms.gradient.phased_gd")
 ONES = np.ones(2)
-
-
-def permit_for(plan, epsilon=80.0):
-    noise = "none" if math.isinf(epsilon) else "os"
-    record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=plan.events, noise=noise)
-    return authorise(record, noise_source(None))
 
 
 def plan_pass(n, d, *, order=None, **budget):
@@ -37,8 +28,7 @@ def plan_pass(n, d, *, order=None, **budget):
 
 
 def run(plan, X, codes):
-    permit = permit_for(plan, math.inf if plan.events[0] == Pure(math.inf) else 80.0)
-    return plan.run(Rows(X), codes, ONES, permit)
+    return plan.run(Rows(X), codes, ONES, permit_for(*plan.events))
 
 
 class Scripted:
@@ -76,8 +66,7 @@ def test_phases_are_a_partition_into_halves(n, k, mu, margin):
         assert phase.hi - phase.lo == max(1, (n - lo) // 2)
         assert phase.step_size == step
         assert phase.mechanism.event == Gaussian(mu)
-        bound = 2 * step / margin
-        assert phase.mechanism.sigma >= bound / mu
+        assert phase.mechanism.sigma >= 2 * step / margin / mu
         lo, step = phase.hi, step / 4
     assert lo == n
 
@@ -85,11 +74,9 @@ def test_phases_are_a_partition_into_halves(n, k, mu, margin):
 @pytest.mark.parametrize("n", [1, 2, 1000, 10**5])
 @pytest.mark.parametrize("margin", [0.01, 0.5])
 def test_noise_is_that_of_two_steps(n, margin):
-    mu = 0.3
-    first = plan_pass(n, 20, mu=mu, margin=margin).phases[0]
-    expected = 2 * first.step_size / margin / mu
+    first = plan_pass(n, 20, mu=0.3, margin=margin).phases[0]
     # What is added for rounding grows with the records: a ten-thousandth at a million.
-    assert expected <= first.mechanism.sigma <= expected * (1 + 1e-4)
+    assert first.mechanism.sigma <= 2 * first.step_size / margin / 0.3 * (1 + 1e-4)
 
 
 def test_infinite_budget_adds_nothing():
@@ -205,8 +192,8 @@ def test_mean_of_a_phase_moves_by_two_steps_at_most_and_does(record_property):
 
 def test_brute_force_sees_a_missing_factor_two(monkeypatch):
     """Planted: the sensitivity of adding a record."""
-    honest = MODULE.GaussianNoise
-    monkeypatch.setattr(MODULE, "GaussianNoise", lambda s, mu: honest(s / 2, mu))
+    honest = module.GaussianNoise
+    monkeypatch.setattr(module, "GaussianNoise", lambda s, mu: honest(s / 2, mu))
     assert worst_ratio() > 1.9
 
 
@@ -252,7 +239,7 @@ def test_a_long_pass_sees_steps_that_expand(monkeypatch):
             total += point
         return point, total
 
-    monkeypatch.setattr(MODULE, "proximal_pass", expanding)
+    monkeypatch.setattr(module, "proximal_pass", expanding)
     change, bound = long_pass([1.0, 0.0])
     assert change > 10 * bound
 
@@ -300,7 +287,7 @@ def test_rounding_is_within_its_allowance(margin, record_property):
 def test_one_event_pays_for_all_phases_once():
     X, y = separated(300, 4)
     plan = plan_pass(300, 4, mu=0.5, margin=0.1)
-    permit = permit_for(plan)
+    permit = permit_for(*plan.events)
     with recording() as releases:
         point = plan.run(Rows(X), y, ONES, permit)
         with pytest.raises(RuntimeError, match="not charged"):
@@ -326,21 +313,16 @@ def test_order_is_a_relabelling():
     np.testing.assert_array_equal(run(plan, X, y), run(other, X[order], y[order]))
 
 
-def test_blocks_change_nothing(monkeypatch):
-    X, y = separated(500, 4)
-    plan = plan_pass(500, 4, mu=math.inf, margin=0.1)
-    whole = run(plan, X, y)
-    monkeypatch.setattr(MODULE, "block_size", lambda n, d, is_sparse: min(n, 7))
-    # Sums of parts are rounded otherwise, the iterates are not.
-    np.testing.assert_allclose(run(plan, X, y), whole, rtol=1e-12)
-
-
-def test_storage_changes_nothing():
+def test_neither_storage_nor_blocks_change_anything(monkeypatch):
     X, y = separated(300, 5)
     X = np.where(np.abs(X) < 0.2, 0.0, X)
     plan = plan_pass(300, 5, mu=math.inf, margin=0.1)
+    whole = run(plan, X, y)
     for form in (np.asfortranarray, sparse.csr_array):
-        np.testing.assert_array_equal(run(plan, form(X), y), run(plan, X, y))
+        np.testing.assert_array_equal(run(plan, form(X), y), whole)
+    monkeypatch.setattr(module, "block_size", lambda n, d, is_sparse: min(n, 7))
+    # Sums of parts are rounded otherwise, the iterates are not.
+    np.testing.assert_allclose(run(plan, X, y), whole, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 17])
@@ -354,16 +336,13 @@ def test_a_pass_separates():
     for mu in (2.0, math.inf):
         X, y = separated(6000, 6, seed=1)
         plan = plan_pass(6000, 6, mu=mu, margin=0.1)
-        scores = X @ run(plan, X, y)[0]
-        assert np.mean((scores > 0) == (y == 1)) > 0.97
+        assert share_right(X, run(plan, X, y), y) > 0.97
 
 
 def test_weight_of_a_class_scales_its_steps():
     plan = plan_pass(2, 2, mu=math.inf, margin=1.0)
     for weight in (1.0, 0.25):
         weights = np.array([1.0, weight])
-        script = Scripted(np.zeros((2, 2)))
-        rows = Rows(np.eye(2))
-        codes = np.array([1, 0])
-        plan.run(rows, codes, weights, script)
+        data = np.eye(2), np.array([1, 0])
+        (script,) = passes(plan, np.zeros((2, 2)), data, weights=weights)
         np.testing.assert_allclose(script.values[0], [weight * plan.phases[0].step_size, 0])

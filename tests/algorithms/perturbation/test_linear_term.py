@@ -7,11 +7,10 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.privacy import ObjectivePerturbation, PrivacyRecord, Pure, noise_source
-from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy import ObjectivePerturbation, Pure, noise_source
+from tests.algorithms.support import tail
 
 VERTICES = ((1, 0.0), (2, 0.5), (1, 1.0))
 GAUSSIAN = GaussianLinearTerm(3.0, 0.2, 0.1, VERTICES)
@@ -34,7 +33,7 @@ def assert_law(term, sample):
         scale = term.change / (term.epsilon - term.log_ratio)
         statistic = 2.0 * float(np.linalg.norm(blocks, axis=1).sum()) / scale
         degrees = 2 * blocks.size
-    assert min(chi2.cdf(statistic, degrees), chi2.sf(statistic, degrees)) > FALSE_ALARM / 2
+    assert tail(statistic, degrees) > FALSE_ALARM / 2
 
 
 @pytest.mark.parametrize("term", [GAUSSIAN, LAPLACE], ids=lambda t: type(t).__name__)
@@ -112,22 +111,5 @@ def test_events():
 
 def test_variance_is_that_of_a_coefficient():
     for term in (GAUSSIAN, LAPLACE):
-        blocks = np.concatenate(draws(term, (20, 4), 200))
+        blocks = np.concatenate(draws(term, (20, 4), 100))
         assert np.mean(blocks**2) == pytest.approx(term.variance(4), rel=0.15)
-
-
-@pytest.mark.parametrize(
-    ("term", "epsilon", "delta"), [(GAUSSIAN, 1.0, 1e-5), (LAPLACE, 0.5, 0.0)], ids=str
-)
-def test_a_draw_that_was_not_charged_is_refused(term, epsilon, delta):
-    record = PrivacyRecord(epsilon=epsilon, delta=delta, events=(term.event,), noise="os")
-    permit = authorise(record, noise_source(None))
-    permit.release(np.zeros((1, 2)), term)
-    cheaper = (
-        GaussianLinearTerm(3.0, 0.3, 0.1, VERTICES)
-        if delta
-        else LaplaceLinearTerm(3.0, epsilon + 0.1, 0.1)
-    )
-    for again in (term, cheaper):
-        with pytest.raises(RuntimeError, match="not charged"):
-            permit.release(np.zeros((1, 2)), again)

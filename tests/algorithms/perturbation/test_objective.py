@@ -9,7 +9,7 @@ from dataclasses import astuple
 import mpmath
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
 from dp_halfspace.algorithms.perturbation import objective as module
 from dp_halfspace.algorithms.perturbation.objective import (
@@ -41,10 +41,10 @@ from dp_halfspace.privacy import (
     accounting,
     gdp_delta,
     gdp_mu,
-    noise_source,
 )
-from dp_halfspace.privacy.mechanisms import authorise, recording
+from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import unit
+from tests.algorithms.support import permit_for
 from tests.optim.pair_cases import differences
 
 HUBER = huber_hinge(0.5)
@@ -140,6 +140,7 @@ RECORD_BUDGETS = tuple(
     for ridge in (1e-9, 0.3, 3.0)
     for budget in ((0.5, 1e-2), (2.0, 1e-2), (1.0, 1e-6))
 )
+WEIGHTED = tuple((15.0, *budget) for _, *budget in RECORD_BUDGETS[:3])
 PAIR_BUDGETS = ((0.02, 1.0, 1e-2), (0.5, 3.0, 1e-3), (500.0, 1.0, 1e-2))
 OF_RECORDS, OF_PAIRS = (ALIKE, RECORD_BUDGETS), (CROWDS, PAIR_BUDGETS)
 
@@ -214,8 +215,7 @@ def huber_pairs(**sizes):
 
 
 def test_exact_delta_with_class_weights():
-    budgets = RECORD_BUDGETS[:3] + tuple((15.0, *rest) for _, *rest in RECORD_BUDGETS[:3])
-    assert 0.7 < worst_ratio(heavy, (ALIKE, budgets), weight=5.0) < 1.0
+    assert 0.7 < worst_ratio(heavy, (ALIKE, RECORD_BUDGETS[:3] + WEIGHTED), weight=5.0) < 1.0
 
 
 @pytest.mark.slow
@@ -223,15 +223,17 @@ def test_exact_delta_beside_an_earlier_release():
     assert 0.1 <= worst_ratio(huber_pairs, OF_PAIRS, earlier=0.1) <= 1
 
 
-@pytest.mark.parametrize("factor", [0.5, 0.9])
-def test_density_test_sees_too_small_a_sigma(factor):
+@pytest.mark.parametrize(
+    ("make", "where", "factor"),
+    [
+        (huber_records, (ALIKE, RECORD_BUDGETS[6:]), 0.5),
+        (huber_records, (ALIKE, RECORD_BUDGETS[6:]), 0.9),
+        (huber_pairs, OF_PAIRS, 0.5),
+    ],
+)
+def test_density_test_sees_too_small_a_sigma(make, where, factor):
     """Planted: the noise has a half, or nine tenths, of the standard deviation charged."""
-    assert worst_ratio(huber_records, (ALIKE, RECORD_BUDGETS[6:]), shrink=factor) > 1.0
-
-
-def test_density_test_of_pairs_sees_too_small_a_sigma():
-    """Planted: half of the standard deviation that is charged."""
-    assert worst_ratio(huber_pairs, OF_PAIRS, shrink=0.5) > 1.0
+    assert worst_ratio(make, where, shrink=factor) > 1.0
 
 
 @pytest.mark.parametrize(
@@ -246,24 +248,17 @@ def test_density_test_sees_a_missing_jacobian(make, where):
     assert forgotten > 1.0
 
 
-def test_density_test_sees_a_missing_class_weight():
-    """Planted: the largest weight is left out of the change of the gradient."""
-
-    def light(**sizes):
-        return Planted(heavy(**sizes), gradient_change=huber_records(**sizes).gradient_change)
-
-    budgets = tuple((15.0, *rest) for _, *rest in RECORD_BUDGETS[:3])
-    assert worst_ratio(light, (ALIKE, budgets), weight=5.0) > 1.0
-
-
-def test_density_test_of_pairs_sees_a_dropped_factor_two():
-    """Planted: the radius of the ball instead of its diameter in the change."""
+@pytest.mark.parametrize(
+    ("make", "where", "weight"), [(heavy, (ALIKE, WEIGHTED), 5.0), (huber_pairs, OF_PAIRS, 1.0)]
+)
+def test_density_test_sees_a_small_change_of_the_gradient(make, where, weight):
+    """Planted: the largest weight is left out, or the radius of the ball is its diameter."""
 
     def small(**sizes):
-        honest = huber_pairs(**sizes)
-        return Planted(honest, gradient_change=honest.gradient_change / 2)
+        honest = make(**sizes)
+        return Planted(honest, gradient_change=honest.gradient_change / max(weight, 2.0))
 
-    assert worst_ratio(small, OF_PAIRS) > 1.0
+    assert worst_ratio(small, where, weight=weight) > 1.0
 
 
 @pytest.mark.parametrize("make", [records, pairs])
@@ -436,24 +431,17 @@ every_risk = pytest.mark.parametrize("risk", RISKS.values(), ids=RISKS)
 
 
 @pytest.mark.parametrize(
-    ("risk", "epsilon", "delta", "multiplier"),
-    [
-        (records(), 1, 1e-5, 3.730632),
-        (records(), 1, 1e-6, 4.224679),
-        (records(), 0.5, 1e-6, 8.057618),
-        (pairs(), 1, 1e-5, 3.902103),
-        (pairs(), 1, 1e-6, 4.377061),
-        (pairs(), 0.5, 1e-6, 8.366050),
-    ],
-    ids=lambda value: type(value).__name__ if hasattr(value, "loss") else str(value),
+    ("epsilon", "delta", "multiplier", "of_pairs"),
+    [(1, 1e-5, 3.730632, 3.902103), (1, 1e-6, 4.224679, 4.377061), (0.5, 1e-6, 8.057618, 8.36605)],
 )
-def test_without_jacobian_the_gaussian_mechanism_is_matched(risk, epsilon, delta, multiplier):
+def test_without_jacobian_the_gaussian_mechanism_is_matched(epsilon, delta, multiplier, of_pairs):
     """Anchors of the analytic Gaussian mechanism; the output noise shares in quadrature."""
-    plan = plan_objective(risk, 1e12, epsilon, delta)
-    mu = math.hypot(plan.linear.mu, plan.output.mu)
-    # The shorter edges of pairs do not add quite like that.
-    assert 1 / mu == pytest.approx(multiplier, rel=2e-5 if risk.pairwise else 2e-6)
-    assert plan.output.mu == pytest.approx(0.05 * gdp_mu(epsilon, delta))
+    for risk, anchor in ((records(), multiplier), (pairs(), of_pairs)):
+        plan = plan_objective(risk, 1e12, epsilon, delta)
+        mu = math.hypot(plan.linear.mu, plan.output.mu)
+        # The shorter edges of pairs do not add quite like that.
+        assert 1 / mu == pytest.approx(anchor, rel=2e-5 if risk.pairwise else 2e-6)
+        assert plan.output.mu == pytest.approx(0.05 * gdp_mu(epsilon, delta))
 
 
 @pytest.mark.parametrize(
@@ -479,8 +467,7 @@ def vertex_sum(plan, epsilon):
 
 
 @every_risk
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-@pytest.mark.parametrize("ridge", [1e-9, 1e-2])
+@pytest.mark.parametrize(("ridge", "epsilon"), [(1e-9, 0.1), (1e-2, 1.0), (1e-9, 8.0)])
 def test_budget_is_spent_and_not_exceeded(risk, epsilon, ridge):
     plan = plan_objective(risk, ridge, epsilon, 1e-6)
     if risk.n_stacked == 1 and not risk.pairwise:
@@ -494,16 +481,15 @@ def test_budget_is_spent_and_not_exceeded(risk, epsilon, ridge):
 
 
 @every_risk
-@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 40.0])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 40.0])
 def test_pure_budget_is_spent_and_not_exceeded(risk, epsilon):
     plan = plan_objective(risk, 1e-9, epsilon, 0.0)
-    linear, output = plan.events
-    copies = linear.count if isinstance(linear, Repeated) else 1
-    single = linear.event if isinstance(linear, Repeated) else linear
-    assert copies == risk.n_stacked
-    assert isinstance(single, Pure)
+    linear, output = plan.linear.event, plan.output.event
+    copies = risk.n_stacked
+    assert plan.events == (linear if copies == 1 else Repeated(linear, copies), output)
+    assert isinstance(linear, Pure)
     assert isinstance(output, Pure)
-    assert epsilon * (1 - 1e-9) < copies * single.epsilon + output.epsilon <= epsilon
+    assert epsilon * (1 - 1e-9) < copies * linear.epsilon + output.epsilon <= epsilon
     PrivacyRecord(epsilon=epsilon, delta=0.0, events=plan.events, noise="os")
 
 
@@ -514,7 +500,7 @@ def test_one_against_the_rest_is_repeated():
     assert 2.0 < plan.linear.sigma / one.linear.sigma < 2.5  # sqrt(4), and the Jacobians
 
 
-@pytest.mark.parametrize("k", [2, 12, 60])
+@pytest.mark.parametrize("k", [2, 60])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 0.25), (1e-3, 0.01), (1e-6, 0.49)])
 def test_many_vertices_with_a_tiny_epsilon_still_fit(k, epsilon, delta):
     plan = plan_objective(records(n=2, k=k), 0.1, epsilon, delta)
@@ -535,16 +521,11 @@ def test_sketch_is_near_the_plan(risk, delta):
             PrivacyRecord(epsilon=1.0, delta=delta, events=sketch.events, noise="os")
 
 
+UNFIT = [make(loss) for make in (records, pairs) for loss in (SQUARED, SQUARED_HINGE)]
+
+
 @pytest.mark.parametrize(
-    "risk",
-    [
-        records(SQUARED),
-        records(SQUARED_HINGE),
-        pairs(SQUARED),
-        pairs(SQUARED_HINGE),
-        records(tilt=1.0),
-        records(adversary=Adversary(0.1, 2, 10)),
-    ],
+    "risk", [*UNFIT, records(tilt=1.0), records(adversary=Adversary(0.1, 2, 10))]
 )
 def test_risks_that_do_not_qualify_are_refused(risk):
     for plan in (plan_objective, feasible_ridge):
@@ -562,15 +543,13 @@ def test_without_noise_the_radius_is_that_of_the_data():
     assert plan_objective(risk, 0.1, math.inf, 0.0).radius == risk.radius(0.1)
 
 
+HEAVY = [(HUBER, 2), (HUBER, 3), (shifted_logistic(2.0), 4)]
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-9])
 @pytest.mark.parametrize(
     "risk",
-    [
-        records(HUBER, max_weight=3.0),
-        records(HUBER, k=3, max_weight=3.0),
-        records(shifted_logistic(2.0), k=4, max_weight=3.0),
-        pairs(),
-    ],
+    [*(records(loss, k=k, max_weight=3.0) for loss, k in HEAVY), pairs()],
     ids=["margin", "stacked", "classes", "pairs"],
 )
 def test_the_certificate_knows_the_linear_term(risk, delta):
@@ -605,21 +584,13 @@ def test_output_noise_is_far_below_what_the_linear_term_does():
 # -- beside earlier releases ---------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "risk", [records(), pairs(), pairs(HUBER)], ids=["records", "pairs", "pairs, huber"]
-)
+SHARES = [((Gaussian, 0.05),), ((Pure, 0.2),), ((Gaussian, 0.02), (Pure, 0.1)),
+          ((Exponential, 0.02),)]  # fmt: skip
+
+
+@pytest.mark.parametrize("risk", [records(), pairs(HUBER)], ids=["records", "pairs"])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
-@pytest.mark.parametrize(
-    "shares",
-    [
-        (),
-        ((Gaussian, 0.05),),
-        ((Pure, 0.2),),
-        ((Gaussian, 0.02), (Pure, 0.1)),
-        ((Exponential, 0.02),),
-    ],
-    ids=lambda shares: "-".join(kind.__name__ for kind, _ in shares) or "none",
-)
+@pytest.mark.parametrize("shares", SHARES, ids=range(len(SHARES)))
 def test_earlier_releases_share_the_budget(risk, epsilon, shares):
     earlier = tuple(kind(share * epsilon) for kind, share in shares)
     plan = plan_objective(risk, 1e-4, epsilon, 1e-6, earlier=earlier)
@@ -627,16 +598,7 @@ def test_earlier_releases_share_the_budget(risk, epsilon, shares):
     assert 0.99e-6 <= accounting.delta(events, epsilon) <= 1e-6
     assert epsilon * (1 - 1e-5) <= accounting.epsilon(events, 1e-6) <= epsilon * (1 + 1e-12)
     assert plan.linear.log_ratio <= epsilon / 2 * (1 + 1e-9)
-    if earlier:
-        alone = plan_objective(risk, 1e-4, epsilon, 1e-6)
-        assert plan.linear.mu < alone.linear.mu
-
-
-def test_a_share_of_mu_for_an_earlier_release_is_taken_off():
-    alone, after = (
-        plan_objective(records(), 1e-2, 1.0, 1e-6, earlier=e) for e in ((), (Gaussian(0.1),))
-    )
-    assert after.linear.mu < 0.95 * alone.linear.mu
+    assert plan.linear.mu < plan_objective(risk, 1e-4, epsilon, 1e-6).linear.mu
 
 
 def test_a_tenth_for_an_earlier_release():
@@ -679,12 +641,6 @@ def table(n=120, d=4, k=2, seed=0):
     return X / np.linalg.norm(X, axis=1, keepdims=True), rng.integers(k, size=n)
 
 
-def permit_for(plan, epsilon, delta=1e-6):
-    noise = "none" if math.isinf(epsilon) else "os"
-    record = PrivacyRecord(epsilon=epsilon, delta=delta, events=plan.events, noise=noise)
-    return authorise(record, noise_source(None))
-
-
 def solve(make=records, loss=LOGISTIC, k=2, epsilon=1.0, delta=1e-6, ridge=1e-2, weights=None):
     X, codes = table(k=k)
     weights = np.ones(k) if weights is None else weights
@@ -693,35 +649,21 @@ def solve(make=records, loss=LOGISTIC, k=2, epsilon=1.0, delta=1e-6, ridge=1e-2,
         sizes |= {"k": k, "max_weight": float(weights.max())}
     plan = plan_objective(make(loss, **sizes), ridge, epsilon, delta)
     with recording() as releases:
-        plan.run(clipped_rows(X, 1.0), codes, weights, permit_for(plan, epsilon, delta))
+        plan.run(clipped_rows(X, 1.0), codes, weights, permit_for(*plan.events))
     assert len(releases) == plan.risk.n_stacked + 1
     linear = np.vstack([release.released for release in releases[:-1]])
     return plan, X, codes, weights, linear, releases[-1].value
 
 
 def gradients(plan, X, codes, weights, linear, W):
-    """Independent gradients, a row for each row of W."""
-    risk = plan.risk
-    ridge = plan.ridge * (1 if risk.pairwise else len(X)) * W + linear
-    c = weights[codes]
-    if risk.n_blocks > 1:
-        own = np.eye(risk.n_classes)[codes]
-        p = softmax(X @ W.T - risk.shift * own, axis=1) - own
-        return (c[:, None] * p).T @ X + ridge
-    rows = []
-    for k, w in enumerate(W):
-        if risk.pairwise:
-            signed = differences(X, codes == 1)
-            c = np.full(len(signed), 1 / risk.normaliser)
-        else:
-            signed = X * np.where(codes == (k if risk.n_stacked > 1 else 1), 1.0, -1.0)[:, None]
-        margins = signed @ w
-        if risk.loss.name == "huber_hinge":
-            slope = -np.clip((1.5 - margins), 0, 1)
-        else:
-            slope = -expit((2.0 if risk.loss.name == "shifted_logistic" else 0.0) - margins)
-        rows.append((c * slope) @ signed)
-    return np.array(rows) + ridge
+    """Gradients by the definition, a row for each row of W: what is missing to the linear term."""
+    risk, total = plan.risk, plan.ridge * (1 if plan.risk.pairwise else len(X))
+    if risk.n_stacked > 1:
+        problems = [(codes == k, w[None, :]) for k, w in enumerate(W)]
+    else:
+        problems = [(codes, W.reshape(1, -1))]
+    needed = [linear_term_at(risk, total, X, y, weights[codes], w)[0] for y, w in problems]
+    return linear - np.reshape(needed, W.shape)
 
 
 CASES = [
@@ -746,6 +688,7 @@ def assert_certified(**params):
     plan, *data, solution = solve(**params)
     gradient = gradients(plan, *data, solution).reshape(plan.risk.n_stacked, -1)
     assert np.linalg.norm(gradient, axis=1).max() <= plan.tolerance.certified
+    assert np.linalg.norm(solution) <= plan.radius * math.sqrt(plan.risk.n_stacked)
 
 
 @pytest.mark.parametrize("params", CASES, ids=range(len(CASES)))
@@ -814,7 +757,7 @@ def test_tolerance_test_sees_one_made_from_the_drawn_norm(monkeypatch, params):
 def test_every_draw_is_fresh_and_paid_for():
     plan, X, codes, weights, linear, _ = solve(loss=HUBER, k=3)
     assert len(np.unique(linear, axis=0)) == 3
-    permit = permit_for(plan, 1.0)
+    permit = permit_for(*plan.events)
     plan.run(clipped_rows(X, 1.0), codes, weights, permit)
     with pytest.raises(RuntimeError, match="not charged"):
         plan.run(clipped_rows(X, 1.0), codes, weights, permit)
@@ -825,13 +768,7 @@ def test_a_plan_cannot_be_used_on_the_permit_of_another():
     risk = records(n=len(X), d=4)
     cheap, dear = (plan_objective(risk, 1e-2, epsilon, 1e-6) for epsilon in (0.5, 1.0))
     with pytest.raises(RuntimeError, match="not charged"):
-        dear.run(clipped_rows(X, 1.0), codes, np.ones(2), permit_for(cheap, 0.5))
-
-
-def test_minimiser_norm_stays_within_the_radius():
-    for _ in range(20):
-        plan, *_, solution = solve(epsilon=0.05)
-        assert np.linalg.norm(solution) <= plan.radius
+        dear.run(clipped_rows(X, 1.0), codes, np.ones(2), permit_for(*cheap.events))
 
 
 def test_infinite_epsilon_has_neither_noise_nor_jacobian():

@@ -15,9 +15,7 @@ from dp_halfspace.optim import (
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
-    Adversary,
     PairRisk,
-    empirical_risk,
     huber_hinge,
     shifted_logistic,
 )
@@ -26,25 +24,16 @@ from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.risks.pairs import balanced_normaliser
 from dp_halfspace.optim.risks.risk import RIDGE_FLOOR
 from dp_halfspace.optim.risks.softmax import SoftmaxRisk
-from dp_halfspace.privacy import PrivacyRecord, Pure, authorise, noise_source
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, recording
 from tests.adversarial import neighbouring_pairs
+from tests.algorithms.perturbation.test_regulariser import ROBUST, records
+from tests.algorithms.support import permit_for
 from tests.optim.pair_cases import differences
 
 HUBER = huber_hinge(0.5)
 LOSSES = [LOGISTIC, HUBER, SQUARED_HINGE, SQUARED]
-ROBUST = {
-    "tilt": {"tilt": 2.0, "min_weight": 1.0},
-    "L2": {"adversary": Adversary(0.2, 2, 10)},
-    "inf": {"adversary": Adversary(0.1, "inf", 9)},
-    "both": {"tilt": 2.0, "min_weight": 1.0, "adversary": Adversary(0.2, 2, 10, 1e-9)},
-}
 by_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 NORM = 1.0 + 2.0**-50
-
-
-def records(loss=LOGISTIC, n=1000, d=10, k=2, norm=1.0, **rest):
-    return empirical_risk(loss, n, d, k, norm, 1000, **rest)
 
 
 def pairs(loss=LOGISTIC, n=1000, d=10, norm=1.0):
@@ -60,12 +49,9 @@ def exact(_):
 
 
 def run(plan, X, codes, weights=None):
-    is_exact = plan.events == (Pure(math.inf),)
-    epsilon, noise = (math.inf, "none") if is_exact else (1e6, "os")
-    record = PrivacyRecord(epsilon=epsilon, delta=1e-3, events=plan.events, noise=noise)
     weights = np.ones(codes.max(initial=1) + 1) if weights is None else weights
     with recording() as releases:
-        w = plan.run(clipped_rows(X, 1.0), codes, weights, authorise(record, noise_source(None)))
+        w = plan.run(clipped_rows(X, 1.0), codes, weights, permit_for(*plan.events))
     return w, releases
 
 

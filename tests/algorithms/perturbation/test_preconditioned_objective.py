@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.stats import chi2
 
 from dp_halfspace import privacy
 from dp_halfspace.algorithms.perturbation import linear_term as linear_module
@@ -22,10 +21,12 @@ from dp_halfspace.optim.design import mapped_rows
 from dp_halfspace.optim.design.mapped_rows import FormedRows
 from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.optim.risks import risk as risk_module
-from dp_halfspace.privacy import Gaussian, PrivacyRecord, Pure, authorise, noise_source
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, recording
+from dp_halfspace.privacy import Gaussian, Pure
+from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
 from tests.adversarial import neighbouring_pairs
+from tests.algorithms.gradient.test_preconditioner import packed, symmetric
 from tests.algorithms.perturbation.test_objective import gradients
+from tests.algorithms.support import permit_for, share_right, stretched, tail
 from tests.conftest import separated
 
 SHIFTED = shifted_logistic(2.0)
@@ -36,12 +37,9 @@ def risk_of(n, d, k=2, loss=SHIFTED, weight=1.0):
     return empirical_risk(loss, n, d, k, 1.0, block, max_weight=weight)
 
 
-def run(X, y, plan, *, k=2, weights=None, epsilon=1.0, delta=1e-7):
-    noise = "none" if math.isinf(epsilon) else "os"
-    record = PrivacyRecord(epsilon=epsilon, delta=delta, events=plan.events, noise=noise)
-    permit = authorise(record, noise_source(None))
+def run(X, y, plan, *, k=2, weights=None):
     weights = np.ones(k) if weights is None else weights
-    return plan.run(unit_rows(X, 1.0, None), y, weights, permit)
+    return plan.run(unit_rows(X, 1.0, None), y, weights, permit_for(*plan.events))
 
 
 # -- budget --------------------------------------------------------------------------
@@ -76,8 +74,8 @@ def test_wide_drowned_or_unwanted(delta):
     assert privacy.epsilon(plan.events, delta) > 1.0 - 1e-6
 
 
-@pytest.mark.parametrize("k", [2, 3, 12])
-@pytest.mark.parametrize("delta", [0.0, 0.01, 0.25])
+@pytest.mark.parametrize("k", [2, 12])
+@pytest.mark.parametrize("delta", [0.0, 0.25])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 50.0])
 @pytest.mark.parametrize("n", [1, 2, 40])
 def test_tiny_data_and_budgets_have_a_plan(n, k, delta, epsilon):
@@ -88,36 +86,21 @@ def test_tiny_data_and_budgets_have_a_plan(n, k, delta, epsilon):
 
 def test_noise_of_the_pure_metric_has_the_edge_that_is_claimed():
     plan = plan_preconditioned_objective(risk_of(20000, 40), 1.0, 0.0).metric
-    with recording() as releases:
-        record = PrivacyRecord(epsilon=1.0, delta=0.0, events=(plan.mechanism.event,), noise="os")
-        module.release_metric(
-            unit_rows(np.zeros((20000, 40)), 1.0, None), plan, authorise(record, noise_source(None))
-        )
-    matrix = np.zeros((40, 40))
-    upper = np.triu_indices(40)
-    matrix[upper] = releases[0].released / np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
-    values = np.linalg.eigvalsh(matrix + np.triu(matrix, 1).T)
+    values = np.linalg.eigvalsh(symmetric(packed(np.zeros((20000, 40)), plan), 40))
     assert np.abs(values).max() == pytest.approx(plan.edge, rel=0.4)
 
 
 # -- noise ---------------------------------------------------------------------------
 
 
-def scaled_noise(releases):
-    """For each release: kind, squared norm of its noise in units of the claim, dimension."""
-    for release in releases:
-        noise, mechanism = release.released - release.value, release.mechanism
-        if isinstance(mechanism, GaussianLinearTerm):
-            yield "gaussian", float((noise**2).sum()) / mechanism.sigma**2, noise.size
-        elif isinstance(mechanism, GaussianNoise):
-            sigma = mechanism.sensitivity / mechanism.mu
-            yield "gaussian", float((noise**2).sum()) / sigma**2, noise.size
-        else:
-            laplace = isinstance(mechanism, LaplaceLinearTerm)
-            assert laplace or isinstance(mechanism, L2LaplaceNoise)
-            scale = mechanism.scale if laplace else mechanism.sensitivity / mechanism.epsilon
-            for block in noise if laplace else [noise]:
-                yield "laplace", 2.0 * float(np.linalg.norm(block)) / scale, 2 * block.size
+def scaled_noise(release):
+    """Chi-square statistics of the noise in units of the claim, with their degrees of freedom."""
+    noise, mechanism = release.released - release.value, release.mechanism
+    if isinstance(mechanism, GaussianLinearTerm | GaussianNoise):
+        yield float((noise**2).sum()) / mechanism.sigma**2, noise.size
+        return
+    for block in noise if isinstance(mechanism, LaplaceLinearTerm) else [noise]:
+        yield 2.0 * float(np.linalg.norm(block)) / mechanism.scale, 2 * block.size
 
 
 def assert_noise_has_its_scale(delta, k):
@@ -127,13 +110,11 @@ def assert_noise_has_its_scale(delta, k):
     totals = np.zeros((3, 2))
     for _ in range(100):
         with recording() as releases:
-            run(X, y, plan, k=k, epsilon=4.0, delta=delta)
+            run(X, y, plan, k=k)
         assert len(releases) == 3
         for stage, release in enumerate(releases):
-            for _, square, degrees in scaled_noise([release]):
-                totals[stage] += square, degrees
-    for square, degrees in totals:
-        assert min(chi2.cdf(square, degrees), chi2.sf(square, degrees)) > 1e-9
+            totals[stage] += np.sum(list(scaled_noise(release)), axis=0)
+    assert all(tail(square, degrees) > 1e-9 for square, degrees in totals)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -183,7 +164,7 @@ def assert_certified(monkeypatch, X, y, k, delta, weights):
         risk_of(len(X), X.shape[1], k, weight=float(weights.max())), 4.0, delta
     )
     with recording() as releases:
-        run(X, codes, plan, k=k, weights=weights, epsilon=4.0, delta=delta)
+        run(X, codes, plan, k=k, weights=weights)
     (released,) = seen
     transform = np.linalg.qr(released @ np.eye(X.shape[1]), mode="r")
     Z = np.asarray(unit_rows(X, 1.0, None).margins(transform.T))
@@ -305,25 +286,15 @@ def test_plan_counts_the_rows_that_are_summed_at_a_time(block_rows):
 def test_separated_classes_are_told_apart(k, kind, delta):
     X, y = separated(6000, 8, k, seed=4)
     plan = plan_preconditioned_objective(risk_of(6000, 8, k), 4.0, delta)
-    W = run(kind(X), y, plan, k=k, epsilon=4.0, delta=delta)
-    scores = X @ W.T
-    codes = (scores[:, 0] > 0).astype(int) if k == 2 else scores.argmax(axis=1)
-    assert np.mean(codes == y) > 0.9
+    assert share_right(X, run(kind(X), y, plan, k=k), y) > 0.9
 
 
 def test_metric_pays_on_stretched_data():
-    """Two strong directions without signal, one weak one with it."""
-    rng = np.random.default_rng(5)
-    n = 20000
-    y = rng.integers(2, size=n)
-    X = np.column_stack(
-        [rng.standard_normal((n, 2)), 0.1 * (2 * y - 1) + 0.02 * rng.standard_normal(n)]
-    )
-    X /= np.linalg.norm(X, axis=1).max()
+    X, y = stretched(20000)
     scores = []
     for metric in (True, False):
-        plan = plan_preconditioned_objective(risk_of(n, 3), 0.1, 1e-7, metric=metric)
-        scores.append(np.mean((X @ run(X, y, plan, epsilon=0.1)[0] > 0) == y))
+        plan = plan_preconditioned_objective(risk_of(20000, 3), 0.1, 1e-7, metric=metric)
+        scores.append(share_right(X, run(X, y, plan), y))
     assert scores[0] > 0.95
     assert scores[0] >= scores[1] - 0.01
 
@@ -332,7 +303,7 @@ def test_infinite_budget_is_exact_and_reproducible():
     X, y = separated(500, 4, seed=3)
     plan = plan_preconditioned_objective(risk_of(500, 4, loss=LOGISTIC), math.inf, 0.0, ridge=1e-3)
     assert math.isinf(privacy.epsilon(plan.events, 1e-3))
-    a, b = (run(X, y, plan, epsilon=math.inf) for _ in range(2))
+    a, b = (run(X, y, plan) for _ in range(2))
     np.testing.assert_array_equal(a, b)
-    unmapped = run(X, y, replace(plan, metric=None), epsilon=math.inf)
+    unmapped = run(X, y, replace(plan, metric=None))
     assert not np.allclose(unmapped, a)

@@ -48,7 +48,7 @@ def records(loss=LOGISTIC, n=1000, d=10, k=2, norm=1.0, **rest):
 
 @each
 @pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_output_ridge_is_the_best_of_a_fine_grid(epsilon, k, rest):
     case = records(n=20000, k=k, **rest)
     found = output_ridge(case, epsilon, 1e-6, norm_guess=4.0)
@@ -58,7 +58,7 @@ def test_output_ridge_is_the_best_of_a_fine_grid(epsilon, k, rest):
         variance = (sensitivity / gdp_mu(epsilon, 1e-6)) ** 2
         return bias_cost(case, ridge, norm_guess=4.0) + case.noise_cost(variance)
 
-    assert risk(found) <= min(risk(r) for r in np.geomspace(1e-8, 1e3, 300)) * (1 + 1e-6)
+    assert risk(found) <= min(risk(r) for r in np.geomspace(1e-8, 1e3, 150)) * (1 + 1e-6)
     if "tilt" in rest:
         # No single record takes the mean over.
         assert case.influence(found) < 2000
@@ -156,9 +156,7 @@ def test_jacobian_keeps_to_its_share(case, delta):
 def test_objective_ridges_fall_with_the_budget(case, delta):
     ridges = [rule(case, epsilon, delta) for epsilon in (0.1, 0.5, 3.0)]
     assert ridges == sorted(ridges, reverse=True)
-    automatic = [
-        objective_ridge(case, epsilon, delta, norm_guess=2.0) for epsilon in (0.1, 0.5, 3.0)
-    ]
+    automatic = [objective_ridge(case, e, delta, norm_guess=2.0) for e in (0.1, 0.5, 3.0)]
     assert automatic == sorted(automatic, reverse=True)
     for epsilon, ridge in zip((0.1, 0.5, 3.0), automatic, strict=True):
         assert ridge >= case.ridge_floor(epsilon) * (1 - 1e-9)

@@ -13,13 +13,8 @@ from dp_halfspace.algorithms.selection.class_counts import (
     release_count,
     smaller_share,
 )
-from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
-
-
-def permit_for(*events):
-    record = PrivacyRecord(epsilon=50.0, delta=1e-3, events=events, noise="os")
-    return authorise(record, noise_source(None))
+from tests.algorithms.support import permit_for
 
 
 def released(mechanism, n_positive=30, fits=1000):
@@ -37,10 +32,8 @@ def test_noise_has_the_stated_deviation(mechanism):
 
 
 def test_without_noise_the_count_is_exact():
-    plan = CountPlan(100, NoNoise())
-    record = PrivacyRecord(epsilon=math.inf, delta=0.0, events=(NoNoise().event,), noise="none")
-    positive = np.arange(100) < 30
-    assert release_count(positive, plan, authorise(record, noise_source(None))) == 30.0
+    plan, counts = released(NoNoise(), fits=1)
+    assert counts == [30.0]
     assert plan.deviation == 0.0
 
 

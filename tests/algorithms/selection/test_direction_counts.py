@@ -45,14 +45,27 @@ def members(codes):
     return np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
 
 
-@pytest.mark.parametrize("d", [1, 3, 6])
-def test_counts_are_the_definition(d):
+def strange(d):
+    """Directions, rows of zeros, huge and tiny ones among them, and classes."""
     rng = np.random.default_rng(d)
     X, codes = rng.standard_normal((23, d)), rng.integers(2, size=23)
     X[3] = 0.0
     X[4, 0], X[5] = 1e300, 1e-300
-    rows = unit_rows(X, 1.0, 0.5)
     block = DirectionStream(d + 1, 40, (0,), constant=0.5).block(0)
+    return block, unit_rows(X, 1.0, 0.5), codes
+
+
+def plain(n_directions):
+    """Directions, 700 rows and classes."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.standard_normal((700, 4)), rng.integers(2, size=700)
+    block = DirectionStream(5, n_directions, (0,), constant=0.5).block(0)
+    return block, unit_rows(X, 1.0, 0.5), codes
+
+
+@pytest.mark.parametrize("d", [1, 3, 6])
+def test_counts_are_the_definition(d):
+    block, rows, codes = strange(d)
     np.testing.assert_array_equal(
         np.stack(error_counts(block, integer_rows(rows), members(codes))),
         exact_counts(block, rows, codes),
@@ -72,22 +85,15 @@ def test_opposite_directions_make_the_other_errors_ties_included():
 
 
 def test_tiles_and_classes_add_up(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, codes = rng.standard_normal((700, 4)), rng.integers(2, size=700)
-    rows = unit_rows(X, 1.0, 0.5)
-    block = DirectionStream(5, 6000, (0,), constant=0.5).block(0)
+    block, rows, codes = plain(6000)
     whole = error_counts(block, integer_rows(rows), members(codes))
-    monkeypatch.setattr(direction_counts, "TILE_ROWS", 17)
-    monkeypatch.setattr(direction_counts, "TILE_COLUMNS", 100)
+    monkeypatch.setattr(direction_counts, "_TILE_ROWS", 17)
+    monkeypatch.setattr(direction_counts, "_TILE_COLUMNS", 100)
     np.testing.assert_array_equal(whole, error_counts(block, integer_rows(rows), members(codes)))
     monkeypatch.setattr(direction_counts, "_KEPT_BYTES", 0)
     assert integer_rows(rows).kept is None
-    np.testing.assert_array_equal(whole, error_counts(block, integer_rows(rows), members(codes)))
-    order = rng.permutation(700)
-    shuffled = unit_rows(X[order], 1.0, 0.5)
-    np.testing.assert_array_equal(
-        whole, error_counts(block, integer_rows(shuffled), members(codes[order]))
-    )
+    shuffled = [np.random.default_rng(1).permutation(index) for index in members(codes)]
+    np.testing.assert_array_equal(whole, error_counts(block, integer_rows(rows), shuffled))
 
 
 def cones(seed, d):
@@ -151,28 +157,30 @@ def test_records_that_are_set_aside_too_early_are_seen(monkeypatch, planted):
     assert wrongly_set_aside()
 
 
-def largest_change(trials=60):
-    """Largest change of a score over adversarial neighbours, other rows as strange as can be."""
-    rng = np.random.default_rng(1)
-    worst = 0
+def largest_change(costs, trials=60):
+    """Largest change of a cost over adversarial neighbours, other rows as strange as can be."""
+    rng, worst = np.random.default_rng(1), 0
     for trial, (X, y, other_X, other_y) in enumerate(neighbouring_pairs(rng, trials)):
-        X, other_X = X.copy(), other_X.copy()
+        other_X = other_X.copy()
         other_X[0] *= (1.0, 1e150, 1e-150, 1e300)[trial % 4]
         weights = np.array([(1.0, 0.3), (0.77, 1.0), (1.0, 1.0)][trial % 3])
-        stream = DirectionStream(X.shape[1] + 1, 600, (trial,), constant=0.5)
-        values = []
-        for features, labels in ((X, y), (other_X, other_y)):
-            index = members(labels)
-            rows = integer_rows(unit_rows(features, 1.0, 0.5))
-            counts = error_counts(stream.block(0), rows, index)
-            sizes = tuple(map(len, index))
-            values.append(scores(counts, sizes, weights, paired=True))
+        block = DirectionStream(X.shape[1] + 1, 600, (trial,), constant=0.5).block(0)
+        values = [
+            costs(block, integer_rows(unit_rows(features, 1.0, 0.5)), members(labels), weights)
+            for features, labels in ((X, y), (other_X, other_y))
+        ]
         worst = max(worst, int(np.abs(values[0] - values[1]).max()))
     return worst
 
 
+def errors(block, rows, index, weights):
+    """Weighted errors of all directions and of their opposites."""
+    sizes = tuple(map(len, index))
+    return scores(error_counts(block, rows, index), sizes, weights, paired=True)
+
+
 def test_a_record_changes_a_score_by_one_at_most():
-    assert largest_change() == 1
+    assert largest_change(errors) == 1
 
 
 def test_sensitivity_test_sees_a_record_that_moves_others(monkeypatch):
@@ -184,7 +192,7 @@ def test_sensitivity_test_sees_a_record_that_moves_others(monkeypatch):
         return np.rint(honest(rows, index) / np.float32(1 + 3000 * largest))
 
     monkeypatch.setattr(direction_counts, "_integers", shared_scale)
-    assert largest_change() > 1
+    assert largest_change(errors) > 1
 
 
 def test_weights_are_within_their_resolution():

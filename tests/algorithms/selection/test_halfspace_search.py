@@ -14,14 +14,11 @@ from scipy.stats import chisquare
 from dp_halfspace.algorithms.selection import directions, margin_counts
 from dp_halfspace.algorithms.selection import halfspace_search as direction_search
 from dp_halfspace.algorithms.selection.directions import DirectionStream, unit_length
-from dp_halfspace.algorithms.selection.halfspace_search import (
-    direction_defaults,
-    plan_directions,
-)
+from dp_halfspace.algorithms.selection.halfspace_search import direction_defaults, plan_directions
 from dp_halfspace.optim.design.rows import unit_rows
-from dp_halfspace.privacy import PrivacyRecord, authorise
 from dp_halfspace.privacy.mechanisms import recording
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
+from dp_halfspace.privacy.randomness import SeededBytes
+from tests.algorithms.support import permit_for
 from tests.conftest import separated
 
 EPSILON, SEED = 0.6, (5, 6)
@@ -39,11 +36,9 @@ def _one_thread_already(monkeypatch):
     monkeypatch.setattr(direction_search, "single_blas_thread", nullcontext)
 
 
-def search(plan, problem, source=OS_RANDOMNESS, epsilon=EPSILON):
-    rows, codes = problem
-    noise = "none" if math.isinf(epsilon) else "os"
-    record = PrivacyRecord(epsilon=epsilon, delta=0.0, events=plan.events, noise=noise)
-    return plan.run(rows, codes, np.ones(2), authorise(record, source))[0]
+def search(plan, problem, source=None):
+    permit = permit_for(*plan.events, source=source)
+    return plan.run(*problem, np.ones(2), permit)[0]
 
 
 def small_plan(**params):
@@ -112,23 +107,13 @@ def test_law_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
         assert_law(small_plan(), problem, 600)
 
 
-def assert_private(plan, pairs):
-    """Log-ratios of all candidates on neighbours, by enumeration: within epsilon."""
-    worst = 0.0
-    for one, other in pairs:
-        ratio = np.log(law(plan, one)[1]) - np.log(law(plan, other)[1])
-        worst = max(worst, float(np.abs(ratio).max()))
-    assert worst <= EPSILON * (1 + 1e-9)
-    return worst
-
-
 def test_neighbours_are_within_epsilon_and_nearly_attain_it():
     codes = np.ones(40, dtype=int)
     flipped = codes.copy()
     flipped[0] = 0
     rows = unit_rows(np.tile([[0.6, 0.8]], (40, 1)), 1.0, 0.5)
-    worst = assert_private(small_plan(), [((rows, codes), (rows, flipped))])
-    assert worst > 0.95 * EPSILON
+    one, other = (law(small_plan(), (rows, labels))[1] for labels in (codes, flipped))
+    assert 0.95 * EPSILON < np.abs(np.log(one / other)).max() <= EPSILON * (1 + 1e-9)
 
 
 def test_stages_look_round_the_winner_and_share_the_budget():
@@ -140,18 +125,16 @@ def test_stages_look_round_the_winner_and_share_the_budget():
     assert sum(event.epsilon for event in plan.events) >= 30.0 * (1 - 1e-9)
     assert plan.radii == (1.0, 0.5)
     with recording() as releases:
-        search(plan, (rows, codes), epsilon=30.0)
+        search(plan, (rows, codes))
     assert len(releases) == 3
-    for release in releases:
-        assert release.value.shape == (401,)
-        assert release.value.sum() == 500
+    assert all(r.value.shape == (401,) and r.value.sum() == 500 for r in releases)
 
 
 def test_without_noise_the_best_direction_is_taken(problem):
     plan = small_plan(epsilon=math.inf)
     candidates, probabilities = law(plan, problem)
     best = candidates[np.isclose(probabilities, probabilities.max())]
-    found = search(plan, problem, epsilon=math.inf)
+    found = search(plan, problem)
     assert np.isclose(best, found).all(axis=1).any()
 
 

@@ -8,18 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.selection import margin_counts
+from dp_halfspace.algorithms.selection import direction_counts
 from dp_halfspace.algorithms.selection.direction_counts import IntegerRows, integer_rows
 from dp_halfspace.algorithms.selection.directions import DirectionStream
 from dp_halfspace.algorithms.selection.margin_counts import margin_costs, margin_limits
 from dp_halfspace.optim.design.rows import Rows, unit_rows
-from tests.adversarial import neighbouring_pairs
+from tests.algorithms.selection.test_direction_counts import largest_change, members, plain, strange
 
 ONES = np.ones(2)
-
-
-def members(codes):
-    return np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
 
 
 def costs(block, rows, codes, margin, weights=ONES, paired=True):
@@ -46,16 +42,11 @@ def exact(block, rows, codes, margin):
 @pytest.mark.parametrize("d", [1, 3, 6])
 @pytest.mark.parametrize("margin", [1e-9, 0.2, 1.0])
 def test_costs_are_the_definition(d, margin):
-    rng = np.random.default_rng(d)
-    X, codes = rng.standard_normal((23, d)), rng.integers(2, size=23)
-    X[3] = 0.0
-    X[4, 0], X[5] = 1e300, 1e-300
-    rows = unit_rows(X, 1.0, 0.5)
-    block = DirectionStream(d + 1, 40, (0,), constant=0.5).block(0)
+    block, rows, codes = strange(d)
     got = costs(block, rows, codes, margin)
     np.testing.assert_array_equal(got, exact(block, rows, codes, margin))
-    np.testing.assert_array_equal(got[: len(got) // 2], costs(block, rows, codes, margin,
-                                                              paired=False))  # fmt: skip
+    half = costs(block, rows, codes, margin, paired=False)
+    np.testing.assert_array_equal(got[: len(got) // 2], half)
 
 
 def test_published_utility_on_unit_rows():
@@ -93,34 +84,21 @@ def test_limits_are_integers_of_one_at_least():
 
 
 def test_tiles_add_up(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, codes = rng.standard_normal((700, 4)), rng.integers(2, size=700)
-    rows = unit_rows(X, 1.0, 0.5)
-    block = DirectionStream(5, 3000, (0,), constant=0.5).block(0)
+    block, rows, codes = plain(3000)
     whole = costs(block, rows, codes, 0.3)
-    monkeypatch.setattr(margin_counts, "TILE_ROWS", 17)
-    monkeypatch.setattr(margin_counts, "TILE_COLUMNS", 100)
+    monkeypatch.setattr(direction_counts, "_TILE_ROWS", 17)
+    monkeypatch.setattr(direction_counts, "_TILE_COLUMNS", 100)
     np.testing.assert_array_equal(whole, costs(block, rows, codes, 0.3))
 
 
-def largest_change(trials=60):
-    """Largest change of a cost over adversarial neighbours, other rows as strange as can be."""
-    rng, worst = np.random.default_rng(1), 0
-    for trial, (X, y, other_X, other_y) in enumerate(neighbouring_pairs(rng, trials)):
-        other_X = other_X.copy()
-        other_X[0] *= (1.0, 1e150, 1e-150, 1e300)[trial % 4]
-        weights = np.array([(1.0, 0.3), (0.77, 1.0), (1.0, 1.0)][trial % 3])
-        block = DirectionStream(X.shape[1] + 1, 600, (trial,), constant=0.5).block(0)
-        values = [
-            costs(block, unit_rows(rows, 1.0, 0.5), labels, (0.1, 1.0)[trial % 2], weights)
-            for rows, labels in ((X, y), (other_X, other_y))
-        ]
-        worst = max(worst, int(np.abs(values[0] - values[1]).max()))
-    return worst
+def near(block, rows, index, weights):
+    """Weighted records below a tenth of a small margin, and of the largest there is."""
+    small, large = (margin_costs(block, rows, index, weights, m, paired=True) for m in (0.1, 1.0))
+    return np.concatenate([small, large])
 
 
 def test_a_record_changes_a_cost_by_one_at_most():
-    assert largest_change() == 1
+    assert largest_change(near) == 1
 
 
 def test_sensitivity_test_sees_a_record_that_moves_others(monkeypatch):
@@ -134,4 +112,4 @@ def test_sensitivity_test_sees_a_record_that_moves_others(monkeypatch):
         return out
 
     monkeypatch.setattr(IntegerRows, "__getitem__", shared_scale)
-    assert largest_change() > 1
+    assert largest_change(near) > 1

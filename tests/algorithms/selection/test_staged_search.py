@@ -10,8 +10,9 @@ from scipy import stats
 
 from dp_halfspace.algorithms.selection import staged_search as module
 from dp_halfspace.algorithms.selection.staged_search import candidate_block, plan_search, run_search
-from dp_halfspace.privacy import PrivacyRecord, accounting, authorise, noise_source
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
+from tests.algorithms.support import permit_for
 
 FALSE_ALARM = 1e-12  # of the limit: small cells make it 1e-8
 EPSILON = 2.0
@@ -19,21 +20,13 @@ EPSILON = 2.0
 LOSSES = np.array([0.0, 1.0, 2.0, 2.0, 5.0]), np.array([1.0, 0.0, 2.0, 1.0, 4.0])
 
 
-def permit_for(plan, epsilon=EPSILON, delta=0.0):
-    noise = "none" if math.isinf(epsilon) else "os"
-    record = PrivacyRecord(epsilon=epsilon, delta=delta, events=plan.events, noise=noise)
-    return authorise(record, noise_source(None))
-
-
 def planned(stages=1, **changed):
-    settings = {
-        "epsilon": EPSILON,
-        "delta": 0.0,
-        "n_candidates": 5,
-        "n_stages": stages,
-        "sensitivity": 1.0,
-    }
-    return plan_search(**{**settings, **changed})
+    given = {"epsilon": EPSILON, "delta": 0.0, "n_candidates": 5, "sensitivity": 1.0}
+    return plan_search(n_stages=stages, **{**given, **changed})
+
+
+def searched(plan, losses, size=2, seed=0):
+    return run_search(plan, size, losses, permit_for(*plan.events), seed=seed)
 
 
 def number_of(vector):
@@ -50,10 +43,7 @@ def definition(losses, epsilon=EPSILON):
 
 def observed(losses, draws=1500):
     plan = planned()
-    chosen = [
-        number_of(run_search(plan, 2, lambda drawn: losses, permit_for(plan), seed=0))
-        for _ in range(draws)
-    ]
+    chosen = [number_of(searched(plan, lambda drawn: losses)) for _ in range(draws)]
     return np.bincount(chosen, minlength=5)
 
 
@@ -100,7 +90,7 @@ def test_two_stages_by_enumeration():
                 state["drawn"] = drawn
             return table[state["centre"]] if "centre" in state else LOSSES[0]
 
-        found = run_search(plan, 2, losses, permit_for(plan, 2 * EPSILON), seed=0)
+        found = searched(plan, losses)
         last = int(np.flatnonzero((state["drawn"] == found).all(axis=1))[0])
         counts[state["centre"], last] += 1
     likely = expected * 1500 >= 5
@@ -132,12 +122,9 @@ def test_refinement_helps_and_needs_no_noise():
     plan = planned(5, epsilon=math.inf, n_candidates=300)
     target = np.array([0.7, -1.2, 0.1])
 
-    def losses(drawn):
-        return np.linalg.norm(drawn - target, axis=1)
-
     def distance(plan):
-        permit = permit_for(plan, math.inf)
-        return float(np.linalg.norm(run_search(plan, 3, losses, permit, seed=0) - target))
+        found = searched(plan, lambda drawn: np.linalg.norm(drawn - target, axis=1), size=3)
+        return float(np.linalg.norm(found - target))
 
     assert distance(plan) < distance(planned(1, epsilon=math.inf, n_candidates=300))
     assert distance(plan) == distance(plan)
@@ -148,7 +135,7 @@ def test_winner_of_a_later_block_is_found_again(monkeypatch):
     plan = planned(1, epsilon=math.inf)
     for winner in range(5):
         calls = iter(np.split(np.where(np.arange(5) == winner, 0.0, 1.0), [2, 4]))
-        found = run_search(plan, 2, lambda d, c=calls: next(c), permit_for(plan, math.inf), seed=3)
+        found = searched(plan, lambda drawn, c=calls: next(c), seed=3)
         block = candidate_block((3, 0, winner // 2), 2 - winner // 4, np.zeros(2), math.inf)
         np.testing.assert_array_equal(found, block[winner % 2])
 

@@ -14,27 +14,12 @@ from dp_halfspace.algorithms.selection.threshold import (
     threshold_grid,
     threshold_losses,
 )
-from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
-from dp_halfspace.privacy.mechanisms import ExponentialChoice
-
-
-def permit_for(mechanism):
-    epsilon = mechanism.epsilon if isinstance(mechanism, ExponentialChoice) else math.inf
-    noise = "none" if math.isinf(epsilon) else "os"
-    record = PrivacyRecord(epsilon=epsilon, delta=0.0, events=(mechanism.event,), noise=noise)
-    return authorise(record, noise_source(None))
+from tests.algorithms.support import permit_for
 
 
 def choose(scores, positive, grid, mechanism, largest=1.0):
-    return release_threshold(
-        scores,
-        positive,
-        np.ones(2),
-        grid,
-        mechanism=mechanism,
-        permit=permit_for(mechanism),
-        largest=largest,
-    )
+    permit, data = permit_for(mechanism.event), (scores, positive, np.ones(2), grid)
+    return release_threshold(*data, mechanism=mechanism, permit=permit, largest=largest)
 
 
 @pytest.fixture
@@ -111,22 +96,12 @@ def test_rounding_test_sees_a_jump(monkeypatch):
         test_rounding_of_every_score_stays_within_the_sensitivity()
 
 
-def test_infinite_budget_takes_the_best(scored):
-    scores, positive = scored
+def test_a_large_budget_is_nearly_the_best_and_an_infinite_one_is(scored):
     grid = threshold_grid(1.0, 0.0)
-    mechanism = plan_threshold(2000, 3, math.inf)
-    found = choose(scores, positive, grid, mechanism)
-    losses = threshold_losses(scores, positive, np.ones(2), grid, largest=1.0)
-    assert found == grid[losses.argmin()]
-
-
-def test_a_large_budget_is_nearly_the_best(scored):
-    scores, positive = scored
-    grid = threshold_grid(1.0, 0.0)
-    losses = threshold_losses(scores, positive, np.ones(2), grid, largest=1.0)
-    mechanism = plan_threshold(2000, 3, 2.0)
+    losses = threshold_losses(*scored, np.ones(2), grid, largest=1.0)
+    assert choose(*scored, grid, plan_threshold(2000, 3, math.inf)) == grid[losses.argmin()]
     for _ in range(20):
-        found = choose(scores, positive, grid, mechanism)
+        found = choose(*scored, grid, plan_threshold(2000, 3, 2.0))
         assert losses[np.flatnonzero(grid == found)[0]] < losses.min() + 40
 
 
