@@ -13,21 +13,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.blas import dtrmm
 
-__all__ = [
-    "Block",
-    "ThinMap",
-    "add_adjoint",
-    "add_gram",
-    "block_size",
-    "image_squares",
-    "images",
-    "is_blas_layout",
-    "row_squares",
-    "sparse_view",
-    "times",
-    "triangular",
-]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64: stays in cache between its two uses
@@ -55,23 +40,13 @@ class ThinMap(Protocol):
 
 
 def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
-    """Return how many rows are read, and summed, at a time.
+    """Return how many rows of a matrix of this shape are read, and summed, at a time.
 
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        Shape of the feature matrix.
-    is_sparse : bool
-        Whether it is stored sparsely. The number of non-zeros plays no part: it is private.
-
-    Returns
-    -------
-    int
-        At least 1, at most `n_rows` (if that is positive).
+    At least 1, at most `n_rows`. The number of non-zeros plays no part: it is private.
 
     Examples
     --------
-    >>> from dp_halfspace.optim.design.blocks import block_size
+    >>> from dp_halfspace.optim import block_size
     >>> block_size(100_000, 50, is_sparse=False)
     3932
     """
@@ -103,10 +78,8 @@ def times(block: Block, w: FloatArray) -> FloatArray:
     margins: FloatArray = block.matrix @ w[:d]
     if block.scale is not None:
         margins *= _column(block.scale, margins)
-    if isinstance(block.bias, np.ndarray):
-        margins += _column(block.bias, margins) * w[d]
-    elif block.bias is not None:
-        margins += block.bias * w[d]
+    if block.bias is not None:
+        margins += np.multiply.outer(block.bias, w[d])
     return margins
 
 
@@ -123,11 +96,7 @@ def add_adjoint(block: Block, p: FloatArray, out: FloatArray) -> None:
 
 def row_squares(block: Block) -> FloatArray:
     """Return the squared norms of the logical rows."""
-    if sparse.issparse(block.matrix):
-        squares = _stored_squares(block.matrix)
-    else:
-        sums = np.einsum("ij,ij->i", block.matrix, block.matrix)
-        squares = np.asarray(sums, dtype=np.float64)
+    squares = sums_of_squares(block.matrix)
     if block.scale is not None:
         squares = squares * block.scale**2
     if block.bias is not None:
@@ -135,8 +104,10 @@ def row_squares(block: Block) -> FloatArray:
     return squares
 
 
-def _stored_squares(matrix: Any) -> FloatArray:
-    """Return the squared norms of the rows of a CSR matrix, some rows at a time."""
+def sums_of_squares(matrix: Any) -> FloatArray:
+    """Return the squared norms of the rows of an array or a CSR matrix, as stored."""
+    if not sparse.issparse(matrix):
+        return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
     n_rows, step = matrix.shape[0], 1024
     squares = np.empty(n_rows)
     for lo in range(0, n_rows, step):
@@ -154,12 +125,12 @@ def image_squares(block: Block, transform: FloatArray | ThinMap) -> FloatArray:
     squares = np.empty(block.hi - block.lo)
     if not isinstance(transform, np.ndarray):
         for rows, part in _parts(block, block.matrix.shape[1]):
-            squares[rows] = transform.image_squares(_completed(part))
+            squares[rows] = transform.image_squares(completed(part))
         return squares
     root = triangular(transform)
     for rows, part in _parts(block, transform.shape[0]):
         image = images(part, transform, root)
-        squares[rows] = np.einsum("ij,ij->i", image, image)
+        squares[rows] = sums_of_squares(image)
     return squares
 
 
@@ -174,17 +145,21 @@ def images(block: Block, transform: FloatArray, root: FloatArray | None) -> Floa
     if sparse.issparse(block.matrix) or root is None:
         return times(block, transform.T)
     # The rows are scaled and completed first, so that BLAS can work in place.
-    return np.asarray(dtrmm(1.0, root, _completed(block).T, overwrite_b=1).T)
+    return np.asarray(dtrmm(1.0, root, completed(block).T, overwrite_b=1).T)
 
 
-def _completed(block: Block) -> FloatArray:
-    """Return the logical rows of a block as an array of its own."""
+def completed(
+    block: Block, out: FloatArray | None = None, factor: FloatArray | None = None
+) -> FloatArray:
+    """Write out the logical rows of a block, each multiplied by its own factor if there is one."""
     n_rows, d = block.matrix.shape
-    out = np.empty((n_rows, d + (block.bias is not None)))
+    out = np.empty((n_rows, d + (block.bias is not None))) if out is None else out
     matrix = block.matrix.toarray() if sparse.issparse(block.matrix) else block.matrix
-    np.multiply(matrix, 1.0 if block.scale is None else block.scale[:, None], out=out[:, :d])
+    factor = np.ones(n_rows) if factor is None else factor
+    scale = factor if block.scale is None else factor * block.scale
+    np.multiply(matrix, scale[:, None], out=out[:, :d])
     if block.bias is not None:
-        out[:, d] = block.bias
+        out[:, d] = block.bias * factor
     return out
 
 

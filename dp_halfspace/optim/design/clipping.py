@@ -7,17 +7,12 @@ that would be visible with certainty. Proofs in ``docs/proofs/certificate.md``, 
 from __future__ import annotations
 
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace.optim.design.blocks import block_size
-
-__all__ = ["canonical_csr", "clip_scales"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from dp_halfspace.optim.design.blocks import FloatArray, block_size, sums_of_squares
 
 _MAX_ROWS = 1024  # a block of sparse rows is copied more than once
 # Sums of squares in this range are accurate: nothing that matters under- or overflows.
@@ -30,24 +25,7 @@ def canonical_csr(X: Any) -> Any:
 
     The norm of a row is not the norm of its stored numbers when an entry is stored twice.
     Whether it is, is looked up in the indices: the flag on `X` may be out of date.
-
-    Returns
-    -------
-    csr_array of shape (n, d)
-        Finite when `X` is.
-
-    Raises
-    ------
-    ValueError
-        If `X` is sparse in another format.
-
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> from dp_halfspace.optim.design.clipping import canonical_csr
-    >>> twice = sparse.csr_array(([3.0, 4.0], [0, 0], [0, 2]), shape=(1, 1))
-    >>> canonical_csr(twice).data
-    array([7.])
+    What is returned is finite when `X` is.
     """
     if X.format != "csr":
         raise ValueError("sparse X must be in CSR format")
@@ -76,23 +54,18 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
     -------
     ndarray of shape (n,)
         In [0, 1]. The real number ``||scale[i] * X[i]||`` is at most `bound`, and so is the
-        norm after the product has been rounded entry by entry.
-
-    Raises
-    ------
-    ValueError
-        If `bound` is out of range.
+        norm after the product has been rounded entry by entry. Entry ``i`` depends on row
+        ``i``, the bound and ``d`` only.
 
     Notes
     -----
     Rows within ``4 (d + 8)`` units of rounding of the bound are scaled too, since the
-    computed norm cannot tell on which side they are. Entry ``i`` depends on row ``i``, the
-    bound and ``d`` only.
+    computed norm cannot tell on which side they are.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim.design.clipping import clip_scales
+    >>> from dp_halfspace.optim import clip_scales
     >>> clip_scales(np.array([[3e200, 4e200], [0.0, 0.0], [0.6, 0.0]]), 1.0)
     array([2.e-201, 1.e+000, 1.e+000])
     """
@@ -103,67 +76,39 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
     n, d = X.shape
     target = bound * (1.0 - (d + 8) * 2.0**-52)
     scales = np.empty(n)
-    block_scales = _csr_scales if sparse.issparse(X) else _dense_scales
     step = min(_MAX_ROWS, block_size(n, d, is_sparse=False))
     for lo in range(0, n, step):
-        hi = min(lo + step, n)
-        scales[lo:hi] = block_scales(X, lo, hi, target)
+        rows = X[lo : lo + step]
+        if not sparse.issparse(X):
+            # A cast in row order: float32, integers and columns in memory take the same path.
+            rows = np.ascontiguousarray(rows, dtype=np.float64)
+        scales[lo : lo + step] = _scales(rows, target)
     return scales
 
 
-def _dense_scales(X: NDArray[Any], lo: int, hi: int, target: float) -> FloatArray:
-    """Return the factors of some rows of an array."""
-    # A cast in row order: float32, integers and columns in memory take the same path.
-    block = np.ascontiguousarray(X[lo:hi], dtype=np.float64)
-    with np.errstate(over="ignore"):
-        squares = _row_sums(block)
-    scales = _from_squares(squares, target)
-    unsafe = _unsafe(squares)
+def _scales(rows: Any, target: float) -> FloatArray:
+    """Return the factors of some rows, an array or canonical CSR."""
+    with np.errstate(over="ignore", divide="ignore"):
+        squares = sums_of_squares(rows)
+        scales: FloatArray = np.minimum(1.0, target / np.sqrt(squares))
+    unsafe = ~((squares > _SAFE[0]) & (squares < _SAFE[1]))
     if unsafe.any():
-        rows = block[unsafe]
+        largest, shapes = _split(rows[unsafe])
+        scales[unsafe] = _from_ratios(largest, sums_of_squares(shapes), target)
+    return scales
+
+
+def _split(rows: Any) -> tuple[FloatArray, Any]:
+    """Return the largest absolute value of every row, and the rows divided by it."""
+    if not sparse.issparse(rows):
         largest = np.abs(rows).max(axis=1, initial=0.0)
-        ratios = rows / np.where(largest > 0.0, largest, 1.0)[:, None]
-        scales[unsafe] = _from_ratios(largest, _row_sums(ratios), target)
-    return scales
-
-
-def _csr_scales(X: Any, lo: int, hi: int, target: float) -> FloatArray:
-    """Return the factors of some rows of a canonical CSR array."""
-    indptr = X.indptr[lo : hi + 1]
-    data = X.data[indptr[0] : indptr[-1]].astype(np.float64)
-    row = np.repeat(np.arange(hi - lo), np.diff(indptr))
-    with np.errstate(over="ignore"):
-        squares = _group_sums(row, data, hi - lo)
-    scales = _from_squares(squares, target)
-    unsafe = _unsafe(squares)
-    if unsafe.any():
-        largest = np.zeros(hi - lo)
-        np.maximum.at(largest, row, np.abs(data))
-        ratios = data / np.where(largest > 0.0, largest, 1.0)[row]
-        sums = _group_sums(row, ratios, hi - lo)
-        scales[unsafe] = _from_ratios(largest[unsafe], sums[unsafe], target)
-    return scales
-
-
-def _row_sums(block: FloatArray) -> FloatArray:
-    """Return the sum of the squares in every row."""
-    return np.asarray(np.einsum("ij,ij->i", block, block), dtype=np.float64)
-
-
-def _group_sums(row: NDArray[np.intp], data: FloatArray, n_rows: int) -> FloatArray:
-    """Return the sum of the squares that belong to every row."""
-    return np.asarray(np.bincount(row, data * data, minlength=n_rows), dtype=np.float64)
-
-
-def _unsafe(squares: FloatArray) -> NDArray[np.bool_]:
-    """Whether a sum of squares may have lost accuracy."""
-    return ~((squares > _SAFE[0]) & (squares < _SAFE[1]))
-
-
-def _from_squares(squares: FloatArray, target: float) -> FloatArray:
-    """Return min(1, target / norm), for norms neither tiny nor huge."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.minimum(1.0, target / np.sqrt(squares)))
+        return largest, rows / np.where(largest > 0.0, largest, 1.0)[:, None]
+    data = rows.data.astype(np.float64)
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    largest = np.zeros(rows.shape[0])
+    np.maximum.at(largest, row, np.abs(data))
+    data /= np.where(largest > 0.0, largest, 1.0)[row]
+    return largest, sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
 def _from_ratios(largest: FloatArray, squares: FloatArray, target: float) -> FloatArray:

@@ -15,29 +15,29 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.blas import dtrmm
 
-from dp_halfspace.optim.design.blocks import Block, ThinMap, block_size, triangular
+from dp_halfspace.optim.design.blocks import (
+    Block,
+    FloatArray,
+    ThinMap,
+    block_size,
+    completed,
+    sums_of_squares,
+    triangular,
+)
 from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales
 from dp_halfspace.optim.design.rows import Rows, inverse_lengths
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
 
-__all__ = ["FeatureRows", "Features", "clipped_features", "unit_feature_rows"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 SingleArray: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The matrix of features, of which the first rows are kept. Made by `clipped_features`.
+    """The matrix of features, of which the first rows are `kept`. Made by `clipped_features`.
 
-    Attributes
-    ----------
-    scale : ndarray of shape (n,)
-        Factors that bring the rows of `X` to norm one at most.
-    kept : ndarray of shape (m, k), float32
-        Features of the first `m` rows.
+    The factors `scale` bring the rows of `X` to norm one at most.
     """
 
     X: Any
@@ -64,13 +64,7 @@ class Features:
 
 
 class FeatureRows(Rows):
-    """Rows ``(scale[i] * features[i], bias[i])``; everything else as in `Rows`.
-
-    Parameters
-    ----------
-    scale, bias, row_bound
-        As in `Rows`.
-    """
+    """Rows ``(scale[i] * features[i], bias[i])``; everything else as in `Rows`."""
 
     __slots__ = ()
 
@@ -86,20 +80,14 @@ class FeatureRows(Rows):
         super().__init__(np.empty((features.shape[0], 0)), scale, bias, row_bound=row_bound)
         self._matrix = features
 
-    def rescaled(self, factor: FloatArray, *, row_bound: float) -> FeatureRows:
-        """Return the rows, each multiplied by its own factor; see `Rows.rescaled`."""
-        scale = factor if self._scale is None else factor * self._scale
-        bias = None if self._bias is None else factor * self._bias
-        return FeatureRows(self._matrix, scale, bias, row_bound=row_bound)
-
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return ``Z^T diag(weights) Z``; see `Rows.gram`."""
         size = self.shape[1]
         out, product = np.zeros((size, size)), np.empty((size, size))
         rows = np.empty((self.block_rows, size))
         for block in self._blocks():
-            part = rows[: block.hi - block.lo]
-            _write_rows(block, part, np.sqrt(weights[block.lo : block.hi]))
+            factor = np.sqrt(weights[block.lo : block.hi])
+            part = completed(block, rows[: block.hi - block.lo], factor)
             # A matrix times its own transpose is half of the work. One addition for each block:
             # the bound on errors counts these.
             out += np.matmul(part.T, part, out=product)
@@ -113,11 +101,10 @@ class FeatureRows(Rows):
         rows = np.empty((self.block_rows, self.shape[1]))
         root = triangular(transform) if isinstance(transform, np.ndarray) else None
         for block in self._blocks():
-            part = rows[: block.hi - block.lo]
-            _write_rows(block, part, np.ones(len(part)))
+            part = completed(block, rows[: block.hi - block.lo])
             if isinstance(transform, np.ndarray):
                 image = part @ transform.T if root is None else dtrmm(1.0, root, part.T).T
-                out[block.lo : block.hi] = np.einsum("ij,ij->i", image, image)
+                out[block.lo : block.hi] = sums_of_squares(image)
             else:
                 out[block.lo : block.hi] = transform.image_squares(part)
         return np.sqrt(out)
@@ -131,8 +118,8 @@ class FeatureRows(Rows):
         out = super().dense(index)
         if self._bound is None:
             return out
-        lengths = np.sqrt(np.einsum("ij,ij->i", out, out))
-        out *= np.minimum(1.0, self._bound * inverse_lengths(lengths, out.shape[1]))[:, None]
+        inverse = inverse_lengths(np.sqrt(sums_of_squares(out)), out.shape[1])
+        out *= np.minimum(1.0, self._bound * inverse)[:, None]
         return out
 
     def _dense_block(self, lo: int, hi: int) -> Block:
@@ -141,47 +128,14 @@ class FeatureRows(Rows):
             self._buffer = np.empty((self.block_rows, self._matrix.shape[1]))
         matrix = self._buffer[: hi - lo]
         np.copyto(matrix, self._matrix[lo:hi])
-        scale, bias = self._columns(lo, hi)
-        return Block(lo, hi, matrix, matrix.T, scale, bias)
-
-
-def _write_rows(block: Block, out: FloatArray, factor: FloatArray) -> None:
-    """Write the logical rows of a block, each multiplied by a factor."""
-    d = block.matrix.shape[1]
-    scale = factor if block.scale is None else factor * block.scale
-    np.multiply(block.matrix, scale[:, None], out=out[:, :d])
-    if block.bias is not None:
-        out[:, d] = block.bias * factor
+        scale = None if self._scale is None else self._scale[lo:hi]
+        return Block(lo, hi, matrix, matrix.T, scale, self._bias_of(slice(lo, hi)))
 
 
 def clipped_features(X: Any, data_norm: float, feature_map: FeatureMap, *, memory: int) -> Features:
-    """Return the features of the rows of `X`, after these were clipped.
+    """Return the features of the rows of `X`, clipped to the public `data_norm` and divided by it.
 
-    Parameters
-    ----------
-    X : ndarray, csr_array or csr_matrix of shape (n, d)
-        Finite.
-    data_norm : float
-        Public scale of a row. Longer rows are scaled down to it; then all are divided by it.
-    feature_map : FeatureMap
-        Public.
-    memory : int
-        Bytes of features that may be kept between passes.
-
-    Returns
-    -------
-    Features
-        How many are kept is a function of the shape and of `memory`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.design.feature_rows import clipped_features
-    >>> from dp_halfspace.projection import FourierMap
-    >>> psi = FourierMap(np.array([[0.25]], dtype=np.float32))
-    >>> clipped_features(np.array([[2.0], [9.0]]), 2.0, psi, memory=0)[0:2].round(6)
-    array([[-0.,  1.],
-           [-0.,  1.]], dtype=float32)
+    How many are kept between passes is a function of the shape and of `memory`, in bytes.
     """
     X = canonical_csr(X) if sparse.issparse(X) else X
     scale = clip_scales(X, data_norm) / data_norm
@@ -200,21 +154,10 @@ def clipped_features(X: Any, data_norm: float, feature_map: FeatureMap, *, memor
 
 
 def unit_feature_rows(features: Features, bias: float | None) -> FeatureRows:
-    """Return the rows ``[features, bias]``, divided by their norm.
+    """Return the rows ``[features, bias]``, divided by their norm; `bias` is public.
 
-    Parameters
-    ----------
-    bias : float or None
-        Public constant column, positive; None for none.
-
-    Returns
-    -------
-    FeatureRows
-        Of norm at most one as real numbers, whatever the features are.
-
-    References
-    ----------
-    ``docs/proofs/kernel.md``, section 2.
+    Of norm at most one as real numbers, whatever the features are: ``docs/proofs/kernel.md``,
+    section 2.
     """
     rows = FeatureRows(features, bias=bias, row_bound=2.0 + (bias or 0.0))
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

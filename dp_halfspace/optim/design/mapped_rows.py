@@ -9,91 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.optim.design.blocks import block_size
+from dp_halfspace.optim.design.blocks import FloatArray, block_size, sums_of_squares
 from dp_halfspace.optim.design.rows import Rows, inverse_lengths
-
-__all__ = ["Design", "FormedRows", "MappedRows", "formed_block_rows"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
-
 
 # Images are work space, beside which the data are read: a quarter of a block of these.
 _FEWER = 4
 
 
 def formed_block_rows(n_rows: int, n_columns: int) -> int:
-    """Return how many images are formed, and summed, at a time.
+    """Return how many images are formed, and summed, at a time, from their public shape.
 
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        Public shape of the images.
-
-    Returns
-    -------
-    int
-        At most as many as are read at a time, whatever the layout of the data.
-
-    Examples
-    --------
-    >>> from dp_halfspace.optim.design.mapped_rows import formed_block_rows
-    >>> formed_block_rows(100_000, 51)
-    963
+    At most as many as are read at a time, whatever the layout of the data.
     """
     return block_size(n_rows, _FEWER * n_columns, is_sparse=False)
 
 
-class Design(Protocol):
-    """What an objective asks of its rows; the methods are those of `Rows`."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix."""
-
-    @property
-    def row_bound(self) -> float:
-        """Bound on the norm of a row."""
-
-    def margins(self, w: FloatArray) -> FloatArray:
-        """Return ``Z w``; see :meth:`Rows.margins`."""
-
-    def adjoint(self, p: FloatArray) -> FloatArray:
-        """Return ``Z^T p``; see :meth:`Rows.adjoint`."""
-
-    def fused_adjoint(
-        self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
-    ) -> FloatArray:
-        """Return ``Z^T p(Z w)``; see :meth:`Rows.fused_adjoint`."""
-
-    def gram(self, weights: FloatArray) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``; see :meth:`Rows.gram`."""
-
-    def subset(self, index: NDArray[np.intp]) -> Design:
-        """Return the rows with these numbers, copied."""
-
-
 @dataclass(frozen=True, slots=True)
-class MappedRows:
-    """Images of rows under a linear map, which are never formed.
-
-    Parameters
-    ----------
-    rows : Rows of shape (n, D)
-        Whose images have norm at most one (:func:`~dp_halfspace.optim.design.rows.flattened`).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.design.mapped_rows import MappedRows
-    >>> from dp_halfspace.optim.design.rows import Rows
-    >>> MappedRows(Rows(np.eye(2)), np.diag([0.5, 1.0])).margins(np.ones(2))
-    array([0.5, 1. ])
-    """
+class _Images:
+    """Rows of norm at most one that are images under a released map of shape (K, D)."""
 
     rows: Rows
     transform: FloatArray
@@ -108,22 +46,28 @@ class MappedRows:
         """Bound on the norm of a row."""
         return 1.0
 
+
+class MappedRows(_Images):
+    """Images of rows, of norm at most one (see `flattened`), which are never formed."""
+
+    __slots__ = ()
+
     def margins(self, w: FloatArray) -> FloatArray:
-        """Return ``Z w``; see `Design`."""
+        """Return ``Z w``; see `Rows`."""
         return self.rows.margins(self.transform.T @ w)
 
     def adjoint(self, p: FloatArray) -> FloatArray:
-        """Return ``Z^T p``; see `Design`."""
+        """Return ``Z^T p``; see `Rows`."""
         return self.transform @ self.rows.adjoint(p)
 
     def fused_adjoint(
         self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
     ) -> FloatArray:
-        """Return ``Z^T p(Z w)``; see `Design`."""
+        """Return ``Z^T p(Z w)``; see `Rows`."""
         return self.transform @ self.rows.fused_adjoint(self.transform.T @ w, coefficients)
 
     def gram(self, weights: FloatArray) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``; see `Design`."""
+        """Return ``Z^T diag(weights) Z``; see `Rows`."""
         product = self.transform @ self.rows.gram(weights) @ self.transform.T
         return 0.5 * (product + product.T)
 
@@ -132,56 +76,29 @@ class MappedRows:
         return Rows(self.rows.dense(index) @ self.transform.T, row_bound=1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class FormedRows:
-    """The images of rows under a map, brought to norm one, formed again at every pass.
+class FormedRows(_Images):
+    """The images of rows, brought to norm one, formed again at every pass.
 
-    Parameters
-    ----------
-    transform : ndarray of shape (K, D)
-        Released.
-
-    Notes
-    -----
     The float image times the float factor, as real numbers, is the row; its norm is at most one.
     Replacing a record changes no bit of the others: ``docs/proofs/certificate.md``, section 7.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.design.mapped_rows import FormedRows
-    >>> from dp_halfspace.optim.design.rows import Rows
-    >>> FormedRows(Rows(np.eye(2)), np.diag([0.5, 3.0])).margins(np.ones(2)).round(9)
-    array([1., 1.])
     """
 
-    rows: Rows
-    transform: FloatArray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix."""
-        return self.rows.shape[0], self.transform.shape[0]
+    __slots__ = ()
 
     @property
     def block_rows(self) -> int:
         """Number of rows that are formed, and summed, at a time."""
         return formed_block_rows(*self.shape)
 
-    @property
-    def row_bound(self) -> float:
-        """Bound on the norm of a row."""
-        return 1.0
-
     def margins(self, w: FloatArray) -> FloatArray:
-        """Return ``Z w``; see `Design`."""
+        """Return ``Z w``; see `Rows`."""
         out = np.empty((self.shape[0], *w.shape[1:]))
         for lo, hi, images, factors in self._blocks():
             out[lo:hi] = _scaled(images @ w, factors)
         return out
 
     def adjoint(self, p: FloatArray) -> FloatArray:
-        """Return ``Z^T p``; see `Design`."""
+        """Return ``Z^T p``; see `Rows`."""
         out = np.zeros((self.shape[1], *p.shape[1:]))
         for lo, hi, images, factors in self._blocks():
             out += images.T @ _scaled(p[lo:hi], factors)
@@ -190,7 +107,7 @@ class FormedRows:
     def fused_adjoint(
         self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
     ) -> FloatArray:
-        """Return ``Z^T p(Z w)``; see `Design`."""
+        """Return ``Z^T p(Z w)``; see `Rows`."""
         out = np.zeros(w.shape)
         for lo, hi, images, factors in self._blocks():
             p = coefficients(_scaled(images @ w, factors), lo, hi)
@@ -198,7 +115,7 @@ class FormedRows:
         return out
 
     def gram(self, weights: FloatArray) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``; see `Design`."""
+        """Return ``Z^T diag(weights) Z``; see `Rows`."""
         size = self.shape[1]
         out = np.zeros((size, size))
         for lo, hi, images, factors in self._blocks():
@@ -213,10 +130,14 @@ class FormedRows:
     def _blocks(self) -> Iterator[tuple[int, int, FloatArray, FloatArray]]:
         """Form the images block by block, with the factors that make them unit rows."""
         for lo, hi, images in self.rows.images(self.transform, self.block_rows):
-            lengths = np.sqrt(np.einsum("ij,ij->i", images, images))
+            lengths = np.sqrt(sums_of_squares(images))
             yield lo, hi, images, inverse_lengths(lengths, images.shape[1])
 
 
 def _scaled(rows: FloatArray, factors: FloatArray) -> FloatArray:
     """Multiply rows, or numbers that belong to rows, by factors."""
     return rows * (factors if rows.ndim == 1 else factors[:, None])
+
+
+# What an objective asks for its rows.
+Design: TypeAlias = Rows | MappedRows | FormedRows

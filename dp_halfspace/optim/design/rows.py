@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,12 @@ from scipy import sparse
 
 from dp_halfspace.optim.design.blocks import (
     Block,
+    FloatArray,
     ThinMap,
     add_adjoint,
     add_gram,
     block_size,
+    completed,
     image_squares,
     images,
     is_blas_layout,
@@ -44,7 +46,7 @@ __all__ = [
     "unit_rows",
 ]
 
-FloatArray: TypeAlias = NDArray[np.float64]
+AnyRows = TypeVar("AnyRows", bound="Rows")
 
 # Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can
 # overflow; applied afterwards they would come too late.
@@ -77,7 +79,7 @@ class Rows:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim.design.rows import Rows
+    >>> from dp_halfspace.optim import Rows
     >>> rows = Rows(np.eye(2), scale=np.array([1.0, 0.5]), bias=1.0)
     >>> rows.margins(np.array([1.0, 2.0, 3.0]))
     array([4., 4.])
@@ -108,10 +110,7 @@ class Rows:
         self._scale = scale
         self._bias = bias
         self._bound = row_bound
-        self._extreme: NDArray[np.bool_] | None = None
-        if scale is not None:
-            extreme = (scale < 1.0 / _EXTREME) | (scale > _EXTREME)
-            self._extreme = extreme if extreme.any() else None
+        self._extreme = scale is not None and bool(_is_extreme(scale).any())
         self._buffer: FloatArray | None = None
         self._sparse_blocks: list[Block] | None = None
 
@@ -131,25 +130,12 @@ class Rows:
     def row_bound(self) -> float:
         """Bound on the norm of a row: the public one if given, else the largest."""
         if self._bound is None:
-            squares = [0.0]
-            for block in self._blocks():
-                square = row_squares(block)
-                squares.append(float(square.max(initial=0.0)))
-            self._bound = math.sqrt(max(squares)) * (1.0 + 1e-9)
+            squares = (float(row_squares(block).max()) for block in self._blocks())
+            self._bound = math.sqrt(max(squares, default=0.0)) * (1.0 + 1e-9)
         return self._bound
 
     def margins(self, w: FloatArray) -> FloatArray:
-        """Return ``Z w``.
-
-        Parameters
-        ----------
-        w : ndarray of shape (D,) or (D, K)
-            `D` is ``shape[1]``.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, K)
-        """
+        """Return ``Z w`` for one vector, or for every column of a matrix."""
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty((self.shape[0], *w.shape[1:]))
         for block in self._blocks():
@@ -157,16 +143,7 @@ class Rows:
         return out
 
     def adjoint(self, p: FloatArray) -> FloatArray:
-        """Return ``Z^T p``.
-
-        Parameters
-        ----------
-        p : ndarray of shape (n,) or (n, K)
-
-        Returns
-        -------
-        ndarray of shape (D,) or (D, K)
-        """
+        """Return ``Z^T p`` for one vector, or for every column of a matrix."""
         out = np.zeros((self.shape[1], *p.shape[1:]))
         for block in self._blocks():
             add_adjoint(block, p[block.lo : block.hi], out)
@@ -175,20 +152,10 @@ class Rows:
     def fused_adjoint(
         self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
     ) -> FloatArray:
-        """Return ``Z^T p(Z w)``, reading ``X`` once.
+        """Return ``Z^T p(Z w)``, reading ``X`` once, as a sum over the blocks in their order.
 
-        Parameters
-        ----------
-        w : ndarray of shape (D,) or (D, K)
-        coefficients : callable
-            Called as ``coefficients(margins, lo, hi)`` with the margins of the rows
-            ``lo`` to ``hi - 1``, which it may overwrite, in order of the rows. Returns
-            ``p`` for these rows, in the same shape.
-
-        Returns
-        -------
-        ndarray of shape (D,) or (D, K)
-            The sum over the blocks, in their order.
+        ``coefficients(margins, lo, hi)`` gets the margins of the rows ``lo`` to ``hi - 1``,
+        which it may overwrite, in order of the rows; it returns ``p`` for them.
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.zeros(w.shape)
@@ -198,17 +165,7 @@ class Rows:
         return out
 
     def gram(self, weights: FloatArray) -> FloatArray:
-        """Return ``Z^T diag(weights) Z``.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n,)
-            At least 0.
-
-        Returns
-        -------
-        ndarray of shape (D, D)
-        """
+        """Return ``Z^T diag(weights) Z`` for weights that are at least 0."""
         size = self.shape[1]
         out = np.zeros((size, size))
         for block in self._blocks():
@@ -216,16 +173,7 @@ class Rows:
         return out
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
-        """Return the Euclidean norm of every row of ``Z``, or of its image.
-
-        Parameters
-        ----------
-        transform : ndarray of shape (K, D), ThinMap or None, default=None
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
         out = np.empty(self.shape[0])
         for block in self._blocks():
             out[block.lo : block.hi] = (
@@ -236,79 +184,31 @@ class Rows:
     def images(
         self, transform: FloatArray, block_rows: int
     ) -> Iterator[tuple[int, int, FloatArray]]:
-        """Yield ``transform z`` for the rows ``z``, some at a time.
-
-        Parameters
-        ----------
-        transform : ndarray of shape (K, D)
-        block_rows : int
-            How many, at most as many as are read at a time.
-
-        Yields
-        ------
-        lo, hi : int
-        images : ndarray of shape (hi - lo, K)
-        """
+        """Yield ``lo, hi, Z[lo:hi] transform^T``, at most `block_rows` rows at a time."""
         root = triangular(transform)
         for block in self._blocks(block_rows):
             yield block.lo, block.hi, images(block, transform, root)
 
-    def rescaled(self, factor: FloatArray, *, row_bound: float) -> Rows:
-        """Return the rows, each multiplied by its own factor.
+    def rescaled(self: AnyRows, factor: FloatArray, *, row_bound: float) -> AnyRows:
+        """Return the rows, each times its own factor (finite, at least 0), sharing the matrix.
 
-        Parameters
-        ----------
-        factor : ndarray of shape (n,)
-            Finite, at least 0.
-        row_bound : float
-            Public bound on the norm of the new rows.
-
-        Returns
-        -------
-        Rows
-            Sharing the matrix.
+        `row_bound` is a public bound on the norm of the new rows.
         """
         scale = factor if self._scale is None else factor * self._scale
         bias = None if self._bias is None else factor * self._bias
-        return Rows(self._matrix, scale, bias, row_bound=row_bound)
+        return type(self)(self._matrix, scale, bias, row_bound=row_bound)
 
     def subset(self, index: NDArray[np.intp]) -> Rows:
-        """Return the rows with these numbers, copied.
-
-        Parameters
-        ----------
-        index : ndarray of shape (m,), int
-
-        Returns
-        -------
-        Rows
-        """
-        bias = self._bias[index] if isinstance(self._bias, np.ndarray) else self._bias
+        """Return the rows with these numbers, copied."""
         scale = None if self._scale is None else self._scale[index]
-        return Rows(self._matrix[index], scale, bias, row_bound=self._bound)
+        return Rows(self._matrix[index], scale, self._bias_of(index), row_bound=self._bound)
 
     def dense(self, index: NDArray[np.intp]) -> FloatArray:
-        """Return the rows of ``Z`` with these numbers, as an array.
-
-        Parameters
-        ----------
-        index : ndarray of shape (m,), int
-
-        Returns
-        -------
-        ndarray of shape (m, D)
-        """
+        """Return the rows of ``Z`` with these numbers, as an array."""
         chosen = self.subset(index)
         out = np.empty(chosen.shape)
-        d = self._matrix.shape[1]
         for block in chosen._blocks():
-            part = out[block.lo : block.hi]
-            is_sparse = sparse.issparse(block.matrix)
-            part[:, :d] = block.matrix.toarray() if is_sparse else block.matrix
-            if block.scale is not None:
-                part[:, :d] *= block.scale[:, None]
-            if block.bias is not None:
-                part[:, d] = block.bias
+            completed(block, out[block.lo : block.hi])
         return out
 
     def _blocks(self, block_rows: int | None = None) -> Iterator[Block]:
@@ -323,23 +223,23 @@ class Rows:
             self._sparse_blocks = [self._csr_block(lo, hi) for lo, hi in bounds]
         return iter(self._sparse_blocks)
 
-    def _columns(self, lo: int, hi: int) -> tuple[FloatArray | None, FloatArray | float | None]:
-        """Return factors and constant column of some rows."""
-        bias = self._bias[lo:hi] if isinstance(self._bias, np.ndarray) else self._bias
-        return None if self._scale is None else self._scale[lo:hi], bias
+    def _bias_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
+        """Return the constant column of some rows."""
+        return self._bias[rows] if isinstance(self._bias, np.ndarray) else self._bias
 
-    def _extreme_rows(self, lo: int, hi: int) -> NDArray[np.bool_] | None:
-        """Return which rows are scaled beforehand, or None when none is."""
-        if self._extreme is None or not self._extreme[lo:hi].any():
-            return None
-        return self._extreme[lo:hi]
+    def _scales(self, lo: int, hi: int) -> tuple[FloatArray | None, FloatArray | None]:
+        """Return the factors of some rows that are applied beforehand, if any, and afterwards."""
+        scale = None if self._scale is None else self._scale[lo:hi]
+        if scale is None or not (self._extreme and (extreme := _is_extreme(scale)).any()):
+            return None, scale
+        return np.where(extreme, scale, 1.0), np.where(extreme, 1.0, scale)
 
     def _dense_block(self, lo: int, hi: int) -> Block:
         """Read rows of an array: a view when possible, else one cast into work space."""
         X = self._matrix
-        scale, bias = self._columns(lo, hi)
-        extreme = self._extreme_rows(lo, hi)
-        if X.dtype == np.float64 and extreme is None and is_blas_layout(X):
+        before, scale = self._scales(lo, hi)
+        bias = self._bias_of(slice(lo, hi))
+        if X.dtype == np.float64 and before is None and is_blas_layout(X):
             return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, bias)
         if self._buffer is None:
             # In the order of X: with another one, products of the rows that stay where they
@@ -349,28 +249,29 @@ class Rows:
             self._buffer = np.empty((self.block_rows, X.shape[1]), order=order)
         matrix = self._buffer[: hi - lo]
         np.copyto(matrix, X[lo:hi])
-        if extreme is not None and scale is not None:
-            matrix[extreme] *= scale[extreme][:, None]
-            scale = np.where(extreme, 1.0, scale)
+        if before is not None:
+            matrix *= before[:, None]
         return Block(lo, hi, matrix, matrix.T, scale, bias)
 
     def _csr_block(self, lo: int, hi: int) -> Block:
         """Make a CSR matrix of some rows that shares the stored numbers."""
         X = self._matrix
-        scale, bias = self._columns(lo, hi)
-        extreme = self._extreme_rows(lo, hi)
+        before, scale = self._scales(lo, hi)
         first, last = X.indptr[lo], X.indptr[hi]
         indptr = X.indptr[lo : hi + 1] - first
         data = X.data[first:last]
-        if extreme is not None and scale is not None:
-            factor = np.where(extreme, scale, 1.0)
-            data = data.astype(np.float64) * np.repeat(factor, np.diff(indptr))
-            scale = np.where(extreme, 1.0, scale)
+        if before is not None:
+            data = data.astype(np.float64) * np.repeat(before, np.diff(indptr))
         arrays = (data, X.indices[first:last], indptr)
         shape = (hi - lo, X.shape[1])
         matrix = sparse_view(sparse.csr_array, arrays, shape)
         transpose = sparse_view(sparse.csc_array, arrays, shape[::-1])
-        return Block(lo, hi, matrix, transpose, scale, bias)
+        return Block(lo, hi, matrix, transpose, scale, self._bias_of(slice(lo, hi)))
+
+
+def _is_extreme(scale: FloatArray) -> NDArray[np.bool_]:
+    """Whether factors have to be applied beforehand."""
+    return (scale < 1.0 / _EXTREME) | (scale > _EXTREME)
 
 
 def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -> Rows:
@@ -388,17 +289,13 @@ def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -
     Returns
     -------
     Rows
-        With the public `row_bound` that follows.
-
-    Notes
-    -----
-    Row ``i`` depends on row ``i`` of `X` and on public numbers only, so replacing one
-    record replaces one row.
+        With the public `row_bound` that follows. Row ``i`` depends on row ``i`` of `X` and on
+        public numbers only, so replacing one record replaces one row.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim.design.rows import clipped_rows
+    >>> from dp_halfspace.optim import clipped_rows
     >>> rows = clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), bound=1.0)
     >>> rows.margins(np.array([0.0, 1.0])).round(12)
     array([0.8, 0.4])
@@ -413,22 +310,9 @@ def unit_rows(
 ) -> Rows:
     """Return the rows ``[x / data_norm, bias]``, divided by their norm.
 
-    Parameters
-    ----------
-    X : ndarray, csr_array or csr_matrix of shape (n, d)
-        Finite features.
-    data_norm : float
-        Public scale of a row. Longer rows are scaled down to it before the constant is appended.
-    bias : float or None
-        Public constant column, positive; None for none.
-    linear_map : LinearMap or None, default=None
-        Public map that the clipped features go through; the constant does not.
-
-    Returns
-    -------
-    Rows
-        Of norm at most one as real numbers. Without a constant, a row shorter than
-        ``2^-100 data_norm`` becomes zero.
+    Longer rows are first scaled down to the public `data_norm`; a public `linear_map` acts on
+    the clipped features, not on the public constant `bias`. The result has norm at most one as
+    real numbers. Without a constant, a row shorter than ``2^-100 data_norm`` becomes zero.
 
     Examples
     --------
@@ -444,50 +328,21 @@ def unit_rows(
 
 
 def flattened(rows: Rows, transform: FloatArray | ThinMap, *, row_bound: float) -> Rows:
-    """Return the rows divided by the norm of their image.
+    """Return unit rows divided by the norm of their image under a released, invertible map.
 
-    Parameters
-    ----------
-    rows : Rows
-        Unit rows.
-    transform : ndarray of shape (D, D) or ThinMap
-        Invertible, released.
-    row_bound : float
-        Public bound on the norm of the result, from the smallest singular value.
-
-    Returns
-    -------
-    Rows
-        ``z_i`` such that ``transform z_i`` has norm one. The images themselves are never
-        formed: a solver multiplies its coefficients by the transposed map instead.
+    The images ``transform z_i`` of the result have norm one. They are never formed: a solver
+    multiplies its coefficients by the transposed map instead. `row_bound` is a public bound on
+    the norm of the result, from the smallest singular value.
     """
-    return rows.rescaled(
-        inverse_lengths(rows.lengths(transform), rows.shape[1]), row_bound=row_bound
-    )
+    factors = inverse_lengths(rows.lengths(transform), rows.shape[1])
+    return rows.rescaled(factors, row_bound=row_bound)
 
 
 def inverse_lengths(lengths: FloatArray, size: int) -> FloatArray:
-    """Return 1 / length on the side that makes the product at most one.
+    """Return 1 / length for rows of `size` columns, so that the product is at most one.
 
-    Parameters
-    ----------
-    lengths : ndarray of shape (n,)
-        Computed Euclidean norms of rows.
-    size : int
-        Number of columns.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        0 for a row shorter than 2^-100: squares of its entries may have underflown, which
-        makes the computed length useless.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.design.rows import inverse_lengths
-    >>> inverse_lengths(np.array([2.0, 0.0]), 3).round(9)
-    array([0.5, 0. ])
+    0 for a row shorter than 2^-100: squares of its entries may have underflown, which makes
+    the computed length useless.
     """
     known = lengths > 2.0**-100
     safe = np.where(known, lengths, 1.0)

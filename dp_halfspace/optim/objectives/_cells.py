@@ -4,42 +4,36 @@ Cells are two units wide. A function of a number in a cell is a polynomial throu
 Chebyshev points of the cell; in each of the equal parts of the cell that polynomial is in
 turn replaced by one of low degree, in powers of the place in the part. The tables are exact
 to a few units of the last place, which the tests check (``docs/proofs/pairwise.md``, section 2).
+Scores of a wide range are cut into pieces of a moderate one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dp_halfspace.optim.objectives._elementwise import softplus, softplus_curvature, softplus_slope
-from dp_halfspace.optim.objectives._pairs import FloatArray
-
-__all__ = [
-    "CURVATURE_NODES",
-    "NODES",
-    "REACH",
-    "basis",
-    "chebyshev_points",
-    "curvature_kernel",
-    "pair_kernels",
-    "part_table",
-    "windows",
-]
+from dp_halfspace.optim.design.blocks import FloatArray
+from dp_halfspace.optim.objectives.losses import softplus, softplus_curvature, softplus_slope
 
 NODES = 22
 # Second derivatives only steer the solver: an error of 1e-8 is small enough.
 CURVATURE_NODES = 12
 # Beyond this many cells, 40 units, exp(-x) < 5e-18.
 REACH = 20
-
-
-class PairKernels(NamedTuple):
-    """Products with sources at nodes of neighbouring cells, for targets at nodes of one."""
-
-    positive: FloatArray
-    negative: FloatArray
+CELL_WIDTH = 2.0
+# More cells than this are visited in pieces.
+MAX_CELLS = 512
+# Scores further apart do not see each other: the loss of the pair is straight.
+_FAR = CELL_WIDTH * (REACH + 1)
+# Width of the gaps that are left between such scores.
+_GAP = _FAR + CELL_WIDTH
+# In a wider range the place in a cell is lost to rounding, and places would leave their cells.
+_MAX_RANGE = 1e15
+_FEW_PAIRS, _FEW_PAIRS_PER_CELL = 10_000, 500
 
 
 def chebyshev_points(p: int) -> FloatArray:
@@ -66,20 +60,10 @@ def basis(x: FloatArray, p: int) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def part_table(parts: int, powers: int) -> FloatArray:
-    """Return the Lagrange polynomials of a cell as polynomials of low degree in its parts.
+    """Return the Lagrange polynomials of a cell as polynomials of low degree in its equal parts.
 
-    Parameters
-    ----------
-    parts : int
-        Equal parts of a cell.
-    powers : int
-        Coefficients of a polynomial in one part.
-
-    Returns
-    -------
-    ndarray of shape (NODES, powers * parts)
-        Coefficient of ``x^m`` in part ``k`` in column ``m * parts + k``, where `x` runs from
-        -1 to 1 in the part.
+    Coefficient of ``x^m`` in part ``k`` in column ``m * parts + k``, one row for each node,
+    where `x` runs from -1 to 1 in the part.
     """
     points, local = chebyshev_points(NODES), chebyshev_points(powers)
     centres = (2.0 * np.arange(parts) + 1.0) / parts - 1.0
@@ -101,11 +85,13 @@ def _differences(p: int) -> FloatArray:
 
 
 @lru_cache(maxsize=1)
-def pair_kernels() -> PairKernels:
-    """Return slope and value for a positive target, side by side, and slope for a negative."""
+def pair_kernels() -> tuple[FloatArray, FloatArray]:
+    """Return slope and value for a positive target, side by side, and slope for a negative.
+
+    From sources at the nodes of neighbouring cells to targets at the nodes of one.
+    """
     x = _differences(NODES)
-    positive = np.hstack([softplus_slope(x, 0.0), softplus(x, 0.0)])
-    return PairKernels(positive, softplus_slope(-x, 0.0))
+    return np.hstack([softplus_slope(x, 0.0), softplus(x, 0.0)]), softplus_slope(-x, 0.0)
 
 
 @lru_cache(maxsize=1)
@@ -117,12 +103,8 @@ def curvature_kernel() -> FloatArray:
 def windows(sources: FloatArray, kernel: FloatArray) -> FloatArray:
     """Add the contributions of the cells within reach of each cell.
 
-    Parameters
-    ----------
-    sources : ndarray of shape (k, n_cells, p)
-        Weights at the nodes, for `k` problems.
-    kernel : ndarray of shape ((2 * REACH + 1) * p, m)
-        For the cells from ``-REACH`` to ``REACH``.
+    `sources` of shape (k, n_cells, p) are weights at the nodes, for `k` problems; `kernel` of
+    shape ((2 * REACH + 1) * p, m) is for the cells from ``-REACH`` to ``REACH``.
     """
     k, n_cells, p = sources.shape
     reach = min(REACH, n_cells - 1)
@@ -133,3 +115,65 @@ def windows(sources: FloatArray, kernel: FloatArray) -> FloatArray:
     lo, hi = (REACH - reach) * p, (REACH + reach + 1) * p
     out: FloatArray = seen[:, ::p] @ kernel[lo:hi]
     return out
+
+
+def score_range(positive: FloatArray, negative: FloatArray) -> tuple[float, float] | None:
+    """Return the smallest and the largest score; None if doubles cannot tell cells apart."""
+    low = float(np.minimum(positive.min(), negative.min()))
+    high = float(np.maximum(positive.max(), negative.max()))
+    return (low, high) if high - low <= _MAX_RANGE else None
+
+
+def few_pairs(positive: FloatArray, negative: FloatArray, n_cells: int) -> bool:
+    """Whether the pairs are so few that the cells would take longer."""
+    return positive.size * negative.size < _FEW_PAIRS + _FEW_PAIRS_PER_CELL * n_cells
+
+
+class Piece(NamedTuple):
+    """Consecutive positive scores, the negative ones that they see, and those beyond."""
+
+    positive: slice
+    near: slice
+    low: float
+    high: float
+
+
+def pieces(positive: FloatArray, negative: FloatArray) -> Iterator[Piece]:
+    """Cut sorted scores into pieces of a moderate range."""
+    length, lo = CELL_WIDTH * MAX_CELLS - 2.0 * _FAR, 0
+    while lo < positive.size:
+        first = positive[lo]
+        hi = max(lo + 1, int(np.searchsorted(positive, first + 0.9 * length)))
+        ends = (first - _FAR, positive[hi - 1] + _FAR)
+        near = slice(*(int(v) for v in np.searchsorted(negative, ends)))
+        seen = negative[near]
+        low = min(first, seen[0]) if seen.size else first
+        high = max(positive[hi - 1], seen[-1]) if seen.size else positive[hi - 1]
+        yield Piece(slice(lo, hi), near, float(low), float(high))
+        lo = hi
+
+
+class Compressed(NamedTuple):
+    """Scores in their order, moved down so that they start at zero and wide gaps shrink."""
+
+    order: NDArray[np.intp]
+    scores: FloatArray
+    shift: FloatArray
+
+
+def compressed(positive: FloatArray, negative: FloatArray) -> tuple[Compressed, Compressed]:
+    """Sort the scores of both classes and shorten the gaps that no pair can tell."""
+    both = np.sort(np.concatenate([positive, negative]))
+    surplus = np.maximum(np.diff(both) - _GAP, 0.0)
+    wide = np.flatnonzero(surplus)
+    # From the lowest score on, so that a difference is rounded in units of the range.
+    shift = both[0] + np.append(0.0, np.cumsum(surplus[wide]))
+    starts = both[wide + 1]
+
+    def moved(scores: FloatArray) -> Compressed:
+        order = np.argsort(scores)
+        scores = scores[order]
+        down = shift[np.searchsorted(starts, scores, side="right")]
+        return Compressed(order, scores - down, down)
+
+    return moved(positive), moved(negative)

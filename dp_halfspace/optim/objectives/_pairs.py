@@ -6,11 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["PAIR_BLOCK", "FloatArray", "PairProduct", "PairSums", "block_sum", "prefix_sums"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from dp_halfspace.optim.design.blocks import FloatArray
 
 # Product with the matrix of second derivatives l''(s_i - t_j) and with its transpose: maps
 # columns for the positive and for the negative scores to sums for the positive and for the

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["RUN", "tilted_mean", "tilted_weights", "total"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from dp_halfspace.optim.design.blocks import FloatArray
 
 # Numbers are added in runs of this length, and then the sums: the bound on rounding errors
 # counts both, and one long sum would have as many terms as records.

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Adversary"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from dp_halfspace.optim.design.blocks import FloatArray
 
 # Below, squares of the smoothing would underflow.
 _SMALLEST = 1e-100
@@ -40,11 +37,6 @@ class Adversary:
         Width of the parabola that replaces the kink of the dual norm, in the units of the
         coefficients; positive.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     Notes
     -----
     The smoothed dual norm is ``sqrt(||w||^2 + smoothing^2) - smoothing``, for ``norm="inf"``
@@ -57,7 +49,7 @@ class Adversary:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.adversary import Adversary
+    >>> from dp_halfspace.optim import Adversary
     >>> adversary = Adversary(0.1, "inf", n_features=2, smoothing=1e-9)
     >>> round(adversary.dual_norm(np.array([3.0, -4.0, 100.0])), 6)
     7.0
@@ -102,64 +94,28 @@ class Adversary:
         return self.radius / self.smoothing
 
     def of_noise(self, variance: float) -> float:
-        """Bound how much the adversary gains from spherical noise on the coefficients.
+        """Bound what the adversary gains from noise of a variance on each coefficient.
 
-        Parameters
-        ----------
-        variance : float
-            Variance of each coefficient's noise.
-
-        Returns
-        -------
-        float
-            `radius` times the mean dual norm of the noise.
+        That is `radius` times the mean dual norm of the noise.
         """
         if self.norm == 2:
             return self.radius * math.sqrt(self.n_features * variance)
         return self.radius * self.n_features * math.sqrt(2.0 * variance / math.pi)
 
     def dual_norm(self, w: FloatArray) -> float:
-        """Return the smoothed dual norm of the coefficients.
-
-        Parameters
-        ----------
-        w : ndarray of shape (n_columns,)
-
-        Returns
-        -------
-        float
-        """
+        """Return the smoothed dual norm of the coefficients."""
         size, root = self._root(w)
         # Without the difference of two nearly equal numbers.
         return float(np.sum(size * (size / (root + self.smoothing))))
 
     def gradient(self, w: FloatArray) -> FloatArray:
-        """Return the gradient of the smoothed dual norm.
-
-        Parameters
-        ----------
-        w : ndarray of shape (n_columns,)
-
-        Returns
-        -------
-        ndarray of shape (n_columns,)
-        """
+        """Return the gradient of the smoothed dual norm."""
         out = np.zeros_like(w)
         out[: self.n_features] = w[: self.n_features] / self._root(w)[1]
         return out
 
     def hessian_product(self, w: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the product of the Hessian of the smoothed dual norm with vectors.
-
-        Parameters
-        ----------
-        w : ndarray of shape (n_columns,)
-        v : ndarray of shape (n_columns,) or (n_columns, m)
-
-        Returns
-        -------
-        ndarray of the shape of `v`
-        """
+        """Return the product of the Hessian of the smoothed dual norm with columns."""
         d = self.n_features
         out = np.zeros_like(v)
         _, root = self._root(w)

@@ -8,30 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "MAX_DENSE",
-    "Objective",
-    "SmoothFunction",
-    "check_terms",
-    "depth",
-    "finish",
-    "spread",
-]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from dp_halfspace.optim.design.blocks import FloatArray
 
 # Largest number of coefficients for which a dense Hessian is formed.
 MAX_DENSE = 512
 _RUN = 64
 
 
-class SmoothFunction(Protocol):
-    """A smooth, strongly convex function, as a descent method sees it.
+class Objective(Protocol):
+    """A smooth, strongly convex function, as the minimisers see it.
 
     No member may warn or raise because of the data; a value beyond the largest double is
     infinite or not a number.
@@ -42,12 +32,23 @@ class SmoothFunction(Protocol):
         """Number of coefficients."""
 
     @property
+    def n_records(self) -> int:
+        """Number of records in the sum."""
+
+    @property
     def ridge(self) -> float:
         """Modulus of strong convexity, positive."""
 
     @property
     def initial_gap(self) -> float:
         """Bound on ``J(0)`` minus the minimum."""
+
+    @property
+    def gradient_lipschitz(self) -> float:
+        """Bound on the largest eigenvalue of every Hessian."""
+
+    def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
+        """Return ``J(w)`` and its gradient."""
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """Return the gradient."""
@@ -56,51 +57,12 @@ class SmoothFunction(Protocol):
         """Return a (generalised) Hessian; called only if `size` is at most `MAX_DENSE`."""
 
     def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
-        """Return the product with a (generalised) Hessian at `w`, as a function.
-
-        Returns
-        -------
-        callable
-            Maps an ndarray of shape (size,) to one of the same shape.
-        """
-
-
-class Objective(SmoothFunction, Protocol):
-    """A function that :func:`~dp_halfspace.optim.certified_minimum` can minimise."""
-
-    @property
-    def n_records(self) -> int:
-        """Number of records in the sum."""
-
-    @property
-    def gradient_lipschitz(self) -> float:
-        """Bound on the largest eigenvalue of every Hessian."""
-
-    def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
-        """Return ``J(w)`` and its gradient.
-
-        Parameters
-        ----------
-        w : ndarray of shape (size,)
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray of shape (size,)
-        """
+        """Return the product of a (generalised) Hessian at `w` with a vector, as a function."""
 
     def subsample(self, n_rows: int) -> Objective | None:
-        """Return a cheaper objective that resembles this one.
+        """Return an objective that resembles this one, of about `n_rows` records.
 
-        Parameters
-        ----------
-        n_rows : int
-            About how many records to keep; their weights are scaled up.
-
-        Returns
-        -------
-        Objective or None
-            None when it would not be much cheaper.
+        Their weights are scaled up. None when it would not be much cheaper.
         """
 
 

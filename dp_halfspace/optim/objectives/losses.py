@@ -11,39 +11,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import wrightomega
 
-from dp_halfspace.optim.objectives._elementwise import (
-    FloatArray,
-    Function,
-    constant,
-    ramp,
-    ramp_curvature,
-    ramp_slope,
-    softplus,
-    softplus_curvature,
-    softplus_slope,
-    squared,
-    squared_hinge,
-    squared_hinge_curvature,
-    squared_hinge_slope,
-    squared_slope,
-)
+from dp_halfspace.optim.design.blocks import FloatArray
 
-__all__ = [
-    "HINGE",
-    "LOGISTIC",
-    "SQUARED",
-    "SQUARED_HINGE",
-    "Loss",
-    "get_loss",
-    "huber_hinge",
-    "shifted_logistic",
-    "smoothed_hinge",
-]
-
+Function: TypeAlias = Callable[[Any], FloatArray]
 
 # Covers the few roundings of the closed forms below, on the side that adds noise.
 _UP = 1.0 + 2.0**-50
@@ -108,57 +83,86 @@ class Loss:
     def slope_bound(self, a: float) -> float:
         """Return the supremum of ``|l'|`` on ``[-a, a]``, rounded up.
 
-        Parameters
-        ----------
-        a : float
-            Bound on the absolute margin, at least 0.
-
-        Returns
-        -------
-        float
-            Attained at ``-a`` for every loss of this module, because ``l'`` increases
-            and ``|l'(-a)| >= |l'(a)|``.
+        It is attained at ``-a`` for every loss of this module, because ``l'`` increases and
+        ``|l'(-a)| >= |l'(a)|``.
         """
-        return min(self.lipschitz, -float(self.derivative(-_margin_bound(a))) * _UP)
-
-    def range(self, a: float) -> float:
-        """Return the largest minus the smallest value on ``[-a, a]``, rounded up.
-
-        Parameters
-        ----------
-        a : float
-            Bound on the absolute margin, at least 0.
-
-        Returns
-        -------
-        float
-            ``l(-a) - l(min(a, minimiser))``.
-        """
-        high = float(self.value(-_margin_bound(a)))
-        return (high - float(self.value(min(a, self.minimiser)))) + high * (_UP - 1.0)
+        if not a >= 0.0:
+            raise ValueError("the bound on the margin must be at least 0")
+        return min(self.lipschitz, -float(self.derivative(-a)) * _UP)
 
     def h(self, t: FloatArray) -> FloatArray:
-        """Return ``-t l'(t)``, whose supremum is `self_bound`.
-
-        Parameters
-        ----------
-        t : ndarray
-            Margins.
-
-        Returns
-        -------
-        ndarray
-            Same shape as `t`.
-        """
+        """Return ``-t l'(t)``, whose supremum is `self_bound`."""
         with np.errstate(over="ignore"):
             return np.asarray(-t * self.derivative(t))
 
 
-def _margin_bound(a: float) -> float:
-    """Refuse a bound that is negative or not a number."""
-    if not a >= 0.0:
-        raise ValueError("the bound on the margin must be at least 0")
-    return a
+# Elementwise functions of the margin. No argument up to 1e300 in absolute value cancels or warns.
+
+
+def _minus(t: Any, knot: float) -> FloatArray:
+    """Return how far a margin is below a knot."""
+    return np.asarray(knot - np.asarray(t, dtype=np.float64))
+
+
+def softplus(t: Any, shift: float) -> FloatArray:
+    """Return log(1 + exp(shift - t))."""
+    x = _minus(t, shift)
+    return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
+
+
+def softplus_slope(t: Any, shift: float) -> FloatArray:
+    """Return minus the logistic function of `shift - t`."""
+    # exp may overflow to inf, and -1 / inf = 0 is then the right answer.
+    with np.errstate(over="ignore"):
+        return np.asarray(-1.0 / (1.0 + np.exp(-_minus(t, shift))))
+
+
+def softplus_curvature(t: Any, shift: float) -> FloatArray:
+    """Return the derivative of the logistic function, without cancellation."""
+    e = np.exp(-np.abs(_minus(t, shift)))
+    return np.asarray(e / (1.0 + e) ** 2)
+
+
+def _ramp(t: Any, knot: float, width: float) -> FloatArray:
+    """Return a parabola of the given width up to the knot, then straight."""
+    x = _minus(t, knot)
+    inner = np.clip(x, 0.0, width)
+    return np.asarray(inner * inner / (2.0 * width) + np.maximum(x - width, 0.0))
+
+
+def _ramp_slope(t: Any, knot: float, width: float) -> FloatArray:
+    return np.asarray(-np.clip(_minus(t, knot) / width, 0.0, 1.0))
+
+
+def _ramp_curvature(t: Any, knot: float, width: float) -> FloatArray:
+    """Return the second derivative of the ramp, 0 at its two ends."""
+    x = _minus(t, knot)
+    return np.asarray(((x > 0.0) & (x < width)) / width)
+
+
+def _squared(t: Any) -> FloatArray:
+    """Return (1 - t)^2."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.square(_minus(t, 1.0)))
+
+
+def _squared_slope(t: Any) -> FloatArray:
+    return -2.0 * _minus(t, 1.0)
+
+
+def _squared_hinge(t: Any) -> FloatArray:
+    """Return max(1 - t, 0)^2."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.square(np.maximum(_minus(t, 1.0), 0.0)))
+
+
+def _squared_hinge_slope(t: Any) -> FloatArray:
+    return np.asarray(-2.0 * np.maximum(_minus(t, 1.0), 0.0))
+
+
+def _squared_hinge_curvature(t: Any) -> FloatArray:
+    """Return a generalised second derivative, 0 at the kink of the slope."""
+    return np.asarray(2.0 * (_minus(t, 1.0) > 0.0))
 
 
 def shifted_logistic(shift: float) -> Loss:
@@ -176,11 +180,6 @@ def shifted_logistic(shift: float) -> Loss:
     -------
     Loss
         With ``l' in [-1, 0]`` and smoothness 1/4.
-
-    Raises
-    ------
-    ValueError
-        If `shift` is not finite.
 
     Examples
     --------
@@ -206,27 +205,22 @@ def shifted_logistic(shift: float) -> Loss:
     )
 
 
-def _ramp_loss(name: str, knot: float, width: float, at_zero: float) -> Loss:
+def _ramp_loss(name: str, g: float, knot: float, width: float, at_zero: float) -> Loss:
     """Return the loss whose slope rises linearly from -1 to 0 on ``[knot - width, knot]``."""
+    if not 0.0 < g <= 1.0:
+        raise ValueError(f"{'h' if name == 'huber_hinge' else 'g'} must be in (0, 1]")
     inside = 2.0 * width >= knot
     return Loss(
         name=name,
-        value=partial(ramp, knot=knot, width=width),
-        derivative=partial(ramp_slope, knot=knot, width=width),
-        second_derivative=partial(ramp_curvature, knot=knot, width=width),
+        value=partial(_ramp, knot=knot, width=width),
+        derivative=partial(_ramp_slope, knot=knot, width=width),
+        second_derivative=partial(_ramp_curvature, knot=knot, width=width),
         lipschitz=1.0,
         smoothness=1.0 / width * _UP,
         self_bound=(knot * knot / (4.0 * width) if inside else knot - width) * _UP,
         self_argmax=knot / 2.0 if inside else knot - width,
         at_zero=at_zero,
     )
-
-
-def _half_width(value: float, name: str) -> float:
-    """Refuse a smoothing parameter outside (0, 1]."""
-    if not 0.0 < value <= 1.0:
-        raise ValueError(f"{name} must be in (0, 1]")
-    return value
 
 
 def huber_hinge(h: float = 0.5) -> Loss:
@@ -242,11 +236,6 @@ def huber_hinge(h: float = 0.5) -> Loss:
     Loss
         Within ``h / 4`` of the hinge, never below it.
 
-    Raises
-    ------
-    ValueError
-        If `h` is outside (0, 1].
-
     References
     ----------
     Chaudhuri, Monteleoni and Sarwate (2011), section 3.4.2.
@@ -257,8 +246,7 @@ def huber_hinge(h: float = 0.5) -> Loss:
     >>> float(huber_hinge(0.5).value(1.0))
     0.125
     """
-    h = _half_width(h, "h")
-    return _ramp_loss("huber_hinge", 1.0 + h, 2.0 * h, 1.0)
+    return _ramp_loss("huber_hinge", h, 1.0 + h, 2.0 * h, 1.0)
 
 
 def smoothed_hinge(g: float = 1.0) -> Loss:
@@ -274,11 +262,6 @@ def smoothed_hinge(g: float = 1.0) -> Loss:
     Loss
         Within ``g / 2`` of the hinge, never above it.
 
-    Raises
-    ------
-    ValueError
-        If `g` is outside (0, 1].
-
     References
     ----------
     Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for
@@ -290,8 +273,7 @@ def smoothed_hinge(g: float = 1.0) -> Loss:
     >>> float(smoothed_hinge(1.0).value(0.0))
     0.5
     """
-    g = _half_width(g, "g")
-    return _ramp_loss("smoothed_hinge", 1.0, g, 1.0 - g / 2.0)
+    return _ramp_loss("smoothed_hinge", g, 1.0, g, 1.0 - g / 2.0)
 
 
 LOGISTIC = replace(shifted_logistic(0.0), name="logistic")
@@ -299,9 +281,9 @@ LOGISTIC = replace(shifted_logistic(0.0), name="logistic")
 HINGE = replace(huber_hinge(1e-3), name="hinge")
 SQUARED_HINGE = Loss(
     "squared_hinge",
-    squared_hinge,
-    squared_hinge_slope,
-    squared_hinge_curvature,
+    _squared_hinge,
+    _squared_hinge_slope,
+    _squared_hinge_curvature,
     lipschitz=math.inf,
     smoothness=2.0,
     self_bound=0.5,
@@ -311,9 +293,9 @@ SQUARED_HINGE = Loss(
 SQUARED = replace(
     SQUARED_HINGE,
     name="squared",
-    value=squared,
-    derivative=squared_slope,
-    second_derivative=constant(2.0),
+    value=_squared,
+    derivative=_squared_slope,
+    second_derivative=partial(np.full_like, fill_value=2.0, dtype=np.float64),
     minimiser=1.0,
 )
 
@@ -335,11 +317,6 @@ def get_loss(name: str, **params: float) -> Loss:
         "huber_hinge", "smoothed_hinge".
     **params : float
         Parameters of the family, for the last three.
-
-    Returns
-    -------
-    Loss
-        The loss.
 
     Raises
     ------

@@ -11,20 +11,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives._tilt import tilted_mean, tilted_weights, total
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.function import check_terms, depth, finish, spread
 from dp_halfspace.optim.objectives.losses import Loss
 
-__all__ = ["MarginObjective"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
+class _Attack(NamedTuple):
+    """The adversary at a point: gradient of what it takes from a margin, and sum of the slopes."""
+
+    adversary: Adversary
+    slope: FloatArray
+    pull: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +60,6 @@ class MarginObjective:
     mass : float or None, default=None
         What multiplies a tilted mean; None for the number of records.
 
-    Raises
-    ------
-    ValueError
-        If a number or a shape does not fit.
-
     References
     ----------
     Li, Beirami, Sanjabi and Smith (2021), "Tilted empirical risk minimization". Lowy and
@@ -68,9 +68,7 @@ class MarginObjective:
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim.design.rows import Rows
-    >>> from dp_halfspace.optim.objectives.losses import SQUARED
-    >>> from dp_halfspace.optim.objectives.margin import MarginObjective
+    >>> from dp_halfspace.optim import SQUARED, MarginObjective, Rows
     >>> rows = Rows(np.array([[1.0], [1.0]]))
     >>> J = MarginObjective(rows, np.array([1.0, -1.0]), np.ones(2), SQUARED, ridge=2.0)
     >>> J.value_and_gradient(np.array([1.0]))
@@ -157,50 +155,41 @@ class MarginObjective:
     def hessian(self, w: FloatArray) -> FloatArray:
         """Return a (generalised) Hessian; see `Objective`."""
         with np.errstate(all="ignore"):
-            margins, shares = self._margins(w), self._shares(w)
-            bends = self._bends(margins, shares)
+            bends, mean, attack = self._curvature(w)
             hessian = self.rows.gram(bends)
-            if self.adversary is not None:
-                u = self.adversary.radius * self.adversary.gradient(w)
-                cross = np.multiply.outer(self.rows.adjoint(bends * self.signs), u)
+            if attack is not None:
+                cross = np.multiply.outer(self.rows.adjoint(bends * self.signs), attack.slope)
                 hessian -= cross + cross.T
-                hessian += total(bends) * np.multiply.outer(u, u)
-                pull = self.adversary.radius * total(self.loss.derivative(margins) * shares)
-                hessian -= pull * self.adversary.hessian_product(w, np.eye(self.size))
-            if self.tilt:
-                mean, _ = self._pull(w, shares)
+                hessian += total(bends) * np.multiply.outer(attack.slope, attack.slope)
+                hessian -= attack.pull * attack.adversary.hessian_product(w, np.eye(self.size))
+            if mean is not None:
                 hessian -= (self.tilt / self._mass) * np.multiply.outer(mean, mean)
         hessian.flat[:: self.size + 1] += self.ridge
         return hessian
 
     def hessian_product(self, w: FloatArray) -> Callable[[FloatArray], FloatArray]:
         """Return the product with a (generalised) Hessian; see `Objective`."""
-        adversary = self.adversary
         with np.errstate(all="ignore"):
-            margins, shares = self._margins(w), self._shares(w)
-            bends = self._bends(margins, shares)
-            mean = self._pull(w, shares)[0] if self.tilt else None
-            if adversary is not None:
-                u = adversary.radius * adversary.gradient(w)
-                pull = adversary.radius * total(self.loss.derivative(margins) * shares)
+            bends, mean, attack = self._curvature(w)
 
         def product(v: FloatArray) -> FloatArray:
             sums = 0.0
 
             def scale(images: FloatArray, lo: int, hi: int) -> FloatArray:
                 nonlocal sums
-                if adversary is None:
+                if attack is None:
                     images *= bends[lo:hi]
                     return images
-                images -= self.signs[lo:hi] * float(u @ v)
+                images -= self.signs[lo:hi] * float(attack.slope @ v)
                 images *= bends[lo:hi]
                 sums += float(images @ self.signs[lo:hi])
                 return images
 
             with np.errstate(all="ignore"):
                 out = self.rows.fused_adjoint(v, scale) + self.ridge * v
-                if adversary is not None:
-                    out -= sums * u + pull * adversary.hessian_product(w, v)
+                if attack is not None:
+                    moved = attack.pull * attack.adversary.hessian_product(w, v)
+                    out -= sums * attack.slope + moved
                 if mean is not None:
                     out -= (self.tilt / self._mass) * float(mean @ v) * mean
                 return out
@@ -212,14 +201,18 @@ class MarginObjective:
         index = spread(self.rows.shape[0], n_rows)
         if index is None:
             return None
-        # A tilt acts on single losses: not their weights grow, but that of the whole mean.
-        scale = 1.0 if self.tilt else self.rows.shape[0] / index.size
+        if self.tilt:
+            # A tilt acts on single losses: not their weights grow, but that of the whole mean.
+            return replace(self.records(index, 1.0), mass=self._mass)
+        return self.records(index, self.rows.shape[0] / index.size)
+
+    def records(self, index: NDArray[np.intp], factor: float) -> MarginObjective:
+        """Return the objective of some records, their weights multiplied by a factor."""
         return replace(
             self,
             rows=self.rows.subset(index),
             signs=self.signs[index],
-            weights=self.weights[index] * scale,
-            mass=self._mass if self.tilt else None,
+            weights=self.weights[index] * factor,
         )
 
     @property
@@ -229,16 +222,13 @@ class MarginObjective:
 
     def _lowered(self, w: FloatArray) -> float:
         """Return what the adversary takes from every margin."""
-        return (
-            0.0 if self.adversary is None else self.adversary.radius * self.adversary.dual_norm(w)
-        )
+        return self.adversary.radius * self.adversary.dual_norm(w) if self.adversary else 0.0
 
     def _margins(self, w: FloatArray) -> FloatArray:
         """Return the margins that the adversary leaves."""
         margins = self.rows.margins(w)
         margins *= self.signs
-        if self.adversary is not None:
-            margins -= self._lowered(w)
+        margins -= self._lowered(w)
         return margins
 
     def _losses(self, w: FloatArray) -> FloatArray:
@@ -279,13 +269,23 @@ class MarginObjective:
             gradient -= self.adversary.radius * total(pulls) * self.adversary.gradient(w)
         return gradient, value
 
-    def _bends(self, margins: FloatArray, shares: FloatArray) -> FloatArray:
-        """Return the second derivatives in the margins, all but the square of the mean."""
-        bends = self.loss.second_derivative(margins)
-        if self.tilt:
-            slopes = self.loss.derivative(margins)
+    def _curvature(self, w: FloatArray) -> tuple[FloatArray, FloatArray | None, _Attack | None]:
+        """Return what Hessians are made of.
+
+        The second derivatives in the margins, all but the square of the mean; the mean gradient
+        of a tilted loss; what the adversary adds.
+        """
+        margins, shares = self._margins(w), self._shares(w)
+        bends, mean, attack = self.loss.second_derivative(margins), None, None
+        slopes = self.loss.derivative(margins) if self.tilt or self.adversary else None
+        if slopes is not None and self.adversary is not None:
+            radius = self.adversary.radius
+            slope, pull = radius * self.adversary.gradient(w), radius * total(slopes * shares)
+            attack = _Attack(self.adversary, slope, pull)
+        if slopes is not None and self.tilt:
+            mean, _ = self._pull(w, shares)
             slopes *= slopes
             slopes *= self.tilt * self.weights
             bends += slopes
         bends *= shares
-        return bends
+        return bends, mean, attack

@@ -6,137 +6,112 @@ cells that are two units wide; an error of 1e-8 is good enough to steer a solver
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from dp_halfspace.optim.objectives._cells import CURVATURE_NODES, basis, curvature_kernel, windows
-from dp_halfspace.optim.objectives._elementwise import softplus_curvature
-from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, FloatArray, PairProduct
-from dp_halfspace.optim.objectives._pieces import (
+from dp_halfspace.optim.design.blocks import FloatArray
+from dp_halfspace.optim.objectives._cells import (
     CELL_WIDTH,
+    CURVATURE_NODES,
     MAX_CELLS,
+    basis,
+    compressed,
+    curvature_kernel,
     few_pairs,
     pieces,
     score_range,
-    shifts,
+    windows,
 )
-
-__all__ = ["logistic_curvature"]
+from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, PairProduct
+from dp_halfspace.optim.objectives.losses import softplus_curvature
 
 # Up to so many scores the interpolation matrices are kept between products.
 _KEPT_ROWS = 2**16
 
 
-def logistic_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
-    """Return products with the second derivatives of the logistic loss of all pairs.
+def logistic_curvature(
+    positive: FloatArray, negative: FloatArray, shift: float = 0.0
+) -> PairProduct:
+    """Return products with the second derivatives of the (shifted) logistic loss of all pairs.
 
-    Parameters
-    ----------
-    positive, negative : ndarray of shape (n_positive,) and (n_negative,)
-        Scores.
-
-    Returns
-    -------
-    callable
-        Maps arrays of shape (n_positive, k) and (n_negative, k) to the sums over the negative
-        and over the positive scores, in the same shapes. Relative error about 1e-8.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.pair_curvature import logistic_curvature
-    >>> product = logistic_curvature(np.zeros(3), np.zeros(2))
-    >>> [part.round(8).ravel() for part in product(np.ones((3, 1)), np.ones((2, 1)))]
-    [array([0.5, 0.5, 0.5]), array([0.75, 0.75])]
+    They map arrays of shape (n_positive, k) and (n_negative, k) to the sums over the negative
+    and over the positive scores, in the same shapes, with a relative error of about 1e-8.
     """
     if positive.size == 0 or negative.size == 0:
         return lambda v, u: (np.zeros_like(v), np.zeros_like(u))
     with np.errstate(all="ignore"):
-        low, high = score_range(positive, negative)
-        if not math.isfinite(high - low):
+        negative = negative + shift
+        ends = score_range(positive, negative)
+        if ends is None:
             return lambda v, u: (np.full_like(v, np.nan), np.full_like(u, np.nan))
-        if high - low < CELL_WIDTH * MAX_CELLS:
-            return _DenseCurvature(positive, negative, low, high).product
+        if ends[1] - ends[0] < CELL_WIDTH * MAX_CELLS:
+            return _dense_curvature(positive, negative, *ends)
         return _wide_curvature(positive, negative)
 
 
-class _DenseCurvature:
+def _dense_curvature(
+    positive: FloatArray, negative: FloatArray, low: float, high: float
+) -> PairProduct:
     """Second derivatives over pairs in a moderate range."""
+    p, n_cells = CURVATURE_NODES, int((high - low) / CELL_WIDTH) + 1
 
-    def __init__(self, positive: FloatArray, negative: FloatArray, low: float, high: float) -> None:
-        self._low = low
-        self._n_cells = int((high - low) / CELL_WIDTH) + 1
-        self._scores = (positive, negative)
-        keep = positive.size + negative.size <= _KEPT_ROWS
-        self._kept = [list(self._bases(s)) if keep else None for s in self._scores]
-
-    def product(self, v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Apply the matrix of second derivatives and its transpose."""
-        with np.errstate(all="ignore"):
-            from_p, from_q = self._to_nodes(0, v), self._to_nodes(1, u)
-            kernel = curvature_kernel()
-            # One multiple of a column after the other, as columns of the nodes.
-            at_p, at_q = (
-                windows(x.T.reshape(x.shape[1], -1, CURVATURE_NODES), kernel)
-                .reshape(x.shape[1], -1)
-                .T
-                for x in (from_q, from_p)
-            )
-            return self._at_scores(0, at_p), self._at_scores(1, at_q)
-
-    def _bases(self, scores: FloatArray) -> Iterator[Any]:
+    def made(scores: FloatArray) -> Iterator[Any]:
         """Interpolation matrices, from the nodes of all cells to the scores of a block."""
-        p = CURVATURE_NODES
         for lo in range(0, scores.size, PAIR_BLOCK):
-            x = (scores[lo : lo + PAIR_BLOCK] - self._low) / CELL_WIDTH
+            x = (scores[lo : lo + PAIR_BLOCK] - low) / CELL_WIDTH
             cell = x.astype(np.int32)
             values = basis(2.0 * (x - cell) - 1.0, p)
             index = (cell[:, None] * np.int32(p) + np.arange(p, dtype=np.int32)).ravel()
             indptr = np.arange(0, index.size + 1, p, dtype=np.int32)
-            shape = (x.size, self._n_cells * p)
-            yield sparse.csr_array((values.ravel(), index, indptr), shape=shape)
+            yield sparse.csr_array((values.ravel(), index, indptr), shape=(x.size, n_cells * p))
 
-    def _blocks(self, side: int) -> Iterator[Any]:
-        kept = self._kept[side]
-        return self._bases(self._scores[side]) if kept is None else iter(kept)
+    keep = positive.size + negative.size <= _KEPT_ROWS
+    kept = [list(made(scores)) for scores in (positive, negative)] if keep else None
 
-    def _to_nodes(self, side: int, v: FloatArray) -> FloatArray:
-        out = np.zeros((self._n_cells * CURVATURE_NODES, v.shape[1]))
-        lo = 0
-        for matrix in self._blocks(side):
-            out += matrix.T @ v[lo : lo + matrix.shape[0]]
+    def bases(side: int) -> Iterable[Any]:
+        return made((positive, negative)[side]) if kept is None else kept[side]
+
+    def from_scores(side: int, v: FloatArray) -> FloatArray:
+        """Carry columns to the nodes, and from there to the nodes that they act on."""
+        nodes, lo = np.zeros((n_cells * p, v.shape[1])), 0
+        for matrix in bases(side):
+            nodes += matrix.T @ v[lo : lo + matrix.shape[0]]
             lo += matrix.shape[0]
-        return out
+        # One multiple of a column after the other.
+        columns = windows(nodes.T.reshape(v.shape[1], -1, p), curvature_kernel())
+        return np.ascontiguousarray(columns.reshape(v.shape[1], -1).T)
 
-    def _at_scores(self, side: int, nodes: FloatArray) -> FloatArray:
-        nodes = np.ascontiguousarray(nodes)
-        return np.concatenate([matrix @ nodes for matrix in self._blocks(side)])
+    def product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        with np.errstate(all="ignore"):
+            at_p, at_q = from_scores(1, u), from_scores(0, v)
+            return (
+                np.concatenate([matrix @ at_p for matrix in bases(0)]),
+                np.concatenate([matrix @ at_q for matrix in bases(1)]),
+            )
+
+    return product
 
 
 def _wide_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
     """Second derivatives over pairs in any range; far pairs have none."""
-    p_order, q_order = np.argsort(positive), np.argsort(negative)
-    s, t = positive[p_order], negative[q_order]
-    p_shift, q_shift = shifts(s, t)
-    p, q = s - p_shift, t - q_shift
-    seen = [piece for piece in pieces(p, q) if piece.near.stop > piece.near.start]
+    p, q = compressed(positive, negative)
+    seen = [piece for piece in pieces(p.scores, q.scores) if piece.near.stop > piece.near.start]
 
     def product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         at_p, at_q = np.zeros_like(v), np.zeros_like(u)
         with np.errstate(all="ignore"):
             for piece in seen:
-                rows, columns = p_order[piece.positive], q_order[piece.near]
-                s, t = p[piece.positive], q[piece.near]
+                rows, columns = p.order[piece.positive], q.order[piece.near]
+                s, t = p.scores[piece.positive], q.scores[piece.near]
                 if few_pairs(s, t, MAX_CELLS):
                     weights = softplus_curvature(s[:, None] - t, 0.0)
                     down, up = weights @ u[columns], weights.T @ v[rows]
                 else:
-                    dense = _DenseCurvature(s, t, piece.low, piece.high)
-                    down, up = dense.product(v[rows], u[columns])
+                    dense = _dense_curvature(s, t, piece.low, piece.high)
+                    down, up = dense(v[rows], u[columns])
                 at_p[rows] = down
                 at_q[columns] += up
         return at_p, at_q

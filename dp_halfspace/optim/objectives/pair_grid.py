@@ -14,26 +14,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives._cells import (
+    CELL_WIDTH,
+    MAX_CELLS,
     NODES,
     REACH,
     chebyshev_points,
+    compressed,
+    few_pairs,
     pair_kernels,
     part_table,
-    windows,
-)
-from dp_halfspace.optim.objectives._elementwise import softplus, softplus_slope
-from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, FloatArray, PairSums
-from dp_halfspace.optim.objectives._pieces import (
-    CELL_WIDTH,
-    MAX_CELLS,
-    few_pairs,
     pieces,
     score_range,
-    shifts,
+    windows,
 )
-
-__all__ = ["logistic_pairs", "logistic_rounding"]
+from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, PairSums
+from dp_halfspace.optim.objectives.losses import softplus, softplus_slope
 
 # Parts of a cell and coefficients in each part, for many scores in a cell and for few.
 _FINE, _COARSE = (512, 4), (128, 5)
@@ -104,67 +101,31 @@ class _Grid:
         return out
 
 
-def logistic_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
-    """Sum ``log(1 + exp(t_j - s_i))`` over all pairs, with derivatives.
+def logistic_pairs(positive: FloatArray, negative: FloatArray, shift: float = 0.0) -> PairSums:
+    """Sum ``log(1 + exp(shift + t_j - s_i))`` over all pairs, with derivatives.
 
-    Parameters
-    ----------
-    positive : ndarray of shape (n_positive,)
-        The ``s_i``; may be empty.
-    negative : ndarray of shape (n_negative,)
-        The ``t_j``; may be empty.
-
-    Returns
-    -------
-    PairSums
-        Not a number when a score is not finite or their range overflows; never a warning.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.pair_grid import logistic_pairs
-    >>> sums = logistic_pairs(np.array([0.0, 50.0]), np.array([0.0]))
-    >>> round(sums.value, 6), sums.positive.round(12), sums.negative.round(12)
-    (0.693147, array([-0.5, -0. ]), array([0.5]))
+    Either class may be empty. Not a number when a score is not finite or their range is beyond
+    10^15; never a warning.
     """
     if positive.size == 0 or negative.size == 0:
         return PairSums(0.0, np.zeros(positive.size), np.zeros(negative.size))
     with np.errstate(all="ignore"):
-        low, high = score_range(positive, negative)
-        if not math.isfinite(high - low):
-            return PairSums(
-                math.nan, np.full(positive.size, np.nan), np.full(negative.size, np.nan)
-            )
-        if high - low < CELL_WIDTH * MAX_CELLS:
-            return _dense_pairs(positive, negative, low, high)
+        negative = negative + shift
+        ends = score_range(positive, negative)
+        if ends is None:
+            unknown = (np.full(scores.size, math.nan) for scores in (positive, negative))
+            return PairSums(math.nan, *unknown)
+        if ends[1] - ends[0] < CELL_WIDTH * MAX_CELLS:
+            return _dense_pairs(positive, negative, *ends)
         return _wide_pairs(positive, negative)
 
 
 def logistic_rounding(n_samples: int, reach: float) -> float:
     """Bound the error of a derivative from `logistic_pairs`, for each pair.
 
-    Parameters
-    ----------
-    n_samples : int
-        Number of scores, positive and negative together.
-    reach : float
-        Bound on the absolute scores.
-
-    Returns
-    -------
-    float
-        The derivatives with respect to positive scores are off by at most the number of
-        negative scores times this, and the other way round; interpolation included.
-
-    References
-    ----------
-    ``docs/proofs/pairwise.md``, Theorem 3.
-
-    Examples
-    --------
-    >>> from dp_halfspace.optim.objectives.pair_grid import logistic_rounding
-    >>> logistic_rounding(10**6, 100.0) < 1e-10
-    True
+    For `n_samples` scores of an absolute value of at most `reach`, the derivatives by positive
+    scores are off by at most the number of negative scores times this, and the other way
+    round; interpolation included (``docs/proofs/pairwise.md``, Theorem 3).
     """
     blocks = PAIR_BLOCK + -(-n_samples // PAIR_BLOCK)
     dots = _FINE[0] * _FINE[1] + (2 * REACH + 2) * NODES + 100
@@ -188,9 +149,9 @@ def _dense_pairs(positive: FloatArray, negative: FloatArray, low: float, high: f
     many = 8 * n_cells * _FINE[0] <= positive.size + negative.size
     grid = _Grid(low, n_cells, *(_FINE if many else _COARSE))
     p, q = grid.locate(positive), grid.locate(negative)
-    kernels = pair_kernels()
-    both = windows(q.nodes[None], kernels.positive)[0]
-    below = windows(p.nodes[None], kernels.negative)[0]
+    at_positive, at_negative = pair_kernels()
+    both = windows(q.nodes[None], at_positive)[0]
+    below = windows(p.nodes[None], at_negative)[0]
     above, values = both[:, :NODES], both[:, NODES:]
     value = float((p.nodes * values).sum())
     if n_cells > REACH + 1:
@@ -221,27 +182,23 @@ def _surplus(p_shift: FloatArray, q_shift: FloatArray) -> float:
 
 def _wide_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
     """Sum over pairs in any range, piece by piece."""
-    p_order, q_order = np.argsort(positive), np.argsort(negative)
-    s, t = positive[p_order], negative[q_order]
-    p_shift, q_shift = shifts(s, t)
-    p, q = s - p_shift, t - q_shift
-    p_slopes, q_slopes = np.zeros(s.size), np.zeros(t.size)
+    (p_order, p, p_shift), (q_order, q, q_shift) = compressed(positive, negative)
+    p_slopes, q_slopes = np.zeros(p.size), np.zeros(q.size)
     # How many positive scores lie far below each negative one, as differences.
-    far_below = np.zeros(t.size + 1)
+    far_below = np.zeros(q.size + 1)
     value = _surplus(p_shift, q_shift)
-    for piece in pieces(p, q):
-        rows, near = piece.positive, piece.near
+    for rows, near, low, high in pieces(p, q):
         if near.stop > near.start:
-            sums = _dense_pairs(p[rows], q[near], piece.low, piece.high)
+            sums = _dense_pairs(p[rows], q[near], low, high)
             value += sums.value
             p_slopes[rows] = sums.positive
             q_slopes[near] += sums.negative
-        n_rows, n_above = rows.stop - rows.start, t.size - near.stop
+        n_rows, n_above = rows.stop - rows.start, q.size - near.stop
         p_slopes[rows] -= n_above
         far_below[near.stop] += n_rows
         if n_above:
             value += n_rows * float(q[near.stop :].sum()) - n_above * float(p[rows].sum())
     q_slopes += np.cumsum(far_below[:-1])
-    out_p, out_q = np.empty(s.size), np.empty(t.size)
+    out_p, out_q = np.empty(p.size), np.empty(q.size)
     out_p[p_order], out_q[q_order] = p_slopes, q_slopes
     return PairSums(value, out_p, out_q)

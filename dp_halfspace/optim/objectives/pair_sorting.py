@@ -13,21 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.optim.objectives._pairs import (
-    FloatArray,
-    PairProduct,
-    PairSums,
-    prefix_sums,
-)
-
-__all__ = ["parabola_curvature", "parabola_pairs", "ramp_curvature_pairs", "ramp_pairs"]
+from dp_halfspace.optim.design.blocks import FloatArray
+from dp_halfspace.optim.objectives._pairs import PairProduct, PairSums, prefix_sums
 
 Index = NDArray[np.intp]
-
-
-def _column(x: FloatArray, like: FloatArray) -> FloatArray:
-    """Shape a number per row so that it multiplies the rows of an array."""
-    return x if like.ndim == 1 else x[:, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +76,9 @@ def _ramp_value(targets: FloatArray, sources: FloatArray, width: float) -> float
 
 
 def ramp_pairs(positive: FloatArray, negative: FloatArray, knot: float, width: float) -> PairSums:
-    """Sum over all pairs a parabola of the given width up to the knot, then a line.
+    """Sum over all pairs a loss that is zero from the knot on, a parabola below it, then a line.
 
-    Parameters
-    ----------
-    positive, negative : ndarray of shape (n_positive,) and (n_negative,)
-        Scores; either may be empty.
-    knot : float
-        Where the loss becomes zero.
-    width : float
-        Width of the parabola, positive.
-
-    Returns
-    -------
-    PairSums
-        Not a number where scores are not finite; never a warning.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.pair_sorting import ramp_pairs
-    >>> sums = ramp_pairs(np.array([0.0]), np.array([-1.0, 3.0]), knot=1.5, width=1.0)
-    >>> sums.value, sums.positive, sums.negative
-    (4.125, array([-1.5]), array([0.5, 1. ]))
+    Either class may be empty. Not a number where scores are not finite; never a warning.
     """
     with np.errstate(all="ignore"):
         p_order, q_order = np.argsort(positive), np.argsort(negative)
@@ -121,21 +90,21 @@ def ramp_pairs(positive: FloatArray, negative: FloatArray, knot: float, width: f
         return PairSums(_ramp_value(s, t, width), p, q)
 
 
-def ramp_curvature_pairs(
+def ramp_curvature(
     positive: FloatArray, negative: FloatArray, knot: float, width: float
 ) -> PairProduct:
     """Return products with the second derivatives of the loss of :func:`ramp_pairs`.
 
-    Parameters
-    ----------
-    positive, negative, knot, width
-        As in :func:`ramp_pairs`.
-
-    Returns
-    -------
-    callable
-        As :func:`~dp_halfspace.optim.objectives.pair_curvature.logistic_curvature` returns one.
+    They map arrays of shape (n_positive, k) and (n_negative, k) to the sums over the negative
+    and over the positive scores, in the same shapes.
     """
+    return _in_bands(positive, negative, knot, width, width)
+
+
+def _in_bands(
+    positive: FloatArray, negative: FloatArray, knot: float, width: float, divisor: float
+) -> PairProduct:
+    """Return products with ``1 / divisor`` where a pair is less than `width` below the knot."""
     with np.errstate(all="ignore"):
         p_order, q_order = np.argsort(positive), np.argsort(negative)
         s, t = positive[p_order], negative[q_order] + knot
@@ -144,8 +113,8 @@ def ramp_curvature_pairs(
 
     def product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
         with np.errstate(all="ignore"):
-            at_p = _runs(u[q_order], p_run, p_order) / width
-            at_q = _runs(v[p_order], q_run, q_order) / width
+            at_p = _runs(u[q_order], p_run, p_order) / divisor
+            at_q = _runs(v[p_order], q_run, q_order) / divisor
         return at_p, at_q
 
     return product
@@ -161,20 +130,7 @@ def _runs(x: FloatArray, run: tuple[Index, Index], order: Index) -> FloatArray:
 
 
 def parabola_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
-    """Sum the squared hinge ``max(1 - (s_i - t_j), 0)^2`` over all pairs.
-
-    Parameters
-    ----------
-    positive, negative : ndarray of shape (n_positive,) and (n_negative,)
-        Scores; either may be empty.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.pair_sorting import parabola_pairs
-    >>> parabola_pairs(np.array([0.0, 3.0]), np.array([1.0]))
-    PairSums(value=4.0, positive=array([-4., -0.]), negative=array([4.]))
-    """
+    """Sum the squared hinge ``max(1 - (s_i - t_j), 0)^2`` over all pairs."""
     with np.errstate(all="ignore"):
         p_order, q_order = np.argsort(positive), np.argsort(negative)
         s, t = positive[p_order], negative[q_order] + 1.0
@@ -196,28 +152,5 @@ def parabola_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
 
 
 def parabola_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
-    """Return products with the second derivatives of the squared hinge of all pairs.
-
-    Parameters
-    ----------
-    positive, negative
-        As in :func:`parabola_pairs`.
-
-    Returns
-    -------
-    callable
-        As :func:`~dp_halfspace.optim.objectives.pair_curvature.logistic_curvature` returns one.
-    """
-    with np.errstate(all="ignore"):
-        p_order, q_order = np.argsort(positive), np.argsort(negative)
-        s, t = positive[p_order], negative[q_order] + 1.0
-        p_run = np.searchsorted(t, s, side="right"), np.full(s.size, t.size)
-        q_run = np.zeros(t.size, dtype=np.intp), np.searchsorted(s, t)
-
-    def product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        with np.errstate(all="ignore"):
-            at_p = 2.0 * _runs(u[q_order], p_run, p_order)
-            at_q = 2.0 * _runs(v[p_order], q_run, q_order)
-        return at_p, at_q
-
-    return product
+    """Return products with the second derivatives of the squared hinge of all pairs."""
+    return _in_bands(positive, negative, 1.0, np.inf, 0.5)

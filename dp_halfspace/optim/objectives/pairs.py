@@ -13,14 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.optim.objectives._pairs import FloatArray, PairProduct, PairSums, block_sum
+from dp_halfspace.optim.objectives._pairs import PairProduct, PairSums, block_sum
 from dp_halfspace.optim.objectives.function import check_terms, depth, finish
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.objectives.pair_curvature import logistic_curvature
@@ -28,98 +28,12 @@ from dp_halfspace.optim.objectives.pair_grid import logistic_pairs
 from dp_halfspace.optim.objectives.pair_sorting import (
     parabola_curvature,
     parabola_pairs,
-    ramp_curvature_pairs,
+    ramp_curvature,
     ramp_pairs,
 )
 
-__all__ = ["PAIRWISE_LOSSES", "PairSums", "PairwiseObjective", "pair_curvature", "pair_sums"]
-
-PAIRWISE_LOSSES = (
-    "logistic",
-    "shifted_logistic",
-    "huber_hinge",
-    "smoothed_hinge",
-    "squared_hinge",
-    "squared",
-)
-
-_LOGISTIC = ("logistic", "shifted_logistic")
-_RAMPS = ("huber_hinge", "smoothed_hinge")
 # Numbers that a dense Hessian may hold at a time, beside the data.
 _CHUNK = 2**22
-
-
-def pair_sums(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairSums:
-    """Sum ``l(s_i - t_j)`` over all pairs, with the derivative by every score.
-
-    Parameters
-    ----------
-    loss : Loss
-        Of one of the names in `PAIRWISE_LOSSES`.
-    positive : ndarray of shape (n_positive,)
-        The ``s_i``; may be empty.
-    negative : ndarray of shape (n_negative,)
-        The ``t_j``; may be empty.
-
-    Returns
-    -------
-    PairSums
-        Value, derivatives by the ``s_i`` and by the ``t_j``. Never a warning; what is not
-        finite stays so.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.losses import SQUARED
-    >>> from dp_halfspace.optim.objectives.pairs import pair_sums
-    >>> pair_sums(SQUARED, np.array([1.0, 2.0]), np.array([0.0]))
-    PairSums(value=1.0, positive=array([0., 2.]), negative=array([-2.]))
-    """
-    if loss.name in _LOGISTIC:
-        return logistic_pairs(positive, negative + loss.shift if loss.shift else negative)
-    if loss.name in _RAMPS:
-        return ramp_pairs(positive, negative, *_ramp(loss))
-    if loss.name == "squared_hinge":
-        return parabola_pairs(positive, negative)
-    return _square_pairs(positive, negative)
-
-
-def pair_curvature(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairProduct:
-    """Return products with the matrix ``l''(s_i - t_j)`` and with its transpose.
-
-    Parameters
-    ----------
-    loss, positive, negative
-        As in :func:`pair_sums`.
-
-    Returns
-    -------
-    callable
-        Maps arrays of shape (n_negative, k) to (n_positive, k) and (n_positive, k) to
-        (n_negative, k), called as ``product(V_positive, V_negative)``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.losses import SQUARED
-    >>> from dp_halfspace.optim.objectives.pairs import pair_curvature
-    >>> product = pair_curvature(SQUARED, np.array([1.0, 2.0]), np.array([0.0]))
-    >>> [part.ravel() for part in product(np.ones((2, 1)), np.ones((1, 1)))]
-    [array([2., 2.]), array([4.])]
-    """
-    if loss.name in _LOGISTIC:
-        return logistic_curvature(positive, negative + loss.shift if loss.shift else negative)
-    if loss.name in _RAMPS:
-        return ramp_curvature_pairs(positive, negative, *_ramp(loss))
-    if loss.name == "squared_hinge":
-        return parabola_curvature(positive, negative)
-    return _square_product
-
-
-def _ramp(loss: Loss) -> tuple[float, float]:
-    """Return knot and width of a piecewise quadratic loss with a straight part."""
-    keywords = cast("partial[FloatArray]", loss.value).keywords
-    return keywords["knot"], keywords["width"]
 
 
 def _square_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
@@ -136,12 +50,53 @@ def _square_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
         return PairSums(value, (2.0 * m) * (s - gap), (2.0 * n) * (t + gap))
 
 
-def _square_product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Multiply by the matrix of twos."""
-    with np.errstate(all="ignore"):
-        at_p = np.tile(2.0 * u.sum(axis=0), (len(v), 1))
-        at_q = np.tile(2.0 * v.sum(axis=0), (len(u), 1))
-    return at_p, at_q
+def _square_curvature(positive: FloatArray, negative: FloatArray) -> PairProduct:
+    """Return products with the matrix of twos."""
+
+    def product(v: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        with np.errstate(all="ignore"):
+            at_p = np.tile(2.0 * u.sum(axis=0), (len(v), 1))
+            at_q = np.tile(2.0 * v.sum(axis=0), (len(u), 1))
+        return at_p, at_q
+
+    return product
+
+
+# By name of a loss: sums over pairs, and products with the second derivatives. Both are called
+# with the scores and with the parameters of the loss.
+_LOGISTIC = logistic_pairs, logistic_curvature
+_RAMP = ramp_pairs, ramp_curvature
+_FAMILIES: dict[str, tuple[Callable[..., PairSums], Callable[..., PairProduct]]] = {
+    "logistic": _LOGISTIC,
+    "shifted_logistic": _LOGISTIC,
+    "huber_hinge": _RAMP,
+    "smoothed_hinge": _RAMP,
+    "squared_hinge": (parabola_pairs, parabola_curvature),
+    "squared": (_square_pairs, _square_curvature),
+}
+PAIRWISE_LOSSES = tuple(_FAMILIES)
+
+
+def _parameters(loss: Loss) -> dict[str, Any]:
+    """Return what a loss of a family is made with."""
+    return getattr(loss.value, "keywords", {})
+
+
+def pair_sums(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairSums:
+    """Sum ``l(s_i - t_j)`` over all pairs, with the derivative by every score.
+
+    Either class may be empty. Never a warning; what is not finite stays so.
+    """
+    return _FAMILIES[loss.name][0](positive, negative, **_parameters(loss))
+
+
+def pair_curvature(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairProduct:
+    """Return products with the matrix ``l''(s_i - t_j)`` and with its transpose.
+
+    ``product(V_positive, V_negative)`` maps arrays of shape (n_positive, k) and (n_negative, k)
+    to sums over the other class, in the same shapes.
+    """
+    return _FAMILIES[loss.name][1](positive, negative, **_parameters(loss))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +117,6 @@ class PairwiseObjective:
         The public `Z` by which the sum over pairs is divided, positive.
     linear : ndarray of shape (D,) or None, default=None
         Coefficients of the linear term.
-
-    Raises
-    ------
-    ValueError
-        If a number is not positive, a shape does not fit or the loss does not qualify.
 
     References
     ----------

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives.function import check_terms, depth, finish, spread
-
-__all__ = ["SoftmaxObjective"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +36,10 @@ class SoftmaxObjective:
         Subtracted from the score of a record's own class, so that a record of a smaller
         margin still pulls; not negative.
 
-    Raises
-    ------
-    ValueError
-        If `ridge` is not positive or a shape does not fit.
-
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-    >>> from dp_halfspace.optim.design.rows import Rows
+    >>> from dp_halfspace.optim import Rows, SoftmaxObjective
     >>> J = SoftmaxObjective(Rows(np.array([[1.0]])), np.array([0]), 2, np.ones(1), ridge=1.0)
     >>> J.gradient(np.zeros(2))
     array([-0.5,  0.5])
@@ -98,26 +88,11 @@ class SoftmaxObjective:
 
     def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return ``J(w)`` and its gradient; see `Objective`."""
-        total = 0.0
-
-        def errors(logits: FloatArray, lo: int, hi: int) -> FloatArray:
-            nonlocal total
-            logits = self._shifted(logits, lo, hi)
-            logits -= logits.max(axis=1, keepdims=True)
-            own = logits[np.arange(hi - lo), self.targets[lo:hi]]
-            losses = np.log(np.exp(logits).sum(axis=1)) - own
-            total += float(self.weights[lo:hi] @ losses)
-            return self._residuals(logits, lo, hi)
-
-        with np.errstate(all="ignore"):
-            gradient = self.rows.fused_adjoint(self._matrix(w), errors)
-            return finish(total, gradient.T.ravel(), w, self.ridge, self.linear)
+        return self._evaluated(w, valued=True)
 
     def gradient(self, w: FloatArray) -> FloatArray:
         """Return the gradient; see `Objective`."""
-        with np.errstate(all="ignore"):
-            gradient = self.rows.fused_adjoint(self._matrix(w), self._errors)
-            return finish(0.0, gradient.T.ravel(), w, self.ridge, self.linear)[1]
+        return self._evaluated(w, valued=False)[1]
 
     def hessian(self, w: FloatArray) -> FloatArray:
         """Return a (generalised) Hessian; see `Objective`."""
@@ -157,46 +132,56 @@ class SoftmaxObjective:
     def subsample(self, n_rows: int) -> SoftmaxObjective | None:
         """Return the objective of evenly spaced runs of rows; see `Objective`."""
         index = spread(self.rows.shape[0], n_rows)
-        if index is None:
-            return None
-        scale = self.rows.shape[0] / index.size
+        return None if index is None else self.records(index, self.rows.shape[0] / index.size)
+
+    def records(self, index: NDArray[np.intp], factor: float) -> SoftmaxObjective:
+        """Return the objective of some records, their weights multiplied by a factor."""
         return replace(
             self,
             rows=self.rows.subset(index),
             targets=self.targets[index],
-            weights=self.weights[index] * scale,
+            weights=self.weights[index] * factor,
         )
 
     def _matrix(self, w: FloatArray) -> FloatArray:
         """Return the coefficients as one column per class."""
         return np.asarray(w).reshape(self.n_classes, -1).T
 
-    def _errors(self, logits: FloatArray, lo: int, hi: int) -> FloatArray:
-        """Return ``c_i (p_i - e_target)`` for scores."""
-        return self._residuals(self._shifted(logits, lo, hi), lo, hi)
+    def _evaluated(self, w: FloatArray, *, valued: bool) -> tuple[float, FloatArray]:
+        """Return the gradient, and ``J(w)`` if asked, in one pass."""
+        total = 0.0
 
-    def _shifted(self, logits: FloatArray, lo: int, hi: int) -> FloatArray:
-        """Lower the scores of the records' own classes, in place."""
+        def errors(logits: FloatArray, lo: int, hi: int) -> FloatArray:
+            nonlocal total
+            own = np.arange(hi - lo), self.targets[lo:hi]
+            self._centre(logits, lo, hi)
+            if valued:
+                losses = np.log(np.exp(logits).sum(axis=1)) - logits[own]
+                total += float(self.weights[lo:hi] @ losses)
+            _normalise(logits)
+            logits[own] -= 1.0
+            logits *= self.weights[lo:hi, None]
+            return logits
+
+        with np.errstate(all="ignore"):
+            gradient = self.rows.fused_adjoint(self._matrix(w), errors)
+            return finish(total, gradient.T.ravel(), w, self.ridge, self.linear)
+
+    def _centre(self, logits: FloatArray, lo: int, hi: int) -> None:
+        """Lower the scores of the records' own classes, then bring the largest ones to zero."""
         if self.shift:
             logits[np.arange(hi - lo), self.targets[lo:hi]] -= self.shift
-        return logits
+        logits -= logits.max(axis=1, keepdims=True)
 
     def _probabilities(self, w: FloatArray) -> FloatArray:
         """Return the softmax of the shifted scores of all records."""
         logits = self.rows.margins(self._matrix(w))
-        return _softmax(self._shifted(logits, 0, len(logits)))
-
-    def _residuals(self, logits: FloatArray, lo: int, hi: int) -> FloatArray:
-        """Return ``c_i (p_i - e_target)`` for shifted scores."""
-        errors = _softmax(logits)
-        errors[np.arange(hi - lo), self.targets[lo:hi]] -= 1.0
-        errors *= self.weights[lo:hi, None]
-        return errors
+        self._centre(logits, 0, len(logits))
+        _normalise(logits)
+        return logits
 
 
-def _softmax(logits: FloatArray) -> FloatArray:
-    """Overwrite the rows by their softmax."""
-    logits -= logits.max(axis=1, keepdims=True)
+def _normalise(logits: FloatArray) -> None:
+    """Overwrite centred scores by their softmax."""
     np.exp(logits, out=logits)
     logits /= logits.sum(axis=1, keepdims=True)
-    return logits

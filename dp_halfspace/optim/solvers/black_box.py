@@ -14,20 +14,18 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.function import Objective
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-
-__all__ = ["FiniteSum", "silenced", "silent_answer"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+from dp_halfspace.optim.solvers.newton import project
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,29 +92,11 @@ class FiniteSum:
         return float(value) / self.n_samples, gradient / self.n_samples
 
     def value(self, w: ArrayLike) -> float:
-        """Return ``F(w)``.
-
-        Parameters
-        ----------
-        w : array-like of shape (size,)
-
-        Returns
-        -------
-        float
-        """
+        """Return ``F(w)``."""
         return self(w)[0]
 
     def gradient(self, w: ArrayLike) -> FloatArray:
-        """Return the gradient of ``F``.
-
-        Parameters
-        ----------
-        w : array-like of shape (size,)
-
-        Returns
-        -------
-        ndarray of shape (size,)
-        """
+        """Return the gradient of ``F``."""
         return self.objective.gradient(self._point(w)) / self.n_samples
 
     def gradient_of(self, indices: ArrayLike, w: ArrayLike) -> FloatArray:
@@ -139,46 +119,26 @@ class FiniteSum:
             If the objective has a tilt: then it is no mean over records.
         """
         index = np.atleast_1d(np.asarray(indices, dtype=np.intp))
-        return _of_records(self.objective, index).gradient(self._point(w)) / self.n_samples
+        objective = self.objective
+        if not isinstance(objective, MarginObjective | SoftmaxObjective) or (
+            isinstance(objective, MarginObjective) and objective.tilt
+        ):
+            raise ValueError("this objective is no mean over records: use its full gradient")
+        part = objective.records(index, self.n_samples / index.size)
+        return part.gradient(self._point(w)) / self.n_samples
 
     def _point(self, w: ArrayLike) -> FloatArray:
         """Copy a point that the caller may go on changing."""
         return np.array(w, dtype=np.float64).reshape(self.size)
 
 
-def _of_records(objective: Objective, index: NDArray[np.intp]) -> Objective:
-    """Return the objective whose mean over records is that of some of them."""
-    if not isinstance(objective, MarginObjective | SoftmaxObjective) or (
-        isinstance(objective, MarginObjective) and objective.tilt
-    ):
-        raise ValueError("this objective is no mean over records: use its full gradient")
-    rows = objective.rows.subset(index)
-    weights = objective.weights[index] * (objective.n_records / index.size)
-    if isinstance(objective, SoftmaxObjective):
-        return replace(objective, rows=rows, weights=weights, targets=objective.targets[index])
-    return replace(objective, rows=rows, weights=weights, signs=objective.signs[index])
-
-
 def silent_answer(
     optimizer: Callable[[FiniteSum, FloatArray], Any], objective: Objective, radius: float
 ) -> FloatArray:
-    """Run a callable in silence and return a point of the ball; zero in place of no answer.
+    """Run a callable in silence and return a fresh point of the ball; zero in place of no answer.
 
-    Parameters
-    ----------
-    optimizer : callable
-        From a `FiniteSum` and a starting point to a point.
-    radius : float
-        Public bound on the norm of the minimiser.
-
-    Returns
-    -------
-    ndarray of shape (size,)
-        A fresh array.
-
-    Notes
-    -----
-    Only `KeyboardInterrupt` passes: it is the user's own.
+    `radius` is a public bound on the norm of the minimiser. Only `KeyboardInterrupt` passes: it
+    is the user's own.
     """
     start = np.zeros(objective.size)
     try:
@@ -196,10 +156,7 @@ def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
     if w.dtype.kind not in "biuf" or w.shape != start.shape:
         return start
     w = np.array(w, dtype=np.float64)
-    if not np.isfinite(w).all():
-        return start
-    norm = float(np.linalg.norm(w))
-    return w if norm <= radius else w * (radius / norm)
+    return project(w, radius) if np.isfinite(w).all() else start
 
 
 # Filters, streams and file descriptors belong to the process: of several threads the first one
@@ -213,8 +170,6 @@ _DEPTH = [0]
 def silenced() -> Iterator[None]:
     """Drop the warnings, log lines and output of the block, that of compiled code included.
 
-    Notes
-    -----
     What other threads print in the meantime is dropped, too. Output to files or streams that the
     block opened or kept itself is not.
     """

@@ -13,14 +13,6 @@ from dataclasses import dataclass
 
 from dp_halfspace.exceptions import CertificateError
 
-__all__ = [
-    "UNIT",
-    "Tolerance",
-    "check_scales",
-    "gradient_error",
-    "solver_tolerance",
-]
-
 # Unit roundoff of float64, round to nearest.
 UNIT = 2.0**-53
 # Products of errors of first order, and the arithmetic of this module.
@@ -71,57 +63,23 @@ def gradient_error(
 ) -> float:
     """Bound the rounding error of a gradient computed through `Rows`, on all data.
 
-    Parameters
-    ----------
-    n_samples, n_columns : int
-        Shape of the logical matrix, constant column included.
-    block_rows : int
-        Rows that are summed at a time (:attr:`~dp_halfspace.optim.design.rows.Rows.block_rows`).
-    row_norm : float
-        Bound on the Euclidean norm of a row, constant column included.
-    ridge : float
-        Coefficient of ``||w||^2 / 2``.
-    radius : float
-        Bound on the norm of the point.
-    slope : float
-        Bound on the norm of a record's vector of weighted slopes (one number for a margin
-        loss) at points of that norm.
-    smoothness : float
-        Lipschitz constant of that vector as a function of the margins.
-    evaluation : float
-        Bound on the error of that vector when it is computed from exact margins, in units
-        of 2^-53.
-    linear : float, default=0.0
-        Bound on the norm of the linear term.
+    For `n_samples` logical rows of `n_columns` entries and a norm of at most `row_norm`, summed
+    `block_rows` at a time, at a point of a norm of at most `radius`. `slope` bounds the norm of
+    a record's vector of weighted slopes (one number for a margin loss) at such points,
+    `smoothness` is its Lipschitz constant as a function of the margins, and `evaluation` the
+    error of that vector when it is computed from exact margins, in units of 2^-53. `linear`
+    bounds the norm of the linear term.
 
-    Returns
-    -------
-    float
-        Bound on the Euclidean norm of the error, for any order of the sums within a block
-        and with or without fused multiply-add.
-
-    Raises
-    ------
-    CertificateError
-        If the sizes are so large that the analysis of first order does not apply, or the
-        norms so extreme that numbers over- or underflow.
-
-    References
-    ----------
-    ``docs/proofs/certificate.md``, Theorem 2. Higham (2002), "Accuracy and stability of
-    numerical algorithms", sections 3.1 and 4.2.
-
-    Examples
-    --------
-    >>> from dp_halfspace.optim.solvers.certificate import gradient_error
-    >>> sizes = {"n_samples": 10**5, "n_columns": 51, "block_rows": 3932, "row_norm": 1.0}
-    >>> error = gradient_error(
-    ...     **sizes, ridge=100.0, radius=17.0, slope=1.0, smoothness=0.25, evaluation=12.0
-    ... )
-    >>> 4e-8 < error < 8e-8
-    True
+    The bound is on the Euclidean norm of the error, for any order of the sums within a block and
+    with or without fused multiply-add: ``docs/proofs/certificate.md``, Theorem 2; Higham (2002),
+    "Accuracy and stability of numerical algorithms", sections 3.1 and 4.2. CertificateError if
+    the analysis of first order does not apply to such sizes, or numbers over- or underflow.
     """
-    check_scales(row_norm, radius)
+    if not (_SMALLEST <= row_norm <= _LARGEST and radius <= _LARGEST):
+        raise CertificateError(
+            "the bounds on the norms of a row and of the coefficients are out of reach of float64: "
+            "use a data_norm, an intercept_scaling and class weights nearer to 1, or a larger alpha"
+        )
     n_blocks = -(-n_samples // block_rows)
     in_margins = n_columns + 3
     in_sums = block_rows + n_blocks + 5
@@ -138,33 +96,8 @@ def gradient_error(
     return _SECOND_ORDER * first_order + tiny
 
 
-def check_scales(row_norm: float, radius: float) -> None:
-    """Refuse norms at which a double may over- or underflow; both are public.
-
-    Parameters
-    ----------
-    row_norm, radius : float
-        Bounds on the norm of a row and of a point.
-
-    Raises
-    ------
-    CertificateError
-        If one of them is out of reach.
-
-    Examples
-    --------
-    >>> from dp_halfspace.optim.solvers.certificate import check_scales
-    >>> check_scales(1.0, 100.0)
-    """
-    if not (_SMALLEST <= row_norm <= _LARGEST and radius <= _LARGEST):
-        raise CertificateError(
-            "the bounds on the norms of a row and of the coefficients are out of reach of float64: "
-            "use a data_norm, an intercept_scaling and class weights nearer to 1, or a larger alpha"
-        )
-
-
 def solver_tolerance(change: float, error: float, linear_error: float, radius: float) -> Tolerance:
-    """Apply the rule."""
+    """Apply the rule, for the influence of a record and the errors of a gradient."""
     target = max(_RELATIVE * change, 10.0 * error)
     certified = target + error + linear_error
     if not 0.0 < 2.0 * certified <= change < math.inf:

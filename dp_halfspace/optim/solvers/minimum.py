@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.function import MAX_DENSE, Objective
 from dp_halfspace.optim.solvers.black_box import FiniteSum, silent_answer
 from dp_halfspace.optim.solvers.newton import (
@@ -29,17 +29,14 @@ from dp_halfspace.optim.solvers.newton import (
     newton_cg_path,
     point_at,
     preconditioned_start,
+    project,
 )
 
-__all__ = ["OPTIMIZERS", "Optimizer", "accelerated_gradient", "certified_minimum"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
 
 OPTIMIZERS = ("auto", "newton", "newton_cg", "lbfgs", "accelerated_gradient")
 
 _NEWTON_STEPS = 50
-_CG_PASSES = 20000
 _START_STEPS = 25
 
 
@@ -110,10 +107,7 @@ def certified_minimum(
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.losses import LOGISTIC
-    >>> from dp_halfspace.optim.solvers.minimum import certified_minimum
-    >>> from dp_halfspace.optim.objectives.margin import MarginObjective
-    >>> from dp_halfspace.optim.design.rows import clipped_rows
+    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum, clipped_rows
     >>> rows = clipped_rows(np.array([[1.0], [2.0], [-1.0]]), bound=1.0)
     >>> J = MarginObjective(rows, np.array([1, 1, -1]), np.ones(3), LOGISTIC, ridge=0.3)
     >>> w = certified_minimum(J, 1e-9, radius=2.0)
@@ -146,37 +140,12 @@ def certified_minimum(
 
 
 def accelerated_gradient(objective: Objective, target: float, radius: float) -> Point:
-    """Minimise by projected accelerated gradient steps, in a number known beforehand.
+    """Minimise by accelerated gradient steps in a ball that holds the minimiser.
 
-    Parameters
-    ----------
-    objective : Objective
-        With ``kappa = gradient_lipschitz / ridge``.
-    target : float
-        Norm of the gradient to reach.
-    radius : float
-        Radius of a ball that holds the minimiser; iterates are projected on it.
-
-    Returns
-    -------
-    Point
-        The first one found that meets both; at the latest, in real arithmetic, the one after
-        ``sqrt(kappa) log(4 gradient_lipschitz initial_gap / target^2)`` steps.
-
-    References
-    ----------
-    ``docs/proofs/certificate.md``, Theorem 4. Nesterov (2018), section 2.2.4.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.optim.objectives.losses import LOGISTIC
-    >>> from dp_halfspace.optim.solvers.minimum import accelerated_gradient
-    >>> from dp_halfspace.optim.objectives.margin import MarginObjective
-    >>> from dp_halfspace.optim.design.rows import clipped_rows
-    >>> J = MarginObjective(clipped_rows(np.eye(2), 1.0), np.ones(2), np.ones(2), LOGISTIC, 0.1)
-    >>> accelerated_gradient(J, 1e-9, radius=3.0).norm <= 1e-9
-    True
+    The first point whose gradient is at most the target is returned; at the latest, in real
+    arithmetic, the one after ``sqrt(L / ridge) log(4 L initial_gap / target^2)`` steps, for
+    ``L = gradient_lipschitz`` (``docs/proofs/certificate.md``, Theorem 4; Nesterov 2018,
+    section 2.2.4).
     """
     lipschitz, goal = objective.gradient_lipschitz, _Goal(target, radius)
     root = math.sqrt(lipschitz / objective.ridge)
@@ -188,15 +157,9 @@ def accelerated_gradient(objective: Objective, target: float, radius: float) -> 
         point = point_at(objective, y)
         if goal.met_by(point):
             return point
-        previous, x = x, _project(y - point.gradient / lipschitz, radius)
+        previous, x = x, project(y - point.gradient / lipschitz, radius)
         y = x + momentum * (x - previous)
     return point_at(objective, x)
-
-
-def _project(w: FloatArray, radius: float) -> FloatArray:
-    """Return the nearest point of the ball."""
-    norm = float(np.linalg.norm(w))
-    return w if norm <= radius else w * (radius / norm)
 
 
 def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimizer) -> None:
@@ -218,24 +181,25 @@ def _polished(objective: Objective, target: float, w: FloatArray) -> Point:
     point = point_at(objective, w)
     if objective.size <= MAX_DENSE:
         return _rescued(objective, hybrid_newton(objective, point, target), target)
-    return newton_cg(objective, point, target, _CG_PASSES)
+    return newton_cg(objective, point, target)
 
 
 def _rescued(objective: Objective, point: Point, target: float) -> Point:
     """Start again along decreasing ridges: kinks that stop a fast method are smooth there."""
     if point.norm <= target:
         return point
-    return hybrid_newton(objective, newton_cg_path(objective, target, _CG_PASSES), target)
+    return hybrid_newton(objective, newton_cg_path(objective, target), target)
 
 
 def _auto(objective: Objective, target: float) -> Point:
     """Few passes over the data: the metric of a subsample, or truncated Newton steps."""
     if objective.size > MAX_DENSE:
-        return _newton_cg(objective, target)
+        return newton_cg_path(objective, target)
     start = preconditioned_start(objective)
     if start is None:
         return _polished(objective, target, np.zeros(objective.size))
-    point = lbfgs(objective, point_at(objective, start.w), target, start.metric, _START_STEPS)
+    w, metric = start
+    point = lbfgs(objective, point_at(objective, w), target, metric, _START_STEPS)
     return _rescued(objective, hybrid_newton(objective, point, target), target)
 
 
@@ -244,11 +208,6 @@ def _newton(objective: Objective, target: float) -> Point:
     start = point_at(objective, np.zeros(objective.size))
     point = newton(objective, start, target, _NEWTON_STEPS)
     return point if point.norm <= target else _polished(objective, target, point.w)
-
-
-def _newton_cg(objective: Objective, target: float) -> Point:
-    """Take truncated Newton steps from zero."""
-    return newton_cg_path(objective, target, _CG_PASSES)
 
 
 def _scipy_lbfgs(objective: Objective, target: float) -> Point:
@@ -273,7 +232,7 @@ def _nothing(objective: Objective, target: float) -> Point:
 _FAST: dict[str, Callable[[Objective, float], Point]] = {
     "auto": _auto,
     "newton": _newton,
-    "newton_cg": _newton_cg,
+    "newton_cg": newton_cg_path,
     "lbfgs": _scipy_lbfgs,
     "accelerated_gradient": _nothing,
 }

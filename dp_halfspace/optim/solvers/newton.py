@@ -13,26 +13,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from dp_halfspace.optim.objectives.function import Objective, SmoothFunction
+from dp_halfspace.optim.design.blocks import FloatArray
+from dp_halfspace.optim.objectives.function import Objective
 
-__all__ = [
-    "Point",
-    "Start",
-    "hybrid_newton",
-    "lbfgs",
-    "newton",
-    "newton_cg",
-    "newton_cg_path",
-    "point_at",
-    "preconditioned_start",
-]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 Metric: TypeAlias = Callable[[FloatArray], FloatArray]
 
+CG_PASSES = 20000
 _MEMORY = 20
 _MIN_SUBSAMPLE = 1024
 _FIRST_RIDGE, _TINY = 1e-2, 1e-300
@@ -52,7 +40,7 @@ class Point:
     norm: float
 
 
-def point_at(objective: SmoothFunction, w: FloatArray, extra_ridge: float = 0.0) -> Point:
+def point_at(objective: Objective, w: FloatArray, extra_ridge: float = 0.0) -> Point:
     """Evaluate the gradient, of the objective plus ``extra_ridge / 2 ||w||^2``."""
     gradient = objective.gradient(w)
     if extra_ridge:
@@ -60,8 +48,14 @@ def point_at(objective: SmoothFunction, w: FloatArray, extra_ridge: float = 0.0)
     return Point(w, gradient, float(np.linalg.norm(gradient)))
 
 
+def project(w: FloatArray, radius: float) -> FloatArray:
+    """Return the nearest point of the ball."""
+    norm = float(np.linalg.norm(w))
+    return w if norm <= radius else w * (radius / norm)
+
+
 def _search(
-    objective: SmoothFunction, start: Point, direction: FloatArray, extra_ridge: float = 0.0
+    objective: Objective, start: Point, direction: FloatArray, extra_ridge: float = 0.0
 ) -> Point | None:
     """Return a point along the direction where the slope is much smaller, if one is found."""
     first = float(start.gradient @ direction)
@@ -95,16 +89,18 @@ def _search(
     return None
 
 
-def newton(objective: SmoothFunction, start: Point, target: float, max_steps: int) -> Point:
+def newton(objective: Objective, start: Point, target: float, max_steps: int) -> Point:
     """Take damped (semismooth) Newton steps with a dense Hessian."""
     point, damping = start, 0.0
     for _ in range(max_steps):
         if not point.norm > target:
             break
         solve = _inverse(objective, point.w, damping)
-        direction = None if solve is None else -solve(point.gradient)
-        found = None if direction is None else _search(objective, point, direction)
-        if found is None or direction is None:
+        if solve is None:
+            break
+        direction = -solve(point.gradient)
+        found = _search(objective, point, direction)
+        if found is None:
             break
         damping = _next_damping(objective, damping, point, found, direction)
         point = found
@@ -112,7 +108,7 @@ def newton(objective: SmoothFunction, start: Point, target: float, max_steps: in
 
 
 def _next_damping(
-    objective: SmoothFunction, damping: float, point: Point, found: Point, direction: FloatArray
+    objective: Objective, damping: float, point: Point, found: Point, direction: FloatArray
 ) -> float:
     """Return the multiple of the identity that the next Hessian needs.
 
@@ -126,7 +122,7 @@ def _next_damping(
     return damping / 3.0 if damping > objective.ridge else 0.0
 
 
-def _inverse(objective: SmoothFunction, w: FloatArray, damping: float = 0.0) -> Metric | None:
+def _inverse(objective: Objective, w: FloatArray, damping: float = 0.0) -> Metric | None:
     """Return the product with the inverse of the Hessian, None when it has none in floats."""
     hessian = objective.hessian(w)
     hessian.flat[:: objective.size + 1] += damping
@@ -135,14 +131,6 @@ def _inverse(objective: SmoothFunction, w: FloatArray, damping: float = 0.0) -> 
     # The wrappers of scipy.linalg would take longer than the solution of a small system.
     factor, failed = dpotrf(hessian, overwrite_a=1)
     return None if failed else lambda v: np.asarray(dpotrs(factor, v)[0])
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Where to start, and the inverse Hessian of a subsample there."""
-
-    w: FloatArray
-    metric: Metric
 
 
 def _subsample_rows(objective: Objective) -> int:
@@ -156,15 +144,18 @@ def _subsample_rows(objective: Objective) -> int:
     return max(_MIN_SUBSAMPLE, 8 * size, affordable)
 
 
-def preconditioned_start(objective: Objective) -> Start | None:
-    """Minimise a subsample roughly, None when all rows are too few for that."""
+def preconditioned_start(objective: Objective) -> tuple[FloatArray, Metric] | None:
+    """Return a rough minimiser of a subsample and its inverse Hessian there.
+
+    None when all rows are too few for that.
+    """
     part = objective.subsample(_subsample_rows(objective))
     if part is None:
         return None
     zero = point_at(part, np.zeros(part.size))
     point = newton(part, zero, 1e-2 * zero.norm, max_steps=20)
     metric = _inverse(part, point.w)
-    return None if metric is None else Start(point.w, metric)
+    return None if metric is None else (point.w, metric)
 
 
 def hybrid_newton(objective: Objective, start: Point, target: float) -> Point:
@@ -221,10 +212,10 @@ def _two_loops(
 
 
 def newton_cg(
-    objective: SmoothFunction,
+    objective: Objective,
     start: Point,
     target: float,
-    max_passes: int,
+    max_passes: int = CG_PASSES,
     extra_ridge: float = 0.0,
 ) -> Point:
     """Take truncated Newton steps; the Hessian is only ever multiplied by vectors."""
@@ -246,7 +237,7 @@ def newton_cg(
     return point
 
 
-def newton_cg_path(objective: Objective, target: float, max_passes: int) -> Point:
+def newton_cg_path(objective: Objective, target: float, max_passes: int = CG_PASSES) -> Point:
     """Follow the minimisers of decreasing ridges by truncated Newton steps, from zero."""
     point = point_at(objective, np.zeros(objective.size))
     if point.norm <= target:
@@ -256,18 +247,14 @@ def newton_cg_path(objective: Objective, target: float, max_passes: int) -> Poin
     ridge = min(ridge, objective.gradient_lipschitz)
     extra = 0.0
     while ridge > 2.0 * objective.ridge:
-        point, extra = _with_ridge(point, ridge - objective.ridge - extra), ridge - objective.ridge
+        gradient = point.gradient + (ridge - objective.ridge - extra) * point.w
+        point = Point(point.w, gradient, float(np.linalg.norm(gradient)))
+        extra = ridge - objective.ridge
         rough = max(1e-2 * point.norm, target)
         point = newton_cg(objective, point, rough, max_passes // 20, extra)
         ridge /= 5.0
     # A certificate needs the gradient of the objective itself, not one corrected for a ridge.
     return newton_cg(objective, point_at(objective, point.w), target, max_passes)
-
-
-def _with_ridge(point: Point, more: float) -> Point:
-    """Return the same vector with the gradient for a larger or smaller ridge."""
-    gradient = point.gradient + more * point.w
-    return Point(point.w, gradient, float(np.linalg.norm(gradient)))
 
 
 def _plus_identity(product: Metric, multiple: float) -> Metric:

@@ -105,13 +105,7 @@ def test_rows_of_other_blocks_keep_every_bit(form):
 def test_images_are_formed_in_no_larger_blocks_than_rows_are_read(n, d):
     size = formed_block_rows(n, d)
     for form in (sparse.csr_array((n, d)), np.broadcast_to(0.0, (n, d))):
-        assert 1 <= size <= unit_block_rows(form)
-
-
-def unit_block_rows(form):
-    """Rows that are read at a time."""
-    n, d = form.shape
-    return module.block_size(n, d, is_sparse=sparse.issparse(form))
+        assert 1 <= size <= module.block_size(n, d, is_sparse=sparse.issparse(form))
 
 
 def objectives(rows, transform, signs):

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
 from dp_halfspace.optim.design.clipping import clip_scales
-from dp_halfspace.optim.design.rows import Rows, clipped_rows
+from dp_halfspace.optim.design.rows import Rows, block_size, clipped_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
 
 N, D = 9001, 6
@@ -51,11 +51,13 @@ def test_products_do_not_depend_on_the_storage(name, X, scale, bias):
     w = RNG.standard_normal(Z.shape[1])
     W = RNG.standard_normal((Z.shape[1], 3))
     p, P, weights = RNG.standard_normal(N), RNG.standard_normal((N, 3)), RNG.random(N)
+    few = weights * (RNG.random(N) < 0.2)
     np.testing.assert_allclose(rows.margins(w), Z @ w, atol=1e-13)
     np.testing.assert_allclose(rows.margins(W), Z @ W, atol=1e-13)
     np.testing.assert_allclose(rows.adjoint(p), Z.T @ p, atol=1e-10)
     np.testing.assert_allclose(rows.adjoint(P), Z.T @ P, atol=1e-10)
-    np.testing.assert_allclose(rows.gram(weights), Z.T @ (weights[:, None] * Z), atol=1e-9)
+    for c in (weights, few):
+        np.testing.assert_allclose(rows.gram(c), Z.T @ (c[:, None] * Z), atol=1e-9)
     fused = rows.fused_adjoint(w, lambda m, lo, hi: np.tanh(m) * p[lo:hi])
     np.testing.assert_allclose(fused, Z.T @ (np.tanh(Z @ w) * p), atol=1e-10)
     fused = rows.fused_adjoint(W, lambda m, lo, hi: m * P[lo:hi])
@@ -198,15 +200,6 @@ def test_dense_rows_of_any_shape_and_type(n, d, dtype, form, seed):
     np.testing.assert_allclose(rows.lengths(), np.linalg.norm(expected, axis=1), rtol=1e-13)
 
 
-def test_dense_rows_are_a_copy_of_many_blocks():
-    rows = Rows(DENSE, None, 0.5)
-    assert rows.block_rows < N
-    dense = rows.dense(np.arange(N))
-    np.testing.assert_array_equal(dense[:, :D], DENSE)
-    dense[:] = 0.0
-    np.testing.assert_array_equal(rows.dense(np.arange(3))[:, :D], DENSE[:3])
-
-
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csr_array])
 def test_extreme_factors_reach_dense_rows_and_lengths(form):
     X = np.array([[1.7e308, 1.7e308, -1.7e308], [0.1, 0.2, 0.3], [3e-300, 0.0, 4e-300]])
@@ -247,6 +240,14 @@ def test_no_copy_of_the_matrix(form):
     assert peak < 0.1 * size + 5e6
 
 
+@given(st.integers(0, 10**9), st.integers(0, 10**7), st.booleans())
+def test_block_sizes_are_reasonable(n, d, is_sparse):
+    size = block_size(n, d, is_sparse=is_sparse)
+    assert 1 <= size <= max(1, n)
+    if not is_sparse:
+        assert size * d <= max(200_000, 48 * d)
+
+
 def test_empty_shapes():
     rows = Rows(np.zeros((3, 0)), None, 1.0)
     np.testing.assert_array_equal(rows.margins(np.array([2.0])), [2.0, 2.0, 2.0])
@@ -254,17 +255,17 @@ def test_empty_shapes():
     assert Rows(np.zeros((0, 2))).row_bound == 0.0
 
 
-def test_bad_arguments():
-    with pytest.raises(ValueError, match="matrix"):
-        Rows(np.ones(3))
-    with pytest.raises(ValueError, match="matrix"):
-        Rows(np.array([["a"]]))
-    with pytest.raises(ValueError, match="scale"):
-        Rows(np.ones((3, 2)), np.ones(2))
-    with pytest.raises(ValueError, match="bias"):
-        Rows(np.ones((3, 2)), None, np.ones(2))
-    with pytest.raises(ValueError, match="CSR"):
-        Rows(sparse.coo_array(np.ones((3, 2))))
-    if np.dtype(np.longdouble).itemsize > 8:
-        with pytest.raises(ValueError, match="precision"):
-            Rows(np.ones((3, 2), dtype=np.longdouble))
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ((np.ones(3),), "matrix"),
+        ((np.array([["a"]]),), "matrix"),
+        ((np.ones((3, 2)), np.ones(2)), "scale"),
+        ((np.ones((3, 2)), None, np.ones(2)), "bias"),
+        ((sparse.coo_array(np.ones((3, 2))),), "CSR"),
+        ((np.ones((3, 2), dtype=np.longdouble),), "precision"),
+    ],
+)
+def test_bad_arguments(arguments, word):
+    with pytest.raises(ValueError, match=word):
+        Rows(*arguments)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace.optim.objectives import _cells, pair_curvature
-from dp_halfspace.optim.objectives._elementwise import softplus_curvature
+from dp_halfspace.optim.objectives.losses import softplus_curvature
 from dp_halfspace.optim.objectives.pair_curvature import logistic_curvature
 from tests.optim.pair_cases import RANGES, scores
 

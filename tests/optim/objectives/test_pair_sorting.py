@@ -10,7 +10,7 @@ from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, block_sum, prefix_s
 from dp_halfspace.optim.objectives.pair_sorting import (
     parabola_curvature,
     parabola_pairs,
-    ramp_curvature_pairs,
+    ramp_curvature,
     ramp_pairs,
 )
 from tests.optim.pair_cases import RANGES, scores
@@ -44,7 +44,7 @@ def test_ramp_equals_brute_force(reach, knot, width, offset):
     # At a tie with knot = width the second derivative has two values.
     if offset == 0.0 and knot != width:
         v, u = np.random.default_rng(0).normal(size=(2, 260, 2))
-        at_p, at_q = ramp_curvature_pairs(positive, negative, knot, width)(v[:150], u)
+        at_p, at_q = ramp_curvature(positive, negative, knot, width)(v[:150], u)
         np.testing.assert_allclose(at_p, (curvature @ u).astype(float), atol=1e-10)
         np.testing.assert_allclose(at_q, (curvature.T @ v[:150]).astype(float), atol=1e-10)
 

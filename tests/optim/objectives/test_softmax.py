@@ -117,17 +117,18 @@ def test_subsample():
     assert J.subsample(4000) is None
 
 
-def test_bad_arguments():
-    rows = Rows(X)
-    with pytest.raises(ValueError, match="ridge"):
-        SoftmaxObjective(rows, TARGETS, K, WEIGHTS, math.nan)
-    with pytest.raises(ValueError, match="targets"):
-        SoftmaxObjective(rows, TARGETS[1:], K, WEIGHTS, 1.0)
-    with pytest.raises(ValueError, match="weights"):
-        SoftmaxObjective(rows, TARGETS, K, WEIGHTS[1:], 1.0)
-    with pytest.raises(ValueError, match="n_classes"):
-        SoftmaxObjective(rows, TARGETS, 1, WEIGHTS, 1.0)
-    with pytest.raises(ValueError, match="linear"):
-        SoftmaxObjective(rows, TARGETS, K, WEIGHTS, 1.0, np.ones(D))
-    with pytest.raises(ValueError, match="shift"):
-        SoftmaxObjective(rows, TARGETS, K, WEIGHTS, 1.0, shift=-1.0)
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"ridge": math.nan}, "ridge"),
+        ({"targets": TARGETS[1:]}, "targets"),
+        ({"weights": WEIGHTS[1:]}, "weights"),
+        ({"n_classes": 1}, "n_classes"),
+        ({"linear": np.ones(D)}, "linear"),
+        ({"shift": -1.0}, "shift"),
+    ],
+)
+def test_bad_arguments(change, word):
+    good = {"targets": TARGETS, "n_classes": K, "weights": WEIGHTS, "ridge": 1.0}
+    with pytest.raises(ValueError, match=word):
+        SoftmaxObjective(Rows(X), **{**good, **change})

@@ -270,7 +270,7 @@ def test_weights_enter_the_tilt_at_both_ends(tilt, ridge, weights, n, excess):
     plan = planned(risk, ridge)
     distance = moved(plan, X, y, -X, y, weights)
     assert 0.2 <= distance / plan.sensitivity <= 1
-    naive = math.exp(tilt * weights.max() * LOGISTIC.range(plan.radius))
+    naive = math.exp(tilt * weights.max() * plan.radius)
     of_mean = risk_for(X, LOGISTIC, weights=weights).sensitivity(ridge)
     assert distance > excess * of_mean * n * naive / (naive + n - 1)
     # A smallest weight that is not told is taken as zero.

@@ -10,7 +10,6 @@ import pytest
 from dp_halfspace.exceptions import CertificateError
 from dp_halfspace.optim.solvers.certificate import (
     UNIT,
-    check_scales,
     gradient_error,
     solver_tolerance,
 )
@@ -67,10 +66,11 @@ def test_underflow_has_its_own_term():
     [(2.0**-101, 1.0), (2.0**101, 1.0), (1.0, 2.0**101), (math.nan, 1.0), (1.0, math.nan)],
 )
 def test_scales_are_refused_beyond_their_limits(row_norm, radius):
-    check_scales(2.0**100, 2.0**100)
-    check_scales(2.0**-100, 0.0)
+    rest = {"slope": 0.0, "smoothness": 0.0, "evaluation": 0.0}
+    for good in ((2.0**100, 2.0**100), (2.0**-100, 0.0)):
+        gradient_error(**{**SIZES, "row_norm": good[0]}, radius=good[1], **rest)
     with pytest.raises(CertificateError, match="norms"):
-        check_scales(row_norm, radius)
+        gradient_error(**{**SIZES, "row_norm": row_norm}, radius=radius, **rest)
 
 
 def test_unit():

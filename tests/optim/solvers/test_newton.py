@@ -63,12 +63,12 @@ def test_newton_solves_a_quadratic_in_one_step():
 @pytest.mark.parametrize("loss", LOSSES, ids=loss_id)
 def test_subsample_start_is_near_and_cheap(loss):
     J = problem(loss, 1e-2, n=20_000)
-    start = preconditioned_start(J)
+    w, metric = preconditioned_start(J)
     assert J.gradients == J.hessians == 0
-    assert point_at(J, start.w).norm < 0.1 * zero(J).norm
+    assert point_at(J, w).norm < 0.1 * zero(J).norm
     v = np.ones(J.size)
-    exact = np.linalg.solve(J.hessian(start.w), v)
-    assert np.linalg.norm(start.metric(v) - exact) < np.linalg.norm(exact)
+    exact = np.linalg.solve(J.hessian(w), v)
+    assert np.linalg.norm(metric(v) - exact) < np.linalg.norm(exact)
 
 
 def test_no_subsample_of_few_rows():
@@ -92,35 +92,19 @@ def test_search_does_not_jump_to_the_other_side():
     assert J.value_and_gradient(found.w)[0] <= 3 * J.value_and_gradient(start.w)[0]
 
 
-def test_a_hessian_that_is_not_finite_stops_newton():
+@pytest.mark.parametrize("sign", [np.nan, -1.0], ids=["not finite", "indefinite"])
+def test_a_bad_hessian_stops_newton(sign):
     J = problem(LOGISTIC, n=100)
-    J.hessian = lambda w: np.full((J.size, J.size), np.nan)
+    J.hessian = lambda w: sign * np.eye(J.size)
     start = zero(J)
     assert newton(J, start, 1e-9, 10) is start
     assert hybrid_newton(J, start, 1e-9) is start
-
-
-def test_an_indefinite_hessian_stops_newton():
-    J = problem(LOGISTIC, n=100)
-    J.hessian = lambda w: -np.eye(J.size)
-    start = zero(J)
-    assert newton(J, start, 1e-9, 10) is start
 
 
 def test_negative_curvature_stops_conjugate_gradients():
     x, count = descent._conjugate_gradients(lambda v: -v, np.ones(3), 1e-9)
     assert count == 1
     np.testing.assert_array_equal(x, np.zeros(3))
-
-
-def test_conjugate_gradients_solve():
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((30, 30))
-    A = A @ A.T + np.eye(30)
-    b = rng.standard_normal(30)
-    x, count = descent._conjugate_gradients(lambda v: A @ v, b, 1e-10)
-    np.testing.assert_allclose(A @ x, -b, atol=1e-8)
-    assert count <= 140
 
 
 def test_path_returns_at_once_from_a_minimum():
