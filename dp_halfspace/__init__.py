@@ -10,14 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dp_halfspace import (
-        datasets,
-        inspection,
-        model_selection,
-        optim,
-        privacy,
-        projection,
-    )
+    from dp_halfspace import datasets, inspection, model_selection, optim, privacy, projection
     from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
     from dp_halfspace.estimators.auc import PrivateAUCClassifier
     from dp_halfspace.estimators.kernel import PrivateKernelClassifier
@@ -69,16 +62,13 @@ _HOME = {
     "PureHalfspaceClassifier": "dp_halfspace.estimators.pure_halfspace",
     "PureNetworkClassifier": "dp_halfspace.estimators.pure_network",
 }
-_SUBPACKAGES = frozenset(
-    {"datasets", "inspection", "model_selection", "optim", "privacy", "projection"}
-)
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use."""
     if name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
-    elif name in _SUBPACKAGES:
+    elif name in __all__:  # a subpackage
         value = import_module(f"dp_halfspace.{name}")
     else:
         raise AttributeError(f"module 'dp_halfspace' has no attribute {name!r}")

@@ -1,8 +1,8 @@
-"""The one door to names that scikit-learn does not promise to keep.
+"""What a parameter may be, and the one door to names that scikit-learn does not promise to keep.
 
-Everything that scikit-learn marks private, and ``threadpoolctl``, which it installs
-and needs itself, is imported here and nowhere else. A new release of scikit-learn
-that moves one of these names is repaired in this file.
+Everything that scikit-learn marks private, and ``threadpoolctl``, which it installs and needs
+itself, is imported here and nowhere else: a release that moves one of these names is repaired
+here. Parameters are public, so an error may name and show them.
 """
 
 from __future__ import annotations
@@ -24,41 +24,60 @@ from sklearn.utils._param_validation import (
 )
 from threadpoolctl import ThreadpoolController
 
-from dp_halfspace._parameters import NUMBER_RANGE, plain, refuse_booleans
-
 __all__ = [
+    "NUMBER_RANGE",
     "HasMethods",
     "Interval",
     "Options",
     "StrOptions",
     "check_parameters",
     "fit_context",
+    "is_public_number",
+    "plain",
     "public_number",
     "single_blas_thread",
 ]
 
-
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
+# Public numbers are squared, multiplied and divided before they meet private ones. Between these
+# ends no such step over- or underflows on one data set and not on its neighbour.
+NUMBER_RANGE = (1e-50, 1e50)
 
-def public_number(*, or_zero: bool = False) -> list[Any]:
+
+def plain(value: Any) -> Any:
+    """Return the plain Python value of a number or text of numpy, anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def is_public_number(value: Any) -> bool:
+    """Tell whether a value is a positive number within `NUMBER_RANGE`; a boolean is no number."""
+    value = plain(value)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(NUMBER_RANGE[0] <= value <= NUMBER_RANGE[1])
+
+
+def public_number() -> list[Any]:
     """Return the constraints of a positive number that a user states."""
-    zero = [Options(Real, {0})] if or_zero else []
-    return [Interval(Real, *NUMBER_RANGE, closed="both"), *zero]
+    return [Interval(Real, *NUMBER_RANGE, closed="both")]
 
 
 def check_parameters(estimator: Any) -> None:
-    """Refuse parameters outside their ranges, by name.
+    """Refuse parameters outside their ranges, and booleans in place of numbers, by name.
 
     The ranges are part of the guarantee, so scikit-learn's switch that skips the validation of
     parameters does not skip this one.
     """
     constraints = estimator._parameter_constraints
-    params = {name: plain(value) for name, value in estimator.get_params(deep=False).items()}
-    name = type(estimator).__name__
-    flags = {k for k, rules in constraints.items() if "boolean" in rules or "verbose" in rules}
-    refuse_booleans(name, params, allowed=flags)
-    validate_parameter_constraints(constraints, params, caller_name=name)
+    params = {name: plain(getattr(estimator, name)) for name in constraints}
+    owner = type(estimator).__name__
+    for name, value in params.items():
+        takes_flags = "boolean" in constraints[name] or "verbose" in constraints[name]
+        if isinstance(value, bool) and not takes_flags:
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must not be a boolean. Got {value!r} instead."
+            )
+    validate_parameter_constraints(constraints, params, caller_name=owner)
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:

@@ -1,17 +1,15 @@
-"""Checks of what users hand in, written so that no error text contains a data value.
+"""Checks of data that users hand in: an error names the column or the rule, never a data value.
 
-An exception is an output that a user can see. The schema of a table is public
-(column names, types, shape, label set), its values are not, so messages name the
-parameter, the column or the rule that is broken and never the value that breaks it.
+An exception is an output. The schema of a table (column names, types, shape, label set) is
+public, its values are not.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +22,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
-from dp_halfspace._parameters import NUMBER_RANGE, is_public_number, plain
+from dp_halfspace._sklearn import NUMBER_RANGE, is_public_number, plain
 from dp_halfspace.exceptions import PrivacyWarning
 
 __all__ = [
@@ -38,7 +36,6 @@ __all__ = [
 _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
-
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
@@ -54,16 +51,8 @@ _LABEL_SET = (
 class TrainingData:
     """A validated training set.
 
-    Attributes
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-        Finite features, float64 or float32.
-    codes : ndarray of shape (n,), intp
-        Position of each label in `classes`.
-    classes : ndarray of shape (K,)
-        The public label set, sorted.
-    feature_names : ndarray of shape (d,) or None
-        Column names, when the input had them.
+    `X` is an array or a CSR matrix of finite floats, `codes` the position of each label in the
+    sorted public label set `classes`, `feature_names` None where the input had none.
     """
 
     X: Any
@@ -75,23 +64,15 @@ class TrainingData:
 def check_training_data(
     estimator: BaseEstimator, X: Any, y: ArrayLike, *, classes: ArrayLike | None
 ) -> TrainingData:
-    """Validate features and labels without touching the estimator.
-
-    Raises
-    ------
-    ValueError
-        If a schema rule is broken: shape, type, NaN or infinity in a named column,
-        a label outside `classes`.
-    """
+    """Validate features and labels without touching the estimator."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
-    # A shallow copy takes the attributes that validation sets: if anything below is
-    # refused, the estimator is left exactly as it was.
-    probe = copy.copy(estimator)
-    if hasattr(probe, "feature_names_in_"):
-        del probe.feature_names_in_
+    # A twin takes the attributes that validation sets: if anything below is refused, the
+    # estimator is left exactly as it was.
+    probe = object.__new__(type(estimator))
+    vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
     X = check_features(probe, X, reset=True)
     labels = _checked_labels(y)
     check_consistent_length(X, labels)
@@ -151,11 +132,7 @@ def _is_missing(value: Any) -> bool:
 def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """Return `X` as a finite float matrix, dense or CSR.
 
-    Raises
-    ------
-    ValueError, TypeError
-        Naming the columns that are not numeric or hold NaN or infinity; a `TypeError` for objects
-        that are neither texts nor numbers.
+    A `TypeError` in place of a `ValueError` is for objects that are neither texts nor numbers.
     """
     _refuse_mask("X", X)
     _check_two_dimensional(X)
@@ -186,7 +163,8 @@ def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         return None
     except (TypeError, ValueError) as error:
         # What converting an object says is up to the object; only shapes may speak then.
-        is_opaque = not _is_numeric(X) and not _SHAPES.match(str(error))
+        kind = getattr(getattr(X, "dtype", None), "kind", "O")
+        is_opaque = kind not in "biufc" and not _SHAPES.match(str(error))
         if is_opaque or _QUOTES_DATA.search(str(error)):
             return None
         raise
@@ -211,17 +189,10 @@ def _refuse_dates(X: Any) -> None:
         dtypes = [array.dtype] * array.shape[1]
     bad = [j for j, dtype in enumerate(dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
     if bad:
-        where = _listed([_column_label(getattr(X, "columns", None), j) for j in bad])
         raise ValueError(
-            f"X holds dates or durations in {where}: turn them into numbers first, for example "
-            "days since a fixed date"
+            f"X holds dates or durations in {_listed(getattr(X, 'columns', None), bad)}: turn them "
+            "into numbers first, for example days since a fixed date"
         )
-
-
-def _is_numeric(X: Any) -> bool:
-    """Tell whether the entries are of a numeric type by declaration."""
-    kind = getattr(getattr(X, "dtype", None), "kind", None)
-    return kind is not None and kind in "biufc"
 
 
 def _check_sparse_structure(X: Any) -> None:
@@ -233,7 +204,7 @@ def _check_sparse_structure(X: Any) -> None:
         is_valid = True
     except ValueError:
         is_valid = False
-    if not is_valid:
+    if not is_valid:  # outside, so that the library's message is not the context of this one
         raise ValueError("X is a sparse matrix with invalid indices: rebuild it")
 
 
@@ -251,13 +222,9 @@ def _check_two_dimensional(X: Any) -> None:
         )
 
 
-def _column_label(names: Any, j: int) -> str:
-    """Name a column as its owner knows it."""
-    return repr(str(names[j])) if names is not None else str(j)
-
-
-def _listed(labels: list[str]) -> str:
-    """Join up to five column labels."""
+def _listed(names: Any, columns: Iterable[int]) -> str:
+    """Name up to five columns as their owner knows them."""
+    labels = [repr(str(names[j])) if names is not None else str(int(j)) for j in columns]
     more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
     return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
 
@@ -270,11 +237,11 @@ def _not_numeric(X: Any) -> ValueError | TypeError:
     names = getattr(X, "columns", None)
     columns = list(np.asarray(X, dtype=object).T)
     reasons = [_reason(column) for column in columns]
-    bad = [_column_label(names, j) for j, reason in enumerate(reasons) if reason]
+    bad = [j for j, reason in enumerate(reasons) if reason]
     if not bad:
         holes = [j for j, column in enumerate(columns) if any(map(_is_missing, column))]
-        return ValueError(_not_finite([_column_label(names, j) for j in holes]))
-    where = f"X is not numeric in {_listed(bad)}: "
+        return _not_finite(names, holes)
+    where = f"X is not numeric in {_listed(names, bad)}: "
     if TypeError in reasons:
         return TypeError(
             f"{where}every argument must be a string that spells a number, or a number"
@@ -305,13 +272,13 @@ def _check_finite(X: Any, names: Any) -> None:
         bad = np.unique(X.indices[~np.isfinite(X.data)])
     else:
         bad = np.flatnonzero(~np.isfinite(X).all(axis=0))
-    raise ValueError(_not_finite([_column_label(names, int(j)) for j in bad]))
+    raise _not_finite(names, bad.tolist())
 
 
-def _not_finite(labels: list[str]) -> str:
+def _not_finite(names: Any, columns: list[int]) -> ValueError:
     """Say which columns hold missing or infinite values."""
-    where = _listed(labels) if labels else "some column"
-    return (
+    where = _listed(names, columns) if columns else "some column"
+    return ValueError(
         f"Input X contains NaN or infinity in {where}: replace missing and infinite values "
         f"before fitting, {_RULE}"
     )
@@ -356,13 +323,7 @@ def _check_classes(classes: ArrayLike) -> NDArray[Any]:
 def label_weights(
     class_weight: Mapping[Any, float] | str | None, classes: NDArray[Any]
 ) -> NDArray[np.float64]:
-    """Return the public weight of each class, in the order of `classes`.
-
-    Raises
-    ------
-    ValueError
-        If the weights are not a mapping from known labels to positive numbers of the public range.
-    """
+    """Return the public weight of each class, in the order of `classes`."""
     weights = np.ones(len(classes))
     if class_weight is None:
         return weights

@@ -39,6 +39,7 @@ RELEASED = {
     "alpha_",
     "classes_",
     "coef_",
+    "data_norm_",
     "feature_map_",
     "feature_names_in_",
     "hidden_coef_",
@@ -48,6 +49,7 @@ RELEASED = {
     "n_components_",
     "n_features_in_",
     "n_hidden_",
+    "one_vs_rest_",
     "privacy_",
     "projection_",
 }

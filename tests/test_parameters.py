@@ -16,8 +16,7 @@ from sklearn.base import clone
 
 import dp_halfspace
 from dp_halfspace import PrivacyWarning, PrivateSearchCV
-from dp_halfspace._parameters import is_public_number, plain
-from dp_halfspace._sklearn import Interval
+from dp_halfspace._sklearn import Interval, is_public_number, plain
 from dp_halfspace._validation import label_weights
 from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
 from dp_halfspace.optim.solvers.newton import newton_cg_path

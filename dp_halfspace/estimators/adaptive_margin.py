@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils import Tags
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
 from dp_halfspace._validation import check_training_data, label_weights
@@ -19,23 +18,19 @@ from dp_halfspace.algorithms.fits.margin_selection import (
     SelectionPlan,
     margin_grid,
     plan_selection,
-    run_selection,
 )
 from dp_halfspace.algorithms.fits.margin_training import (
+    SOLVERS,
     Problem,
     Training,
     asked_margin,
+    check_phased_prox,
     plan_training,
 )
 from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators._robust_options import planned_attack
-from dp_halfspace.estimators.base import (
-    Prepared,
-    PrivateLinearClassifier,
-    in_units_of_data,
-    resolved_delta,
-)
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.rows import Rows, unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import LOGISTIC
@@ -47,9 +42,9 @@ __all__ = ["AdaptiveMarginClassifier"]
 
 # Of the dual norm, in units of the coefficients for rows of norm one: no privacy rests on it.
 _SMOOTHING = 1e-3
-_SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveMarginClassifier(PrivateLinearClassifier):
     """Private linear classifier for any margin: the default of the suite.
 
@@ -189,6 +184,17 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     True
     """
 
+    margin: Any = "auto"
+    _: KW_ONLY
+    solver: str = "noisy_gd"
+    selection: str = "none"
+    selection_score: str = "training"
+    iterate: str = "averaged"
+    projection: str | None = "auto"
+    n_components: int | str = "auto"
+    adversary_radius: float = 0.0
+    adversary_norm: Literal[2, "inf"] = 2
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "margin": [
@@ -196,7 +202,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             Interval(Real, SMALLEST_MARGIN, 1, closed="both"),
             "array-like",
         ],
-        "solver": [StrOptions(set(_SOLVERS))],
+        "solver": [StrOptions(set(SOLVERS))],
         "selection": [StrOptions({"none", *SELECTIONS})],
         "selection_score": [StrOptions({"training", "population"})],
         "iterate": [StrOptions({"averaged", "last"})],
@@ -205,49 +211,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         "adversary_radius": [Real],
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
     }
-
-    def __init__(
-        self,
-        margin: Any = "auto",
-        *,
-        solver: str = "noisy_gd",
-        selection: str = "none",
-        selection_score: str = "training",
-        iterate: str = "averaged",
-        projection: str | None = "auto",
-        n_components: int | str = "auto",
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        data_norm: float = 1.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        adversary_radius: float = 0.0,
-        adversary_norm: Literal[2, "inf"] = 2,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.margin = margin
-        self.solver = solver
-        self.selection = selection
-        self.selection_score = selection_score
-        self.iterate = iterate
-        self.projection = projection
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.adversary_radius = adversary_radius
-        self.adversary_norm = adversary_norm
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> AdaptiveMarginClassifier:
@@ -276,7 +239,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             influence of a record: a function of public sizes.
         """
         ready = self._prepared(X, y)
-        data, weights = ready.data, ready.weights
+        data = ready.data
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
         def rows_of(training: Training) -> Rows:
@@ -284,21 +247,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 return scaled_rows(data.X, float(self.data_norm), training.bias)
             return unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
 
-        if isinstance(ready.plan, SelectionPlan):
-            used, released = run_selection(ready.plan, rows_of, data.codes, weights, permit)
-        else:
-            used = ready.plan
-            released = used.plan.run(rows_of(used), data.codes, weights, permit)
+        used, released = ready.plan.run(rows_of, data.codes, ready.weights, permit)
 
         self.margin_ = asked_margin(used, released)
         self.projection_ = used.linear_map
-        coefficients = in_units_of_data(
-            released,
-            data_norm=float(self.data_norm),
-            bias=used.bias,
-            intercept_scaling=float(self.intercept_scaling),
-            linear_map=used.linear_map,
-        )
+        coefficients = self._in_units_of_data(released, used.bias, used.linear_map)
         return self._remember(data, ready.record, coefficients)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
@@ -306,30 +259,19 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         data = check_training_data(self, X, y, classes=self.classes)
         weights = label_weights(self.class_weight, data.classes)
         plan = self._plan(data.X, len(data.classes))
-        candidates = (plan,) if isinstance(plan, Training) else plan.candidates
-        first = candidates[0]
         record = self._record(
             data,
             plan.events,
-            relative_constant_column=first.bias,
-            solver=first.solver,
+            **plan.public,
             selection=self.selection,
-            margins=[candidate.margin for candidate in candidates],
-            private_metric=first.plan.public["private_metric"],
             adversary_radius=float(self.adversary_radius),
             adversary_norm="inf" if self.adversary_norm == "inf" else 2,
-            n_components=[
-                None if c.linear_map is None else c.linear_map.n_components for c in candidates
-            ],
         )
         return Prepared(data, weights / weights.max(), plan, record)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = (
-            self.solver != "phased_prox" and not self.adversary_radius
-        )
-        return tags
+    @property
+    def _is_binary(self) -> bool:
+        return self.solver == "phased_prox" or bool(self.adversary_radius)
 
     def _plan(self, X: Any, n_classes: int) -> Training | SelectionPlan:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
@@ -342,7 +284,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             n_features=n_features,
             n_classes=n_classes,
             is_sparse=sparse.issparse(X),
-            intercept=float(self.intercept_scaling) if self.fit_intercept else None,
+            intercept=self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
             averaged=self.iterate == "averaged",
@@ -364,11 +306,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _checked_margins(self, n_classes: int, *, is_pure: bool) -> list[float]:
         """Return the margins given, none for the automatic ones; refuse what cannot be done."""
-        if self.solver == "phased_prox" and (n_classes > 2 or is_pure):
-            raise ValueError(
-                "Only binary classification is supported by solver='phased_prox', and only "
-                "delta > 0: use 'objective_perturbation' or 'noisy_gd'"
-            )
+        check_phased_prox(self.solver, n_classes, is_pure=is_pure)
         if self.selection == "none":
             if isinstance(self.margin, str):
                 return []

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils import Tags
 
-from dp_halfspace._parameters import NUMBER_RANGE
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
+from dp_halfspace._sklearn import NUMBER_RANGE, Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.algorithms.fits.auc_training import (
     LOSSES,
@@ -19,15 +18,14 @@ from dp_halfspace.algorithms.fits.auc_training import (
     RankingProblem,
     plan_training,
 )
-from dp_halfspace.algorithms.selection.threshold import release_threshold, threshold_grid
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
-from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source
 
 __all__ = ["PrivateAUCClassifier"]
 
 
+@dataclass(eq=False, repr=False)
 class PrivateAUCClassifier(PrivateLinearClassifier):
     r"""Private linear ranking: positive records should score higher than negative ones.
 
@@ -140,6 +138,14 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     True
     """
 
+    mechanism: str = "auto"
+    _: KW_ONLY
+    loss: str = "logistic"
+    alpha: float | str = "auto"
+    class_counts: Any = "private"
+    threshold: float | str = "private"
+    threshold_share: float = 0.02
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "mechanism": [StrOptions({"auto", *MECHANISMS})],
@@ -152,43 +158,6 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         ],
         "threshold_share": [Interval(Real, 1e-6, 0.9, closed="both")],
     }
-
-    def __init__(
-        self,
-        mechanism: str = "auto",
-        *,
-        loss: str = "logistic",
-        alpha: float | str = "auto",
-        class_counts: Any = "private",
-        threshold: float | str = "private",
-        threshold_share: float = 0.02,
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        data_norm: float = 1.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.mechanism = mechanism
-        self.loss = loss
-        self.alpha = alpha
-        self.class_counts = class_counts
-        self.threshold = threshold
-        self.threshold_share = threshold_share
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> PrivateAUCClassifier:
@@ -218,30 +187,15 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             influence of a record: a function of public sizes.
         """
         ready = self._prepared(X, y)
-        data, training = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
-        positive = data.codes == 1
-        direction, centre = training.run(data.X, positive, permit)
-        threshold = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
-        if training.threshold is not None:
-            norm = float(self.data_norm)
-            largest = float(np.linalg.norm(direction)) * norm
-            threshold = release_threshold(
-                clipped_rows(data.X, norm).margins(direction),
-                positive,
-                ready.weights / ready.weights.max(),
-                threshold_grid(largest, centre),
-                mechanism=training.threshold,
-                permit=permit,
-                largest=largest,
-            )
+        released = ready.plan.run(ready.data.X, ready.data.codes, ready.weights, permit)
 
-        coefficients = direction[None, :]
         if self.fit_intercept:
-            column = np.array([[-threshold / float(self.intercept_scaling)]])
-            coefficients = np.hstack([coefficients, column])
-        return self._remember(data, ready.record, coefficients)
+            released[:, -1] /= -float(self.intercept_scaling)
+        else:
+            released = released[:, :-1]
+        return self._remember(ready.data, ready.record, released)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
         """Validate the data and fix every public number of a fit."""
@@ -249,17 +203,16 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         if len(data.classes) != 2:
             raise ValueError("Only binary classification is supported: a ranking has two classes")
         weights = label_weights(self.class_weight, data.classes)
-        training = plan_training(self._problem(data.X), self.mechanism)
+        plan = plan_training(self._problem(data.X), self.mechanism)
         counts = self.class_counts
         record = self._record(
             data,
-            training.events,
-            mechanism=training.mechanism,
+            plan.events,
+            **plan.public,
             class_counts=counts if isinstance(counts, str) else [float(c) for c in counts],
             threshold=None if isinstance(self.threshold, str) else float(self.threshold),
-            **training.public,
         )
-        return Prepared(data, weights, training, record)
+        return Prepared(data, weights / weights.max(), plan, record)
 
     def _problem(self, X: Any) -> RankingProblem:
         """Gather the public numbers; of `X`, only shape and layout matter."""
@@ -276,6 +229,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
             positive_share=self._positive_share(X.shape[0]),
             threshold_share=self.threshold_share if private and self.fit_intercept else 0.0,
+            threshold=0.0 if isinstance(self.threshold, str) else float(self.threshold),
             epsilon=float(self.epsilon),
             delta=resolved_delta(self.delta, X.shape[0]),
         )
@@ -296,7 +250,6 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         least = 1.0 / (n_samples + 1)
         return min(max(share, least), 1.0 - least)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    @property
+    def _is_binary(self) -> bool:
+        return True

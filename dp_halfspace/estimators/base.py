@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -25,7 +26,7 @@ from dp_halfspace._sklearn import (
 )
 from dp_halfspace._validation import TrainingData, check_features
 from dp_halfspace.estimators._shared_ledger import SharedLedger
-from dp_halfspace.optim.design.rows import clipped_rows
+from dp_halfspace.optim.design.rows import Rows, clipped_rows
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.randomness import noise_kind
 from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
@@ -34,7 +35,7 @@ from dp_halfspace.projection import LinearMap
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["PrivateLinearClassifier", "in_units_of_data", "resolved_delta"]
+__all__ = ["Prepared", "PrivateLinearClassifier", "class_probabilities", "resolved_delta"]
 
 # Outside nothing useful can be computed, and accounting would meet the ends of the floats.
 _EPSILON_RANGE = (1e-9, 1e6)
@@ -46,40 +47,19 @@ def resolved_delta(delta: float | str, n_samples: int) -> float:
     return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
 
 
-def in_units_of_data(
-    released: NDArray[np.float64],
-    *,
-    data_norm: float,
-    bias: float | None,
-    intercept_scaling: float,
-    linear_map: LinearMap | None,
-) -> NDArray[np.float64]:
-    """Undo the projection and the public scales of unit rows: post-processing.
-
-    `bias` is the value that the constant column had beside rows divided by `data_norm`.
-    """
-    n_kept = released.shape[1] - (bias is not None)
-    features, constant = released[:, :n_kept], released[:, n_kept:]
-    if linear_map is not None:
-        features = linear_map.pull_back(features)
-    scale = 1.0 if bias is None else bias / intercept_scaling
-    return np.hstack([features / data_norm, constant * scale])
+def class_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn log odds of the second class, or scores of all classes, into probabilities."""
+    if scores.ndim == 1:
+        return np.column_stack([expit(-scores), expit(scores)])
+    return np.asarray(softmax(scores, axis=1))
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What is fixed before a fit pays: validated data, and a plan of public numbers.
 
-    Attributes
-    ----------
-    data : TrainingData
-        Private, but for shape, storage and label set.
-    weights : ndarray of shape (n_classes,)
-        Public class weights.
-    plan : object
-        Of the estimator's own.
-    record : PrivacyRecord
-        What the plan costs.
+    Of `data` shape, storage and label set are public, and so are the class `weights`. The `plan`
+    is of the estimator's own; the `record` says what it costs.
     """
 
     data: TrainingData
@@ -88,8 +68,24 @@ class Prepared:
     record: PrivacyRecord
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
-    """Planning, and prediction from released coefficients: neither costs anything."""
+    """Planning, and prediction from released coefficients: neither costs anything.
+
+    A parameter is a field of a dataclass: stated once with its type and its default, it becomes
+    an argument of ``__init__``, which does nothing but keep it.
+    """
+
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    data_norm: float = 1.0
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    classes: ArrayLike | None = None
+    class_weight: dict[Any, float] | None = None
+    random_state: int | None = None
+    ledger: Any = None
+    verbose: int = 0
 
     _adjacency: ClassVar[str] = "replace-one"
 
@@ -145,8 +141,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
 
-        Rows beyond `data_norm` are scaled down to it, as they were in ``fit``; for all others
-        the score is ``X @ coef_.T + intercept_``.
+        Rows beyond the norm of the fit are scaled down to it, as they were there.
 
         Parameters
         ----------
@@ -160,8 +155,12 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         """
         check_is_fitted(self)
         X = check_features(self, X, reset=False)
-        scores = clipped_rows(X, float(self.data_norm)).margins(self.coef_.T) + self.intercept_
+        scores = self._rows(X).margins(self.coef_.T) + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _rows(self, X: Any) -> Rows:
+        """Return the rows that the coefficients belong to; no parameter of today has a say."""
+        return clipped_rows(X, self.data_norm_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
@@ -183,6 +182,25 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
     def _constant_column(self) -> float | None:
         """Value of the constant column, or None without an intercept."""
         return float(self.intercept_scaling) if self.fit_intercept else None
+
+    def _in_units_of_data(
+        self,
+        released: NDArray[np.float64],
+        bias: float | None,
+        linear_map: LinearMap | None = None,
+        *,
+        data_norm: float | None = None,
+    ) -> NDArray[np.float64]:
+        """Undo the projection and the public scales of unit rows: post-processing.
+
+        `bias` is the value that the constant column had beside rows divided by `data_norm`.
+        """
+        n_kept = released.shape[1] - (bias is not None)
+        features, constant = released[:, :n_kept], released[:, n_kept:]
+        if linear_map is not None:
+            features = linear_map.pull_back(features)
+        scale = 1.0 if bias is None else bias / float(self.intercept_scaling)
+        return np.hstack([features / (data_norm or float(self.data_norm)), constant * scale])
 
     def _classes_source(self) -> str:
         """Say where the label set is from."""
@@ -223,6 +241,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             self.feature_names_in_ = data.feature_names
         self.n_features_in_ = data.X.shape[1]
         self.classes_ = data.classes
+        self.data_norm_ = math.inf if self.data_norm is None else float(self.data_norm)
         n_kept = released.shape[1] - (constant is not None)
         self.coef_ = np.ascontiguousarray(released[:, :n_kept])
         self.intercept_ = (
@@ -231,7 +250,13 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         self.privacy_ = record
         return self
 
+    @property
+    def _is_binary(self) -> bool:
+        """Whether there can be no more than two classes."""
+        return False
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = not self._is_binary
         return tags

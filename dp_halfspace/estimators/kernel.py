@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
-from dp_halfspace._validation import check_features, check_training_data, label_weights
+from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.algorithms.fits.kernel_selection import (
+    SEARCH_MEMORY,
     MarginPlan,
-    choose_margin,
-    kept_memory,
     plan_margin_choice,
 )
 from dp_halfspace.algorithms.fits.kernel_training import (
-    SOLVERS,
     Kernel,
     draw_features,
     n_features_wanted,
@@ -29,9 +26,10 @@ from dp_halfspace.algorithms.fits.kernel_training import (
     projected,
     relative_scale,
 )
-from dp_halfspace.algorithms.fits.margin_training import Problem, Training, asked_margin
+from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Training, asked_margin
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
+from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, FeatureMap
@@ -42,6 +40,7 @@ _SMALLEST_MARGIN = 1e-9
 _MEGABYTE = 2**20
 
 
+@dataclass(eq=False, repr=False)
 class PrivateKernelClassifier(PrivateLinearClassifier):
     """Private kernel classifier: random features, then the engine of the linear default.
 
@@ -164,6 +163,18 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     True
     """
 
+    kernel: str = "rbf"
+    _: KW_ONLY
+    length_scale: float | str = "auto"
+    n_components: int | str = "auto"
+    degree: int = 3
+    coef0: float = 1.0
+    nu: float = 1.5
+    margin: float | str = "auto"
+    solver: str = "noisy_gd"
+    projection: str | None = None
+    cache_size: float = 256.0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "kernel": [StrOptions({*KERNELS, "polynomial"})],
@@ -180,51 +191,6 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         "projection": [StrOptions(set(PROJECTIONS)), None],
         "cache_size": [Interval(Real, 0, 1e9, closed="both")],
     }
-
-    def __init__(
-        self,
-        kernel: str = "rbf",
-        *,
-        length_scale: float | str = "auto",
-        n_components: int | str = "auto",
-        degree: int = 3,
-        coef0: float = 1.0,
-        nu: float = 1.5,
-        margin: float | str = "auto",
-        solver: str = "noisy_gd",
-        projection: str | None = None,
-        cache_size: float = 256.0,
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        data_norm: float = 1.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.length_scale = length_scale
-        self.n_components = n_components
-        self.degree = degree
-        self.coef0 = coef0
-        self.nu = nu
-        self.margin = margin
-        self.solver = solver
-        self.projection = projection
-        self.cache_size = cache_size
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> PrivateKernelClassifier:
@@ -253,25 +219,23 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             record: a function of public sizes.
         """
         ready = self._prepared(X, y)
-        data, weights, (plan, feature_map) = ready.data, ready.weights, ready.plan
+        data, (plan, feature_map) = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
-        memory = kept_memory(plan, int(self.cache_size * _MEGABYTE))
+        least = SEARCH_MEMORY if self.margin == "select" else 0
+        memory = max(int(self.cache_size * _MEGABYTE), least)
         features = clipped_features(data.X, float(self.data_norm), feature_map, memory=memory)
-        first = plan.candidates[0] if isinstance(plan, MarginPlan) else plan
-        rows = unit_feature_rows(features, first.bias)
-        used = plan
-        if isinstance(used, MarginPlan):
-            used = choose_margin(used, rows, data.codes, weights, permit)
-        released = used.plan.run(rows, data.codes, weights, permit)
+
+        def rows_of(training: Training) -> Rows:
+            return unit_feature_rows(features, training.bias)
+
+        used, released = plan.run(rows_of, data.codes, ready.weights, permit)
 
         self.margin_ = asked_margin(used, released)
         self.feature_map_ = feature_map
         self.n_components_ = feature_map.n_components
-        if used.bias is not None:
-            constant = released[:, -1:] * (used.bias / float(self.intercept_scaling))
-            released = np.hstack([released[:, :-1], constant])
-        return self._remember(data, ready.record, released)
+        coefficients = self._in_units_of_data(released, used.bias, data_norm=1.0)
+        return self._remember(data, ready.record, coefficients)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
         """Validate the data, draw the public features and fix every public number of a fit."""
@@ -280,48 +244,22 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         seed = int(public_generator(self.random_state, "features").integers(2**63))
         feature_map = self._drawn_map(data.X, len(data.classes), seed)
         plan = self._plan(data.X.shape[0], feature_map.n_components, len(data.classes))
-        candidates = plan.candidates if isinstance(plan, MarginPlan) else (plan,)
-        record = self._record(
-            data,
-            plan.events,
-            relative_constant_column=candidates[0].bias,
-            solver=candidates[0].solver,
-            kernel=self.kernel,
-            length_scale=self.length_scale,
-            n_components=feature_map.n_components,
-            feature_seed=seed,
-            margins=[candidate.margin for candidate in candidates],
-            private_metric=candidates[0].plan.public["private_metric"],
-        )
+        public = {
+            **plan.public,
+            "kernel": self.kernel,
+            "length_scale": self.length_scale,
+            "n_components": feature_map.n_components,
+            "feature_seed": seed,
+        }
+        record = self._record(data, plan.events, **public)
         return Prepared(data, weights / weights.max(), (plan, feature_map), record)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score rows; the sign, or the largest score, is the predicted label.
+    def _rows(self, X: Any) -> Rows:
+        return FeatureRows(clipped_features(X, self.data_norm_, self.feature_map_, memory=0))
 
-        Rows beyond `data_norm` are scaled down to it, as they were in ``fit``. Features are
-        made and used block by block.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores; with two classes, positive means ``classes_[1]``.
-        """
-        check_is_fitted(self)
-        X = check_features(self, X, reset=False)
-        features = clipped_features(X, float(self.data_norm), self.feature_map_, memory=0)
-        scores = FeatureRows(features).margins(self.coef_.T) + self.intercept_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        is_one_margin = self.margin == "select" or self.solver == "phased_prox"
-        tags.classifier_tags.multi_class = not is_one_margin
-        return tags
+    @property
+    def _is_binary(self) -> bool:
+        return self.margin == "select" or self.solver == "phased_prox"
 
     def _drawn_map(self, X: Any, n_classes: int, seed: int) -> FeatureMap:
         """Draw the public features; of `X`, only shape and storage matter."""
@@ -360,10 +298,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             n_features=n_components,
             n_classes=n_classes,
             is_sparse=False,
-            intercept=float(self.intercept_scaling) if self.fit_intercept else None,
-            projection=None,
-            n_components=None,
-            averaged=True,
+            intercept=self._constant_column(),
             seed=self.random_state,
         )
         if self.margin != "select":

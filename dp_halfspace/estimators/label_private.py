@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._parameters import NUMBER_RANGE
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
-from dp_halfspace._validation import check_features, check_training_data, label_weights
-from dp_halfspace.algorithms.fits.label_training import LabelPlan, plan_labels, train_labels
+from dp_halfspace._sklearn import NUMBER_RANGE, Interval, StrOptions, fit_context, public_number
+from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace.algorithms.fits.label_training import CoverPlan, StatisticPlan, plan_labels
 from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
-from dp_halfspace.estimators._label_features import (
-    FeatureOptions,
-    fit_label_features,
+from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
+from dp_halfspace.estimators.base import (
+    Prepared,
+    PrivateLinearClassifier,
+    class_probabilities,
+    resolved_delta,
 )
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
@@ -39,6 +39,7 @@ def _is_logistic(estimator: LabelPrivateClassifier) -> bool:
     return estimator.mechanism != "net"
 
 
+@dataclass(eq=False, repr=False)
 class LabelPrivateClassifier(PrivateLinearClassifier):
     r"""Classifier that protects the LABELS only; the features are treated as public.
 
@@ -152,6 +153,17 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     (True, 'replace-one-label')
     """
 
+    mechanism: str = "statistic"
+    _: KW_ONLY
+    kernel: str = "rbf"
+    length_scale: float | str = "median"
+    n_fourier: int = 1500
+    n_components: int | str | None = "auto"
+    whitening: float = 0.75
+    alpha: float | str = "auto"
+    n_candidates: int = 2000
+    data_norm: Any = None
+
     _adjacency: ClassVar[str] = "replace-one-label"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -166,47 +178,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         "n_candidates": [Interval(Integral, 1, 10**6, closed="both")],
         "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
     }
-
-    def __init__(
-        self,
-        mechanism: str = "statistic",
-        *,
-        kernel: str = "rbf",
-        length_scale: float | str = "median",
-        n_fourier: int = 1500,
-        n_components: int | str | None = "auto",
-        whitening: float = 0.75,
-        alpha: float | str = "auto",
-        n_candidates: int = 2000,
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        data_norm: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.mechanism = mechanism
-        self.kernel = kernel
-        self.length_scale = length_scale
-        self.n_fourier = n_fourier
-        self.n_components = n_components
-        self.whitening = whitening
-        self.alpha = alpha
-        self.n_candidates = n_candidates
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> LabelPrivateClassifier:
@@ -235,11 +206,11 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         plan, features, rows = ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
-        released = train_labels(plan, rows, ready.data.codes, ready.weights, permit)
+        released = plan.run(rows, ready.data.codes, ready.weights, permit)
 
         self.__dict__.pop("alpha_", None)
-        if plan.ridge is not None:
-            self.alpha_ = plan.ridge
+        if plan.public["alpha"] is not None:
+            self.alpha_ = plan.public["alpha"]
         self.feature_map_ = features
         self.n_components_ = features.n_components
         self._remember(ready.data, ready.record, released)
@@ -255,34 +226,12 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         features = fit_label_features(data.X, self._feature_options(data.X.shape[0]), rng)
         rows = features.rows(data.X)
         plan = self._plan(rows, len(data.classes), seed)
-        record = self._record(
-            data,
-            plan.events,
-            mechanism=self.mechanism,
-            sensitivity=plan.sensitivity,
-            alpha=plan.ridge,
-        )
+        record = self._record(data, plan.events, mechanism=self.mechanism, **plan.public)
         return Prepared(data, weights, (plan, features, rows), record)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score rows; the sign, or the largest score, is the predicted label.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores; with two classes, positive means ``classes_[1]``. Log odds, up to noise
-            and shrinkage, unless ``mechanism="net"``.
-        """
-        check_is_fitted(self)
-        X = check_features(self, X, reset=False)
-        scores: NDArray[np.float64] = self.feature_map_.rows(X).margins(self.coef_.T)
-        scores = scores + self.intercept_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+    def _rows(self, X: Any) -> Rows:
+        rows: Rows = self.feature_map_.rows(X)
+        return rows
 
     @available_if(_is_logistic)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -298,10 +247,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Not with ``mechanism="net"``.
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
+        return class_probabilities(self.decision_function(X))
 
     def _feature_options(self, n_samples: int) -> FeatureOptions:
         """Collect what is asked of the features."""
@@ -323,7 +269,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             constant=constant,
         )
 
-    def _plan(self, rows: Rows, n_classes: int, seed: int) -> LabelPlan:
+    def _plan(self, rows: Rows, n_classes: int, seed: int) -> StatisticPlan | CoverPlan:
         """Fix the numbers of a fit; none depends on a label."""
         return plan_labels(
             self.mechanism,

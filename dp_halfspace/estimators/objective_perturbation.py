@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import expit, softmax
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
@@ -24,7 +23,7 @@ from dp_halfspace.algorithms.perturbation.regulariser import objective_ridge
 from dp_halfspace.estimators.base import (
     Prepared,
     PrivateLinearClassifier,
-    in_units_of_data,
+    class_probabilities,
     resolved_delta,
 )
 from dp_halfspace.optim.design.rows import block_size, clipped_rows, unit_rows
@@ -62,6 +61,7 @@ def _has_probabilities(estimator: ObjectivePerturbationClassifier) -> bool:
     return estimator.loss == "logistic" and estimator.rows == "clipped"
 
 
+@dataclass(eq=False, repr=False)
 class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact minimiser of a regularised risk with a random linear term.
 
@@ -189,6 +189,16 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     0.3
     """
 
+    loss: str = "shifted_logistic"
+    alpha: float | str = "auto"
+    _: KW_ONLY
+    shift: float | str = "auto"
+    rows: str = "unit"
+    metric: bool | str = "auto"
+    projection: str | None = "auto"
+    n_components: int | str = "auto"
+    optimizer: Any = "auto"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(_LOSSES))],
@@ -200,47 +210,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
     }
-
-    def __init__(
-        self,
-        loss: str = "shifted_logistic",
-        alpha: float | str = "auto",
-        *,
-        shift: float | str = "auto",
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        data_norm: float = 1.0,
-        rows: str = "unit",
-        metric: bool | str = "auto",
-        projection: str | None = "auto",
-        n_components: int | str = "auto",
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        optimizer: Any = "auto",
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.alpha = alpha
-        self.shift = shift
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.rows = rows
-        self.metric = metric
-        self.projection = projection
-        self.n_components = n_components
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.optimizer = optimizer
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> ObjectivePerturbationClassifier:
@@ -280,13 +249,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
         self.alpha_ = setup.plan.objective.ridge
         if self.rows == "unit":
-            released = in_units_of_data(
-                released,
-                data_norm=norm,
-                bias=setup.bias,
-                intercept_scaling=float(self.intercept_scaling),
-                linear_map=setup.linear_map,
-            )
+            released = self._in_units_of_data(released, setup.bias, setup.linear_map)
         return self._remember(ready.data, ready.record, released)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
@@ -385,7 +348,4 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             Only with ``loss="logistic"`` and ``rows="clipped"``. The noise makes them less
             calibrated than those of an exact model.
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
+        return class_probabilities(self.decision_function(X))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.special import expit, log_expit, softmax
+from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, public_number
@@ -17,7 +18,12 @@ from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import (
+    Prepared,
+    PrivateLinearClassifier,
+    class_probabilities,
+    resolved_delta,
+)
 from dp_halfspace.optim.design.rows import block_size, clipped_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -39,6 +45,7 @@ def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
     return estimator.loss == "logistic"
 
 
+@dataclass(eq=False, repr=False)
 class OutputPerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact regularised minimiser plus calibrated noise.
 
@@ -181,6 +188,15 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     True
     """
 
+    loss: str = "logistic"
+    alpha: float | str = "auto"
+    _: KW_ONLY
+    optimizer: Any = "auto"
+    tilt: float = 0.0
+    adversary_radius: float = 0.0
+    adversary_norm: Literal[2, "inf"] = 2
+    adversary_smoothing: float = 1e-3
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(_LOSSES))],
@@ -191,45 +207,6 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
-
-    def __init__(
-        self,
-        loss: str = "logistic",
-        alpha: float | str = "auto",
-        *,
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        data_norm: float = 1.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        optimizer: Any = "auto",
-        tilt: float = 0.0,
-        adversary_radius: float = 0.0,
-        adversary_norm: Literal[2, "inf"] = 2,
-        adversary_smoothing: float = 1e-3,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.alpha = alpha
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.optimizer = optimizer
-        self.tilt = tilt
-        self.adversary_radius = adversary_radius
-        self.adversary_norm = adversary_norm
-        self.adversary_smoothing = adversary_smoothing
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> OutputPerturbationClassifier:
@@ -263,6 +240,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         released = ready.plan.run(rows, ready.data.codes, ready.weights, permit)
 
         self.alpha_ = ready.plan.ridge
+        self.one_vs_rest_ = ready.plan.risk.n_stacked > 1
         return self._remember(ready.data, ready.record, released)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
@@ -339,11 +317,6 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             probabilities of each class against the rest, divided by their sum.
         """
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
         # The softmax of logarithms divides by the sum, and never divides by zero.
-        return np.asarray(softmax(log_expit(scores) if self._stacked() else scores, axis=1))
-
-    def _stacked(self) -> bool:
-        """Whether each class was set apart from the rest."""
-        return bool(self.adversary_radius or self.tilt)
+        is_stacked = scores.ndim > 1 and self.one_vs_rest_
+        return class_probabilities(log_expit(scores) if is_stacked else scores)

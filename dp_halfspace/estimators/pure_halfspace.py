@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils import Tags
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
 from dp_halfspace._validation import check_training_data, label_weights
@@ -18,7 +18,7 @@ from dp_halfspace.algorithms.fits.margin_training import (
 )
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.algorithms.selection.directions import MOST_DIRECTIONS
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, in_units_of_data
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source
@@ -27,6 +27,7 @@ from dp_halfspace.projection import PROJECTIONS
 __all__ = ["PureHalfspaceClassifier"]
 
 
+@dataclass(eq=False, repr=False)
 class PureHalfspaceClassifier(PrivateLinearClassifier):
     """A halfspace with few errors out of many that were fixed without the data: pure epsilon.
 
@@ -138,6 +139,15 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     True
     """
 
+    _: KW_ONLY
+    directions: str = "random"
+    n_directions: int | str = "auto"
+    n_stages: int | str = "auto"
+    margin: float | None = None
+    projection: str | None = "auto"
+    n_components: int | str = "auto"
+    delta: float = 0.0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "delta": [Options(Real, {0})],
@@ -151,43 +161,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
-
-    def __init__(
-        self,
-        *,
-        directions: str = "random",
-        n_directions: int | str = "auto",
-        n_stages: int | str = "auto",
-        margin: float | None = None,
-        projection: str | None = "auto",
-        n_components: int | str = "auto",
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        data_norm: float = 1.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.directions = directions
-        self.n_directions = n_directions
-        self.n_stages = n_stages
-        self.margin = margin
-        self.projection = projection
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> PureHalfspaceClassifier:
@@ -218,16 +191,10 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
         rows = unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
-        released = training.plan.run(rows, data.codes, ready.weights / ready.weights.max(), permit)
+        released = training.plan.run(rows, data.codes, ready.weights, permit)
 
         self.projection_ = training.linear_map
-        coefficients = in_units_of_data(
-            released,
-            data_norm=float(self.data_norm),
-            bias=training.bias,
-            intercept_scaling=float(self.intercept_scaling),
-            linear_map=training.linear_map,
-        )
+        coefficients = self._in_units_of_data(released, training.bias, training.linear_map)
         return self._remember(data, ready.record, coefficients)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
@@ -250,12 +217,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             n_stages=len(training.events),
             n_components=None if linear_map is None else linear_map.n_components,
         )
-        return Prepared(data, weights, training, record)
+        return Prepared(data, weights / weights.max(), training, record)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    @property
+    def _is_binary(self) -> bool:
+        return True
 
     def _training(self, X: Any) -> Training:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, single_blas_thread
-from dp_halfspace._validation import (
-    check_features,
-    check_training_data,
-    label_weights,
-)
+from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
+from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.algorithms.selection.network import (
+    NetworkPlan,
     NetworkShape,
-    network_losses,
     network_sensitivity,
     smallest_budget,
 )
-from dp_halfspace.algorithms.selection.staged_search import (
-    MOST_CANDIDATES,
-    SearchPlan,
-    plan_search,
-    run_search,
-)
+from dp_halfspace.algorithms.selection.staged_search import MOST_CANDIDATES, plan_search
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.clipping import clip_scales
 from dp_halfspace.optim.design.rows import Rows
@@ -52,6 +42,7 @@ _PER_STAGE, _MOST_STAGES = 250.0, 8
 _RADIUS, _SHRINK = 0.6, 0.6
 
 
+@dataclass(eq=False, repr=False)
 class PureNetworkClassifier(PrivateLinearClassifier):
     """A small neural network out of many that were fixed without the data: pure epsilon.
 
@@ -163,6 +154,14 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     True
     """
 
+    n_hidden: int | ArrayLike = 6
+    _: KW_ONLY
+    n_candidates: int | str = "auto"
+    n_stages: int | str = "auto"
+    projection: str | None = "auto"
+    n_components: int | str = "auto"
+    delta: float = 0.0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "n_hidden": [Interval(Integral, 1, _MOST_PARAMETERS, closed="both"), "array-like"],
@@ -175,41 +174,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "delta": [Options(Real, {0})],
     }
-
-    def __init__(
-        self,
-        n_hidden: int | ArrayLike = 6,
-        *,
-        n_candidates: int | str = "auto",
-        n_stages: int | str = "auto",
-        projection: str | None = "auto",
-        n_components: int | str = "auto",
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        data_norm: float = 1.0,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: ArrayLike | None = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.n_candidates = n_candidates
-        self.n_stages = n_stages
-        self.projection = projection
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> PureNetworkClassifier:
@@ -237,17 +201,15 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             By the ledger, before any noise is drawn.
         """
         ready = self._prepared(X, y)
-        data, weights, (plan, shape, linear_map, seed) = ready.data, ready.weights, ready.plan
+        data, (plan, linear_map) = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
-        points = _points(data.X, float(self.data_norm), linear_map)
-        losses = network_losses(shape, points, data.codes == 1, weights / weights.max())
-        with single_blas_thread():
-            found = run_search(plan, shape.size, losses, permit, seed=seed)
+        rows = Rows(_points(data.X, float(self.data_norm), linear_map))
+        found = plan.run(rows, data.codes, ready.weights, permit)
 
-        network = shape.layers(found[None, :])
+        network = plan.shape.layers(found)
         self.projection_ = linear_map
-        self.n_hidden_ = shape.widths[-1]
+        self.n_hidden_ = plan.shape.widths[-1]
         coefs = [np.ascontiguousarray(layer.weights[0].T) for layer in network.hidden]
         intercepts = [layer.biases[0].copy() for layer in network.hidden]
         is_one = isinstance(self.n_hidden, Integral)
@@ -268,47 +230,23 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         weights = label_weights(self.class_weight, data.classes)
         seed = int(public_generator(self.random_state, "networks").integers(2**63))
         linear_map = self._linear_map(data.X.shape[1], seed)
-        shape = self._shape(data.X.shape, linear_map)
-        plan = self._plan(data.X.shape[0], shape)
-        record = self._record(
-            data,
-            plan.events,
-            n_parameters=shape.size,
-            n_candidates=plan.n_candidates,
-            n_stages=len(plan.radii),
-            network_seed=seed,
-        )
-        return Prepared(data, weights, (plan, shape, linear_map, seed), record)
+        plan = self._plan(data.X.shape[0], self._shape(data.X.shape, linear_map), seed)
+        record = self._record(data, plan.events, **plan.public)
+        return Prepared(data, weights / weights.max(), (plan, linear_map), record)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score rows; the sign is the predicted label.
-
-        Rows beyond `data_norm` are scaled down to it, as they were in ``fit``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to score.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Scores; positive means ``classes_[1]``.
-        """
-        check_is_fitted(self)
-        X = check_features(self, X, reset=False)
-        hidden = _points(X, float(self.data_norm), self.projection_)
+    def _rows(self, X: Any) -> Rows:
+        """Return the units of the last hidden layer."""
+        hidden = _points(X, self.data_norm_, self.projection_)
         coefs, intercepts = self.hidden_coef_, self.hidden_intercept_
         if not isinstance(coefs, list):
             coefs, intercepts = [coefs], [intercepts]
         for coef, intercept in zip(coefs, intercepts, strict=True):
             hidden = np.tanh(hidden @ coef.T + intercept)
-        return np.asarray(hidden @ self.coef_[0] + self.intercept_[0])
+        return Rows(hidden)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    @property
+    def _is_binary(self) -> bool:
+        return True
 
     def _linear_map(self, n_features: int, seed: int) -> LinearMap | None:
         """Draw the public projection, if there is one."""
@@ -333,7 +271,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         shape = NetworkShape(
             n_features if linear_map is None else linear_map.n_components,
             _widths(self.n_hidden),
-            float(self.intercept_scaling) if self.fit_intercept else None,
+            self._constant_column(),
         )
         shown = ", ".join(map(str, shape.widths))
         if shape.size > _MOST_PARAMETERS:
@@ -350,7 +288,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             )
         return shape
 
-    def _plan(self, n_samples: int, shape: NetworkShape) -> SearchPlan:
+    def _plan(self, n_samples: int, shape: NetworkShape, seed: int) -> NetworkPlan:
         """Fix the public numbers of the search."""
         n_candidates, n_stages = self.n_candidates, self.n_stages
         if isinstance(n_candidates, str):
@@ -358,7 +296,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         if isinstance(n_stages, str):
             wanted = n_samples * min(float(self.epsilon), 1e6) / _PER_STAGE
             n_stages = round(min(max(wanted, 1), _MOST_STAGES))
-        return plan_search(
+        search = plan_search(
             epsilon=float(self.epsilon),
             delta=0.0,
             n_candidates=int(n_candidates),
@@ -367,6 +305,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             radius=_RADIUS,
             shrink=_SHRINK,
         )
+        return NetworkPlan(shape, search, seed)
 
 
 def _widths(n_hidden: Any) -> tuple[int, ...]:

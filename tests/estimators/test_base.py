@@ -8,6 +8,8 @@ from sklearn.exceptions import NotFittedError
 
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
+from tests.conftest import separated
+from tests.instances import instances, label, with_enough_records
 
 
 def test_automatic_delta():
@@ -45,3 +47,28 @@ def test_ties_go_to_the_first_class():
     X, y = np.zeros((10, 1)), np.arange(10) % 2
     model = OutputPerturbationClassifier(epsilon=np.inf, classes=[0, 1]).fit(X, y)
     assert model.predict([[0.0]]) == [0]
+
+
+CHANGED = {
+    "data_norm": 0.01,
+    "intercept_scaling": 7.0,
+    "fit_intercept": False,
+    "tilt": 0.3,
+    "adversary_radius": 0.005,
+}
+
+
+@pytest.mark.parametrize("estimator", instances(classes=[0, 1]), ids=label)
+def test_parameters_set_after_the_fit_change_no_prediction(estimator):
+    X, y = with_enough_records(estimator, *separated(60, 4, norm=1.5))
+    scores = estimator.fit(X, y).decision_function(X)
+    known = estimator.get_params()
+    estimator.set_params(**{name: value for name, value in CHANGED.items() if name in known})
+    np.testing.assert_array_equal(estimator.decision_function(X), scores)
+
+
+def test_tilt_set_after_the_fit_changes_no_probability():
+    X, y = separated(60, 4, 3)
+    model = OutputPerturbationClassifier(classes=[0, 1, 2]).fit(X, y)
+    expected = model.predict_proba(X)
+    np.testing.assert_array_equal(model.set_params(tilt=0.3).predict_proba(X), expected)

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dp_halfspace.algorithms.selection.class_counts import CountPlan, release_count
+from dp_halfspace.algorithms.fits.margin_selection import mu_beside
+from dp_halfspace.algorithms.fits.margin_training import Problem
+from dp_halfspace.algorithms.selection.class_counts import CountPlan
 from dp_halfspace.algorithms.selection.threshold import plan_threshold
-from dp_halfspace.optim.design.rows import block_size
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy.events import Event, Exponential, Gaussian
+from dp_halfspace.privacy.events import Exponential
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
     L2LaplaceNoise,
     NoNoise,
-    Permit,
 )
 from dp_halfspace.privacy.profiles import gdp_mu
 
-__all__ = ["Budget", "Choice", "RankingProblem", "pay_for_threshold", "plan_share"]
+__all__ = ["Budget", "Choice", "RankingProblem", "pay_for_threshold", "plan_count"]
 
 Choice: TypeAlias = ExponentialChoice | NoNoise | None
-Share: TypeAlias = Callable[[NDArray[np.bool_], Permit], tuple[float, float]]
 
 # Share of mu^2 (of epsilon, when pure) for the count of the positive records.
 _COUNT_SHARE = 0.01
@@ -36,37 +30,22 @@ _COUNT_SHARE = 0.01
 _DOWN = 1.0 - 2.0**-40
 
 
-@dataclass(frozen=True, slots=True)
-class RankingProblem:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingProblem(Problem):
     """What is public about a fit before a way is chosen.
 
-    Attributes
-    ----------
-    is_sparse : bool
-        Storage of the features.
-    data_norm : float
-        Bound on the norm of a row.
-    intercept : float or None
-        Factor of the constant column, None for no such column.
-    loss : str
-        A key of `LOSSES`.
-    alpha : float or None
-        Coefficient of the regulariser, None for the automatic one.
-    positive_share : float or None
-        Public share of the positive records, None for a private count.
-    threshold_share : float
-        Share of the budget for the threshold, zero when it is given.
+    `loss` is a key of `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
+    None for a private count. `threshold_share` of the budget buys a threshold; where it is zero,
+    `threshold` is public.
     """
 
-    n_samples: int
-    n_features: int
-    is_sparse: bool
+    n_classes: int = 2
     data_norm: float
-    intercept: float | None
     loss: str
     alpha: float | None
     positive_share: float | None
     threshold_share: float
+    threshold: float = 0.0
     epsilon: float
     delta: float
 
@@ -75,27 +54,12 @@ class RankingProblem:
         """Whether pure epsilon is asked for."""
         return self.delta == 0 and math.isfinite(self.epsilon)
 
-    @property
-    def n_columns(self) -> int:
-        """Columns of the rows with their constant column."""
-        return self.n_features + (self.intercept is not None)
-
-    @property
-    def block_rows(self) -> int:
-        """Rows that are summed at a time."""
-        return block_size(self.n_samples, self.n_features, is_sparse=self.is_sparse)
-
 
 @dataclass(frozen=True, slots=True)
 class Budget:
     """What is left to spend; one of the two numbers is zero.
 
-    Attributes
-    ----------
-    mu : float
-        As a Gaussian signal to noise ratio; infinite without noise.
-    epsilon : float
-        As a pure epsilon.
+    `mu` is a Gaussian signal to noise ratio, infinite without noise; `epsilon` is pure.
     """
 
     mu: float
@@ -119,63 +83,29 @@ class Budget:
 
 
 def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:
-    """Set the price of the threshold aside.
-
-    Returns
-    -------
-    choice : ExponentialChoice, NoNoise or None
-        None for a threshold that is given.
-    """
-    n, d, epsilon, share = (
-        problem.n_samples,
-        problem.n_features,
-        problem.epsilon,
-        problem.threshold_share,
-    )
-    if math.isinf(epsilon):
-        choice = plan_threshold(n, d, math.inf) if share else None
-        return choice, Budget(math.inf, 0.0)
+    """Set the price of the threshold aside; a public one needs no choice."""
+    epsilon, share = problem.epsilon, problem.threshold_share
     if problem.is_pure:
         if not share:
             return None, Budget(0.0, epsilon)
-        return plan_threshold(n, d, share * epsilon), Budget(0.0, (1.0 - share) * epsilon * _DOWN)
+        price, left = share * epsilon, Budget(0.0, (1.0 - share) * epsilon * _DOWN)
+        return plan_threshold(problem.n_samples, problem.n_features, price), left
     mu = gdp_mu(epsilon, problem.delta)
     if not share:
         return None, Budget(mu, 0.0)
     # An exponential mechanism is about as costly as a Gaussian of half its epsilon.
     price = 2.0 * math.sqrt(share) * mu
-    if accounting.delta((Exponential(price),), epsilon) > 0.5 * problem.delta:
-        # With a large delta that is more than all there is; its share of epsilon never is.
-        price = min(price, share * epsilon)
-    return plan_threshold(n, d, price), Budget(_left_beside(price, epsilon, problem.delta), 0.0)
+    if math.isfinite(epsilon):
+        if accounting.delta((Exponential(price),), epsilon) > 0.5 * problem.delta:
+            # With a large delta that is more than all there is; its share of epsilon never is.
+            price = min(price, share * epsilon)
+        mu = mu_beside(price, epsilon, problem.delta)
+    return plan_threshold(problem.n_samples, problem.n_features, price), Budget(mu, 0.0)
 
 
-@lru_cache(maxsize=256)
-def _left_beside(price: float, epsilon: float, delta: float) -> float:
-    """Return the Gaussian signal to noise ratio that is left beside an exponential choice."""
-
-    def events(mu: float) -> tuple[Event, ...]:
-        return Exponential(price), Gaussian(mu)
-
-    return accounting.calibrate(events, epsilon, delta, lower=0.0, upper=gdp_mu(epsilon, delta))
-
-
-def plan_share(problem: RankingProblem, budget: Budget) -> tuple[tuple[Event, ...], Share, Budget]:
-    """Plan how the share of the positive records becomes known: it is public, or bought.
-
-    Returns
-    -------
-    share_of : callable
-        From positives and permit to the number of positive records and the standard
-        deviation of its noise.
-    """
-    n, share = problem.n_samples, problem.positive_share
-    if share is not None:
-        return (), lambda positive, permit: (share * n, 0.0), budget
+def plan_count(problem: RankingProblem, budget: Budget) -> tuple[CountPlan | None, Budget]:
+    """Buy the number of positive records, where their share is not public."""
+    if problem.positive_share is not None:
+        return None, budget
     part, left = budget.split(_COUNT_SHARE)
-    plan = CountPlan(n, part.noise(1.0))
-
-    def share_of(positive: NDArray[np.bool_], permit: Permit) -> tuple[float, float]:
-        return release_count(positive, plan, permit), plan.deviation
-
-    return (plan.mechanism.event,), share_of, left
+    return CountPlan(problem.n_samples, part.noise(1.0)), left

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -17,9 +16,10 @@ from dp_halfspace.algorithms.fits.auc_budget import (
     Choice,
     RankingProblem,
     pay_for_threshold,
-    plan_share,
+    plan_count,
 )
-from dp_halfspace.algorithms.gradient.descent import GradientPlan, plan_gradient
+from dp_halfspace.algorithms.fits.margin_training import gradient_training
+from dp_halfspace.algorithms.gradient.descent import GradientPlan
 from dp_halfspace.algorithms.gradient.mean_difference import (
     MeanDifferencePlan,
     mean_difference_for,
@@ -37,9 +37,16 @@ from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     plan_preconditioned_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import pair_ridge, unit_row_ridge
-from dp_halfspace.algorithms.selection.class_counts import class_weights, smaller_share
+from dp_halfspace.algorithms.plan import FloatArray, Plan
+from dp_halfspace.algorithms.selection.class_counts import (
+    CountPlan,
+    class_weights,
+    release_count,
+    smaller_share,
+)
+from dp_halfspace.algorithms.selection.threshold import release_threshold, threshold_grid
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.optim.design.rows import Rows, clip_scales, unit_rows
+from dp_halfspace.optim.design.rows import Rows, clip_scales, clipped_rows, unit_rows
 from dp_halfspace.optim.objectives.losses import get_loss, shifted_logistic
 from dp_halfspace.optim.risks.empirical import empirical_risk
 from dp_halfspace.optim.risks.margin import MarginRisk
@@ -48,12 +55,9 @@ from dp_halfspace.optim.risks.softmax import SoftmaxRisk
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, Permit
 
-__all__ = ["LOSSES", "MECHANISMS", "RankingProblem", "Training", "plan_training"]
+__all__ = ["LOSSES", "MECHANISMS", "RankingPlan", "RankingProblem", "plan_training"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-Positive: TypeAlias = NDArray[np.bool_]
-Direction: TypeAlias = tuple[FloatArray, float]
-Run: TypeAlias = Callable[[Any, Positive, Permit], Direction]
+Classes: TypeAlias = NDArray[np.intp]
 
 MECHANISMS = ("noisy_gd", "mean_difference", "objective", "output")
 LOSSES = {
@@ -77,111 +81,163 @@ _METRIC_STRENGTH, _METRIC_EPSILON, _LEAST_STRENGTH = 50.0, 0.75, 5.0
 _PURE_STRETCH, _PURE_STRETCH_POWER = 0.6, 0.7
 # A class rarer than this, among more columns than this, is ranked by the mean difference.
 _RARE, _MANY_COLUMNS = 0.03, 40
+_UP = 1.0 + 2.0**-50
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
-    """One way to fit, fixed by public numbers.
+class Ranker:
+    """An algorithm for the direction, and the rows that it reads.
 
-    Attributes
-    ----------
-    mechanism : str
-        One of `MECHANISMS`.
-    events : tuple of Event
-        Everything that a fit releases, the threshold included.
-    run : callable
-        From features, positives and permit to coefficients in units of the data and the
-        score round which a threshold is looked for.
-    threshold : ExponentialChoice, NoNoise or None
-        None for a threshold that is given.
-    public : dict
-        What else the record should say.
+    `bias` is the constant column beside rows divided by `data_norm`. The rows have norm one, or
+    keep their lengths below a `row_bound`. The larger class weighs the ratio of the sizes to the
+    power `power`; None weighs both alike and needs no count.
     """
 
-    mechanism: str
-    events: tuple[Event, ...]
-    run: Run
+    plan: Plan
+    bias: float | None
+    row_bound: float | None = None
+    power: float | None = None
+
+    def direction(
+        self, X: Any, classes: Classes, data_norm: float, weights: FloatArray, permit: Permit
+    ) -> tuple[FloatArray, float]:
+        """Release coefficients in units of the data, and the score where the classes meet."""
+        if self.row_bound is None:
+            rows = unit_rows(X, data_norm, self.bias)
+        else:
+            scale = clip_scales(X, data_norm) / data_norm
+            rows = Rows(X, scale, self.bias, row_bound=self.row_bound)
+        with single_blas_thread():
+            released = self.plan.run(rows, classes, weights, permit)[0]
+        centre = 0.0 if self.bias is None else -float(released[-1]) * self.bias
+        return released[: X.shape[1]] / data_norm, centre
+
+
+@dataclass(frozen=True, slots=True)
+class RankingPlan:
+    """What a fit releases: a count of the positive records, a direction, a threshold.
+
+    There is no `count` where it is public or not needed, and no choice of a public threshold.
+    `rare` takes the place of `ranker`, at the same price, where the count is that of a rare class.
+    """
+
+    problem: RankingProblem
+    ranker: Ranker
     threshold: Choice
     public: dict[str, Any]
+    count: CountPlan | None = None
+    rare: Ranker | None = None
 
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        count = () if self.count is None else (self.count.mechanism.event,)
+        choice = self.threshold
+        last = (choice.event,) if isinstance(choice, ExponentialChoice) else ()
+        return (*count, *self.ranker.plan.events, *last)
 
-def plan_training(problem: RankingProblem, mechanism: str) -> Training:
-    """Plan one fit within a budget.
+    def run(self, X: Any, classes: Classes, weights: FloatArray, permit: Permit) -> FloatArray:
+        """Release coefficients in units of the data and, behind them, the threshold.
 
-    Parameters
-    ----------
-    mechanism : str
-        ``"auto"`` or one of `MECHANISMS`.
-
-    Raises
-    ------
-    CertificateError, ValueError
-        From public numbers, before any data are read.
-    """
-    choice, budget = pay_for_threshold(problem)
-    plans: dict[str, Callable[[RankingProblem, Budget, Choice], _Plan]] = {
-        "auto": _weighted_objective if problem.is_pure else _automatic,
-        "noisy_gd": _weighted_objective if problem.is_pure else _noisy_gd,
-        "mean_difference": _mean_difference,
-        "objective": _objective,
-        "output": _output,
-    }
-    events, run, public = plans[mechanism](problem, budget, choice)
-    if isinstance(choice, ExponentialChoice):
-        events = (*events, choice.event)
-    return Training(mechanism, events, run, choice, public)
-
-
-_Plan: TypeAlias = tuple[tuple[Event, ...], Run, dict[str, Any]]
-
-
-def _noisy_gd(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
-    """Plan a metric and accelerated steps with weighted classes."""
-    del choice
-    events, share_of, left = plan_share(problem, budget)
-    plan, bias = _plan_gradient(problem, left)
-    power = _power(problem, budget)
-
-    def run(X: Any, positive: Positive, permit: Permit) -> Direction:
-        count, deviation = share_of(positive, permit)
-        weights = class_weights(count, problem.n_samples, deviation=deviation, power=power)
-        return _run_engine(
-            plan, problem, bias, X=X, positive=positive, weights=weights, permit=permit
-        )
-
-    return (*events, *plan.events), run, {"private_metric": plan.metric is not None}
-
-
-def _automatic(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
-    """Plan the steps, and a mean difference of the same price for a rare class."""
-    if problem.n_features <= _MANY_COLUMNS:
-        return _noisy_gd(problem, budget, choice)
-    n = problem.n_samples
-    events, share_of, left = plan_share(problem, budget)
-    plan, bias = _plan_gradient(problem, left)
-    other = mean_difference_for(plan, n, problem.n_features, problem.block_rows)
-    power = _power(problem, budget)
-
-    def run(X: Any, positive: Positive, permit: Permit) -> Direction:
-        count, deviation = share_of(positive, permit)
-        # Whatever the released count decides, the events are the same.
-        if smaller_share(count, n, deviation=deviation) < _RARE:
-            weights = class_weights(count, n, deviation=deviation)
-            return _run_difference(
-                other, problem, X=X, positive=positive, weights=weights, permit=permit
+        `X` are features, from which each part makes the rows that it reads; `weights`, in [0, 1],
+        are those of errors and matter to the threshold alone.
+        """
+        problem, norm = self.problem, self.problem.data_norm
+        ranker, balance = self._balanced(classes, permit)
+        direction, centre = ranker.direction(X, classes, norm, balance, permit)
+        threshold = problem.threshold
+        if self.threshold is not None:
+            largest = float(np.linalg.norm(direction)) * norm
+            threshold = release_threshold(
+                clipped_rows(X, norm).margins(direction),
+                classes == 1,
+                weights,
+                threshold_grid(largest, centre),
+                mechanism=self.threshold,
+                permit=permit,
+                largest=largest,
             )
-        weights = class_weights(count, n, deviation=deviation, power=power)
-        return _run_engine(
-            plan, problem, bias, X=X, positive=positive, weights=weights, permit=permit
-        )
+        return np.append(direction, threshold)[None, :]
 
-    return (*events, *plan.events), run, {"private_metric": plan.metric is not None}
+    def _balanced(self, classes: Classes, permit: Permit) -> tuple[Ranker, FloatArray]:
+        """Choose ranker and class weights by the number of positive records, public or released.
+
+        Whatever it decides, the events are the same.
+        """
+        n_samples, ranker = self.problem.n_samples, self.ranker
+        if ranker.power is None:
+            return ranker, np.ones(2)
+        if self.count is None:
+            count, deviation = (self.problem.positive_share or 0.0) * n_samples, 0.0
+        else:
+            count = release_count(classes == 1, self.count, permit)
+            deviation = self.count.deviation
+        if self.rare and smaller_share(count, n_samples, deviation=deviation) < _RARE:
+            ranker = self.rare
+        power = 1.0 if ranker.power is None else ranker.power
+        return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
+
+
+@dataclass(frozen=True, slots=True)
+class _MeanDifference:
+    """The mean difference as a `Plan`: the score of the mean is the weight of a column of ones."""
+
+    plan: MeanDifferencePlan
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.plan.events
+
+    @property
+    def public(self) -> dict[str, Any]:
+        return {"private_standardisation": self.plan.standardisation is not None}
+
+    def run(self, rows: Rows, classes: Classes, weights: FloatArray, permit: Permit) -> FloatArray:
+        w, centre = run_mean_difference(self.plan, rows, classes == 1, weights, permit)
+        return np.append(w, -centre)[None, :]
+
+
+def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
+    """Plan one fit within a budget, by ``"auto"`` or one of `MECHANISMS`."""
+    choice, budget = pay_for_threshold(problem)
+    if mechanism in ("objective", "output"):
+        ranker, public = _pairs(problem, budget, choice, mechanism)
+        return RankingPlan(problem, ranker, choice, {"mechanism": mechanism, **public})
+    count, left = plan_count(problem, budget)
+    sizes = (problem.n_samples, problem.n_features, problem.sizes()["block_rows"])
+    rare, known = None, "private_metric"
+    if mechanism == "mean_difference":
+        ranker = _difference(plan_mean_difference(*sizes, mu=left.mu, epsilon=left.epsilon))
+        known = "private_standardisation"
+    else:
+        ranker = _steps(problem, budget, left)
+        is_wide = mechanism == "auto" and problem.n_features > _MANY_COLUMNS
+        if is_wide and isinstance(ranker.plan, GradientPlan):
+            rare = _difference(mean_difference_for(ranker.plan, *sizes))
+    public = {"mechanism": mechanism, known: ranker.plan.public[known]}
+    return RankingPlan(problem, ranker, choice, public, count, rare)
+
+
+def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
+    """Plan a metric and accelerated steps; for pure epsilon one perturbed objective."""
+    power, columns = _power(problem, budget), problem.n_columns()
+    if not problem.is_pure:
+        defaults = engine_defaults(problem.n_samples, columns, 2, left.mu)
+        training = gradient_training(problem, replace(defaults, window=_WINDOW), left.mu)
+        return Ranker(training.plan, training.bias, power=power)
+    wanted = objective_defaults(problem.n_samples, columns, 2, left.epsilon, 0.0)
+    loss = shifted_logistic(wanted.shift)
+    risk = empirical_risk(loss, n_classes=2, row_norm=1.0, **problem.sizes())
+    plan = _plan_perturbed(risk, left.epsilon, _strength(problem, budget), wanted)
+    # A large constant column helps a threshold, and only shortens what ranks.
+    return Ranker(plan, problem.constant(min(wanted.bias, _LARGEST_CONSTANT)), power=power)
 
 
 def _strength(problem: RankingProblem, budget: Budget) -> float:
     """Return curvature over noise, per direction; pure noise is longer by a root."""
-    mu = budget.epsilon / math.sqrt(problem.n_columns) if problem.is_pure else budget.mu
-    return problem.n_samples / problem.n_columns * mu / 2.0
+    n_columns = problem.n_columns()
+    mu = budget.epsilon / math.sqrt(n_columns) if problem.is_pure else budget.mu
+    return problem.n_samples / n_columns * mu / 2.0
 
 
 def _power(problem: RankingProblem, budget: Budget) -> float:
@@ -190,67 +246,6 @@ def _power(problem: RankingProblem, budget: Budget) -> float:
     if problem.is_pure:
         return min(strength / _PURE_POWER_STRENGTH, _HIGHEST_PURE_POWER)
     return min(strength / _POWER_STRENGTH, _HIGHEST_POWER)
-
-
-def _plan_gradient(problem: RankingProblem, budget: Budget) -> tuple[GradientPlan, float | None]:
-    """Plan the engine; return the constant column, too."""
-    defaults = engine_defaults(problem.n_samples, problem.n_columns, 2, budget.mu)
-    defaults = replace(defaults, window=_WINDOW)
-    plan = plan_gradient(
-        defaults,
-        n_samples=problem.n_samples,
-        n_columns=problem.n_columns,
-        n_classes=2,
-        block_rows=problem.block_rows,
-        mu=budget.mu,
-    )
-    return plan, None if problem.intercept is None else defaults.bias * problem.intercept
-
-
-def _run_engine(
-    plan: GradientPlan,
-    problem: RankingProblem,
-    bias: float | None,
-    *,
-    X: Any,
-    positive: Positive,
-    weights: FloatArray,
-    permit: Permit,
-) -> Direction:
-    """Take the steps on unit rows."""
-    rows = unit_rows(X, problem.data_norm, bias)
-    released = plan.run(rows, positive.astype(np.intp), weights, permit)
-    return _in_units_of_data(released, problem, bias)
-
-
-def _weighted_objective(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
-    """Plan one perturbed objective of the same rows: what pure epsilon can pay for."""
-    del choice
-    events, share_of, left = plan_share(problem, budget)
-    defaults = objective_defaults(problem.n_samples, problem.n_columns, 2, left.epsilon, 0.0)
-    # A large constant column helps a threshold, and only shortens what ranks.
-    constant = min(defaults.bias, _LARGEST_CONSTANT)
-    bias = None if problem.intercept is None else constant * problem.intercept
-    risk = empirical_risk(
-        shifted_logistic(defaults.shift),
-        problem.n_samples,
-        problem.n_columns,
-        2,
-        row_norm=1.0,
-        block_rows=problem.block_rows,
-    )
-    plan = _plan_perturbed(risk, left.epsilon, _strength(problem, budget), defaults)
-    power = _power(problem, budget)
-
-    def run(X: Any, positive: Positive, permit: Permit) -> Direction:
-        count, deviation = share_of(positive, permit)
-        weights = class_weights(count, problem.n_samples, deviation=deviation, power=power)
-        rows = unit_rows(X, problem.data_norm, bias)
-        codes = positive.astype(np.intp)
-        released = plan.run(rows, codes, weights, permit)
-        return _in_units_of_data(released, problem, bias)
-
-    return (*events, *plan.events), run, {"private_metric": plan.metric is not None}
 
 
 def _plan_perturbed(
@@ -270,113 +265,43 @@ def _plan_perturbed(
     return plan_preconditioned_objective(risk, epsilon, 0.0, ridge=ridge, metric=False)
 
 
-def _in_units_of_data(
-    released: FloatArray, problem: RankingProblem, bias: float | None
-) -> Direction:
-    """Undo the public scale; the constant column says where the classes meet."""
-    coefficients = released[0, : problem.n_features] / problem.data_norm
-    return coefficients, 0.0 if bias is None else -float(released[0, -1]) * bias
+def _difference(plan: MeanDifferencePlan) -> Ranker:
+    """Read rows in the unit ball beside a column of ones."""
+    return Ranker(_MeanDifference(plan), 1.0, math.sqrt(2.0) * _UP, power=1.0)
 
 
-def _mean_difference(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
-    """Plan the difference of the class means of standardised rows."""
-    del choice
-    n = problem.n_samples
-    events, share_of, left = plan_share(problem, budget)
-    plan = plan_mean_difference(
-        n, problem.n_features, problem.block_rows, mu=left.mu, epsilon=left.epsilon
-    )
-
-    def run(X: Any, positive: Positive, permit: Permit) -> Direction:
-        count, deviation = share_of(positive, permit)
-        weights = class_weights(count, n, deviation=deviation)
-        return _run_difference(
-            plan, problem, X=X, positive=positive, weights=weights, permit=permit
-        )
-
-    standardised = plan.standardisation is not None
-    return (*events, *plan.events), run, {"private_standardisation": standardised}
-
-
-def _run_difference(
-    plan: MeanDifferencePlan,
-    problem: RankingProblem,
-    *,
-    X: Any,
-    positive: Positive,
-    weights: FloatArray,
-    permit: Permit,
-) -> Direction:
-    """Take the difference on rows in the unit ball."""
-    scale = clip_scales(X, problem.data_norm) / problem.data_norm
-    rows = Rows(X, scale, 1.0, row_bound=math.sqrt(2.0) * (1.0 + 2.0**-50))
-    w, centre = run_mean_difference(plan, rows, positive, weights, permit)
-    return w / problem.data_norm, centre
-
-
-def _pairs(problem: RankingProblem) -> PairRisk:
-    """Describe the sum over pairs of rows in the unit ball."""
+def _pairs(
+    problem: RankingProblem, budget: Budget, choice: Choice, mechanism: str
+) -> tuple[Ranker, dict[str, Any]]:
+    """Plan the exact minimiser of a sum over pairs of rows in the unit ball, perturbed or noisy."""
     n, share = problem.n_samples, problem.positive_share
     normaliser = balanced_normaliser(n)
     if share is not None:
         normaliser *= 4.0 * share * (1.0 - share)
-    return PairRisk(
-        get_loss(LOSSES[problem.loss]),
-        n,
-        problem.n_features,
-        1.0 + 2.0**-50,
-        problem.block_rows,
-        normaliser,
-    )
-
-
-def _pair_ridge(problem: RankingProblem, risk: PairRisk, *, perturbs_objective: bool) -> float:
-    """Return the regulariser of rows divided by `data_norm`, which keeps every scale in reach."""
-    if problem.alpha is not None:
-        return problem.alpha / problem.data_norm**2
-    return pair_ridge(risk, problem.epsilon, problem.delta, perturbs_objective=perturbs_objective)
-
-
-def _output(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
-    """Plan the exact minimiser of the sum over pairs, with noise."""
-    del choice
-    risk = _pairs(problem)
-    ridge = _pair_ridge(problem, risk, perturbs_objective=False)
-    return _ranking(problem, risk, plan_output(risk, ridge, budget.noise))
-
-
-def _objective(problem: RankingProblem, budget: Budget, choice: Choice) -> _Plan:
-    """Plan the exact minimiser of the sum over pairs with a random linear term."""
-    risk = _pairs(problem)
-    ridge = _pair_ridge(problem, risk, perturbs_objective=True)
-    epsilon = budget.epsilon if problem.is_pure else problem.epsilon
-    others: tuple[Event, ...] = ()
-    if isinstance(choice, ExponentialChoice) and not problem.is_pure:
-        others = (choice.event,)
-    room = feasible_ridge(risk, ridge, epsilon, problem.delta, others)
-    if room is None:
-        raise BudgetError(
-            f"the budget epsilon={epsilon!r}, delta={problem.delta!r} is too small: the threshold "
-            "leaves nothing for the ranking; lower threshold_share"
-        )
-    plan = plan_objective(risk, room, epsilon, problem.delta, earlier=others)
-    return _ranking(problem, risk, plan)
-
-
-def _ranking(problem: RankingProblem, risk: PairRisk, plan: OutputPlan | ObjectivePlan) -> _Plan:
-    """Run a plan of pairs on the clipped rows, divided by their norm."""
-
-    def run(X: Any, positive: Positive, permit: Permit) -> Direction:
-        scale = clip_scales(X, problem.data_norm) / problem.data_norm
-        rows = Rows(X, scale, row_bound=risk.row_norm)
-        with single_blas_thread():
-            w = plan.run(rows, positive.astype(np.intp), np.ones(2), permit)
-        return w[0] / problem.data_norm, 0.0
-
-    public = {
+    loss = get_loss(LOSSES[problem.loss])
+    risk = PairRisk(loss, n, problem.n_features, _UP, problem.sizes()["block_rows"], normaliser)
+    perturbed, epsilon, delta = mechanism == "objective", problem.epsilon, problem.delta
+    if problem.alpha is None:
+        ridge = pair_ridge(risk, epsilon, delta, perturbs_objective=perturbed)
+    else:
+        ridge = problem.alpha / problem.data_norm**2  # of rows divided by their norm
+    plan: ObjectivePlan | OutputPlan
+    if perturbed:
+        epsilon = budget.epsilon if problem.is_pure else epsilon
+        is_beside = isinstance(choice, ExponentialChoice) and not problem.is_pure
+        others = (choice.event,) if choice and is_beside else ()
+        room = feasible_ridge(risk, ridge, epsilon, delta, others)
+        if room is None:
+            raise BudgetError(
+                f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: the threshold "
+                "leaves nothing for the ranking; lower threshold_share"
+            )
+        plan = plan_objective(risk, room, epsilon, delta, earlier=others)
+    else:
+        plan = plan_output(risk, ridge, budget.noise)
+    return Ranker(plan, None, risk.row_norm), {
         "loss": problem.loss,
         "alpha": plan.ridge * problem.data_norm**2,
         "pairs": risk.normaliser,
         "certified_gradient": plan.tolerance.certified,
     }
-    return plan.events, run, public

@@ -4,37 +4,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
-from dp_halfspace.algorithms.fits.kernel_training import constant_column
-from dp_halfspace.algorithms.fits.margin_training import Problem, Training
+from dp_halfspace.algorithms.defaults import kernel_engine_defaults
+from dp_halfspace.algorithms.fits.margin_selection import mu_beside
+from dp_halfspace.algorithms.fits.margin_training import Problem, RowsOf, Training, public_facts
 from dp_halfspace.algorithms.gradient.descent import GradientPlan
 from dp_halfspace.algorithms.gradient.margin_gd import margin_slopes, plan_margin_descent
 from dp_halfspace.algorithms.gradient.noisy_gd import DescentPlan
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.losses import huber_hinge
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.solvers.ball_minimum import ball_minimum
-from dp_halfspace.privacy.accounting import calibrate
-from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure
+from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
-from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.selection import GeneralizedChoice
 
-__all__ = ["MarginPlan", "choose_margin", "kept_memory", "plan_margin_choice"]
+__all__ = ["SEARCH_MEMORY", "MarginPlan", "plan_margin_choice"]
 
-FloatArray: TypeAlias = NDArray[np.float64]
-
+# A choice reads the features hundreds of times: so many bytes of them are always kept.
+SEARCH_MEMORY = 2**25
 # Part of epsilon that the choice takes: it costs three percent of mu.
 _CHOICE_SHARE = 0.1
 # All candidates take as many steps, so that all cost the same.
 _STEPS = 100
-# A search reads the features hundreds of times: so many bytes of them are always kept.
-_SEARCH_MEMORY = 2**25
 # The loss that the steps descend on: the hinge with its corner rounded off.
 _LOSS = huber_hinge(0.5)
 
@@ -43,39 +41,60 @@ _LOSS = huber_hinge(0.5)
 class MarginPlan:
     """The public numbers of a choice among margins, and of the training after it.
 
-    Attributes
-    ----------
-    candidates : tuple of Training
-        One for each margin; all cost the same.
-    gaps : tuple of float
-        How far a computed minimum may be above the exact one.
-    penalties : tuple of float
-        What a margin costs whatever the data are.
+    All candidates cost the same. A computed minimum may be above the exact one by the entry of
+    `gaps`; `penalties` are what margins cost whatever the data are.
     """
 
     candidates: tuple[Training, ...]
     gaps: tuple[float, ...]
     penalties: tuple[float, ...]
     choice: GeneralizedChoice | NoNoise
-    events: tuple[Event, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        if isinstance(self.choice, NoNoise):
+            return (Pure(math.inf),)
+        return (self.choice.event, *self.candidates[0].events)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return public_facts(self.candidates)
+
+    def run(
+        self, rows_of: RowsOf, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> tuple[Training, FloatArray]:
+        """Choose a margin, then train for it; what the others cost must not leave.
+
+        All candidates read the same rows; `weights` are in [0, 1].
+        """
+        rows = rows_of(self.candidates[0])
+        costs = self._costs(rows, np.where(classes == 1, 1.0, -1.0), weights[classes])
+        released = permit.release(costs, self.choice)
+        is_exact = isinstance(self.choice, NoNoise)
+        chosen = self.candidates[int(released.argmin()) if is_exact else int(released[0])]
+        return chosen.run(lambda _: rows, classes, weights, permit)
+
+    def _costs(self, rows: Rows, signs: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the least loss of every margin, with its penalty."""
+        objective = MarginObjective(rows, signs, weights, _LOSS, ridge=1.0)
+        costs = []
+        with single_blas_thread():
+            for candidate, gap in zip(self.candidates, self.gaps, strict=True):
+                radius = 1.0 / float(candidate.margin or 1.0)
+                costs.append(ball_minimum(objective, radius, gap))
+        return np.add(costs, self.penalties)
 
 
 def plan_margin_choice(problem: Problem, epsilon: float, delta: float) -> MarginPlan:
-    """Divide a budget between the choice of a margin and one training.
+    """Divide a budget between the choice of a margin and one training, for two classes.
 
-    Parameters
-    ----------
-    problem : Problem
-        Of the features, two classes.
-    epsilon, delta : float
-        Positive `delta`, or infinite `epsilon`.
-
-    References
-    ----------
-    Bassily, Mohri and Suresh (2022), Algorithm 6 and Corollary F.2, with the sensitivity of
-    a computed minimum. ``docs/proofs/kernel.md``, section 4.
+    `delta` is positive, or `epsilon` infinite. Bassily, Mohri and Suresh (2022), Algorithm 6 and
+    Corollary F.2, with the sensitivity of a computed minimum: ``docs/proofs/kernel.md``,
+    section 4.
     """
-    n_samples, n_columns = problem.n_samples, problem.n_columns(None)
+    n_samples, n_columns = problem.n_samples, problem.n_columns()
     halvings = max(1, round(0.5 * math.log2(n_samples)))
     margins = [0.5**j for j in range(1, halvings + 1)]
     gaps = tuple((1.0 + 1.0 / margin) / 2.0 for margin in margins)
@@ -83,16 +102,9 @@ def plan_margin_choice(problem: Problem, epsilon: float, delta: float) -> Margin
     # What a margin costs on fresh records, and in noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
     penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
+    sizes = problem.sizes()
     plans = [
-        plan_margin_descent(
-            n_samples=n_samples,
-            n_columns=n_columns,
-            n_outputs=1,
-            block_rows=problem.block_rows(None),
-            mu=mu,
-            margin=margin,
-            n_steps=_STEPS,
-        )
+        plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=_STEPS, **sizes)
         for margin in margins
     ]
     # Allowances for rounding differ a little: the largest serves all.
@@ -101,17 +113,14 @@ def plan_margin_choice(problem: Problem, epsilon: float, delta: float) -> Margin
         _training(problem, margin, replace(plan, mechanism=noisiest.mechanism))
         for margin, plan in zip(margins, plans, strict=True)
     )
-    events: tuple[Event, ...] = (choice.event, *candidates[0].plan.events)
-    if math.isinf(epsilon):
-        events = (Pure(math.inf),)
-    return MarginPlan(candidates, gaps, penalties, choice, events)
+    return MarginPlan(candidates, gaps, penalties, choice)
 
 
 def _training(problem: Problem, margin: float, plan: DescentPlan) -> Training:
     """Wrap the steps for one margin."""
-    bias = constant_column(problem)
+    bias = problem.constant(kernel_engine_defaults(problem.n_classes).bias)
     steps = GradientPlan(plan, slopes=margin_slopes)
-    return Training("noisy_gd", margin, plan.steps.shift, bias, None, plan.n_columns, steps)
+    return Training("noisy_gd", margin, plan.steps.shift, bias, None, steps)
 
 
 def _divided(
@@ -121,58 +130,7 @@ def _divided(
     if math.isinf(epsilon):
         return math.inf, NoNoise()
     # A loss is between zero and one plus the radius; a computed minimum is off by the gap.
-    reach = tuple(
-        (1.0 + 1.0 / margin + gap) * (1.0 + 2.0**-30)
-        for margin, gap in zip(margins, gaps, strict=True)
-    )
+    pairs = zip(margins, gaps, strict=True)
+    reach = tuple((1.0 + 1.0 / margin + gap) * (1.0 + 2.0**-30) for margin, gap in pairs)
     choice = GeneralizedChoice(reach, _CHOICE_SHARE * epsilon)
-    mu = calibrate(
-        lambda mu: [Gaussian(mu), Exponential(choice.epsilon)],
-        epsilon,
-        delta,
-        lower=0.0,
-        upper=gdp_mu(epsilon, delta),
-    )
-    return mu * (1.0 - 2.0**-40), choice
-
-
-def kept_memory(plan: Training | MarginPlan, memory: int) -> int:
-    """Return how many bytes of features to keep when `memory` is asked for; public."""
-    return max(memory, _SEARCH_MEMORY) if isinstance(plan, MarginPlan) else memory
-
-
-def choose_margin(
-    plan: MarginPlan,
-    rows: Rows,
-    codes: NDArray[np.intp],
-    weights: FloatArray,
-    permit: Permit,
-) -> Training:
-    """Choose a margin within the budget of a plan.
-
-    Parameters
-    ----------
-    rows : Rows
-        Of norm at most one.
-    codes : ndarray of shape (n_samples,)
-        Class of each record.
-    weights : ndarray of shape (2,)
-        Public class weights in [0, 1].
-    permit : Permit
-        Charged with the events of the plan.
-
-    Returns
-    -------
-    Training
-        Still to be run. Its margin is private; what the others cost must not leave.
-    """
-    signs = np.where(codes == 1, 1.0, -1.0)
-    objective = MarginObjective(rows, signs, weights[codes], _LOSS, ridge=1.0)
-    costs = []
-    with single_blas_thread():
-        for candidate, gap, penalty in zip(plan.candidates, plan.gaps, plan.penalties, strict=True):
-            radius = 1.0 / float(candidate.margin or 1.0)
-            costs.append(ball_minimum(objective, radius, gap) + penalty)
-    released = permit.release(np.array(costs), plan.choice)
-    is_index = isinstance(plan.choice, GeneralizedChoice)
-    return plan.candidates[int(released[0]) if is_index else int(released.argmin())]
+    return mu_beside(choice.epsilon, epsilon, delta) * (1.0 - 2.0**-40), choice

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from dp_halfspace.algorithms.perturbation.label_statistic import (
     statistic_ridge,
     statistic_sensitivity,
 )
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.hypothesis_cover import linear_losses
 from dp_halfspace.algorithms.selection.staged_search import SearchPlan, plan_search, run_search
 from dp_halfspace.optim.design.rows import Rows
@@ -29,45 +30,77 @@ from dp_halfspace.privacy.mechanisms import (
     additive_noise,
 )
 
-__all__ = ["LabelPlan", "plan_labels", "train_labels"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
-LabelMechanism: TypeAlias = (
-    GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse | SearchPlan
-)
+__all__ = ["CoverPlan", "StatisticPlan", "plan_labels"]
 
 # One stage of the search per so many labels times epsilon.
 _PER_STAGE, _MOST_STAGES = 200.0, 10
 
 
 @dataclass(frozen=True, slots=True)
-class LabelPlan:
-    """What a fit is going to do.
+class StatisticPlan:
+    """A noisy sum of labelled rows, or one of randomized responses, and a minimiser made of it.
 
-    Attributes
-    ----------
-    mechanism : LabelMechanism
-        What covers the labels: noise on the statistic, responses, or a search.
-    sensitivity : float or None
-        Of the statistic, or of the losses of the search.
-    ridge : float or None
-        None for a search.
-    seed : int
-        Public, of the candidates.
+    `sensitivity` is that of the sum; responses have none.
     """
 
     n_classes: int
-    mechanism: LabelMechanism
+    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
     sensitivity: float | None
-    ridge: float | None
+    ridge: float
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return (self.mechanism.event,)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {"sensitivity": self.sensitivity, "alpha": self.ridge}
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Release the sum and minimise on public unit rows; class weights have no part in it."""
+        del weights
+        if isinstance(self.mechanism, RandomizedResponse):
+            responses = permit.release(classes.astype(np.float64), self.mechanism).astype(np.intp)
+            statistic = label_statistic(rows, responses, self.n_classes) / self.mechanism.contrast
+        else:
+            exact = label_statistic(rows, classes, self.n_classes)
+            statistic = permit.release(exact, self.mechanism)
+        return statistic_minimiser(rows, statistic, self.ridge)
+
+
+@dataclass(frozen=True, slots=True)
+class CoverPlan:
+    """A search among random linear classifiers, drawn from a public seed."""
+
+    n_classes: int
+    search: SearchPlan
+    sensitivity: float
     seed: int
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the fit costs."""
-        if isinstance(self.mechanism, SearchPlan):
-            return self.mechanism.events
-        return (self.mechanism.event,)
+        """What a run releases."""
+        return self.search.events
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {"sensitivity": self.sensitivity, "alpha": None}
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Choose a classifier of public unit rows by its weighted errors; see `Plan`."""
+        n_outputs = self.n_classes if self.n_classes > 2 else 1
+        points = rows.dense(np.arange(rows.shape[0]))
+        losses = linear_losses(points, classes, weights / weights.max())
+        size = n_outputs * rows.shape[1]
+        found = run_search(self.search, size, losses, permit, seed=self.seed)
+        return found.reshape(n_outputs, -1)
 
 
 def plan_labels(
@@ -82,7 +115,7 @@ def plan_labels(
     ridge: float | None,
     n_candidates: int,
     seed: int,
-) -> LabelPlan:
+) -> StatisticPlan | CoverPlan:
     """Plan one fit within a budget; no argument depends on a label."""
     if kind == "net":
         sensitivity = 1.0 + 2.0**-30 + 2.0**-50 * n_samples**2
@@ -94,19 +127,19 @@ def plan_labels(
             n_stages=round(min(max(wanted, 1), _MOST_STAGES)),
             sensitivity=sensitivity,
         )
-        return LabelPlan(n_classes, search, sensitivity, None, seed)
-    size = n_columns * (n_classes if n_classes > 2 else 1)
-    mechanism: LabelMechanism
+        return CoverPlan(n_classes, search, sensitivity, seed)
+    mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
     if kind == "randomized_response" and math.isfinite(epsilon):
         mechanism = _responses(n_classes, epsilon, delta)
         bound, variance = None, mechanism.variance * n_samples / n_columns
     else:
         bound = statistic_sensitivity(n_samples, n_classes, block_rows)
         mechanism = additive_noise(bound, epsilon, delta)
+        size = n_columns * (n_classes if n_classes > 2 else 1)
         variance = _noise_variance(mechanism, size)
     if ridge is None:
         ridge = statistic_ridge(n_samples, n_columns, n_classes, variance)
-    return LabelPlan(n_classes, mechanism, bound, ridge, seed)
+    return StatisticPlan(n_classes, mechanism, bound, ridge)
 
 
 def _responses(n_classes: int, epsilon: float, delta: float) -> RandomizedResponse:
@@ -125,38 +158,3 @@ def _noise_variance(mechanism: GaussianNoise | L2LaplaceNoise | NoNoise, size: i
     if isinstance(mechanism, L2LaplaceNoise):
         return mechanism.scale**2 * (size + 1)
     return 0.0
-
-
-def train_labels(
-    plan: LabelPlan,
-    rows: Rows,
-    codes: NDArray[np.intp],
-    weights: FloatArray,
-    permit: Permit,
-) -> FloatArray:
-    """Run a plan.
-
-    Parameters
-    ----------
-    rows : Rows of shape (n, D)
-        Public unit rows.
-    codes : ndarray of shape (n,), int
-        Private labels.
-    weights : ndarray of shape (K,)
-        Public class weights; only a search uses them.
-    """
-    n_classes, mechanism = plan.n_classes, plan.mechanism
-    if isinstance(mechanism, SearchPlan):
-        n_outputs = n_classes if n_classes > 2 else 1
-        points = rows.dense(np.arange(rows.shape[0]))
-        losses = linear_losses(points, codes, weights / weights.max())
-        size = n_outputs * rows.shape[1]
-        found = run_search(mechanism, size, losses, permit, seed=plan.seed)
-        return found.reshape(n_outputs, -1)
-    assert plan.ridge is not None
-    if isinstance(mechanism, RandomizedResponse):
-        responses = permit.release(codes.astype(np.float64), mechanism).astype(np.intp)
-        statistic = label_statistic(rows, responses, n_classes) / mechanism.contrast
-    else:
-        statistic = permit.release(label_statistic(rows, codes, n_classes), mechanism)
-    return statistic_minimiser(rows, statistic, plan.ridge)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TypeAlias
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.algorithms.fits.margin_training import (
     Problem,
+    RowsOf,
     Training,
     plan_gaussian_training,
+    public_facts,
 )
 from dp_halfspace.algorithms.gradient.margin_gd import default_margin
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure
@@ -37,9 +40,7 @@ from dp_halfspace.privacy.tuning import (
     selection_event,
 )
 
-__all__ = ["SELECTIONS", "SelectionPlan", "margin_grid", "plan_selection", "run_selection"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
+__all__ = ["SELECTIONS", "SelectionPlan", "margin_grid", "mu_beside", "plan_selection"]
 
 SELECTIONS = ("exponential", "gaussian", "random_stopping")
 
@@ -59,30 +60,73 @@ _POPULATION_BETA = 0.05
 class SelectionPlan:
     """The public numbers of a selection.
 
-    Attributes
-    ----------
-    kind : str
-        One of `SELECTIONS`.
-    penalties : tuple of float
-        Added to the error counts.
-    choice : ExponentialChoice, GaussianNoise or NoNoise
-        Of the index, of all scores, or of one score.
-    law : RunLaw or None
-        Of the number of runs, for random stopping.
+    `penalties` are added to the error counts of the candidates; `choice` is of the index, of all
+    scores, or of one score; `law` that of the number of runs, for random stopping.
     """
 
-    kind: str
     candidates: tuple[Training, ...]
     penalties: tuple[float, ...]
     choice: ExponentialChoice | GaussianNoise | NoNoise
     law: RunLaw | None
     events: tuple[Event, ...]
 
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return public_facts(self.candidates)
+
+    def run(
+        self, rows_of: RowsOf, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> tuple[Training, FloatArray]:
+        """Train candidates and release the chosen one; `weights` are in [0, 1].
+
+        Nothing else may leave: not the scores, nor how many runs there were.
+        """
+        rows = cache(lambda i: rows_of(self.candidates[i]))
+
+        def train(i: int, paid: Permit) -> tuple[FloatArray, float]:
+            released = self.candidates[i].plan.run(rows(i), classes, weights, paid)
+            return released, -_errors(rows(i), classes, weights, released) - self.penalties[i]
+
+        indices = list(range(len(self.candidates)))
+        if self.law is not None:
+            source = permit.spend(self.events[0])
+
+            def attempt(i: int) -> tuple[FloatArray, float]:
+                inner = PrivacyRecord(
+                    epsilon=permit.record.epsilon,
+                    delta=permit.record.delta,
+                    events=(*self.candidates[i].events, self.choice.event),
+                    noise=permit.record.noise,
+                )
+                # The selection as a whole is charged; its parts are never seen one by one.
+                paid = authorise(inner, source)
+                released, score = train(i, paid)
+                return released, float(paid.release(np.array([score]), self.choice)[0])
+
+            best, released = select_best(attempt, indices, self.law, source)
+            return self.candidates[best], released
+        trained = [train(i, permit) for i in indices]
+        scores = permit.release(np.array([score for _, score in trained]), self.choice)
+        is_index = isinstance(self.choice, ExponentialChoice)
+        best = int(scores[0]) if is_index else int(scores.argmax())
+        return self.candidates[best], trained[best][0]
+
+
+@lru_cache(maxsize=256)
+def mu_beside(choice: float, epsilon: float, delta: float) -> float:
+    """Return the Gaussian signal to noise ratio left beside an exponential mechanism."""
+
+    def events(mu: float) -> tuple[Event, ...]:
+        return Exponential(choice), Gaussian(mu)
+
+    return calibrate(events, epsilon, delta, lower=0.0, upper=gdp_mu(epsilon, delta))
+
 
 def margin_grid(problem: Problem, epsilon: float, delta: float) -> list[float]:
     """Return margins round the smallest one that noise permits: half, once, twice, four times."""
-    mu = math.inf if math.isinf(epsilon) else gdp_mu(epsilon, delta)
-    centre = default_margin(problem.n_samples, problem.n_columns(None), mu)
+    mu = gdp_mu(epsilon, delta)
+    centre = default_margin(problem.n_samples, problem.n_columns(), mu)
     return sorted({min(centre * factor, 1.0) for factor in (0.5, 1.0, 2.0, 4.0)})
 
 
@@ -98,18 +142,8 @@ def plan_selection(
 ) -> SelectionPlan:
     """Divide a budget between the candidates and the choice among them.
 
-    Parameters
-    ----------
-    kind : str
-        One of `SELECTIONS`.
-    margins : sequence of float
-        In (0, 1].
-    population : bool
-        Whether scores estimate the error on fresh records.
-
-    References
-    ----------
-    Wang, Zhu and Wang (2025), Algorithms 2, 3, 4 and 6. ``docs/proofs/selection.md``.
+    `population` scores estimate the error on fresh records. Wang, Zhu and Wang (2025),
+    Algorithms 2, 3, 4 and 6; ``docs/proofs/selection.md``.
     """
     count = len(margins)
     law = None
@@ -119,14 +153,7 @@ def plan_selection(
         each, choice = math.inf, NoNoise()
     elif kind == "exponential":
         choice = ExponentialChoice(score_bound, _CHOICE_SHARE * epsilon)
-        total = calibrate(
-            lambda mu: [Gaussian(mu), Exponential(_CHOICE_SHARE * epsilon)],
-            epsilon,
-            delta,
-            lower=0.0,
-            upper=gdp_mu(epsilon, delta),
-        )
-        each = total / math.sqrt(count) * _DOWN
+        each = mu_beside(choice.epsilon, epsilon, delta) / math.sqrt(count) * _DOWN
     else:
         law = run_law(count, _MISS, eta=_SHAPE) if kind == "random_stopping" else None
         total = gdp_mu(epsilon, delta) if law is None else calibrate_selection(law, epsilon, delta)
@@ -135,14 +162,14 @@ def plan_selection(
         each = total * math.sqrt((1.0 - share) / runs) * _DOWN
         choice = GaussianNoise(score_bound * math.sqrt(runs), total * math.sqrt(share) * _DOWN)
     candidates = tuple(plan_gaussian_training(problem, solver, margin, each) for margin in margins)
-    events: tuple[Event, ...] = tuple(event for c in candidates for event in c.events)
-    events = (*events, choice.event)
+    events = (*(event for c in candidates for event in c.events), choice.event)
     if math.isinf(epsilon):
         events = (Pure(math.inf),)
     elif law is not None:
         events = (selection_event(law, total),)
-    penalties = tuple(_penalty(problem, c.n_columns) if population else 0.0 for c in candidates)
-    return SelectionPlan(kind, candidates, penalties, choice, law, events)
+    maps = [candidate.linear_map for candidate in candidates]
+    penalties = tuple(_penalty(problem, problem.n_columns(m)) if population else 0.0 for m in maps)
+    return SelectionPlan(candidates, penalties, choice, law, events)
 
 
 def _penalty(problem: Problem, n_columns: int) -> float:
@@ -156,7 +183,7 @@ def _score_bound(problem: Problem, *, population: bool) -> float:
     largest = float(problem.n_samples)
     if population:
         # No projection has more columns than the data.
-        largest += _penalty(problem, problem.n_columns(None))
+        largest += _penalty(problem, problem.n_columns())
     return 1.0 + 2.0**-40 + (problem.n_classes + 4) * 2.0**-52 * largest
 
 
@@ -171,59 +198,3 @@ def _errors(
     guess = (scores[:, 0] > 0).astype(np.intp) if len(released) == 1 else scores.argmax(axis=1)
     wrong = np.bincount(codes[guess != codes], minlength=len(weights))
     return float(wrong @ weights)
-
-
-def run_selection(
-    plan: SelectionPlan,
-    rows_of: Callable[[Training], Rows],
-    codes: NDArray[np.intp],
-    weights: FloatArray,
-    permit: Permit,
-) -> tuple[Training, FloatArray]:
-    """Train candidates and release the chosen one.
-
-    Parameters
-    ----------
-    rows_of : callable
-        From a candidate to its unit rows.
-    codes : ndarray of shape (n_samples,)
-        Class of each record.
-    weights : ndarray of shape (n_classes,)
-        Public class weights in [0, 1].
-    permit : Permit
-        Charged with the events of the plan.
-
-    Returns
-    -------
-    released : ndarray of shape (1, n_columns) or (K, n_columns)
-        Its coefficients. Nothing else may leave: not the scores, nor how many runs there were.
-    """
-    indices = range(len(plan.candidates))
-    rows = cache(lambda i: rows_of(plan.candidates[i]))
-
-    def train(i: int, paid: Permit) -> tuple[FloatArray, float]:
-        released = plan.candidates[i].plan.run(rows(i), codes, weights, paid)
-        return released, -_errors(rows(i), codes, weights, released) - plan.penalties[i]
-
-    if plan.law is not None:
-        source = permit.spend(plan.events[0])
-
-        def run(i: int) -> tuple[FloatArray, float]:
-            inner = PrivacyRecord(
-                epsilon=permit.record.epsilon,
-                delta=permit.record.delta,
-                events=(*plan.candidates[i].events, plan.choice.event),
-                noise=permit.record.noise,
-            )
-            # The selection as a whole is charged; its parts are never seen one by one.
-            paid = authorise(inner, source)
-            released, score = train(i, paid)
-            return released, float(paid.release(np.array([score]), plan.choice)[0])
-
-        chosen, released = select_best(run, list(indices), plan.law, source)
-        return plan.candidates[chosen], released
-    trained = [train(i, permit) for i in indices]
-    scores = permit.release(np.array([score for _, score in trained]), plan.choice)
-    is_index = isinstance(plan.choice, ExponentialChoice)
-    best = int(scores[0]) if is_index else int(scores.argmax())
-    return plan.candidates[best], trained[best][0]

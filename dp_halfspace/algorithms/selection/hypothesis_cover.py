@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["linear_losses", "log_odds_shift"]
+from dp_halfspace.algorithms.plan import FloatArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
+__all__ = ["linear_losses", "log_odds_shift"]
 
 _ENTRIES = 2**20  # scores that are in memory at a time
 
 
 def log_odds_shift(weights: FloatArray) -> FloatArray:
-    """Turn class weights into a shift of scores: weighting a class multiplies its odds.
+    """Turn public class weights into a shift of scores: weighting a class multiplies its odds.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (K,)
-        Positive, public.
+    For two classes it is the shift of the score of the second one, of shape (1,).
 
-    Returns
-    -------
-    ndarray of shape (1,) or (K,)
-        For two classes the shift of the score of the second one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
     >>> log_odds_shift(np.array([1.0, 2.0])).round(3), log_odds_shift(np.ones(3))
     (array([0.693]), array([0., 0., 0.]))
     """
@@ -42,33 +29,12 @@ def log_odds_shift(weights: FloatArray) -> FloatArray:
 def linear_losses(
     points: FloatArray, codes: NDArray[np.intp], weights: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
-    """Return a function that counts the errors of candidates.
+    """Return a function from candidates, (m, D) or (m, K D) for ``K > 2``, to weighted errors.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, D)
-        Public.
-    codes : ndarray of shape (n,), int
-        Private labels from 0 to ``K - 1``.
-    weights : ndarray of shape (K,)
-        Public weights of the classes, in (0, 1]. Scores are shifted by `log_odds_shift`, too:
-        many candidates make no error on a heavy class.
-
-    Returns
-    -------
-    callable
-        Maps candidates of shape (m, D), or (m, K D) for ``K > 2``, to losses of shape (m,).
-        A label changes a loss by at most one: a prediction depends on public numbers only, so
-        it is the same on both of two neighbouring data sets, rounding included. Two sums of
-        ``n`` weights may differ by ``n^2 2^-52`` more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.algorithms.selection.hypothesis_cover import linear_losses
-    >>> losses = linear_losses(np.eye(2), np.array([0, 1]), np.ones(2))
-    >>> losses(np.array([[-1.0, 1.0], [1.0, 1.0], [1.0, -1.0]]))
-    array([0., 1., 2.])
+    `points` are public, the class `weights` in (0, 1]. Scores are shifted by `log_odds_shift`,
+    too: many candidates make no error on a heavy class. A label changes a loss by at most one: a
+    prediction depends on public numbers only, so it is the same on both of two neighbouring data
+    sets, rounding included. Two sums of ``n`` weights may differ by ``n^2 2^-52`` more.
     """
     n_samples, n_columns = points.shape
     n_classes = len(weights)

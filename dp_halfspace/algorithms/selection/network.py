@@ -11,21 +11,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.selection.staged_search import SearchPlan, run_search
+from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+
 __all__ = [
     "Layer",
     "Network",
+    "NetworkPlan",
     "NetworkShape",
     "network_losses",
     "network_sensitivity",
     "smallest_budget",
 ]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 # Inputs are at most one long: units must be steep to bend inside the unit ball.
 _GAIN, _BIAS_GAIN = 5.5, 4.0
@@ -45,13 +51,7 @@ _FEWEST_CANDIDATES = 100
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One hidden layer of one or of several networks.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (..., n_inputs, n_units)
-        Into the units.
-    """
+    """One hidden layer of m networks: weights of shape (m, n_inputs, n_units) into its units."""
 
     weights: FloatArray
     biases: FloatArray
@@ -59,17 +59,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The layers of one or of several networks.
-
-    Attributes
-    ----------
-    hidden : tuple of Layer
-        In the order in which a record meets them.
-    outputs : ndarray of shape (..., n_units)
-        Out of the last of them.
-    bias : ndarray of shape (...,)
-        Of the score.
-    """
+    """The layers of m networks: the hidden ones, weights out of the last one, bias of the score."""
 
     hidden: tuple[Layer, ...]
     outputs: FloatArray
@@ -78,22 +68,10 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class NetworkShape:
-    """Public sizes of a network.
+    """Public sizes of a network: inputs, units of each hidden layer, relative size of the biases.
 
-    Attributes
-    ----------
-    widths : tuple of int
-        Number of units of each hidden layer.
-    bias : float or None
-        Relative size of the biases; None for none.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.selection.network import NetworkShape
     >>> NetworkShape(2, (6,), 1.0).size, NetworkShape(2, (6,), None).size
     (25, 18)
-    >>> NetworkShape(2, (6, 4), 1.0).size
-    51
     """
 
     n_inputs: int
@@ -113,13 +91,7 @@ class NetworkShape:
         return n_weights + self.widths[-1] + n_biases
 
     def layers(self, candidates: FloatArray) -> Network:
-        """Cut parameters into layers.
-
-        Returns
-        -------
-        Network
-            Of m networks.
-        """
+        """Cut parameters of shape (m, size) into layers."""
         m, last = len(candidates), self.widths[-1]
         sizes = [n * width for n, width in zip(self._fan_in, self.widths, strict=True)]
         sizes += [last, *([] if self.bias is None else self.widths)]
@@ -160,32 +132,11 @@ def _later_weights(drawn: FloatArray) -> FloatArray:
 def network_losses(
     shape: NetworkShape, points: FloatArray, positive: NDArray[np.bool_], weights: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
-    """Return a function that counts the errors of networks.
+    """Return a function from candidates of shape (m, size) to weighted numbers of errors.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, n_inputs)
-        Rows of norm at most one.
-    positive : ndarray of shape (n,), bool
-        Records of the second class.
-    weights : ndarray of shape (2,)
-        Public weights of the classes, in [0, 1].
-
-    Returns
-    -------
-    callable
-        Maps candidates of shape (m, size) to weighted numbers of errors of shape (m,). A
-        record whose score is within 2^-17 of zero, relative to the largest score that the
-        network can give, counts in part.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.algorithms.selection.network import NetworkShape, network_losses
-    >>> points, positive = np.array([[-1.0], [0.5], [1.0]]), np.array([False, True, False])
-    >>> losses = network_losses(NetworkShape(1, (1,), None), points, positive, np.ones(2))
-    >>> losses(np.array([[1.0, 1.0], [1.0, -1.0]]))
-    array([1., 2.])
+    The rows of `points` are of norm at most one, the class `weights` in [0, 1]. A record whose
+    score is within 2^-17 of zero, relative to the largest that the network can give, counts in
+    part.
     """
     n_samples = len(points)
     signed = np.where(positive, -weights[1], weights[0])
@@ -219,22 +170,9 @@ def network_losses(
 
 
 def network_sensitivity(n_samples: int, shape: NetworkShape) -> float:
-    """Bound the change of any loss when one record is replaced.
+    """Bound the change of any loss when one record is replaced: 1, and what rounding can add.
 
-    Returns
-    -------
-    float
-        1 plus what rounding errors of the other records can add.
-
-    References
-    ----------
     ``docs/proofs/pure_network.md``, section 1.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.selection.network import NetworkShape, network_sensitivity
-    >>> 1.0 < network_sensitivity(1000, NetworkShape(2, (6,), 1.0)) < 1.001
-    True
     """
     per_unit = (shape.n_inputs + 4) * _LONGEST * 2.0
     for width in shape.widths[:-1]:
@@ -247,14 +185,41 @@ def network_sensitivity(n_samples: int, shape: NetworkShape) -> float:
 def smallest_budget() -> float:
     """Return the product of records and epsilon below which no choice can work.
 
-    Returns
-    -------
-    float
-        Where the loss that the exponential mechanism may add, ``(2 / epsilon) ln 100`` records
-        with a hundred networks, reaches half of the records: what guessing loses.
-
-    References
-    ----------
-    ``docs/proofs/pure_network.md``, section 3.
+    There the loss that the exponential mechanism may add, ``(2 / epsilon) ln 100`` records with a
+    hundred networks, reaches what guessing loses: ``docs/proofs/pure_network.md``, section 3.
     """
     return 4.0 * math.log(_FEWEST_CANDIDATES)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkPlan:
+    """A search among networks of one shape, drawn from a public seed."""
+
+    shape: NetworkShape
+    search: SearchPlan
+    seed: int
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return self.search.events
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {
+            "n_parameters": self.shape.size,
+            "n_candidates": self.search.n_candidates,
+            "n_stages": len(self.search.radii),
+            "network_seed": self.seed,
+        }
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Release the parameters of one network, of shape (1, size); see `Plan`."""
+        points = rows.dense(np.arange(rows.shape[0]))
+        losses = network_losses(self.shape, points, classes == 1, weights)
+        with single_blas_thread():
+            found = run_search(self.search, self.shape.size, losses, permit, seed=self.seed)
+        return found[None, :]

@@ -21,7 +21,6 @@ from dp_halfspace.algorithms.fits.margin_selection import (
     SELECTIONS,
     margin_grid,
     plan_selection,
-    run_selection,
 )
 from dp_halfspace.algorithms.fits.margin_training import Problem, Training
 from dp_halfspace.algorithms.gradient.margin_gd import default_margin
@@ -72,7 +71,7 @@ def select(plan, permit=None, weights=None):
     def rows_of(training):
         return unit_rows(X, 1.0, training.bias, training.linear_map)
 
-    return run_selection(plan, rows_of, codes, weights, permit)
+    return plan.run(rows_of, codes, weights, permit)
 
 
 def flat(events):
@@ -334,10 +333,10 @@ def test_infinite_epsilon_takes_the_best(kind):
 # -- the choice ----------------------------------------------------------------------
 
 
-def constant(margin, w, penalty_columns=5):
+def constant(margin, w):
     """A way to fit that always releases the same coefficients."""
     plan = SimpleNamespace(events=(), run=lambda *_: np.array([w]))
-    return Training("fixed", margin, 1.0, None, None, penalty_columns, plan)
+    return Training("fixed", margin, 1.0, None, None, plan)
 
 
 @pytest.mark.parametrize("kind", SELECTIONS)
@@ -349,7 +348,7 @@ def test_the_better_candidate_is_chosen(kind):
     rows, codes = Rows(np.ones((300, 1))), np.ones(300, int)
     wins = 0
     for _ in range(100):
-        used, w = run_selection(rigged, lambda _: rows, codes, np.ones(2), permit_for(plan))
+        used, w = rigged.run(lambda _: rows, codes, np.ones(2), permit_for(plan))
         assert w.tolist() == [[1.0 if used is good else -1.0]]
         wins += used is good
     # Random stopping misses a candidate with probability one tenth: 31 times with chance 1e-8.
@@ -365,7 +364,7 @@ def test_class_weights_decide():
     rows = Rows(np.ones((40, 1)))
     for weights, winner in (([1.0, 1.0], second), ([0.1, 1.0], first)):
         permit = permit_for(plan, math.inf)
-        used, _ = run_selection(rigged, lambda _: rows, codes, np.array(weights), permit)
+        used, _ = rigged.run(lambda _: rows, codes, np.array(weights), permit)
         assert used is winner
 
 
@@ -411,6 +410,7 @@ def fit(kind, **more):
 RELEASED = {
     "classes_",
     "coef_",
+    "data_norm_",
     "intercept_",
     "margin_",
     "n_features_in_",

@@ -192,13 +192,12 @@ def test_projection_that_is_drawn(kind, n_components, solver):
     # A map to as many columns could only lose margin: the identity stands for it.
     if kind is None or n_components != 3:
         assert training.linear_map is None
-        assert training.n_columns == 7
         return
     drawn = PROJECTIONS["rademacher" if kind == "auto" else kind](6, 2, np.random.default_rng(0))
     assert type(training.linear_map) is type(drawn)
     assert training.linear_map.n_features_in == 6
     assert training.linear_map.n_components == 3
-    assert training.n_columns == training.linear_map.n_components + 1
+    assert problem.n_columns(training.linear_map) == 4
     again = plan_gaussian_training(problem, solver, 0.3, 1.0).linear_map
     np.testing.assert_array_equal(training.linear_map.to_array(), again.to_array())
     free = replace(problem, seed=None)
@@ -256,14 +255,15 @@ def test_planned_sizes_are_those_of_the_rows(form, kind, intercept):
     problem = Problem(9000, 40, 2, sparse.issparse(X), intercept, kind, 7, True, None)
     training = plan_gaussian_training(problem, "noisy_gd", 0.1, 1.0)
     rows = unit_rows(X, 1.0, training.bias, training.linear_map)
-    assert rows.shape == (9000, training.n_columns)
-    assert rows.block_rows == problem.block_rows(training.linear_map)
+    n_samples, n_columns, block_rows = problem.sizes(training.linear_map).values()
+    assert rows.shape == (n_samples, n_columns)
+    assert rows.block_rows == block_rows
     assert rows.lengths().max() <= 1 + 1e-15
 
 
 def test_sizes_test_sees_the_blocks_of_the_unprojected_rows():
     problem = Problem(9000, 4000, 2, False, None, "rademacher", 7, True, None)
-    assert problem.block_rows(None) != problem.block_rows(problem.drawn(None))
+    assert problem.sizes()["block_rows"] != problem.sizes(problem.drawn(None))["block_rows"]
 
 
 def test_order_of_the_pass_is_public_and_seeded():
