@@ -17,12 +17,14 @@ from dp_halfspace.privacy.profiles import gdp_mu
 __all__ = [
     "COMPONENTS",
     "EFFECTIVE_DIMENSION",
+    "FEW_TERMS",
     "MAX_STRIDE",
     "METRIC_SHARE",
     "WIDE",
     "EngineDefaults",
     "ObjectiveDefaults",
     "Steps",
+    "additive_sizes",
     "engine_defaults",
     "kernel_engine_defaults",
     "length_scales",
@@ -43,6 +45,11 @@ COMPONENTS = 150
 # Features of a kernel, and columns up to which they have a preconditioner.
 _FEWEST, _MOST = 64, 600
 _MAX_COLUMNS = 2049
+# Features of one column, and records times mu for each column from which there are twice as many.
+FEW_TERMS, _MANY_RECORDS = 4, 40.0
+# Fourier features of all columns, the fewest that are any use, and records of a class times mu
+# from which they pay.
+_JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
 # Length scales relative to the public scale of a row: one coarse, and a range of fine ones.
 _COARSE = 0.7
 _FINE = (0.04, 0.35)
@@ -76,7 +83,7 @@ class EngineDefaults(Steps):
     """What the engine uses for one shape of problem and one budget.
 
     `bias` is the constant column, relative to rows divided by their public scale; `metric_share`
-    the share of mu^2 that the metric is worth, where it is released; the last two are as in
+    the share of mu^2 that the metric is worth, where it is released; the last four are as in
     :func:`~dp_halfspace.algorithms.gradient.preconditioner.plan_metric`.
     """
 
@@ -84,6 +91,8 @@ class EngineDefaults(Steps):
     metric_share: float = METRIC_SHARE
     metric_columns: int = WIDE
     effective_dimension: float = EFFECTIVE_DIMENSION
+    behind: slice | None = None
+    stretch: float = 1.0
 
 
 def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -> EngineDefaults:
@@ -142,6 +151,23 @@ def length_scales(
     scales = np.concatenate([np.full(size - n_fine, _COARSE), np.exp(low + (high - low) * middles)])
     # A kernel that adds coordinates sees longer differences than one that squares them.
     return np.asarray(scales * (math.sqrt(n_features) if kernel == "laplacian" else 1.0))
+
+
+def additive_sizes(
+    n_samples: int, n_features: int, n_classes: int, mu: float, limit: int | None = None
+) -> tuple[int, int]:
+    """Return the number of features of one column and of Fourier features of all of them.
+
+    At most `limit` features where one is given. Cosines decay so fast that they cost nothing
+    where they bring nothing; Fourier features have to be paid for.
+    """
+    limit = WIDE - 2 if limit is None else limit
+    strength = n_samples * mu / (n_features * math.sqrt(n_classes))
+    wanted = FEW_TERMS if strength < _MANY_RECORDS else 2 * FEW_TERMS
+    n_terms = max(1, min(wanted, limit // n_features))
+    joint = min(_JOINT, limit - n_terms * n_features) // 2 * 2
+    pays = n_samples * mu / n_classes >= _JOINT_RECORDS and joint >= _FEWEST_JOINT
+    return n_terms, joint if pays else 0
 
 
 def kernel_engine_defaults(n_classes: int) -> EngineDefaults:

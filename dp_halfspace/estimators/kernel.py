@@ -19,7 +19,9 @@ from dp_halfspace.algorithms.fits.kernel_selection import (
     plan_margin_choice,
 )
 from dp_halfspace.algorithms.fits.kernel_training import (
+    ADDITIVE,
     Kernel,
+    draw_additive_features,
     draw_features,
     n_features_wanted,
     plan_kernel_training,
@@ -163,7 +165,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     True
     """
 
-    kernel: str = "rbf"
+    kernel: str = "auto"
     _: KW_ONLY
     length_scale: float | str = "auto"
     n_components: int | str = "auto"
@@ -177,7 +179,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
-        "kernel": [StrOptions({*KERNELS, "polynomial"})],
+        "kernel": [StrOptions({*ADDITIVE, *KERNELS, "polynomial"})],
         "length_scale": [StrOptions({"auto"}), *public_number()],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "degree": [Interval(Integral, 1, 16, closed="both")],
@@ -243,7 +245,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         weights = label_weights(self.class_weight, data.classes)
         seed = int(public_generator(self.random_state, "features").integers(2**63))
         feature_map = self._drawn_map(data.X, len(data.classes), seed)
-        plan = self._plan(data.X.shape[0], feature_map.n_components, len(data.classes))
+        plan = self._plan(data.X.shape[0], feature_map, len(data.classes))
         public = {
             **plan.public,
             "kernel": self.kernel,
@@ -264,6 +266,26 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     def _drawn_map(self, X: Any, n_classes: int, seed: int) -> FeatureMap:
         """Draw the public features; of `X`, only shape and storage matter."""
         n_samples, n_features = X.shape
+        rng = np.random.default_rng(seed)
+        if self.kernel in ADDITIVE:
+            drawn: FeatureMap = draw_additive_features(
+                self.kernel,
+                None if isinstance(self.n_components, str) else int(self.n_components),
+                n_samples=n_samples,
+                n_features=n_features,
+                n_classes=n_classes,
+                epsilon=float(self.epsilon),
+                delta=resolved_delta(self.delta, n_samples),
+                rng=rng,
+            )
+        else:
+            drawn = self._drawn_kernel(X, n_classes, rng)
+        margin = None if isinstance(self.margin, str) else float(self.margin)
+        return projected(drawn, self.projection, margin, n_samples, seed + 1)
+
+    def _drawn_kernel(self, X: Any, n_classes: int, rng: np.random.Generator) -> FeatureMap:
+        """Draw random features of a named kernel."""
+        n_samples, n_features = X.shape
         if isinstance(self.n_components, str):
             delta = resolved_delta(self.delta, n_samples)
             size = n_features_wanted(n_samples, float(self.epsilon), delta)
@@ -278,24 +300,24 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             int(self.degree),
             float(self.coef0),
         )
-        drawn = draw_features(
+        return draw_features(
             kernel,
             n_samples,
             n_features,
             size,
             n_classes=n_classes,
             is_sparse=sparse.issparse(X),
-            rng=np.random.default_rng(seed),
+            rng=rng,
         )
-        margin = None if isinstance(self.margin, str) else float(self.margin)
-        return projected(drawn, self.projection, margin, n_samples, seed + 1)
 
-    def _plan(self, n_samples: int, n_components: int, n_classes: int) -> Training | MarginPlan:
+    def _plan(
+        self, n_samples: int, feature_map: FeatureMap, n_classes: int
+    ) -> Training | MarginPlan:
         """Fix the public numbers of a fit."""
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
         problem = Problem(
             n_samples=n_samples,
-            n_features=n_components,
+            n_features=feature_map.n_components,
             n_classes=n_classes,
             is_sparse=False,
             intercept=self._constant_column(),
@@ -303,7 +325,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         )
         if self.margin != "select":
             margin = None if isinstance(self.margin, str) else float(self.margin)
-            return plan_kernel_training(problem, self.solver, margin, epsilon, delta)
+            return plan_kernel_training(
+                problem, self.solver, margin, epsilon, delta, feature_map=feature_map
+            )
         is_pure = delta == 0 and math.isfinite(epsilon)
         if n_classes > 2 or is_pure or self.solver != "noisy_gd":
             raise ValueError(

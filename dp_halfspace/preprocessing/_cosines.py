@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context
-from dp_halfspace.algorithms.defaults import n_terms_that_fit
+from dp_halfspace.algorithms.defaults import FEW_TERMS, WIDE
 from dp_halfspace.projection.additive import additive_norm, write_cosines
 
 __all__ = ["CosineFeatures"]
@@ -72,9 +72,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
         "ranges": ["array-like", None],
     }
 
-    def __init__(
-        self, n_terms: int | str = "auto", *, ranges: ArrayLike | None = None
-    ) -> None:
+    def __init__(self, n_terms: int | str = "auto", *, ranges: ArrayLike | None = None) -> None:
         self.n_terms = n_terms
         self.ranges = ranges
 
@@ -101,8 +99,8 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
         """
         X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         self._checked_ranges(X.shape[1])
-        automatic = isinstance(self.n_terms, str)
-        self.n_terms_ = n_terms_that_fit(X.shape[1]) if automatic else int(self.n_terms)
+        automatic = max(1, min(FEW_TERMS, (WIDE - 1) // X.shape[1]))
+        self.n_terms_ = automatic if isinstance(self.n_terms, str) else int(self.n_terms)
         self.row_norm_ = additive_norm(X.shape[1], self.n_terms_)
         return self
 

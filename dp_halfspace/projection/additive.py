@@ -65,6 +65,12 @@ class AdditiveMap:
     fourier: FourierMap | None = None
 
     @property
+    def relative_length(self) -> float:
+        """Root mean square of all features but the columns, whose own is taken for one."""
+        cosines = sum(AMPLITUDE**2 / (2.0 * k**2) for k in range(2, self.n_terms + 1))
+        return math.sqrt(cosines + (0.0 if self.fourier is None else _FOURIER**2))
+
+    @property
     def n_components(self) -> int:
         """Number of columns that `apply` returns."""
         joint = 0 if self.fourier is None else self.fourier.n_components
@@ -95,14 +101,11 @@ def write_cosines(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> 
     """
     d = values.shape[1]
     for k in range(2, out.shape[1] // d + 2):
-        cosines = np.cos(k * math.pi * values)
-        np.multiply(
-            cosines, scale * AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d], casting="same_kind"
-        )
+        out[:, (k - 2) * d : (k - 1) * d] = np.cos(k * math.pi * values) * (scale * AMPLITUDE / k)
 
 
 def additive_norm(n_features: int, n_terms: int) -> float:
-    """Return the largest norm of columns in [-1, 1] and their cosines."""
+    """Return a bound on the norm of columns in [-1, 1] with their cosines."""
     cosines = sum(1.0 / k**2 for k in range(2, n_terms + 1))
     return math.sqrt(n_features * (1.0 + AMPLITUDE**2 * cosines))
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dp_halfspace.algorithms.defaults import (
+    EFFECTIVE_DIMENSION,
+    WIDE,
+    EngineDefaults,
+    additive_sizes,
+    engine_defaults,
     kernel_engine_defaults,
     length_scales,
     n_kernel_components,
@@ -22,9 +27,11 @@ from dp_halfspace.algorithms.fits.margin_training import (
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.projection import (
     RADIAL,
+    AdditiveMap,
     FeatureMap,
     ProjectedFeatures,
     Spectrum,
+    draw_additive,
     draw_fourier,
     draw_projection,
     draw_structured_fourier,
@@ -34,7 +41,9 @@ from dp_halfspace.projection import (
 )
 
 __all__ = [
+    "ADDITIVE",
     "Kernel",
+    "draw_additive_features",
     "draw_features",
     "n_features_wanted",
     "plan_kernel_training",
@@ -44,6 +53,10 @@ __all__ = [
 
 # Pure noise grows with the dimension.
 _PURE_FEWEST, _PURE_MOST, _PURE_RECORDS = 32, 150, 20.0
+# Kernels whose features lead with the columns themselves.
+ADDITIVE = ("auto", "additive")
+# Mean square of what is behind the leading block, relative to that of the block.
+_BEHIND = 0.05
 # Length scales relative to data_norm: beyond, float32 has no features that differ.
 _RELATIVE_SCALES = (1e-6, 1e6)
 # Dimension of a projection that no margin asks for.
@@ -113,6 +126,34 @@ def draw_features(
     return draw(Spectrum(kernel.name, nu=kernel.nu), n_features, scales, rng)
 
 
+def draw_additive_features(
+    name: str,
+    n_components: int | None,
+    *,
+    n_samples: int,
+    n_features: int,
+    n_classes: int,
+    epsilon: float,
+    delta: float,
+    rng: np.random.Generator,
+) -> AdditiveMap:
+    """Draw columns, cosines and Fourier features, as many as public sizes allow.
+
+    At most `n_components`, if there is a number.
+    """
+    if name == "additive" and n_components is not None:
+        return draw_additive(n_features, max(1, n_components // n_features), 0, rng)
+    is_pure = delta == 0 and math.isfinite(epsilon)
+    if is_pure:
+        # Pure noise is longer by the root of the number of columns.
+        mu = epsilon / math.sqrt(n_features + 1.0)
+        n_components = n_components or _PURE_MOST
+    else:
+        mu = gdp_mu(epsilon, delta)
+    n_terms, joint = additive_sizes(n_samples, n_features, n_classes, mu, n_components)
+    return draw_additive(n_features, n_terms, joint if name == "auto" else 0, rng)
+
+
 def projected(
     features: FeatureMap, kind: str | None, margin: float | None, n_samples: int, seed: int
 ) -> FeatureMap:
@@ -126,7 +167,13 @@ def projected(
 
 
 def plan_kernel_training(
-    problem: Problem, solver: str, margin: float | None, epsilon: float, delta: float
+    problem: Problem,
+    solver: str,
+    margin: float | None,
+    epsilon: float,
+    delta: float,
+    *,
+    feature_map: FeatureMap,
 ) -> Training:
     """Plan one fit on features of `problem`, dense and without a projection, within a budget.
 
@@ -135,9 +182,30 @@ def plan_kernel_training(
     is_pure = delta == 0 and math.isfinite(epsilon)
     check_phased_prox(solver, problem.n_classes, is_pure=is_pure)
     if solver == "noisy_gd" and margin is None and not is_pure:
+        mu = gdp_mu(epsilon, delta)
         defaults = kernel_engine_defaults(problem.n_classes)
-        return gradient_training(problem, defaults, gdp_mu(epsilon, delta))
+        if isinstance(feature_map, AdditiveMap):
+            defaults = _additive_defaults(problem, feature_map, mu)
+        return gradient_training(problem, defaults, mu)
     # Directions that favour few columns are made for columns that mean something.
     if is_pure:
         solver = "objective_perturbation"
     return plan_training(problem, solver, margin, epsilon, delta)
+
+
+def _additive_defaults(problem: Problem, feature_map: AdditiveMap, mu: float) -> EngineDefaults:
+    """Return what the engine uses on columns and on the features behind them.
+
+    With more than 512 features only the columns have a metric: ``docs/proofs/metric.md``,
+    section 4.
+    """
+    n_lead, n_columns = feature_map.n_features_in, problem.n_columns()
+    is_block = n_lead < WIDE < n_columns
+    size = WIDE if is_block else n_columns
+    defaults = engine_defaults(problem.n_samples, size, problem.n_classes, mu)
+    if not is_block:
+        return defaults
+    # The mean square of a mapped row of the block is about as many directions as are told apart.
+    length = math.sqrt(_BEHIND * min(EFFECTIVE_DIMENSION, n_lead))
+    behind = slice(n_lead, feature_map.n_components)
+    return replace(defaults, behind=behind, stretch=length / feature_map.relative_length)

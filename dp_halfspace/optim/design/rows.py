@@ -223,6 +223,15 @@ class Rows:
             self._sparse_blocks = [self._csr_block(lo, hi) for lo, hi in bounds]
         return iter(self._sparse_blocks)
 
+    def leading(self, behind: slice) -> Rows:
+        """Return the rows without the columns `behind`, which precede the constant, as unit rows.
+
+        For dense rows. The columns are copied.
+        """
+        parts = [np.delete(self._matrix[b.lo : b.hi], behind, axis=1) for b in self._blocks()]
+        rows = Rows(np.concatenate(parts), self._scale, self._bias, row_bound=self._bound)
+        return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+
     def _bias_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
         """Return the constant column of some rows."""
         return self._bias[rows] if isinstance(self._bias, np.ndarray) else self._bias
