@@ -22,16 +22,7 @@ _INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Compare, report, and return the exit status.
 
-    Parameters
-    ----------
-    argv : sequence of str or None, default=None
-        Arguments; None means those of the process.
-
-    Returns
-    -------
-    int
-        0, or 2 if the arguments or the data cannot be used; the reason is then one
-        sentence on the standard error stream.
+    It is 2 if the arguments or the data cannot be used, after one sentence on standard error.
     """
     try:
         return _run(argv)

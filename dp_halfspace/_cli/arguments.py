@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 __all__ = ["Options", "UserError", "parse_options"]
 
@@ -48,33 +48,58 @@ class _Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see python -m dp_halfspace --help)")
 
 
+_T = TypeVar("_T")
+
+
+def _reader(
+    convert: Callable[[str], _T], unreadable: str, good: Callable[[_T], bool], refused: str
+) -> Callable[[str], _T]:
+    """Make a function that reads a value, or says what is wrong with the text."""
+
+    def read(text: str) -> _T:
+        try:
+            value = convert(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{text!r} {unreadable}") from error
+        if not good(value):
+            raise argparse.ArgumentTypeError(f"{text!r} {refused}")
+        return value
+
+    return read
+
+
+_positive = _reader(
+    float, "is not a number", lambda x: 0 < x < math.inf, "is not a positive finite number"
+)
+_fraction = _reader(float, "is not a number", lambda x: 0 < x < 1, "is not between 0 and 1")
+_count = _reader(int, "is not a whole number", lambda n: n >= 1, "must be at least 1")
+_seed = _reader(
+    int,
+    "is not a whole number",
+    lambda n: 0 <= n <= _LARGEST_SEED,
+    f"must be between 0 and {_LARGEST_SEED}",
+)
+_NO_DELTA = 'is neither "auto" nor a number in [0, 1/2)'
+_delta = _reader(
+    lambda text: "auto" if text == "auto" else float(text),
+    _NO_DELTA,
+    lambda x: x == "auto" or 0 <= float(x) < 0.5,
+    _NO_DELTA,
+)
+
+
 def parse_options(argv: Sequence[str] | None) -> Options:
     """Read the command line, or raise `UserError`."""
-    given = _parser().parse_args(argv)
+    parser = _Parser(prog="python -m dp_halfspace", description=_DESCRIPTION, allow_abbrev=False)
+    _add_data_options(parser)
+    _add_run_options(parser)
+    given = parser.parse_args(argv)
     if given.data is None:
         for name in ("target", "data_norm", "ranges"):
             if getattr(given, name) is not None:
                 raise UserError(f"--{name.replace('_', '-')} is used only together with --data")
-    return Options(
-        data=given.data,
-        target=given.target,
-        epsilons=tuple(sorted(set(given.epsilon))),
-        delta=given.delta,
-        data_norm=given.data_norm,
-        ranges=given.ranges,
-        test_size=given.test_size,
-        repeats=given.repeats,
-        seed=given.seed,
-        out=given.out,
-    )
-
-
-def _parser() -> argparse.ArgumentParser:
-    """Describe the options."""
-    parser = _Parser(prog="python -m dp_halfspace", description=_DESCRIPTION, allow_abbrev=False)
-    _add_data_options(parser)
-    _add_run_options(parser)
-    return parser
+    given.epsilons = tuple(sorted(set(given.epsilons)))
+    return Options(**vars(given))
 
 
 def _add_data_options(parser: argparse.ArgumentParser) -> None:
@@ -85,9 +110,10 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="CSV with a header line (.csv) or svmlight (.svm, .svmlight, .libsvm, .txt), "
-        "optionally compressed (.gz, .bz2); all columns but the target must be numbers",
+        "optionally compressed (.gz, .bz2), or Parquet (.parquet); all columns but the target must "
+        "be numbers",
     )
-    own.add_argument("--target", metavar="COLUMN", help="column of a CSV that holds the label")
+    own.add_argument("--target", metavar="COLUMN", help="column of a table that holds the label")
     own.add_argument(
         "--data-norm",
         type=_positive,
@@ -110,6 +136,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
     run = parser.add_argument_group("the comparison")
     run.add_argument(
         "--epsilon",
+        dest="epsilons",
         type=_positive,
         nargs="+",
         default=[0.1, 0.3, 1.0, 3.0, 10.0],
@@ -143,62 +170,3 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="where report.txt, results.json and accuracy.png go (default: ./dp_halfspace_report)",
     )
-
-
-def _number(text: str) -> float:
-    """Read a number, or say that it is none."""
-    try:
-        return float(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from error
-
-
-def _positive(text: str) -> float:
-    """Read a positive finite number."""
-    value = _number(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive finite number")
-    return value
-
-
-def _delta(text: str) -> float | str:
-    """Read "auto" or a number in [0, 1/2)."""
-    if text == "auto":
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < 0.5:
-        raise argparse.ArgumentTypeError(f'{text!r} is neither "auto" nor a number in [0, 1/2)')
-    return value
-
-
-def _fraction(text: str) -> float:
-    """Read a number strictly between 0 and 1."""
-    value = _number(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
-    return value
-
-
-def _integer(text: str, low: int, high: float) -> int:
-    """Read an integer in a range."""
-    try:
-        value = int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from error
-    if not low <= value <= high:
-        limit = f"between {low} and {high}" if math.isfinite(high) else f"at least {low}"
-        raise argparse.ArgumentTypeError(f"{text!r} must be {limit}")
-    return value
-
-
-def _count(text: str) -> int:
-    """Read a positive integer."""
-    return _integer(text, 1, math.inf)
-
-
-def _seed(text: str) -> int:
-    """Read a seed that numpy takes."""
-    return _integer(text, 0, _LARGEST_SEED)

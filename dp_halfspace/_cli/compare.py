@@ -6,12 +6,11 @@ import inspect
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
@@ -71,27 +70,26 @@ class Comparison:
 def private_estimators() -> dict[str, Any]:
     """Classifiers that the package exports and that need no argument, in order of name."""
     exported = {name: getattr(dp_halfspace, name) for name in sorted(dp_halfspace.__all__)}
-    return {
+    kinds = {
         name: value
         for name, value in exported.items()
         if inspect.isclass(value)
         and issubclass(value, ClassifierMixin)
         and issubclass(value, BaseEstimator)
-        and _needs_nothing(value)
     }
-
-
-def _needs_nothing(estimator: type) -> bool:
-    """Tell whether every parameter has a default: a meta-estimator's does not."""
-    parameters = inspect.signature(estimator).parameters.values()
-    return all(parameter.default is not inspect.Parameter.empty for parameter in parameters)
+    # A meta-estimator has a parameter without a default.
+    return {
+        name: kind
+        for name, kind in kinds.items()
+        if all(p.default is not p.empty for p in inspect.signature(kind).parameters.values())
+    }
 
 
 def compare(problems: Sequence[Problem], options: Options, stream: TextIO) -> Comparison:
     """Run every fit and show progress on a stream; a refused combination becomes a note."""
     scores: list[Score] = []
     notes: dict[str, None] = {}
-    refusals: dict[tuple[str, str, str], list[float]] = {}
+    refusals: dict[tuple[str, str, str], list[float | None]] = {}
     plans = [(problem, *_applicable(problem)) for problem in problems]
     per_split = [len(BASELINES) + len(kinds) * len(options.epsilons) for _, kinds, _ in plans]
     progress = Progress(options.repeats * sum(per_split), stream)
@@ -102,15 +100,13 @@ def compare(problems: Sequence[Problem], options: Options, stream: TextIO) -> Co
             progress.start(problem.name)
             for repeat in range(options.repeats):
                 split = _split(problem, options, repeat)
-                for trial in _trials(problem, kinds, options, repeat):
-                    outcome = trial.run(*split)
+                for name, epsilon, estimator in _trials(problem, kinds, options, repeat):
+                    outcome = _run(problem.name, name, epsilon, estimator, split)
                     if isinstance(outcome, Score):
                         scores.append(outcome)
                     else:
-                        key = (problem.name, trial.name, outcome)
-                        refusals.setdefault(key, []).extend(trial.budgets)
+                        refusals.setdefault((problem.name, name, outcome), []).append(epsilon)
                     progress.step()
-    progress.close()
     pure = {name for _, kinds, _ in plans for name, kind in kinds.items() if _is_pure(kind)}
     if pure and options.delta != 0:
         notes[f"{', '.join(sorted(pure))}: {_PURE_NOTE}"] = None
@@ -127,9 +123,9 @@ def _is_pure(kind: Any) -> bool:
     return bool(kind().get_params().get("delta") == 0)
 
 
-def _refusal(dataset: str, name: str, reason: str, budgets: Sequence[float]) -> str:
+def _refusal(dataset: str, name: str, reason: str, budgets: Iterable[float | None]) -> str:
     """Say once at which budgets an estimator refused."""
-    values = ", ".join(f"{epsilon:g}" for epsilon in dict.fromkeys(budgets))
+    values = ", ".join(f"{e:g}" for e in dict.fromkeys(budgets) if e is not None)
     return f"{dataset}: {name}{f' at epsilon {values}' if values else ''} refused: {reason}"
 
 
@@ -166,73 +162,61 @@ def _split(problem: Problem, options: Options, repeat: int) -> list[Any]:
 
 def _trials(
     problem: Problem, kinds: dict[str, Any], options: Options, repeat: int
-) -> Iterator[_Trial]:
+) -> Iterator[tuple[str, float | None, Any]]:
     """List what to fit on one split: baselines, then estimators by budget."""
     for name, make in BASELINES.items():
-        yield _Trial(problem, name, None, make())
+        yield name, None, make()
     for name, kind in kinds.items():
         known = kind().get_params()
-        delta = 0.0 if _is_pure(kind) else options.delta
         for epsilon in options.epsilons:
             given = {
                 "epsilon": epsilon,
-                "delta": delta,
+                "delta": 0.0 if _is_pure(kind) else options.delta,
                 "data_norm": problem.data_norm,
                 "classes": problem.classes,
                 "random_state": _seed(options.seed, name, problem.name, epsilon, repeat),
             }
-            usable = {key: value for key, value in given.items() if key in known}
-            yield _Trial(problem, name, epsilon, kind(**usable))
+            yield name, epsilon, kind(**{key: given[key] for key in given.keys() & known})
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """One estimator to fit on one split."""
-
-    problem: Problem
-    name: str
-    epsilon: float | None
-    estimator: Any
-
-    @property
-    def budgets(self) -> list[float]:
-        """The budget, if there is one."""
-        return [] if self.epsilon is None else [self.epsilon]
-
-    def run(self, X: Any, Z: Any, y: NDArray[Any], t: NDArray[Any]) -> Score | str:
-        """Fit and score, or say why the estimator refused."""
-        started = time.perf_counter()
-        try:
-            fitted = self.estimator.fit(X, y)
-        except ValueError as refusal:
-            return " ".join(str(refusal).split())
-        seconds = time.perf_counter() - started
-        record = getattr(fitted, "privacy_", None)
-        return Score(
-            dataset=self.problem.name,
-            estimator=self.name,
-            adjacency=None if record is None else str(record.adjacency),
-            epsilon=self.epsilon,
-            accuracy=float(accuracy_score(t, fitted.predict(Z))),
-            auc=_auc(fitted, Z, t),
-            seconds=seconds,
-            epsilon_spent=None if record is None else float(record.epsilon),
-            delta_spent=None if record is None else float(record.delta),
-        )
+def _run(
+    dataset: str, name: str, epsilon: float | None, estimator: Any, split: Sequence[Any]
+) -> Score | str:
+    """Fit and score, or say why the estimator refused."""
+    X, Z, y, t = split
+    started = time.perf_counter()
+    try:
+        fitted = estimator.fit(X, y)
+    except ValueError as refusal:
+        return " ".join(str(refusal).split())
+    seconds = time.perf_counter() - started
+    record = getattr(fitted, "privacy_", None)
+    return Score(
+        dataset=dataset,
+        estimator=name,
+        adjacency=record and str(record.adjacency),
+        epsilon=epsilon,
+        accuracy=float(accuracy_score(t, fitted.predict(Z))),
+        auc=_auc(fitted, Z, t),
+        seconds=seconds,
+        epsilon_spent=record and float(record.epsilon),
+        delta_spent=record and float(record.delta),
+    )
 
 
-def _auc(fitted: Any, Z: Any, t: NDArray[Any]) -> float:
+def _auc(fitted: Any, Z: Any, t: Any) -> float:
     """Area under the ROC curve; one class against the others, averaged, if there are many."""
     decide = getattr(fitted, "decision_function", None) or fitted.predict_proba
     scores = np.asarray(decide(Z))
-    columns = (
-        {fitted.classes_[1]: scores}
-        if scores.ndim == 1
-        else dict(zip(fitted.classes_.tolist(), scores.T, strict=True))
+    one = scores.ndim == 1
+    columns = zip(
+        fitted.classes_[1:] if one else fitted.classes_,
+        scores[None] if one else scores.T,
+        strict=True,
     )
     areas = [
         roc_auc_score(t == label, column)
-        for label, column in columns.items()
+        for label, column in columns
         if 0 < np.sum(t == label) < len(t)
     ]
     return float(np.mean(areas)) if areas else float("nan")

@@ -13,35 +13,23 @@ class Progress:
     """Count fits on a stream: a moving bar on a terminal, one line per data set elsewhere."""
 
     def __init__(self, total: int, stream: TextIO) -> None:
-        self._total = total
-        self._done = 0
-        self._stream = stream
-        self._moving = stream.isatty()
+        self._done, self._total, self._stream = 0, total, stream
 
     def start(self, label: str) -> None:
         """Announce a data set."""
         self._label = label
-        if self._moving:
-            self._draw()
-        else:
-            self._stream.write(f"{self._done}/{self._total} fits done, now: {label}\n")
-            self._stream.flush()
+        self._draw(f"{self._done}/{self._total} fits done, now: {label}\n")
 
     def step(self) -> None:
         """Count one fit."""
         self._done += 1
-        if self._moving:
-            self._draw()
+        self._draw()
 
-    def close(self) -> None:
-        """Remove the bar."""
-        if self._moving:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
-
-    def _draw(self) -> None:
-        """Redraw the bar in place."""
-        filled = _WIDTH * self._done // max(self._total, 1)
-        bar = "#" * filled + "-" * (_WIDTH - filled)
-        self._stream.write(f"\r\x1b[K[{bar}] {self._done}/{self._total} {self._label}")
+    def _draw(self, otherwise: str = "") -> None:
+        """Redraw the bar in place, until all is done, or write a line where nothing moves."""
+        if self._stream.isatty():
+            filled = _WIDTH * self._done // max(self._total, 1)
+            bar = f"[{'#' * filled:-<{_WIDTH}}] {self._done}/{self._total} {self._label}"
+            otherwise = "\r\x1b[K" + (bar if self._done < self._total else "")
+        self._stream.write(otherwise)
         self._stream.flush()

@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -58,9 +57,15 @@ def text_report(problems: Sequence[Problem], options: Options, comparison: Compa
         blocks.append(f"{_title(problem, options)}\n{_table(scores)}")
     blocks.append(_LEGEND)
     blocks += [_units(problem) for problem in problems if problem.own_units]
+    averaged = "one random split and fit"
+    if options.repeats > 1:
+        averaged = (
+            f"means over {options.repeats} random splits and fits, +- the standard deviation of "
+            "these"
+        )
     blocks.append(
         _filled(
-            f"Accuracy and AUC on the test rows: {_averaged(options.repeats)}. AUC is the area "
+            f"Accuracy and AUC on the test rows: {averaged}. AUC is the area "
             "under the ROC curve; with more than two classes, the mean over classes of one against "
             "the others. LinearSVC sees columns divided by their standard deviation, an exact "
             "statistic of the records that no private classifier may use."
@@ -98,7 +103,11 @@ def save_json(
             for problem in problems
         ],
         "adjacencies": _ADJACENCIES,
-        "results": [_without_nan(asdict(score)) for score in comparison.scores],
+        "results": [
+            # JSON has no word for NaN.
+            {key: None if value != value else value for key, value in asdict(score).items()}  # noqa: PLR0124
+            for score in comparison.scores
+        ],
         "notes": comparison.notes,
     }
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -135,21 +144,6 @@ def _filled(text: str, first: str = "", later: str = "") -> str:
     )
 
 
-def _averaged(repeats: int) -> str:
-    """Say what a number of the table is."""
-    if repeats == 1:
-        return "one random split and fit"
-    return f"means over {repeats} random splits and fits, +- the standard deviation of these"
-
-
-def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace NaN, which JSON has no word for."""
-    return {
-        key: None if isinstance(value, float) and math.isnan(value) else value
-        for key, value in row.items()
-    }
-
-
 def _title(problem: Problem, options: Options) -> str:
     """Say what is public about a data set."""
     n_rows, n_features = problem.X.shape
@@ -166,14 +160,9 @@ def _table(scores: Sequence[Score]) -> str:
     for score in scores:
         groups.setdefault((score.estimator, score.epsilon), []).append(score)
     rows = [_HEADER, *(_row(name, epsilon, group) for (name, epsilon), group in groups.items())]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i <= 1 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = "  ".join(f"{{:{'<' if i <= 1 else '>'}{width}}}" for i, width in enumerate(widths))
+    lines = [aligned.format(*row) for row in rows]
     return "\n".join([lines[0].rstrip(), "-" * len(lines[0]), *lines[1:]])
 
 
@@ -181,7 +170,6 @@ def _row(name: str, epsilon: float | None, group: Sequence[Score]) -> tuple[str,
     """Format one line of the table."""
     accuracy = [score.accuracy for score in group]
     auc = np.mean([score.auc for score in group])
-    seconds = np.mean([score.seconds for score in group])
     first = group[0]
     spread = f" +- {np.std(accuracy):.3f}" if len(group) > 1 else ""
     return (
@@ -190,11 +178,8 @@ def _row(name: str, epsilon: float | None, group: Sequence[Score]) -> tuple[str,
         "-" if epsilon is None else f"{epsilon:g}",
         f"{np.mean(accuracy):.3f}{spread}",
         "-" if math.isnan(auc) else f"{auc:.3f}",
-        f"{seconds:.3f}",
-        "-" if first.epsilon_spent is None else _spent(first),
+        f"{np.mean([score.seconds for score in group]):.3f}",
+        "-"
+        if first.epsilon_spent is None
+        else f"{first.epsilon_spent:.4g}, {first.delta_spent:.2g}",
     )
-
-
-def _spent(score: Score) -> str:
-    """Budget of one fit."""
-    return f"{score.epsilon_spent:.4g}, {score.delta_spent:.2g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.random import RandomState
@@ -14,28 +14,6 @@ __all__ = ["make_halfspace"]
 _MARGIN_SPREAD = 0.1
 
 
-@overload
-def make_halfspace(
-    n_samples: int = ...,
-    n_features: int = ...,
-    *,
-    margin: float = ...,
-    label_noise: float = ...,
-    imbalance: float = ...,
-    random_state: int | RandomState | None = ...,
-    return_separator: Literal[False] = ...,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
-@overload
-def make_halfspace(
-    n_samples: int = ...,
-    n_features: int = ...,
-    *,
-    margin: float = ...,
-    label_noise: float = ...,
-    imbalance: float = ...,
-    random_state: int | RandomState | None = ...,
-    return_separator: Literal[True],
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]: ...
 def make_halfspace(
     n_samples: int = 20_000,
     n_features: int = 20,
@@ -45,10 +23,7 @@ def make_halfspace(
     imbalance: float = 0.5,
     random_state: int | RandomState | None = None,
     return_separator: bool = False,
-) -> (
-    tuple[NDArray[np.float64], NDArray[np.int64]]
-    | tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]
-):
+) -> tuple[NDArray[Any], ...]:
     """Generate rows on the unit sphere that a homogeneous halfspace separates with a margin.
 
     The separator is a uniform unit vector. A row lies at a distance from the
@@ -58,9 +33,8 @@ def make_halfspace(
     Parameters
     ----------
     n_samples : int, default=20000
-        Number of rows.
     n_features : int, default=20
-        Number of columns, at least 2.
+        At least 2.
     margin : float, default=0.1
         Smallest distance of a row from the hyperplane, in [0, 1].
     label_noise : float, default=0.0
@@ -81,11 +55,6 @@ def make_halfspace(
         Labels -1 and +1.
     separator : ndarray of shape (n_features,)
         Unit normal of the hyperplane. Only if `return_separator`.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
 
     Examples
     --------
@@ -119,13 +88,12 @@ def _check(
     n_samples: int, n_features: int, margin: float, label_noise: float, imbalance: float
 ) -> None:
     """Refuse parameters for which no such data exist."""
-    if n_samples < 1:
-        raise ValueError(f"n_samples must be at least 1; got {n_samples!r}.")
-    if n_features < 2:
-        raise ValueError(f"n_features must be at least 2; got {n_features!r}.")
-    if not 0.0 <= margin <= 1.0:
-        raise ValueError(f"margin must be in [0, 1]; got {margin!r}.")
-    if not 0.0 <= label_noise < 0.5:
-        raise ValueError(f"label_noise must be in [0, 1/2); got {label_noise!r}.")
-    if not 0.0 <= imbalance <= 1.0:
-        raise ValueError(f"imbalance must be in [0, 1]; got {imbalance!r}.")
+    for name, value, good, words in (
+        ("n_samples", n_samples, n_samples >= 1, "at least 1"),
+        ("n_features", n_features, n_features >= 2, "at least 2"),
+        ("margin", margin, 0.0 <= margin <= 1.0, "in [0, 1]"),
+        ("label_noise", label_noise, 0.0 <= label_noise < 0.5, "in [0, 1/2)"),
+        ("imbalance", imbalance, 0.0 <= imbalance <= 1.0, "in [0, 1]"),
+    ):
+        if not good:
+            raise ValueError(f"{name} must be {words}; got {value!r}.")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,14 +62,13 @@ class Benchmark:
 class _Source:
     """Where a data set is found, and what it must look like.
 
-    ``local`` are file names in the folder of the environment variable, ``read_local``
-    makes training and test arrays of them; ``remote`` and ``read_remote`` likewise.
+    ``local`` are file names in the folder of the environment variable, ``read`` makes training and
+    test arrays of these or of the files at the addresses ``remote``.
     """
 
     local: tuple[str, ...]
     remote: tuple[str, ...]
-    read_local: Callable[[list[Path]], _Raw]
-    read_remote: Callable[[list[Path]], _Raw]
+    read: Callable[[list[Path]], _Raw]
     shape: tuple[int, int, int]  # training rows, test rows, columns
     data_norm: float
     classes: tuple[int, ...]
@@ -80,33 +80,27 @@ def _read_svmlight(paths: list[Path]) -> _Raw:
     return (X, y.astype(np.int64)), (Z, t.astype(np.int64))
 
 
-def _satimage_split(pixels: NDArray[np.integer], labels: NDArray[np.integer]) -> _Raw:
+def _read_archive(path: Path) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Read rows and labels from a numpy archive."""
+    with np.load(path) as archive:
+        return archive["X"], archive["y"].astype(np.int64)
+
+
+def _read_satimage(paths: list[Path]) -> _Raw:
     """Map the grey values to [0, 1]; the first 4435 rows train, as its authors say."""
-    X, y = pixels / 255.0, labels.astype(np.int64)
-    cut = _SATIMAGE_TRAIN
+    if paths[0].suffix == ".npz":
+        pixels, y = _read_archive(paths[0])
+    else:
+        table = np.vstack([np.loadtxt(path, dtype=np.int64) for path in paths])
+        pixels, y = table[:, :-1], table[:, -1]
+    X, cut = pixels / 255.0, _SATIMAGE_TRAIN
     return (X[:cut], y[:cut]), (X[cut:], y[cut:])
 
 
-def _read_satimage_archive(paths: list[Path]) -> _Raw:
-    """Read the six classes from one numpy archive."""
-    with np.load(paths[0]) as archive:
-        return _satimage_split(archive["X"], archive["y"])
-
-
-def _read_satimage_text(paths: list[Path]) -> _Raw:
-    """Read the six classes from the original text files."""
-    table = np.vstack([np.loadtxt(path, dtype=np.int64) for path in paths])
-    return _satimage_split(table[:, :-1], table[:, -1])
-
-
-def _two_classes(read: Callable[[list[Path]], _Raw]) -> Callable[[list[Path]], _Raw]:
+def _read_satimage_pair(paths: list[Path]) -> _Raw:
     """Join the classes 1, 2, 3 of satimage against the others."""
-
-    def joined(paths: list[Path]) -> _Raw:
-        (X, y), (Z, t) = read(paths)
-        return (X, np.where(y <= 3, 1, -1)), (Z, np.where(t <= 3, 1, -1))
-
-    return joined
+    (X, y), (Z, t) = _read_satimage(paths)
+    return (X, np.where(y <= 3, 1, -1)), (Z, np.where(t <= 3, 1, -1))
 
 
 def _http_split(logs: NDArray[np.float64], labels: NDArray[np.int64]) -> _Raw:
@@ -116,17 +110,10 @@ def _http_split(logs: NDArray[np.float64], labels: NDArray[np.int64]) -> _Raw:
     return (X, y), (Z, t)
 
 
-def _read_http_archive(paths: list[Path]) -> _Raw:
-    """Read the HTTP connections of KDD Cup 99 from a numpy archive."""
-    with np.load(paths[0]) as archive:
-        return _http_split(archive["X"], archive["y"].astype(np.int64))
-
-
 _SOURCES = {
     "adult": _Source(
         ("adult.train.svm.bz2", "adult.test.svm.bz2"),
         (_LIBSVM + "a9a", _LIBSVM + "a9a.t"),
-        _read_svmlight,
         _read_svmlight,
         (32_561, 16_281, 123),
         sqrt(14.0),
@@ -136,7 +123,6 @@ _SOURCES = {
         ("ijcnn1.train.svm.bz2", "ijcnn1.test.svm.bz2"),
         (_LIBSVM + "ijcnn1.bz2", _LIBSVM + "ijcnn1.t.bz2"),
         _read_svmlight,
-        _read_svmlight,
         (49_990, 91_701, 22),
         2.0,
         (-1, 1),
@@ -145,7 +131,6 @@ _SOURCES = {
         ("reuters.train.svm.bz2", "reuters.test.svm.bz2"),
         (_TICK + "reuters.trn.bz2", _TICK + "reuters.tst.bz2"),
         _read_svmlight,
-        _read_svmlight,
         (7_770, 3_299, 8_315),
         1.0,
         (-1, 1),
@@ -153,8 +138,7 @@ _SOURCES = {
     "satimage": _Source(
         ("satimage.npz",),
         (_UCI + "sat.trn", _UCI + "sat.tst"),
-        _two_classes(_read_satimage_archive),
-        _two_classes(_read_satimage_text),
+        _read_satimage_pair,
         (_SATIMAGE_TRAIN, 2_000, 36),
         6.0,
         (-1, 1),
@@ -162,8 +146,7 @@ _SOURCES = {
     "satimage6": _Source(
         ("satimage.npz",),
         (_UCI + "sat.trn", _UCI + "sat.tst"),
-        _read_satimage_archive,
-        _read_satimage_text,
+        _read_satimage,
         (_SATIMAGE_TRAIN, 2_000, 36),
         6.0,
         (1, 2, 3, 4, 5, 7),
@@ -173,8 +156,7 @@ _SOURCES = {
 _HTTP = _Source(
     ("http.npz",),
     (),
-    _read_http_archive,
-    _read_http_archive,
+    lambda paths: _http_split(*_read_archive(paths[0])),
     (397_248, 170_250, 3),
     sqrt(3.0),
     (0, 1),
@@ -233,12 +215,12 @@ def load_benchmark(name: str, data_home: str | os.PathLike[str] | None = None) -
     source = sources[name]
     local = _local_files(source)
     if local:
-        train, test = source.read_local(local)
+        train, test = source.read(local)
     elif name == "http":
         train, test = _fetch_http(data_home)
     else:
         cache = Path(get_data_home(data_home)) / "dp_halfspace"
-        train, test = source.read_remote([_cached(url, cache) for url in source.remote])
+        train, test = source.read([_cached(url, cache) for url in source.remote])
     shape = (train[0].shape[0], test[0].shape[0], train[0].shape[1])
     if shape != source.shape:
         where = local[0].parent if local else get_data_home(data_home)

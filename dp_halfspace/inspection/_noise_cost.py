@@ -21,16 +21,16 @@ __all__ = [
     "product",
     "published_rate",
     "require",
+    "require_ridge",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseMoments:
-    """Moments of the noise ``b`` for sensitivity 1.
+    """Moments of the noise ``b`` for sensitivity 1: ``E ||b||^2``, and those a record feels.
 
-    ``square`` is ``E ||b||^2``. ``felt`` and ``felt_square`` are the first two
-    absolute moments of what one record feels: ``||b||`` in general, and
-    ``|<u, b>|`` for a unit vector ``u`` when the model is linear.
+    A record feels ``||b||`` in general, and ``|<u, b>|`` for a unit vector ``u`` when the model is
+    linear; ``felt`` and ``felt_square`` are the first two absolute moments of that.
     """
 
     square: float
@@ -108,15 +108,20 @@ def require(name: str, value: float, *, zero: bool = False, infinite: bool = Fal
         )
 
 
+def require_ridge(strong_convexity: float, regularization: float | None) -> float:
+    """Return the factor of the regulariser, which is a part of the strong convexity."""
+    require("strong_convexity", strong_convexity)
+    ridge = strong_convexity if regularization is None else regularization
+    require("regularization", ridge, zero=True)
+    if ridge > strong_convexity:
+        raise ValueError("regularization cannot exceed strong_convexity, of which it is a part.")
+    return ridge
+
+
 def check_problem(
-    n_samples: int,
-    n_features: int,
-    epsilon: float,
-    delta: float,
-    *,
-    smoothness: float,
-    gap: float = 0.0,
-) -> None:
+    n_samples: int, n_features: int, epsilon: float, delta: float,
+    *, smoothness: float = math.inf, gap: float = 0.0,
+) -> None:  # fmt: skip
     """Validate what every bound takes."""
     require("n_samples", n_samples)
     require("n_features", n_features)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -17,31 +18,55 @@ from dp_halfspace.inspection._noise_cost import (
     published_rate,
     require,
 )
-from dp_halfspace.inspection.population_bound import RiskBound
+from dp_halfspace.inspection.population_bound import RiskBound, risk_bound
 from dp_halfspace.optim.objectives.losses import Loss, get_loss
 
-__all__ = ["RobustProblem", "checked_problem", "chosen_factor", "tilted_noise"]
+__all__ = ["RobustProblem", "chosen_factor", "tilted_noise"]
 
 # Logarithms of the factors that are tried where none is given, in units of norm of a row over
 # norm of the models.
 _LOGS = np.linspace(-16.0, 5.0, 43)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RobustProblem:
-    """What both bounds are made from: sizes, loss, and moments of the noise for sensitivity 1."""
+    """What both bounds take, checked, with moments of the noise for sensitivity 1."""
 
     n_samples: int
     n_features: int
     epsilon: float
-    pure: bool
-    rate: float
-    loss: Loss
+    delta: float
+    named_loss: str | Loss
     data_norm: float
     radius: float | None
     gap: float
-    linear: NoiseMoments
-    norm: float
+
+    def __post_init__(self) -> None:
+        budget = (self.n_features, self.epsilon, self.delta)
+        check_problem(self.n_samples, *budget, gap=self.gap)
+        require("data_norm", self.data_norm)
+        if self.radius is not None:
+            require("radius", self.radius)
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The loss itself."""
+        return get_loss(self.named_loss) if isinstance(self.named_loss, str) else self.named_loss
+
+    @cached_property
+    def linear(self) -> NoiseMoments:
+        """Moments of the noise as a record of a linear model feels it."""
+        return noise_moments(self.n_features, self.epsilon, self.delta, linear_model=True)
+
+    @cached_property
+    def norm(self) -> float:
+        """Mean norm of the noise."""
+        return noise_moments(self.n_features, self.epsilon, self.delta, linear_model=False).felt
+
+    @property
+    def rate(self) -> float:
+        """The rate of the paper."""
+        return published_rate(self.n_samples, self.n_features, self.epsilon, self.delta)
 
     def distance(self, ridge: float) -> float:
         """Bound the distance between the solution and the minimiser."""
@@ -51,45 +76,8 @@ class RobustProblem:
         self, noise: float, ridge: float, sensitivity: float, *, sampling: float, gap: float
     ) -> RiskBound:
         """Add the regulariser to what noise and sample cost."""
-        bias = 0.0
-        if self.radius is None:
-            noise += ridge / 2.0 * self.linear.square * sensitivity**2
-        else:
-            bias = ridge * self.radius**2 / 2.0
-        value = noise + sampling + bias + gap
-        return RiskBound(value, noise, sampling, bias, gap, ridge, sensitivity, None)
-
-
-def checked_problem(
-    n_samples: int,
-    n_features: int,
-    epsilon: float,
-    delta: float,
-    *,
-    loss: str | Loss,
-    data_norm: float,
-    radius: float | None,
-    gap: float,
-) -> RobustProblem:
-    """Validate what both bounds take."""
-    check_problem(n_samples, n_features, epsilon, delta, smoothness=math.inf, gap=gap)
-    require("data_norm", data_norm)
-    if radius is not None:
-        require("radius", radius)
-    budget = (n_features, epsilon, delta)
-    return RobustProblem(
-        n_samples=n_samples,
-        n_features=n_features,
-        epsilon=epsilon,
-        pure=delta == 0,
-        rate=published_rate(n_samples, *budget),
-        loss=get_loss(loss) if isinstance(loss, str) else loss,
-        data_norm=data_norm,
-        radius=radius,
-        gap=gap,
-        linear=noise_moments(*budget, linear_model=True),
-        norm=noise_moments(*budget, linear_model=False).felt,
-    )
+        own = (self.linear.square, ridge, sensitivity, self.radius)
+        return risk_bound(noise, *own, sampling=sampling, gap=gap)
 
 
 def chosen_factor(
@@ -138,7 +126,7 @@ def tilted_noise(problem: RobustProblem, tilt: float, sensitivity: float) -> flo
 
 def _log_generating(problem: RobustProblem, scale: float) -> float:
     """Logarithm of the moment generating function of one coordinate of the noise."""
-    if not problem.pure or math.isinf(problem.epsilon):
+    if problem.delta > 0 or math.isinf(problem.epsilon):
         return scale**2 * problem.linear.felt_square / 2.0
     ratio = scale / problem.epsilon
     if ratio >= 1.0:

@@ -13,12 +13,7 @@ from typing import Literal
 from scipy.special import gammaln
 
 from dp_halfspace.inspection._noise_cost import NoiseMoments, leave_one_out, product, require
-from dp_halfspace.inspection._robust_problem import (
-    RobustProblem,
-    checked_problem,
-    chosen_factor,
-    tilted_noise,
-)
+from dp_halfspace.inspection._robust_problem import RobustProblem, chosen_factor, tilted_noise
 from dp_halfspace.inspection.population_bound import RiskBound
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import Loss
@@ -58,14 +53,9 @@ def adversarial_risk_bound(
 
     Parameters
     ----------
-    n_samples : int
-        Number of records.
-    n_features : int
-        Number of coefficients, the constant column included.
-    epsilon : float
-        Privacy budget, positive; ``inf`` means no noise.
-    delta : float
-        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
+    n_samples, n_features : int
+    epsilon, delta : float
+        As for `strongly_convex_excess_risk`.
     attack_radius : float
         Positive, in the units of `data_norm`.
     attack_norm : {2, "inf"}, default=2
@@ -76,27 +66,20 @@ def adversarial_risk_bound(
     loss : str or Loss, default="logistic"
         Margin loss that never increases.
     data_norm : float, default=1.0
-        Bound on the norm of a row, the constant column included.
     regularization : float or None, default=None
-        The factor :math:`\lambda`. With `radius`, None takes the best one that a search finds.
     radius : float or None, default=None
-        Norm of the models that the release is compared with.
+        As for `tilted_risk_bound`.
     population : bool, default=False
         Whether :math:`g` is the mean over a fresh record instead, the records being independent
         with one law, and the mean is taken over the sample, too. Not with a tilt.
     smoothing : float, default=0.0
         Of the dual norm in the objective that is minimised. The risk is that with the norm itself.
     gap : float, default=0.0
-        Public bound on ``objective(solution) - min`` that the optimiser always meets.
+        As for `tilted_risk_bound`.
 
     Returns
     -------
     RiskBound
-
-    Raises
-    ------
-    ValueError
-        If a quantity is out of its range, or the loss increases somewhere.
 
     Notes
     -----
@@ -119,10 +102,7 @@ def adversarial_risk_bound(
     >>> [float(f"{bound.value:.2g}") for bound in bounds]
     [4.9e-05, 0.00022, 0.0022]
     """
-    problem = checked_problem(
-        n_samples, n_features, epsilon, delta,
-        loss=loss, data_norm=data_norm, radius=radius, gap=gap,
-    )  # fmt: skip
+    problem = RobustProblem(n_samples, n_features, epsilon, delta, loss, data_norm, radius, gap)
     if not problem.loss.monotone:
         raise ValueError(f"the loss {problem.loss.name!r} increases somewhere.")
     require("attack_radius", attack_radius)
@@ -154,14 +134,10 @@ def _evaluate(
         loss, n, problem.n_features, 2, row_norm=problem.data_norm, block_rows=n,
         tilt=tilt, adversary=attack, min_weight=1.0,
     )  # fmt: skip
-    reach, distance, sensitivity = (
-        risk.radius(ridge),
-        problem.distance(ridge),
-        risk.sensitivity(ridge),
-    )
+    distance, sensitivity = problem.distance(ridge), risk.sensitivity(ridge)
     total = sensitivity + 2.0 * distance
     width = problem.data_norm + attack.reach
-    slope = loss.slope_bound(width * (reach + distance))
+    slope = loss.slope_bound(width * (risk.radius(ridge) + distance))
     noise = _attacked_noise(problem, attack, tilt, total, slope)
     sampling = 0.0
     if population:
@@ -201,6 +177,6 @@ def _published_attacked(
 ) -> float:
     """Return Corollary 2.1 or Proposition 4.1 of the paper for the attacked loss."""
     slope = 2.0 * problem.loss.lipschitz * (problem.data_norm + attack.reach)
-    factor = 2.0 if problem.pure or population else math.sqrt(2.0)
+    factor = 2.0 if problem.delta == 0 or population else math.sqrt(2.0)
     rate = problem.rate + (1.0 / problem.n_samples if population else 0.0)
     return factor * slope**2 / found.regularization * rate

@@ -1,8 +1,7 @@
 """How far a model with output perturbation can be from the best one, before any fit.
 
-Every function here takes public quantities alone (sizes, budget, constants of the
-loss) and so costs no privacy: use them to choose a budget or a regularisation.
-Proofs: ``docs/proofs/excess_risk.md``.
+Functions of public quantities alone; they cost no privacy: use them to choose a budget or a
+regularisation. Proofs: ``docs/proofs/excess_risk.md``.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from dp_halfspace.inspection._noise_cost import (
     cost_of_noise,
     noise_moments,
     require,
+    require_ridge,
 )
 
 __all__ = ["convex_excess_risk", "optimal_regularization", "strongly_convex_excess_risk"]
@@ -42,56 +42,43 @@ def strongly_convex_excess_risk(
 
     Parameters
     ----------
-    n_samples : int
-        Number of records.
-    n_features : int
-        Number of coefficients, the constant column included.
+    n_samples, n_features : int
+        Number of records, and of coefficients, the constant column included.
     epsilon : float
         Privacy budget, positive; ``inf`` means no noise.
     delta : float
         0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
     lipschitz : float
-        Lipschitz constant of ``f(., x)``. For a margin loss with slope at most
-        ``L`` on rows of norm at most ``r`` it is ``L * r``. May be ``inf`` when
-        `sensitivity` and `smoothness` are given.
+        Lipschitz constant of ``f(., x)``. For a margin loss with slope at most ``L`` on rows of
+        norm at most ``r`` it is ``L * r``. May be ``inf`` when `sensitivity` and `smoothness` are
+        given.
     strong_convexity : float
         Strong convexity of the whole objective.
     smoothness : float, default=inf
-        Lipschitz constant of the gradient of ``f(., x)``; ``inf`` for a
-        non-smooth loss. ``r**2 / 4`` for the logistic loss.
+        Lipschitz constant of the gradient of ``f(., x)``; ``inf`` for a non-smooth loss,
+        ``r**2 / 4`` for the logistic loss.
     regularization : float or None, default=None
-        The factor :math:`\lambda` of the explicit regulariser. None means that it
-        provides all of `strong_convexity`; 0 means that the losses do.
+        The factor :math:`\lambda`. None means that it provides all of `strong_convexity`; 0 means
+        that the losses do.
     linear_model : bool, default=False
-        Whether ``f(w, x)`` depends on ``w`` through one inner product, as for a
-        binary halfspace. The price of the noise then falls by a power of
-        `n_features`.
+        Whether ``f(w, x)`` depends on ``w`` through one inner product, as for a binary halfspace.
+        The price of the noise then falls by a power of `n_features`.
     gap : float, default=0.0
-        Public bound on ``F(solution) - min F`` that the optimiser always meets. A
-        certificate ``||gradient|| <= strong_convexity * tau`` gives
-        ``gap = strong_convexity * tau**2 / 2``. Its effect on the noise is included.
+        Public bound on ``F(solution) - min F`` that the optimiser always meets. A certificate
+        ``||gradient|| <= strong_convexity * tau`` gives ``gap = strong_convexity * tau**2 / 2``.
     sensitivity : float or None, default=None
-        Bound on the distance between the minimisers of neighbouring data sets;
-        None takes ``2 * lipschitz / (strong_convexity * n_samples)``.
+        Bound on the distance between the minimisers of neighbouring data sets; None takes
+        ``2 * lipschitz / (strong_convexity * n_samples)``.
 
     Returns
     -------
     float
         The bound, in units of the loss.
 
-    Raises
-    ------
-    ValueError
-        If a quantity is out of its range.
-
-    See Also
-    --------
-    convex_excess_risk : The bound for the risk without the regulariser.
-
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing. It
-    describes the release, it is not what makes the release private.
+    Privacy: a function of public quantities, so calling it costs nothing. It describes the
+    release, it is not what makes the release private.
 
     References
     ----------
@@ -109,22 +96,14 @@ def strongly_convex_excess_risk(
     """
     check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
     require("lipschitz", lipschitz, infinite=sensitivity is not None)
-    require("strong_convexity", strong_convexity)
-    explicit = strong_convexity if regularization is None else regularization
-    require("regularization", explicit, zero=True)
-    if explicit > strong_convexity:
-        raise ValueError("regularization cannot exceed strong_convexity, of which it is a part.")
+    ridge = require_ridge(strong_convexity, regularization)
     if sensitivity is None:
         sensitivity = 2.0 * lipschitz / (strong_convexity * n_samples)
     require("sensitivity", sensitivity, zero=True)
-
     noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
     total = sensitivity + 2.0 * math.sqrt(2.0 * gap / strong_convexity)
-    return (
-        cost_of_noise(noise, total, lipschitz, smoothness)
-        + explicit / 2.0 * noise.square * total**2
-        + gap
-    )
+    cost = cost_of_noise(noise, total, lipschitz, smoothness)
+    return cost + ridge / 2.0 * noise.square * total**2 + gap
 
 
 def optimal_regularization(
@@ -142,14 +121,8 @@ def optimal_regularization(
 
     Parameters
     ----------
-    n_samples : int
-        Number of records.
-    n_features : int
-        Number of coefficients, the constant column included.
-    epsilon : float
-        Privacy budget, positive; ``inf`` means no noise.
-    delta : float
-        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
+    n_samples, n_features : int
+    epsilon, delta : float
     lipschitz : float
         Lipschitz constant of the loss of one record.
     radius : float
@@ -164,19 +137,13 @@ def optimal_regularization(
     float
         The regularisation factor; 0 for ``epsilon=inf``.
 
-    Raises
-    ------
-    ValueError
-        If a quantity is out of its range.
-
     Notes
     -----
     Privacy: a function of public quantities, so calling it costs nothing.
 
     References
     ----------
-    .. [1] A. Lowy, M. Razaviyayn, "Output Perturbation for Differentially Private
-       Convex Optimization: Faster and More General", 2021. Propositions 2.7 and 2.8.
+    Lowy and Razaviyayn (2021), Propositions 2.7 and 2.8.
 
     Examples
     --------
@@ -222,28 +189,17 @@ def convex_excess_risk(
 
     Parameters
     ----------
-    n_samples : int
-        Number of records.
-    n_features : int
-        Number of coefficients, the constant column included.
-    epsilon : float
-        Privacy budget, positive; ``inf`` means no noise.
-    delta : float
-        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
-    lipschitz : float
-        Lipschitz constant of ``f(., x)``. For a margin loss with slope at most
-        ``L`` on rows of norm at most ``r`` it is ``L * r``.
+    n_samples, n_features : int
+    epsilon, delta, lipschitz : float
+        As for `strongly_convex_excess_risk`; `lipschitz` is finite.
     radius : float
         Norm of the models that the release is compared with.
     smoothness : float, default=inf
-        Lipschitz constant of the gradient of ``f(., x)``; ``inf`` for a
-        non-smooth loss. ``r**2 / 4`` for the logistic loss.
+        As there.
     regularization : float or None, default=None
         The factor :math:`\lambda`; None takes `optimal_regularization`.
     linear_model : bool, default=False
-        Whether ``f(w, x)`` depends on ``w`` through one inner product, as for a
-        binary halfspace. The price of the noise then falls by a power of
-        `n_features`.
+        As there.
     gap : float, default=0.0
         Public bound, always met, on how far the optimiser stays above the minimum
         of the regularised objective. Its effect on the noise is included.
@@ -252,11 +208,6 @@ def convex_excess_risk(
     -------
     float
         The bound, in units of the loss.
-
-    Raises
-    ------
-    ValueError
-        If a quantity is out of its range.
 
     See Also
     --------
@@ -269,40 +220,27 @@ def convex_excess_risk(
 
     References
     ----------
-    .. [1] A. Lowy, M. Razaviyayn, "Output Perturbation for Differentially Private
-       Convex Optimization: Faster and More General", 2021. Propositions 2.7 and 2.8,
-       Theorems C.1 and C.2.
+    Lowy and Razaviyayn (2021), Propositions 2.7 and 2.8, Theorems C.1 and C.2.
 
     Examples
     --------
     >>> from dp_halfspace.inspection import convex_excess_risk
     >>> round(convex_excess_risk(10_000, 20, 1.0, 0.0, lipschitz=1.0, radius=1.0), 3)
     0.089
-    >>> round(convex_excess_risk(
-    ...     10_000, 20, 1.0, 0.0, lipschitz=1.0, radius=1.0, smoothness=0.25,
-    ...     linear_model=True), 4)
-    0.0056
     """
     check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
     require("lipschitz", lipschitz)
     require("radius", radius)
     if regularization is None:
         regularization = optimal_regularization(
-            n_samples,
-            n_features,
-            epsilon,
-            delta,
-            lipschitz=lipschitz,
-            radius=radius,
-            smoothness=smoothness,
-            linear_model=linear_model,
-        )
+            n_samples, n_features, epsilon, delta,
+            lipschitz=lipschitz, radius=radius, smoothness=smoothness, linear_model=linear_model,
+        )  # fmt: skip
         if regularization == 0:
             return gap  # no noise: the limit of the bound as the factor goes to 0
     require("regularization", regularization)
     noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
     total = 2.0 * lipschitz / (regularization * n_samples)
     total += 2.0 * math.sqrt(2.0 * gap / regularization)
-    return (
-        cost_of_noise(noise, total, lipschitz, smoothness) + regularization * radius**2 / 2.0 + gap
-    )
+    cost = cost_of_noise(noise, total, lipschitz, smoothness)
+    return cost + regularization * radius**2 / 2.0 + gap

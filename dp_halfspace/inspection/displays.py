@@ -6,8 +6,9 @@ A display holds numbers; matplotlib is imported only when it is asked to draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES = ((6, 2), (2, 2), (6, 2, 1, 2), (1, 1))
 _COLUMNS = 3
+_LABELS_ONLY = " (labels only, features public)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +37,11 @@ class AccuracyPanel:
     title : str
         Name of the data set.
     curves : dict of str to ndarray of shape (n_budgets, 3)
-        For each estimator the columns epsilon, mean accuracy, and standard
-        deviation over repetitions, sorted by epsilon.
+        Epsilon, mean accuracy, and standard deviation over repetitions, sorted by epsilon.
     references : dict of str to float
         Accuracies that do not depend on a budget, such as the majority class.
     labels_only : frozenset of str, default=frozenset()
-        The curves that protect labels and not features; they are drawn dotted with hollow
-        markers.
+        Curves that protect labels and not features; drawn dotted with hollow markers.
     """
 
     title: str
@@ -106,25 +106,17 @@ class EpsilonAccuracyDisplay:
         Returns
         -------
         EpsilonAccuracyDisplay
-            A display with one panel per data set, in order of appearance.
-
-        Raises
-        ------
-        ValueError
-            If there are no results.
+            With one panel per data set, in order of appearance.
         """
-        scores: dict[str, dict[str, dict[float | None, list[float]]]] = {}
-        weaker = set()
+        by_title: dict[str, dict[str, dict[float | None, list[float]]]] = {}
         for row in results:
-            name = row["estimator"]
-            if row.get("adjacency") == "replace-one-label":
-                name = f"{name} (labels only, features public)"
-                weaker.add(name)
-            budgets = scores.setdefault(row["dataset"], {}).setdefault(name, {})
+            weaker = row.get("adjacency") == "replace-one-label"
+            name = row["estimator"] + (_LABELS_ONLY if weaker else "")
+            budgets = by_title.setdefault(row["dataset"], {}).setdefault(name, {})
             budgets.setdefault(row["epsilon"], []).append(row["accuracy"])
-        if not scores:
+        if not by_title:
             raise ValueError("There are no results to show.")
-        return cls([_panel(title, estimators, weaker) for title, estimators in scores.items()])
+        return cls([_panel(title, scores) for title, scores in by_title.items()])
 
     def plot(
         self, ax: Axes | Sequence[Axes] | None = None, *, figure: Figure | None = None
@@ -148,43 +140,39 @@ class EpsilonAccuracyDisplay:
         ------
         ImportError
             If matplotlib is needed and not installed.
-        ValueError
-            If the number of axes is not the number of panels.
         """
+        count = len(self.panels)
         if ax is None:
-            figure = _new_figure(len(self.panels)) if figure is None else figure
-            axes = _add_axes(figure, len(self.panels))
+            figure = _new_figure(count) if figure is None else figure
+            rows, columns = math.ceil(count / _COLUMNS), min(count, _COLUMNS)
+            axes = [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
         else:
-            axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-            if len(axes) != len(self.panels):
-                raise ValueError(f"{len(self.panels)} panels need as many axes, got {len(axes)}.")
-        styles = _styles(name for panel in self.panels for name in panel.curves)
+            axes = list(np.ravel(np.asarray(ax, dtype=object)))
+            if len(axes) != count:
+                raise ValueError(f"{count} panels need as many axes, got {len(axes)}.")
+        names = dict.fromkeys(name for panel in self.panels for name in panel.curves)
+        styles = dict(zip(names, cycle(zip(_COLORS, _MARKERS, strict=True)), strict=False))
+        legend: dict[str, Any] = {}
         for axis, panel in zip(axes, self.panels, strict=True):
             _draw(axis, panel, styles)
+            handles, labels = axis.get_legend_handles_labels()
+            legend.update(zip(labels, handles, strict=True))
         for axis in axes[::_COLUMNS]:
             axis.set_ylabel("test accuracy")
-        legend = {
-            label: handle
-            for axis in axes
-            for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-        }
         if ax is None:
-            axes[0].figure.legend(
-                legend.values(), legend, loc="outside lower center", ncols=3, frameon=False
-            )
+            below: dict[str, Any] = {"loc": "outside lower center", "ncols": 3, "frameon": False}
+            axes[0].figure.legend(legend.values(), legend, **below)
         else:
             axes[-1].legend(legend.values(), legend)
-        self.ax_ = axes
+        self.ax_ = np.array(axes, dtype=object)
         self.figure_ = axes[0].figure
         return self
 
 
-def _panel(
-    title: str, estimators: Mapping[str, Mapping[Any, list[float]]], weaker: Collection[str]
-) -> AccuracyPanel:
+def _panel(title: str, scores: Mapping[str, Mapping[Any, list[float]]]) -> AccuracyPanel:
     """Average repetitions and separate curves from reference lines."""
     curves, references = {}, {}
-    for name, budgets in estimators.items():
+    for name, budgets in scores.items():
         private = sorted(epsilon for epsilon in budgets if epsilon is not None)
         if private:
             curves[name] = np.array(
@@ -192,7 +180,8 @@ def _panel(
             )
         if None in budgets:
             references[name] = float(np.mean(budgets[None]))
-    return AccuracyPanel(title, curves, references, frozenset(weaker) & frozenset(curves))
+    weaker = frozenset(name for name in curves if name.endswith(_LABELS_ONLY))
+    return AccuracyPanel(title, curves, references, weaker)
 
 
 def figure_size(n_panels: int) -> tuple[float, float]:
@@ -213,41 +202,20 @@ def _new_figure(n_panels: int) -> Figure:
     return pyplot.figure(figsize=figure_size(n_panels), layout="constrained")
 
 
-def _add_axes(figure: Figure, n_panels: int) -> NDArray[np.object_]:
-    """Add one axes per panel, in rows of at most three."""
-    columns = min(n_panels, _COLUMNS)
-    rows = math.ceil(n_panels / columns)
-    return np.array(
-        [figure.add_subplot(rows, columns, i + 1) for i in range(n_panels)], dtype=object
-    )
-
-
-def _styles(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """One colour and marker per estimator, the same in all panels."""
-    unique = dict.fromkeys(names)
-    return {
-        name: (_COLORS[i % len(_COLORS)], _MARKERS[i % len(_MARKERS)])
-        for i, name in enumerate(unique)
-    }
-
-
 def _draw(axis: Axes, panel: AccuracyPanel, styles: Mapping[str, tuple[str, str]]) -> None:
-    """Draw one panel."""
-    for (name, value), dashes in zip(panel.references.items(), _DASHES * 8, strict=False):
+    """Draw one panel, each estimator in its own colour and marker."""
+    for (name, value), dashes in zip(panel.references.items(), cycle(_DASHES), strict=False):
         axis.axhline(value, color="0.35", linewidth=1.3, dashes=dashes, label=name, zorder=1)
     for name, (color, marker) in styles.items():
         if name not in panel.curves:
             continue
         epsilon, mean, spread = panel.curves[name].T
-        weaker: dict[str, Any] = (
-            {"linestyle": ":", "markerfacecolor": "white"} if name in panel.labels_only else {}
-        )
-        axis.plot(
-            epsilon, mean, color=color, marker=marker, markersize=5, label=name, zorder=3, **weaker
-        )
-        axis.fill_between(
-            epsilon, mean - spread, mean + spread, color=color, alpha=0.12, linewidth=0, zorder=2
-        )
+        line: dict[str, Any] = {"color": color, "marker": marker, "markersize": 5, "zorder": 3}
+        if name in panel.labels_only:
+            line |= {"linestyle": ":", "markerfacecolor": "white"}
+        axis.plot(epsilon, mean, label=name, **line)
+        shade: dict[str, Any] = {"color": color, "alpha": 0.12, "linewidth": 0, "zorder": 2}
+        axis.fill_between(epsilon, mean - spread, mean + spread, **shade)
     axis.set_title(panel.title)
     axis.set_xlabel("epsilon (privacy budget of one fit)")
     if panel.curves:

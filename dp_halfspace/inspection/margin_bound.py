@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from numbers import Integral
 
+from dp_halfspace.inspection._noise_cost import require
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import Exponential, Gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
@@ -35,14 +36,13 @@ def margin_risk_bound(
 ) -> float:
     r"""Bound the error of noisy gradient descent on data that a halfspace nearly separates.
 
-    All records but `n_outliers` are assumed to lie at a distance of at least `margin` on
-    the right side of some hyperplane through the origin. The method is full-batch gradient
-    descent with Gaussian noise on the hinge loss ``max(0, 1 - margin / c)``, from zero,
-    all iterates averaged, with the step size of the proof; optionally after a projection
-    by random signs and a clipping (``c`` is then the retained margin), and optionally with
-    a selection among candidates by the exponential mechanism on their error counts. The
-    bound is on the mean, over the noise, of the fraction of errors, a score of zero
-    counted as an error.
+    All records but `n_outliers` lie at a distance of at least `margin` on the right side of some
+    hyperplane through the origin. The method is full-batch gradient descent with Gaussian noise on
+    the hinge loss ``max(0, 1 - margin / c)``, from zero, all iterates averaged, with the step size
+    of the proof; optionally after a projection by random signs and a clipping (``c`` is then the
+    retained margin), and with a selection among candidates by the exponential mechanism on their
+    error counts. The bound is on the mean fraction of errors over the noise, a score of zero being
+    one.
 
     Parameters
     ----------
@@ -82,22 +82,11 @@ def margin_risk_bound(
     float
         In (0, 1].
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or the selection alone exceeds the budget
-        (`dp_halfspace.BudgetError`).
-
-    See Also
-    --------
-    dp_halfspace.projection.jl_dimension : Components that keep about half the margin.
-
     Notes
     -----
-    Privacy: a function of public quantities, so calling it costs nothing, and the values
-    that minimise it are public. It describes the release; what makes the release private
-    is the clipping and the noise. Numbers read off the data, such as its true margin, must
-    not be passed if the result is used to choose a fit.
+    Privacy: a function of public quantities, so calling it costs nothing. It describes the release;
+    clipping and noise make it private. Numbers read off the data, such as its true margin, must not
+    be passed if the result is used to choose a fit.
 
     With rank :math:`k = \min(d, n)`, row norm :math:`v` and :math:`\mu` the Gaussian
     privacy of one candidate the bound is
@@ -111,28 +100,14 @@ def margin_risk_bound(
 
     References
     ----------
-    .. [1] Y. Wang, Z. Zhu, Y.-X. Wang. Adapting to linear separable subsets with large
-       margin in differentially private learning. 2025. Lemma D.1, with other constants.
-    .. [2] H. L. Nguyen, J. Ullman, L. Zakynthinou. Efficient private algorithms for
-       learning large-margin halfspaces. ALT 2020.
+    Y. Wang, Z. Zhu, Y.-X. Wang. Adapting to linear separable subsets with large margin in
+    differentially private learning. 2025. Lemma D.1, with other constants.
 
     Examples
     --------
     >>> from dp_halfspace.inspection import margin_risk_bound
     >>> round(margin_risk_bound(100_000, 50, 1.0, 1e-6, 0.2, n_steps=10_000), 3)
     0.05
-
-    A wide margin makes more outliers. Which of some guesses promises most:
-
-    >>> guesses = {0.05: 0, 0.1: 300, 0.2: 1500, 0.4: 9000}
-    >>> bounds = {
-    ...     margin: margin_risk_bound(
-    ...         100_000, 50, 1.0, 1e-6, margin, n_outliers=count, n_steps=10_000)
-    ...     for margin, count in guesses.items()
-    ... }
-    >>> best = min(bounds, key=bounds.get)
-    >>> best, round(bounds[best], 3)
-    (0.1, 0.133)
     """
     n = _checked_count("n_samples", n_samples)
     d = _checked_count("n_features", n_features)
@@ -141,15 +116,16 @@ def margin_risk_bound(
     outliers = _checked_count("n_outliers", n_outliers, least=0)
     if outliers > n:
         raise ValueError(f"n_outliers cannot exceed n_samples; got {n_outliers!r}.")
-    _check_scales(margin, data_norm, beta)
+    require("data_norm", data_norm)
+    if not 0.0 < margin <= data_norm:
+        raise ValueError(f"margin must be positive and at most data_norm; got {margin!r}.")
+    if not 0.0 < beta < 1.0:
+        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
     mu = _training_mu(epsilon, delta, candidates, selection_epsilon)
-    failures = (n_components is not None) + bool(population)
-    share = beta / failures if failures else beta
-
+    share = beta / 2.0 if population and n_components is not None else beta
     relative, dimension = margin / data_norm, d
     if n_components is not None:
-        distortion = jl_distortion(n_components, n, share)
-        relative = jl_margin(relative, distortion=distortion)
+        relative = jl_margin(relative, distortion=jl_distortion(n_components, n, share))
         dimension = min(d, n_components)
     if relative == 0.0 or mu == 0.0:
         return 1.0
@@ -174,13 +150,8 @@ def _training_mu(
         raise ValueError("selection among several candidates needs a positive selection_epsilon.")
     mu = gdp_mu(epsilon, delta)
     if selection_epsilon > 0.0 and math.isfinite(mu):
-        mu = calibrate(
-            lambda value: (Exponential(selection_epsilon), Gaussian(value)),
-            epsilon,
-            delta,
-            lower=0.0,
-            upper=mu,
-        )
+        event = lambda value: (Exponential(selection_epsilon), Gaussian(value))  # noqa: E731
+        mu = calibrate(event, epsilon, delta, lower=0.0, upper=mu)
     return mu / math.sqrt(n_candidates)
 
 
@@ -198,13 +169,3 @@ def _checked_count(name: str, value: int, *, least: int = 1) -> int:
     if not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be an integer, at least {least}; got {value!r}.")
     return int(value)
-
-
-def _check_scales(margin: float, data_norm: float, beta: float) -> None:
-    """Refuse scales for which the bound means nothing."""
-    if not 0.0 < data_norm < math.inf:
-        raise ValueError(f"data_norm must be positive and finite; got {data_norm!r}.")
-    if not 0.0 < margin <= data_norm:
-        raise ValueError(f"margin must be positive and at most data_norm; got {margin!r}.")
-    if not 0.0 < beta < 1.0:
-        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
+from itertools import product
 
 from scipy.special import bdtrc, betainc
 
 from dp_halfspace.inspection.margin_bound import margin_risk_bound
+from dp_halfspace.projection.base import checked_size
 from dp_halfspace.projection.jl import jl_dimension, jl_margin
 
 __all__ = [
@@ -34,13 +35,8 @@ _SHARES = 24
 class ErrorLowerBound:
     """An error that no purely private method stays below on every law with the margin.
 
-    Attributes
-    ----------
-    error : float
-    share : float
-        Share of the records of the hard law that tell anything; the others are all equal.
-    dimension : int
-        Dimension of the sphere on which these are uniform, but for the margin.
+    A `share` of the records of the hard law tell anything, the others are all equal; these are
+    uniform, but for the margin, on a sphere of `dimension` dimensions.
     """
 
     error: float
@@ -53,9 +49,8 @@ def pure_risk_bound(
 ) -> float:
     r"""Bound the error on fresh records of the exponential mechanism over a net of directions.
 
-    The net has an angle to cover that the margin forgives; in front of it stands a projection by
-    random signs where that makes the bound smaller. A theorem about what can be reached, not a
-    practical set of directions.
+    The net covers angles that the margin forgives; in front of it stands a projection by random
+    signs where that makes the bound smaller. Not a practical set of directions.
 
     Parameters
     ----------
@@ -72,11 +67,6 @@ def pure_risk_bound(
     -------
     float
         In (0, 1].
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
 
     Notes
     -----
@@ -95,8 +85,8 @@ def pure_risk_bound(
     >>> round(pure_risk_bound(10_000, 10, 1.0, 0.2), 3)
     0.014
     """
-    n = _checked_count("n_samples", n_samples)
-    d = _checked_count("n_features", n_features)
+    n = checked_size("n_samples", n_samples)
+    d = checked_size("n_features", n_features)
     _check_problem(epsilon, margin, beta)
     bounds = [_net_bound(n, d, epsilon, margin, beta / 2.0)]
     components = jl_dimension(margin, n, beta / 3.0)
@@ -146,11 +136,6 @@ def margin_sample_complexity(
     int
         The smallest number that a search by doubling and halving finds.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or no number up to 2^60 suffices.
-
     Notes
     -----
     Privacy: a function of public quantities.
@@ -165,9 +150,8 @@ def margin_sample_complexity(
     >>> margin_sample_complexity(10, 1.0, 0.0, 0.2), margin_sample_complexity(10, 1.0, 1e-6, 0.2)
     (1449, 12610)
     """
-    d = _checked_count("n_features", n_features)
-    _check_problem(epsilon, margin, beta)
-    _check_error(error)
+    d = checked_size("n_features", n_features)
+    _check_problem(epsilon, margin, beta, error)
 
     def bound(n: int) -> float:
         if delta == 0.0:
@@ -224,22 +208,14 @@ def pure_lower_bound(
     -------
     int
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
-
     Notes
     -----
-    Privacy: a function of public quantities. The constant of the published proof is
-    :math:`\frac{\ln2}{20\,000}`, and its packing exists for :math:`\gamma<.01` only; the packing
-    here is by caps of the sphere, which is some thirty times better, and the dimension is
-    optimised. It is far from tight.
+    Privacy: a function of public quantities. The packing by caps of the sphere is some thirty times
+    better than the published one; the dimension is optimised. It is far from tight.
 
     References
     ----------
-    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorem 12. ``docs/proofs/pure_halfspace.md``,
-    section 7.
+    Nguyen, Ullman and Zakynthinou (2020), Theorem 12. ``docs/proofs/pure_halfspace.md``, section 7.
 
     Examples
     --------
@@ -247,9 +223,8 @@ def pure_lower_bound(
     >>> [pure_lower_bound(10**6, 0.1, margin) for margin in (0.1, 0.01, 0.001)]
     [30, 174, 12698]
     """
-    d = _checked_count("n_features", n_features)
-    _check_problem(epsilon, margin, beta)
-    _check_error(error)
+    d = checked_size("n_features", n_features)
+    _check_problem(epsilon, margin, beta, error)
     if epsilon == 0.0 or error >= 0.5 or beta >= 0.5:
         raise ValueError("epsilon must be positive, and error and beta below 1/2")
     most = max(_log_packing(k, margin, error) for k in _dimensions(d))
@@ -268,22 +243,13 @@ def pure_error_lower_bound(
     Parameters
     ----------
     n_samples, n_features : int
-        Shape of the data.
-    epsilon : float
-        Pure privacy budget, positive.
-    margin : float
-        Of unit rows, in (0, 1).
+    epsilon, margin : float
     beta : float, default=0.1
-        In (0, 1/2).
+        As for `pure_lower_bound`.
 
     Returns
     -------
     ErrorLowerBound
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
 
     Notes
     -----
@@ -291,7 +257,6 @@ def pure_error_lower_bound(
 
     References
     ----------
-    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorem 12, scaled.
     ``docs/proofs/pure_halfspace.md``, section 7.
 
     Examples
@@ -301,8 +266,8 @@ def pure_error_lower_bound(
     >>> round(case.error, 4), round(case.share, 4), case.dimension
     (0.0142, 0.2275, 49)
     """
-    n = _checked_count("n_samples", n_samples)
-    d = _checked_count("n_features", n_features)
+    n = checked_size("n_samples", n_samples)
+    d = checked_size("n_features", n_features)
     _check_problem(epsilon, margin, beta)
     if epsilon == 0.0 or beta >= 0.5 or margin == 1.0:
         raise ValueError("epsilon must be positive, margin below 1 and beta below 1/2")
@@ -311,15 +276,14 @@ def pure_error_lower_bound(
         return best
     # One dimension is for the record that is repeated, and part of the margin is lost to it.
     inner = margin / math.sqrt(1.0 - margin * margin)
-    for k in _dimensions(d - 1):
-        for step in range(1, _SHARES):
-            local = 0.5 * step / _SHARES
-            packing = _log_packing(k, inner, local)
-            # Half of the failures are left to an unusual number of records that matter.
-            changed = (packing + math.log((1.0 - 1.5 * beta) / beta)) / epsilon
-            share = _largest_share(n, changed, beta / 2.0)
-            if local * share > best.error:
-                best = ErrorLowerBound(local * share, share, k)
+    for k, step in product(_dimensions(d - 1), range(1, _SHARES)):
+        local = 0.5 * step / _SHARES
+        packing = _log_packing(k, inner, local)
+        # Half of the failures are left to an unusual number of records that matter.
+        changed = (packing + math.log((1.0 - 1.5 * beta) / beta)) / epsilon
+        share = _largest_share(n, changed, beta / 2.0)
+        if local * share > best.error:
+            best = ErrorLowerBound(local * share, share, k)
     return best
 
 
@@ -341,9 +305,8 @@ def _largest_share(n: int, most: float, tail: float) -> float:
 def _dimensions(most: int) -> list[int]:
     """Return dimensions to try, denser where they are small."""
     ratio = most ** (1.0 / _DIMENSIONS)
-    return sorted(
-        {*range(1, min(most, 20) + 1), *(round(ratio**i) for i in range(_DIMENSIONS + 1))}
-    )
+    steps = (round(ratio**i) for i in range(_DIMENSIONS + 1))
+    return sorted({*range(1, min(most, 20) + 1), *steps})
 
 
 def _log_packing(dimension: int, margin: float, error: float) -> float:
@@ -369,14 +332,7 @@ def _log_packing(dimension: int, margin: float, error: float) -> float:
     return max(log_count - 1e-6, 0.0)
 
 
-def _checked_count(name: str, value: int) -> int:
-    """Return a number of things."""
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be a positive integer; got {value!r}.")
-    return int(value)
-
-
-def _check_problem(epsilon: float, margin: float, beta: float) -> None:
+def _check_problem(epsilon: float, margin: float, beta: float, error: float = 0.1) -> None:
     """Refuse what means nothing."""
     if not 0.0 <= epsilon < math.inf:
         raise ValueError(f"epsilon must be finite and at least 0; got {epsilon!r}.")
@@ -384,9 +340,5 @@ def _check_problem(epsilon: float, margin: float, beta: float) -> None:
         raise ValueError(f"margin must be in (0, 1]; got {margin!r}.")
     if not 0.0 < beta < 1.0:
         raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
-
-
-def _check_error(error: float) -> None:
-    """Refuse what is no error rate."""
     if not 0.0 < error < 1.0:
         raise ValueError(f"error must be in (0, 1); got {error!r}.")

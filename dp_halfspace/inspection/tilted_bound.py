@@ -12,7 +12,6 @@ from dataclasses import replace
 from dp_halfspace.inspection._noise_cost import product, require
 from dp_halfspace.inspection._robust_problem import (
     RobustProblem,
-    checked_problem,
     chosen_factor,
     tilted_noise,
 )
@@ -47,14 +46,9 @@ def tilted_risk_bound(
 
     Parameters
     ----------
-    n_samples : int
-        Number of records.
-    n_features : int
-        Number of coefficients, the constant column included.
-    epsilon : float
-        Privacy budget, positive; ``inf`` means no noise.
-    delta : float
-        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
+    n_samples, n_features : int
+    epsilon, delta : float
+        As for `strongly_convex_excess_risk`.
     tilt : float
         The tilt ``t``, at least 0; 0 is the mean.
     loss : str or Loss, default="logistic"
@@ -71,11 +65,6 @@ def tilted_risk_bound(
     Returns
     -------
     RiskBound
-
-    Raises
-    ------
-    ValueError
-        If a quantity is out of its range.
 
     Notes
     -----
@@ -95,10 +84,7 @@ def tilted_risk_bound(
     >>> [float(f"{bound.value:.2g}") for bound in bounds]
     [3e-05, 0.0012, 1.4]
     """
-    problem = checked_problem(
-        n_samples, n_features, epsilon, delta,
-        loss=loss, data_norm=data_norm, radius=radius, gap=gap,
-    )  # fmt: skip
+    problem = RobustProblem(n_samples, n_features, epsilon, delta, loss, data_norm, radius, gap)
     require("tilt", tilt, zero=True)
     if math.isinf(problem.loss.lipschitz):
         raise ValueError(f"the loss {problem.loss.name!r} has no bounded slope.")
@@ -131,6 +117,6 @@ def _published_tilted(problem: RobustProblem, tilt: float, found: RiskBound) -> 
     # The paper's loss includes the regulariser, whose slope at the minimisers is that of the loss.
     slope = 2.0 * problem.loss.lipschitz * problem.data_norm
     bend = problem.loss.smoothness * problem.data_norm**2 + ridge + tilt * slope**2
-    rough = (2.0 if problem.pure else math.sqrt(2.0)) * problem.rate
+    rough = (2.0 if problem.delta == 0 else math.sqrt(2.0)) * problem.rate
     fine = product(4.0 * bend / ridge, problem.rate**2)
     return slope**2 * influence / ridge * min(rough, fine)

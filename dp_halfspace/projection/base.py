@@ -1,10 +1,9 @@
 """What every projection is: a public linear map of rows, and of coefficients back.
 
-A map is drawn from shapes and public randomness, never from the data, so it may be
-released. For every fixed map, replacing one record replaces one row of ``apply(X)``; the
-caller clips these rows to a public norm, and that alone bounds the sensitivity. Privacy
-therefore holds for every number of components and every draw, lucky or not. How well
-norms and margins survive is a matter of accuracy (``docs/proofs/projection.md``).
+A map is drawn from shapes and public randomness, so it may be released. Replacing one record
+replaces one row of ``apply(X)``; the caller clips rows to a public norm, and that alone bounds the
+sensitivity, for every number of components and every draw. How well norms and margins survive is a
+matter of accuracy (``docs/proofs/projection.md``).
 """
 
 from __future__ import annotations
@@ -18,32 +17,29 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 __all__ = [
+    "FloatArray",
     "LinearMap",
+    "RowMap",
+    "SingleArray",
     "checked_coefficients",
     "checked_features",
     "checked_size",
+    "dense",
+    "padded",
     "row_blocks",
     "saturated",
+    "within_unit_ball",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+SingleArray: TypeAlias = NDArray[np.float32]
 
 _SPARSE_ROWS = 8192
 
 
 @runtime_checkable
-class LinearMap(Protocol):
-    """A linear map from ``n_features_in`` to ``n_components`` dimensions.
-
-    `RademacherMap` and `HadamardMap` satisfy it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection import LinearMap, draw_rademacher
-    >>> isinstance(draw_rademacher(5, 2, np.random.default_rng(0)), LinearMap)
-    True
-    """
+class RowMap(Protocol):
+    """A public map of rows, one by one."""
 
     @property
     def n_features_in(self) -> int:
@@ -53,32 +49,25 @@ class LinearMap(Protocol):
     def n_components(self) -> int:
         """Number of columns that `apply` returns."""
 
-    def apply(self, X: Any) -> FloatArray:
-        """Map every row.
+    def apply(self, X: Any) -> Any:
+        """Map every row of a dense or CSR matrix of finite real numbers of at most 64 bits.
 
-        Parameters
-        ----------
-        X : ndarray, csr_array or csr_matrix of shape (n, n_features_in)
-            Finite real numbers of at most 64 bits. Never copied or densified whole.
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
-            Finite: where a finite row overflows, the result is cut at the largest double.
-            Row ``i`` depends on row ``i``, on the shape and on the map only. Not clipped.
+        The images are finite. Row ``i`` depends on row ``i``, its position, the shape and the map
+        only. `X` is never copied or densified whole.
         """
 
+
+@runtime_checkable
+class LinearMap(RowMap, Protocol):
+    """A linear map. Its images are not clipped."""
+
+    def apply(self, X: Any) -> FloatArray:
+        """Map every row; see `RowMap.apply`."""
+
     def pull_back(self, w: FloatArray) -> FloatArray:
-        """Return the coefficients that act on a row as `w` acts on its image.
+        """Return coefficients of shape (n_features_in,) or (K, n_features_in).
 
-        Parameters
-        ----------
-        w : ndarray of shape (n_components,) or (K, n_components)
-
-        Returns
-        -------
-        ndarray of shape (n_features_in,) or (K, n_features_in)
-            The transposed map of `w`: ``X @ pull_back(w).T`` is ``apply(X) @ w.T``.
+        They act on a row as `w` acts on its image: ``X @ pull_back(w).T`` is ``apply(X) @ w.T``.
         """
 
     def to_array(self) -> FloatArray:
@@ -86,26 +75,14 @@ class LinearMap(Protocol):
 
 
 def checked_size(name: str, value: int) -> int:
-    """Return a number of rows or columns, which is a positive integer.
-
-    Raises
-    ------
-    ValueError
-        If `value` is not an integer or is below 1.
-    """
+    """Return a number of rows or columns, or raise ValueError if it is no positive integer."""
     if not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be a positive integer; got {value!r}.")
     return int(value)
 
 
 def checked_features(X: Any, n_features: int) -> Any:
-    """Return `X` if it is a matrix of real numbers with this many columns.
-
-    Raises
-    ------
-    ValueError
-        If the shape, the type or the sparse format does not fit.
-    """
+    """Return `X`, or raise ValueError if it is no real matrix with this many columns."""
     if sparse.issparse(X):
         if X.format != "csr":
             raise ValueError("sparse X must be in CSR format")
@@ -119,13 +96,7 @@ def checked_features(X: Any, n_features: int) -> Any:
 
 
 def checked_coefficients(w: FloatArray, n_components: int) -> FloatArray:
-    """Return coefficients in float64 if their last axis has this length.
-
-    Raises
-    ------
-    ValueError
-        If the shape does not fit.
-    """
+    """Return float64, or raise ValueError if the last axis of `w` has another length."""
     w = np.asarray(w, dtype=np.float64)
     if w.ndim not in (1, 2) or w.shape[-1] != n_components:
         raise ValueError(f"w must have a last axis of length {n_components}; got shape {w.shape}")
@@ -133,16 +104,9 @@ def checked_coefficients(w: FloatArray, n_components: int) -> FloatArray:
 
 
 def row_blocks(X: Any, entries: int, *, min_rows: int = 1) -> Iterator[tuple[int, int, Any]]:
-    """Read a matrix in blocks of consecutive rows, in float64.
+    """Read a matrix in float64 by blocks of rows, of about `entries` numbers where it is dense.
 
-    Parameters
-    ----------
-    entries : int
-        Wanted number of entries of a dense block.
-
-    Notes
-    -----
-    The bounds are functions of the shape alone.
+    The bounds of the blocks are functions of the shape alone.
     """
     n, d = X.shape
     is_sparse = sparse.issparse(X)
@@ -157,19 +121,30 @@ def row_blocks(X: Any, entries: int, *, min_rows: int = 1) -> Iterator[tuple[int
 
 
 def saturated(Z: FloatArray) -> FloatArray:
-    """Make every entry finite, in place.
+    """Make every entry finite, in place: 0 for NaN, the largest double for infinity.
 
-    A finite row near the largest double can map to infinity or, by a difference of
-    infinities, to NaN. One such record would turn a whole model into NaN and so be visible
-    with certainty; it must stay an ordinary row, which the clipping afterwards handles.
-
-    Returns
-    -------
-    ndarray of shape (n, k)
-        `Z` itself, with NaN set to 0 and infinities to the largest double of their sign.
+    A finite row near the largest double can map to infinity or, by a difference of infinities, to
+    NaN. One such record would turn a whole model into NaN and so be visible with certainty; it must
+    stay an ordinary row, which the clipping afterwards handles.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(Z.sum())
     if suspicious:
         np.nan_to_num(Z, copy=False)
     return Z
+
+
+def within_unit_ball(rows: FloatArray) -> FloatArray:
+    """Divide every row that is longer than one by its length."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.asarray(rows / np.maximum(lengths, 1.0)[:, None])
+
+
+def padded(n_features: int) -> int:
+    """Return the smallest power of two that is not below the number of features."""
+    return 1 << (n_features - 1).bit_length()
+
+
+def dense(rows: Any) -> Any:
+    """Return rows, sparse ones as an array."""
+    return rows.toarray() if sparse.issparse(rows) else rows

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dp_halfspace.projection.base import LinearMap
+from dp_halfspace.projection.base import LinearMap, SingleArray, within_unit_ball
 from dp_halfspace.projection.fourier import FeatureMap
 
 __all__ = ["ProjectedFeatures"]
 
-SingleArray: TypeAlias = NDArray[np.float32]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProjectedFeatures:
-    """A feature map, a linear map after it, and clipping to norm one.
-
-    Parameters
-    ----------
-    feature_map : FeatureMap
-    linear_map : LinearMap
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection import (
-    ...     ProjectedFeatures, Spectrum, draw_fourier, draw_rademacher)
-    >>> rng = np.random.default_rng(0)
-    >>> psi = draw_fourier(Spectrum("rbf"), 3, np.ones(500), rng)
-    >>> ProjectedFeatures(psi, draw_rademacher(1000, 50, rng)).apply(np.eye(3)).shape
-    (3, 50)
-    """
+    """A feature map, a linear map after it, and clipping to norm one."""
 
     feature_map: FeatureMap
     linear_map: LinearMap
@@ -50,8 +31,6 @@ class ProjectedFeatures:
         return self.linear_map.n_components
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row; see `FeatureMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         image = self.linear_map.apply(self.feature_map.apply(X))
-        lengths = np.sqrt(np.einsum("ij,ij->i", image, image))
-        image /= np.maximum(lengths, 1.0)[:, None]
-        return image.astype(np.float32)
+        return within_unit_ball(image).astype(np.float32)

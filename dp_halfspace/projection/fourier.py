@@ -1,31 +1,29 @@
 r"""Random Fourier features: rows of norm one whose inner products approximate a kernel.
 
-A feature map here is drawn from public randomness and treats every row by itself. It takes
-rows that the caller has divided by their public scale, and returns float32.
+A feature map is drawn from public randomness and treats every row by itself. It takes rows that the
+caller has divided by their public scale, and returns float32.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace.projection.base import checked_features, checked_size
+from dp_halfspace.projection.base import (
+    FloatArray,
+    RowMap,
+    SingleArray,
+    checked_features,
+    checked_size,
+)
 from dp_halfspace.projection.spectra import Spectrum
 
-__all__ = [
-    "FeatureMap",
-    "FourierMap",
-    "cosines_and_sines",
-    "draw_fourier",
-]
-
-FloatArray: TypeAlias = NDArray[np.float64]
-SingleArray: TypeAlias = NDArray[np.float32]
+__all__ = ["FeatureMap", "FourierMap", "checked_scales", "cosines_and_sines", "draw_fourier"]
 
 # Rows that are mapped at a time, a function of nothing.
 _ROWS = 1024
@@ -34,44 +32,18 @@ _LARGEST = 2.0**40
 
 
 @runtime_checkable
-class FeatureMap(Protocol):
-    """A public map of rows, one by one, to rows of norm at most one up to rounding.
-
-    `FourierMap`, `StructuredFourierMap` and `TensorSketchMap` satisfy it.
-    """
-
-    @property
-    def n_features_in(self) -> int:
-        """Number of columns that `apply` takes."""
-
-    @property
-    def n_components(self) -> int:
-        """Number of columns that `apply` returns."""
+class FeatureMap(RowMap, Protocol):
+    """A map to rows of norm at most one up to rounding."""
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row.
-
-        Parameters
-        ----------
-        X : ndarray, csr_array or csr_matrix of shape (n, n_features_in)
-            Finite real numbers.
-
-        Returns
-        -------
-        ndarray of shape (n, n_components), float32
-            Finite. Row ``i`` depends on row ``i``, on its position and on the map only.
-        """
+        """Map every row; see `RowMap.apply`."""
 
 
 def cosines_and_sines(turns: FloatArray, out: SingleArray) -> None:
-    """Write cosines and sines of angles in turns, divided by the root of their number.
+    """Write cosines, then sines, of angles in turns, as rows of norm one.
 
-    Parameters
-    ----------
-    turns : ndarray of shape (n, k)
-        Overwritten. What is not finite counts as 0.
-    out : ndarray of shape (n, 2 k), float32
-        Cosines, then sines: rows of norm one.
+    `turns`, of shape (n, k), is overwritten; what is not finite counts as 0. `out` has shape
+    (n, 2 k).
     """
     size = turns.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -116,7 +88,7 @@ class FourierMap:
         return 2 * int(self.frequencies.shape[1])
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row; see `FeatureMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         frequencies = self.frequencies.astype(np.float64)
@@ -130,6 +102,14 @@ class FourierMap:
                     turns = np.ascontiguousarray(rows, dtype=np.float64) @ frequencies
             cosines_and_sines(turns, out[lo : lo + _ROWS])
         return out
+
+
+def checked_scales(length_scales: FloatArray) -> FloatArray:
+    """Return length scales of frequencies, or raise ValueError if one is not positive."""
+    scales = np.asarray(length_scales, dtype=np.float64)
+    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
+        raise ValueError("length_scales must be a non-empty list of positive numbers")
+    return scales
 
 
 def draw_fourier(
@@ -149,17 +129,11 @@ def draw_fourier(
         Public length scale of each frequency, positive. With several, the kernel is the mean
         of the kernels of these length scales.
     rng : numpy.random.Generator
-        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source
-        of noise.
+        Public randomness, never a source of noise.
 
     Returns
     -------
     FourierMap
-
-    Raises
-    ------
-    ValueError
-        If a size or a length scale is not positive.
 
     Notes
     -----
@@ -169,9 +143,8 @@ def draw_fourier(
 
     References
     ----------
-    .. [1] A. Rahimi, B. Recht. Random features for large-scale kernel machines. NIPS 2007.
-    .. [2] R. Bassily, M. Mohri, A. Suresh. Differentially private learning with margin
-       guarantees. NeurIPS 2022, equation 2.
+    R. Bassily, M. Mohri, A. Suresh. Differentially private learning with margin guarantees.
+    NeurIPS 2022, equation 2.
 
     Examples
     --------
@@ -184,8 +157,6 @@ def draw_fourier(
     True
     """
     n_features = checked_size("n_features", n_features)
-    scales = np.asarray(length_scales, dtype=np.float64)
-    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
-        raise ValueError("length_scales must be a non-empty list of positive numbers")
+    scales = checked_scales(length_scales)
     turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
     return FourierMap(np.clip(turns, -_LARGEST, _LARGEST).astype(np.float32))

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy.linalg import hadamard
 
 from dp_halfspace.projection.base import (
     FloatArray,
     checked_coefficients,
     checked_features,
     checked_size,
+    dense,
+    padded,
     saturated,
 )
 
@@ -27,15 +29,7 @@ _ENTRIES = 2**15
 _LEVELS = 4
 
 
-def _hadamard_matrix(levels: int) -> FloatArray:
-    """Return the Hadamard matrix of order ``2**levels``, entries -1 and 1."""
-    matrix = np.ones((1, 1))
-    for _ in range(levels):
-        matrix = np.kron(np.array([[1.0, 1.0], [1.0, -1.0]]), matrix)
-    return matrix
-
-
-_MATRICES = tuple(_hadamard_matrix(levels) for levels in range(_LEVELS + 1))
+_MATRICES = tuple(hadamard(2**levels).astype(np.float64) for levels in range(_LEVELS + 1))
 
 
 def _transform(values: FloatArray, work: FloatArray) -> FloatArray:
@@ -62,29 +56,8 @@ def _transform(values: FloatArray, work: FloatArray) -> FloatArray:
 def walsh_hadamard(values: FloatArray) -> FloatArray:
     """Multiply every row by the Hadamard matrix (entries -1 and 1, natural order).
 
-    Parameters
-    ----------
-    values : ndarray of shape (n, p)
-        `p` is a power of two.
-
-    Returns
-    -------
-    ndarray of shape (n, p)
-
-    Raises
-    ------
-    ValueError
-        If the shape does not fit.
-
-    Notes
-    -----
-    The map is its own inverse up to the factor ``p``. Four levels of the classical
-    butterflies are done by one product with a matrix of order 16.
-
-    References
-    ----------
-    .. [1] B. J. Fino, V. R. Algazi. Unified matrix treatment of the fast Walsh-Hadamard
-       transform. IEEE Transactions on Computers, 1976.
+    The number of columns is a power of two. Four levels of the classical butterflies are done by
+    one product with a matrix of order 16 (Fino and Algazi, 1976).
 
     Examples
     --------
@@ -108,24 +81,9 @@ def walsh_hadamard(values: FloatArray) -> FloatArray:
 class HadamardMap:
     r"""Random signs, the Hadamard transform, a random choice of its outputs.
 
-    The matrix is :math:`k^{-1/2} R H D` with :math:`D` the signs, :math:`H` the Hadamard
-    matrix of the next power of two :math:`d'` (rows are padded with zeros) and :math:`R`
-    the choice of :math:`k` of its :math:`d'` rows. Made by `draw_hadamard`.
-
-    Parameters
-    ----------
-    signs : ndarray of shape (n_features_in,), int8
-        -1 or 1.
-    outputs : ndarray of shape (n_components,), int
-        Distinct numbers below the padded number of features, increasing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection import HadamardMap
-    >>> HadamardMap(np.array([1, -1, 1], dtype=np.int8), np.array([0, 1])).to_array() * 2**0.5
-    array([[ 1., -1.,  1.],
-           [ 1.,  1.,  1.]])
+    The matrix is :math:`k^{-1/2} R H D` with :math:`D` the `signs`, :math:`H` the Hadamard matrix
+    of the next power of two :math:`d'` (rows are padded with zeros) and :math:`R` the choice of
+    :math:`k` of its :math:`d'` rows, the `outputs` in increasing order. Made by `draw_hadamard`.
     """
 
     signs: NDArray[np.int8]
@@ -142,19 +100,18 @@ class HadamardMap:
         return len(self.outputs)
 
     def apply(self, X: Any) -> FloatArray:
-        """Map every row; see `LinearMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components))
-        size = _padded(self.n_features_in)
+        size = padded(self.n_features_in)
         step = max(1, _ENTRIES // size)
         buffer, work = np.empty((step, size)), np.empty((step, size))
         with np.errstate(over="ignore", invalid="ignore"):
             for lo in range(0, X.shape[0], step):
                 rows = X[lo : lo + step]
                 values = buffer[: rows.shape[0]]
-                dense = rows.toarray() if sparse.issparse(rows) else rows
                 signed = values[:, : self.n_features_in]
-                np.multiply(dense, self.signs, out=signed, dtype=np.float64)
+                np.multiply(dense(rows), self.signs, out=signed, dtype=np.float64)
                 values[:, self.n_features_in :] = 0.0
                 image = _transform(values, work[: len(values)])
                 np.take(image, self.outputs, axis=1, out=out[lo : lo + step], mode="clip")
@@ -164,7 +121,7 @@ class HadamardMap:
     def pull_back(self, w: FloatArray) -> FloatArray:
         """Apply the transposed map; see `LinearMap.pull_back`."""
         w = checked_coefficients(w, self.n_components)
-        values = np.zeros((*w.shape[:-1], _padded(self.n_features_in)))
+        values = np.zeros((*w.shape[:-1], padded(self.n_features_in)))
         values[..., self.outputs] = w
         image = walsh_hadamard(np.atleast_2d(values)).reshape(values.shape)
         scaled = image[..., : self.n_features_in] * self.signs
@@ -173,11 +130,6 @@ class HadamardMap:
     def to_array(self) -> FloatArray:
         """Return the matrix, of shape (n_components, n_features_in), for small maps."""
         return self.pull_back(np.eye(self.n_components))
-
-
-def _padded(n_features: int) -> int:
-    """Return the smallest power of two that is not below the number of features."""
-    return 1 << (n_features - 1).bit_length()
 
 
 def draw_hadamard(n_features: int, n_components: int, rng: np.random.Generator) -> HadamardMap:
@@ -189,40 +141,30 @@ def draw_hadamard(n_features: int, n_components: int, rng: np.random.Generator) 
     n_components : int
         At most the power of two that follows `n_features`.
     rng : numpy.random.Generator
-        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source
-        of noise.
+        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source of noise.
 
     Returns
     -------
     HadamardMap
 
-    Raises
-    ------
-    ValueError
-        If a size is not a positive integer or there are too many components.
-
     Notes
     -----
-    Privacy: the map does not depend on data. Rows are clipped after it, so the guarantee
-    holds for every draw and every number of components.
+    Privacy: the map does not depend on data. Rows are clipped after it, so the guarantee holds for
+    every draw and every number of components.
 
-    Accuracy: squared norms are kept in expectation, with the variance of dense random
-    signs times :math:`(d'-k)/(d'-1)`, so with all :math:`d'` components it is an isometry.
-    The exponential bound that is proved needs more components than that of
-    `draw_rademacher`, for which `jl_dimension` is stated (``docs/proofs/projection.md``,
-    sections 3 and 5).
+    Accuracy: squared norms are kept in expectation, with the variance of dense random signs times
+    :math:`(d'-k)/(d'-1)`, so with all :math:`d'` components it is an isometry. The exponential
+    bound needs more components than that of `draw_rademacher`, for which `jl_dimension` is stated
+    (``docs/proofs/projection.md``, sections 3 and 5).
 
-    Cost: :math:`O(d' \log d')` for each row whatever `n_components` is, also for sparse
-    rows; with few non-zeros prefer `draw_rademacher`. On dense rows it overtakes a product with an
-    explicit matrix between 64 and 128 components, whatever the number of features, and is
-    about 3 times as fast at 256 and 10 times at 1024 (``benchmarks/projection.py``).
+    Cost: :math:`O(d' \log d')` for each row, also a sparse one; with few non-zeros prefer
+    `draw_rademacher`. On dense rows it overtakes a product with an explicit matrix between 64 and
+    128 components and is about 10 times as fast at 1024 (``benchmarks/projection.py``).
 
     References
     ----------
     .. [1] N. Ailon, B. Chazelle. The fast Johnson-Lindenstrauss transform and approximate
        nearest neighbors. SIAM Journal on Computing, 2009.
-    .. [2] J. A. Tropp. Improved analysis of the subsampled randomized Hadamard transform.
-       Advances in Adaptive Data Analysis, 2011.
 
     Examples
     --------
@@ -234,7 +176,7 @@ def draw_hadamard(n_features: int, n_components: int, rng: np.random.Generator) 
     """
     n_features = checked_size("n_features", n_features)
     n_components = checked_size("n_components", n_components)
-    size = _padded(n_features)
+    size = padded(n_features)
     if n_components > size:
         raise ValueError(
             f"a Hadamard transform of {n_features} features has {size} outputs; "

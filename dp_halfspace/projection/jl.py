@@ -39,21 +39,8 @@ _BYTE_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None],
 class RademacherMap:
     r"""Independent random signs divided by :math:`\sqrt k`. Made by `draw_rademacher`.
 
-    Parameters
-    ----------
-    bits : ndarray of shape (n_features_in, ceil(n_components / 8)), uint8
-        A bit for each sign, 1 for -1, first component in the highest bit.
-    n_components : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.projection import RademacherMap
-    >>> RademacherMap(np.array([[0b01000000], [0]], dtype=np.uint8), 4).to_array()
-    array([[ 0.5,  0.5],
-           [-0.5,  0.5],
-           [ 0.5,  0.5],
-           [ 0.5,  0.5]])
+    `bits`, of shape (n_features_in, ceil(n_components / 8)), has a bit for each sign, 1 for -1, the
+    first component in the highest bit.
     """
 
     bits: NDArray[np.uint8]
@@ -74,7 +61,7 @@ class RademacherMap:
             yield lo, hi, signs.reshape(d, -1)[:, : hi - lo]
 
     def apply(self, X: Any) -> FloatArray:
-        """Map every row; see `LinearMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         out = np.empty((X.shape[0], self.n_components))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -94,8 +81,7 @@ class RademacherMap:
 
     def to_array(self) -> FloatArray:
         """Return the matrix, of shape (n_components, n_features_in), for small maps."""
-        blocks = [signs.T for _, _, signs in self._signs()]
-        return np.asarray(np.vstack(blocks) / math.sqrt(self.n_components))
+        return self.pull_back(np.eye(self.n_components))
 
 
 def draw_rademacher(n_features: int, n_components: int, rng: np.random.Generator) -> RademacherMap:
@@ -104,23 +90,18 @@ def draw_rademacher(n_features: int, n_components: int, rng: np.random.Generator
     Parameters
     ----------
     n_features, n_components : int
+        Positive.
     rng : numpy.random.Generator
-        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source
-        of noise.
+        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source of noise.
 
     Returns
     -------
     RademacherMap
 
-    Raises
-    ------
-    ValueError
-        If a size is not a positive integer.
-
     Notes
     -----
-    Privacy: the map does not depend on data. Rows are clipped after it, so the guarantee
-    holds for every draw and every number of components.
+    Privacy: the map does not depend on data. Rows are clipped after it, so the guarantee holds for
+    every draw and every number of components.
 
     Accuracy: the constants of `jl_dimension` are proved for this map.
 
@@ -162,21 +143,12 @@ def jl_dimension(margin: float, n_samples: int, beta: float = 0.05) -> int:
     int
         May exceed the number of features: do not project then.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
-
-    See Also
-    --------
-    jl_distortion : The inverse question.
-
     Notes
     -----
-    Privacy: a function of public quantities, and no guarantee depends on the event that
-    it bounds. It is a statement on `draw_rademacher`. The distortion :math:`\gamma/2`
-    minimises, to first order, :math:`\sqrt k` over the retained margin, which is what the
-    noise of a private method costs.
+    Privacy: a function of public quantities, and no guarantee depends on the event that it bounds.
+    It is a statement on `draw_rademacher`. The distortion :math:`\gamma/2` minimises, to first
+    order, :math:`\sqrt k` over the retained margin, which is what the noise of a private method
+    costs.
 
     References
     ----------
@@ -195,24 +167,8 @@ def jl_dimension(margin: float, n_samples: int, beta: float = 0.05) -> int:
 def jl_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> float:
     """Smallest distortion that is proved for random signs with this many components.
 
-    Parameters
-    ----------
-    n_components : int
-    n_samples : int
-        Number of records.
-    beta : float, default=0.05
-        Probability with which the draw may fail, in (0, 1).
-
-    Returns
-    -------
-    float
-        In (0, 1], or infinity if the number of components is too small for any statement.
-        A margin is kept if it exceeds the distortion, see `jl_margin`.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
+    The inverse of `jl_dimension`: in (0, 1], or infinity if the number of components is too small
+    for any statement. A margin is kept if it exceeds the distortion, see `jl_margin`.
 
     Examples
     --------
@@ -231,28 +187,9 @@ def jl_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> floa
 def jl_margin(margin: float, *, distortion: float | None = None) -> float:
     r"""Margin after a projection that keeps squared norms within a distortion, and clipping.
 
-    :math:`(\gamma - e)/(1 + e)`, or 0 if the distortion :math:`e` exceeds the margin.
-
-    Parameters
-    ----------
-    margin : float
-        Margin divided by the bound on the norm of a row, in (0, 1].
-    distortion : float or None, default=None
-        At least 0; None stands for half the margin, as in `jl_dimension`.
-
-    Returns
-    -------
-    float
-        Of the rows that are projected and then clipped to the bound they had before.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range.
-
-    References
-    ----------
-    ``docs/proofs/projection.md``, Theorem 4.
+    :math:`(\gamma - e)/(1 + e)`, or 0 if the distortion :math:`e` exceeds the margin, by
+    ``docs/proofs/projection.md``, Theorem 4. The margin is relative to the bound on the norm of a
+    row, to which rows are clipped again; None stands for half of it, as in `jl_dimension`.
 
     Examples
     --------

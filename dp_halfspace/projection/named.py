@@ -34,8 +34,11 @@ def draw_projection(
     Returns
     -------
     LinearMap or None
-        None, which stands for the identity, for as many components as features or more: a
-        map could only lose margin then.
+        None stands for the identity: with as many components as features a map only loses margin.
+
+    Notes
+    -----
+    Privacy: the map does not depend on data.
 
     Examples
     --------

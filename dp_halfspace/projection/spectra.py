@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, kve
 
-__all__ = ["KERNELS", "RADIAL", "Spectrum"]
+from dp_halfspace.projection.base import FloatArray
 
-FloatArray: TypeAlias = NDArray[np.float64]
+__all__ = ["KERNELS", "RADIAL", "Spectrum"]
 
 KERNELS = ("rbf", "laplacian", "matern")
 # Functions of the Euclidean distance: their frequencies have a direction that is uniform.
@@ -59,23 +57,7 @@ class Spectrum:
             raise ValueError(f"kernel must be one of {KERNELS}; got {self.kernel!r}.")
 
     def radial_factors(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw the numbers that turn Gaussian frequencies into those of a radial kernel.
-
-        Parameters
-        ----------
-        size : int
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        ndarray of shape (size,)
-            Each radial kernel is a mixture of Gaussian ones.
-
-        Raises
-        ------
-        ValueError
-            If the kernel is not in `RADIAL`.
-        """
+        """Draw the numbers that turn Gaussian frequencies into those of a kernel of `RADIAL`."""
         if self.kernel not in RADIAL:
             raise ValueError(f"{self.kernel!r} is not a function of the Euclidean distance")
         if self.kernel == "matern":
@@ -83,17 +65,7 @@ class Spectrum:
         return np.ones(size)
 
     def frequencies(self, n_features: int, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw independent frequencies.
-
-        Parameters
-        ----------
-        n_features, size : int
-        rng : numpy.random.Generator
-
-        Returns
-        -------
-        ndarray of shape (n_features, size)
-        """
+        """Draw independent frequencies, as an array of shape (n_features, size)."""
         shape = (n_features, size)
         if self.kernel == "laplacian":
             return np.asarray(rng.standard_cauchy(shape))
@@ -101,17 +73,7 @@ class Spectrum:
         return np.asarray(rng.standard_normal(shape) * factors)
 
     def values(self, differences: FloatArray) -> FloatArray:
-        """Evaluate the kernel.
-
-        Parameters
-        ----------
-        differences : ndarray of shape (..., n_features)
-            Differences of pairs of points, in units of the length scale.
-
-        Returns
-        -------
-        ndarray of shape (...)
-        """
+        """Evaluate the kernel at differences of points, of shape (..., n_features)."""
         if self.kernel == "laplacian":
             return np.asarray(np.exp(-np.abs(differences).sum(axis=-1)))
         squares = np.asarray((differences**2).sum(axis=-1))

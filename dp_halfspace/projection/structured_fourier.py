@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from dp_halfspace.projection.base import checked_features, checked_size
-from dp_halfspace.projection.fourier import cosines_and_sines
+from dp_halfspace.projection.base import SingleArray, checked_features, checked_size, dense, padded
+from dp_halfspace.projection.fourier import checked_scales, cosines_and_sines
 from dp_halfspace.projection.hadamard import walsh_hadamard
 from dp_halfspace.projection.spectra import Spectrum
 
 __all__ = ["StructuredFourierMap", "draw_structured_fourier", "structured_pays"]
-
-SingleArray: TypeAlias = NDArray[np.float32]
 
 _ROWS = 256
 _LARGEST = 2.0**40
@@ -29,23 +26,11 @@ _FEWEST_FEATURES = 2048
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StructuredFourierMap:
-    r"""Cosines and sines of the rows of :math:`R\,HD_1HD_2HD_3`.
+    r"""Cosines and sines of the rows of :math:`R\,HD_1HD_2HD_3`, stacked as often as needed.
 
     :math:`H` is the Hadamard matrix of the next power of two, divided by its norm; :math:`D_i`
-    are random signs, :math:`R` random lengths. Stacked as often as needed.
-
-    Parameters
-    ----------
-    signs : ndarray of shape (n_blocks, 3, padded n_features_in), int8
-        -1 or 1.
-    lengths : ndarray of shape (n_components / 2,), float32
-        Of the frequencies, in turns.
-    n_features_in : int
-
-    References
-    ----------
-    .. [1] F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice, S. Kumar. Orthogonal
-       random features. NIPS 2016.
+    are `signs`, of shape (n_blocks, 3, padded n_features_in), and :math:`R` has the `lengths` of
+    the n_components / 2 frequencies, in turns. (F. X. Yu et al. Orthogonal random features. 2016.)
     """
 
     signs: NDArray[np.int8]
@@ -58,18 +43,17 @@ class StructuredFourierMap:
         return 2 * len(self.lengths)
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row; see `FeatureMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         size, half = self.signs.shape[2], len(self.lengths)
         out = np.empty((X.shape[0], 2 * half), dtype=np.float32)
         for lo in range(0, X.shape[0], _ROWS):
-            rows = X[lo : lo + _ROWS]
-            dense = rows.toarray() if sparse.issparse(rows) else rows
-            padded = np.zeros((dense.shape[0], size))
-            np.clip(dense, -_SATURATED, _SATURATED, out=padded[:, : self.n_features_in])
-            turns = np.empty((dense.shape[0], half))
+            rows = dense(X[lo : lo + _ROWS])
+            longer = np.zeros((len(rows), size))
+            np.clip(rows, -_SATURATED, _SATURATED, out=longer[:, : self.n_features_in])
+            turns = np.empty((len(rows), half))
             for block, three in enumerate(self.signs):
-                values = padded
+                values = longer
                 for signs in three:
                     values = walsh_hadamard(values * signs)
                 first, last = block * size, min((block + 1) * size, half)
@@ -81,16 +65,7 @@ class StructuredFourierMap:
 
 
 def structured_pays(n_features: int, n_components: int) -> bool:
-    """Whether fast transforms beat a product with a dense matrix on dense rows.
-
-    Parameters
-    ----------
-    n_features, n_components : int
-
-    Returns
-    -------
-    bool
-        By the measurements of ``benchmarks/kernel.py``; a function of public sizes.
+    """Tell by public sizes whether fast transforms beat a dense matrix (``benchmarks/kernel.py``).
 
     Examples
     --------
@@ -124,11 +99,6 @@ def draw_structured_fourier(
     -------
     StructuredFourierMap
 
-    Raises
-    ------
-    ValueError
-        If the kernel is not radial, or a size or a length scale is not positive.
-
     Notes
     -----
     Privacy: as for `draw_fourier`. Accuracy: the frequencies of a block are orthogonal, which
@@ -145,10 +115,8 @@ def draw_structured_fourier(
     True
     """
     n_features = checked_size("n_features", n_features)
-    scales = np.asarray(length_scales, dtype=np.float64)
-    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
-        raise ValueError("length_scales must be a non-empty list of positive numbers")
-    size = 1 << (n_features - 1).bit_length()
+    scales = checked_scales(length_scales)
+    size = padded(n_features)
     shape = (-(-scales.size // size), 3, size)
     signs = (1 - 2 * rng.integers(0, 2, size=shape, dtype=np.int8)).astype(np.int8)
     radii = np.sqrt(rng.chisquare(size, scales.size)) * spectrum.radial_factors(scales.size, rng)

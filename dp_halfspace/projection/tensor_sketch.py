@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft, sparse
 
-from dp_halfspace.projection.base import checked_features, checked_size, row_blocks
+from dp_halfspace.projection.base import (
+    SingleArray,
+    checked_features,
+    checked_size,
+    dense,
+    row_blocks,
+    within_unit_ball,
+)
 
 __all__ = ["TensorSketchMap", "draw_tensor_sketch"]
-
-SingleArray: TypeAlias = NDArray[np.float32]
 
 _ENTRIES = 2**17
 _SATURATED = 2.0**60
@@ -22,16 +26,10 @@ _SATURATED = 2.0**60
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorSketchMap:
-    r"""Rows whose inner products approximate a polynomial kernel. Made by `draw_tensor_sketch`.
+    """Rows whose inner products approximate a polynomial kernel. Made by `draw_tensor_sketch`.
 
-    Parameters
-    ----------
-    sketches : tuple of csr_array of shape (n_features_in + 1, n_components)
-        One count sketch for each degree, of the columns and a constant one.
-    gain : float
-        Multiplies the columns.
-    constant : float
-        The constant column.
+    There is one count sketch for each degree, a csr_array of shape (n_features_in + 1,
+    n_components), of the columns times `gain` and of a column `constant`.
     """
 
     sketches: tuple[Any, ...]
@@ -54,27 +52,21 @@ class TensorSketchMap:
         return math.hypot(self.gain, self.constant) ** len(self.sketches)
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row and clip it to norm one; see `FeatureMap.apply`."""
+        """Map every row and clip it to norm one; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         size = self.n_components
         out = np.empty((X.shape[0], size), dtype=np.float32)
         for lo, hi, block in row_blocks(X, min(_ENTRIES, 128 * X.shape[1])):
             product = None
             for sketch in self.sketches:
-                image = np.asarray(_dense(block @ sketch[:-1])) * self.gain
+                image = np.asarray(dense(block @ sketch[:-1])) * self.gain
                 image += self.constant * sketch[[-1]].toarray()
                 np.clip(image, -_SATURATED, _SATURATED, out=image)
                 transformed = fft.rfft(image, axis=1)
                 product = transformed if product is None else product * transformed
             rows = fft.irfft(product, n=size, axis=1) / self.largest_norm
-            lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-            out[lo:hi] = rows / np.maximum(lengths, 1.0)[:, None]
+            out[lo:hi] = within_unit_ball(rows)
         return out
-
-
-def _dense(image: Any) -> Any:
-    """Return a product with a sparse matrix as an array."""
-    return image.toarray() if hasattr(image, "toarray") else image
 
 
 def _count_sketch(n_features: int, n_components: int, rng: np.random.Generator) -> Any:
@@ -113,13 +105,10 @@ def draw_tensor_sketch(
     -------
     TensorSketchMap
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
     Notes
     -----
+    Privacy: the map does not depend on data.
+
     Exact features of a row of norm one have norm :math:`(1/\ell^2+c)^{p/2}`, by which they are
     divided; the sketch keeps norms only on average, so each row is clipped to norm one after
     it. Bassily, Mohri and Suresh (2022), section 4, leave :math:`c` out of the norm.

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
 from benchmarks import auc, cells, paper_auc, problems, published_auc, tables
-from benchmarks.methods import RANKINGS
-from benchmarks.predictors import Linear, accuracy, area_under_curve
 from dp_halfspace.datasets import Benchmark
 from dp_halfspace.optim import LOGISTIC, SQUARED
 from tests.conftest import separated
@@ -42,15 +38,6 @@ def records() -> published_auc.Records:
     return published_auc.Records(problem.X_train, problem.y_train == 1)
 
 
-def test_scores_are_computed_from_signs_and_from_ranks():
-    problem = tiny()
-    model = Linear(np.array([[1.0, -2.0, 0.5, 0.0]]), np.array([0.1]), np.array([0, 1]))
-    margins = problem.X_test @ model.coef[0] + 0.1
-    assert accuracy(model, problem) == np.mean((margins > 0) == problem.y_test)
-    expected = roc_auc_score(problem.y_test, margins)
-    assert area_under_curve(model, problem) == pytest.approx(expected)
-
-
 def test_auc_runs_and_prints_the_distance(tiny_set, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(auc, "RANKING", ("tiny",))
     monkeypatch.setattr(auc, "BEST_KNOWN", {("tiny", "auc"): (0.5, 0.5, 0.5, 0.5)})
@@ -67,16 +54,6 @@ def test_auc_runs_and_prints_the_distance(tiny_set, tmp_path, monkeypatch, capsy
     assert "PrivateAUC, output, pure" in printed
     row = next(line for line in printed.splitlines() if line.startswith("| tiny | PrivateAUC"))
     assert f"({found['auc']['0.5']['mean'] - 0.5:+.4f})" in row
-
-
-def test_stored_rankings_cover_every_cell():
-    found = cells.read(cells.RESULTS / "auc.json")
-    assert set(found["cells"]) == set(problems.RANKING)
-    for name, methods in found["cells"].items():
-        for key in RANKINGS:
-            if RANKINGS[key].private:
-                assert {float(e) for e in methods[key]} == set(auc.EPSILONS), (name, key)
-    assert "| adult " in auc.distance_table(found)
 
 
 def test_paper_runs_draws_and_tables(tiny_set, tmp_path, monkeypatch, capsys):
@@ -156,25 +133,3 @@ def test_minimisers_meet_the_first_order_condition():
     signed = x * np.where(data.positive, 1.0, -1.0)[:, None]
     slope = -1 / (1 + np.exp(signed @ w))
     assert np.linalg.norm(signed.T @ slope + RIDGE * w + linear) < 1e-7
-
-
-def test_a_divisor_divides_the_noise(monkeypatch):
-    seen = []
-    draw = published_auc.Noise.draw
-    monkeypatch.setattr(
-        published_auc.Noise, "draw", lambda noise, d: seen.append(noise.scale) or draw(noise, d)
-    )
-    problem = tiny()
-    public = {"epsilon": 0.3, "delta": 1e-5, "data_norm": 1.0, "classes": [0, 1], "draws": 1}
-    for divisor in (1.0, 4.0):
-        published_auc.OBJECTIVE_PURE(divisor=divisor).models(
-            problem.X_train, problem.y_train, **public
-        )
-    half = len(seen) // 2
-    assert seen[:half] == [pytest.approx(4 * scale) for scale in seen[half:]]
-
-
-def test_the_titles_of_a_figure_are_known():
-    for keys in paper_auc.FIGURES.values():
-        assert set(keys) <= set(published_auc.PUBLISHED)
-    assert dataclasses.is_dataclass(published_auc.PUBLISHED["exact"])

@@ -5,20 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import subprocess
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-import dp_halfspace
 from benchmarks import (
     cells,
     descent,
-    diffprivlib_peer,
     dimension,
     linear,
-    methods,
     multiclass,
     problems,
     published_margin,
@@ -106,76 +102,6 @@ def test_a_cell_is_run_again_only_when_something_changed(tiny_set, tmp_path, mon
     cells.data_digest.cache_clear()
 
 
-def test_multiclass_says_what_is_missing(tiny_set, tmp_path, capsys):
-    found = run(multiclass, tmp_path / "m.json", "published_margin", "logistic")
-    assert found["missing"]["tiny3"] == {
-        "published_margin": "for two classes only",
-        "logistic": None,
-    }
-    assert "- No Wang et al. 2025 on tiny3: for two classes only" in capsys.readouterr().out
-
-
-def test_what_is_too_large_for_a_peer_is_said():
-    rows = sparse.csr_matrix((6000, 12_000))
-    none = np.zeros(6000)
-    text = Benchmark("text", rows, none, rows, none, 1.0, tuple(range(50)))
-    for name in ("diffprivlib", "dp_sgd_tuned"):
-        assert cells.METHODS[name].missing(text)
-    assert cells.default_fits(text, cells.METHODS["dp_sgd"]) == 5
-    assert cells.default_fits(tiny(2), cells.METHODS["dp_sgd"]) == 20
-    assert cells.default_fits(tiny(2), cells.METHODS["logistic"]) == 1
-
-
-def test_a_peer_that_cannot_be_installed_is_reported(monkeypatch, tmp_path):
-    def fails(command, **_):
-        raise subprocess.CalledProcessError(1, command, stderr="one\nNo matching distribution")
-
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(diffprivlib_peer.subprocess, "run", fails)
-    reason = diffprivlib_peer.missing_diffprivlib.__wrapped__()
-    assert reason.endswith("No matching distribution")
-
-
-def test_a_classifier_of_ours_is_looked_up_late(monkeypatch):
-    class Stub:
-        def __init__(self, classes, delta=None):
-            self.delta = delta
-
-        def fit(self, X, y):
-            if self.delta == 0:
-                raise ValueError("delta must be positive")
-
-    name = "ObjectivePerturbationClassifier"
-    usual = cells.METHODS["objective_perturbation"]
-    pure = methods._ours(name, "", pure=True)
-    methods._refusal.cache_clear()
-    monkeypatch.setattr(dp_halfspace, name, None, raising=False)
-    assert name in usual.missing(tiny(2))
-    methods._refusal.cache_clear()
-    monkeypatch.setattr(dp_halfspace, name, Stub)
-    assert usual.missing(tiny(2)) is None
-    assert pure.missing(tiny(2)) == "delta must be positive"
-    methods._refusal.cache_clear()
-
-
-def test_the_best_setting_is_kept_and_named():
-    problem = tiny(2)
-    good, bad = problem.y_test, 1 - problem.y_test
-
-    class Constant:
-        def __init__(self, answer):
-            self.predict = lambda _: answer
-
-    method = cells.Method(
-        "",
-        "",
-        "peers",
-        lambda *_, draws, **__: {"bad": [Constant(bad)] * draws, "good": [Constant(good)] * draws},
-    )
-    cell = cells.run_cell(problem, method, 1.0, 3)
-    assert (cell["mean"], cell["setting"], cell["settings_tried"]) == (1.0, "good", 2)
-
-
 def test_speed_measures_time_and_memory():
     found = speed.measure(tiny(2), pairs=2)
     low, middle, high = found["methods"]["output_perturbation"]["ratio_quartiles"]
@@ -183,27 +109,6 @@ def test_speed_measures_time_and_memory():
     assert found["logistic_memory_ratio"] > 0
     table = tables.speed_table({"speed": {"tiny": found}})
     assert "OutputPerturbation" in table
-
-
-def test_pairs_alternate(monkeypatch):
-    order = []
-    clock = iter(np.cumsum([0, 1, 0, 3, 0, 3, 0, 1]))  # ours takes 3, theirs takes 1
-    monkeypatch.setattr(speed.time, "perf_counter", lambda: float(next(clock)))
-    found = speed.paired(lambda: order.append("a"), lambda: order.append("b"), 2)
-    assert "".join(order) == "ab" + "ba" + "ab"
-    assert found["ratio_quartiles"] == [3.0, 3.0, 3.0]
-
-
-def test_lean_halfspace_keeps_its_margin():
-    rng = np.random.default_rng(0)
-    w = np.eye(7, dtype=np.float32)[2]
-    X, y = dimension.lean_halfspace(600, 7, w, rng)
-    assert X.dtype == np.float32
-    np.testing.assert_allclose(row_norms(X), 1.0, rtol=1e-5)
-    margins = y * (X @ w)
-    assert margins.min() > 0.2 - 1e-5
-    assert margins.max() < 0.3 + 1e-5
-    assert abs(y.mean()) < 0.2
 
 
 def test_dimension_runs_what_is_new_and_draws(tmp_path, monkeypatch):
@@ -236,30 +141,6 @@ def test_removing_points_of_small_margin_raises_the_margin():
     np.testing.assert_allclose(shares, [0.0, 0.02, 0.04, 0.06])
     assert margins[0] == 0.0
     assert 0.0 < margins[1] < margins[2] < margins[3]
-
-
-def test_removed_points_are_measured_and_tabled(tmp_path):
-    found = removed_points.measure(tiny(2), share=0.1, steps=2, fits=2)
-    assert len(found["curve"][0]) == 3
-    assert "| a " in tables.removed_table({"cells": {"a": found}})
-    cells.merge(tmp_path / "r.json", "cells", value={
-        f"{pair}, {features}": found
-        for pair in removed_points.PAIRS for features in removed_points.FEATURES
-    })  # fmt: skip
-    removed_points.draw(tmp_path / "r.json", tmp_path / "r.svg")
-    assert (tmp_path / "r.svg").stat().st_size > 1000
-
-
-def test_gains_are_means_over_sets_that_both_have():
-    def cell(mean):
-        return {"1": {"mean": mean, "sd": 0.0, "draws": 5}}
-
-    results = {"cells": {
-        "a": {"adaptive_margin": cell(0.9), "dp_sgd": cell(0.8)},
-        "b": {"adaptive_margin": cell(0.9), "dp_sgd": cell(0.94)},
-        "c": {"adaptive_margin": cell(0.9)},
-    }}  # fmt: skip
-    assert tables.gain_table(results).splitlines()[2].split(" | ")[1] == "+3.0 (worst -4.0) |"
 
 
 def test_page_is_filled_between_its_markers():

@@ -45,9 +45,3 @@ def test_the_axis_shows_the_best_and_the_majority(drawn):
                 assert low < min(line.get_ydata()) < high
             if "defaults" in line.get_label():
                 assert max(line.get_ydata()) < high
-
-
-def test_the_picture_is_written(tmp_path):
-    path = tmp_path / "accuracy.svg"
-    front_page.main(["--picture", str(path)])
-    assert path.read_text().startswith("<?xml")

@@ -55,8 +55,3 @@ def test_lower_bound_runs_and_draws(tmp_path, monkeypatch, capsys):
     assert all(low <= high for low, high in zip(found["lower"], found["upper"], strict=True))
     assert "<svg" in picture.read_text()
     assert "one fit in ten" in capsys.readouterr().out
-
-
-def test_pure_problems_load():
-    assert pure.cancer().X_train.shape == (398, 30)
-    assert set(pure.parity().y_train.tolist()) == {0, 1}

@@ -49,19 +49,6 @@ def test_groups_of_adult_are_sexes_by_classes():
     np.testing.assert_array_equal(np.array(parts), np.eye(4, dtype=bool))
 
 
-def test_a_tilt_is_measured_and_lowers_the_loss_of_the_rare_class(tiny):
-    parts = tilt.groups("tiny", tiny)
-    assert [part.sum() for part in parts] == [np.sum(tiny.y_test == k) for k in (0, 1)]
-    cell = {
-        value: tilt.measure(tiny, parts, tilt=value, epsilon=math.inf, fits=5)
-        for value in (0.0, 4.0)
-    }
-    assert cell[0.0]["draws"] == 1
-    private = tilt.measure(tiny, parts, tilt=0.5, epsilon=20.0, fits=2)
-    assert private["draws"] == 2
-    assert private["worst"] >= private["mean"] > 0
-
-
 def test_both_run_print_and_draw(tiny, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tilt, "SETS", {"tiny": "class"})
     monkeypatch.setattr(tilt, "TILTS", (0.0, 0.5))

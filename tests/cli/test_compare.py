@@ -9,7 +9,6 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.metrics import roc_auc_score
 
-import dp_halfspace
 from dp_halfspace._cli.arguments import parse_options
 from dp_halfspace._cli.compare import compare, private_estimators
 from dp_halfspace._cli.problems import Problem
@@ -28,12 +27,6 @@ def options(*arguments):
 
 def run(problems, *arguments):
     return compare(problems, options(*arguments), io.StringIO())
-
-
-def test_real_suite_is_found():
-    found = private_estimators()
-    assert found["OutputPerturbationClassifier"] is dp_halfspace.OutputPerturbationClassifier
-    assert "PrivacyWarning" not in found
 
 
 def test_suite_leaves_out_what_is_no_classifier_or_needs_an_argument(suite):
@@ -156,19 +149,3 @@ def test_warnings_become_one_note_each(suite):
         result = run([problem()], "--epsilon", "1", "2", "--seed", "1")
     assert result.notes[0].startswith("--seed gives every classifier an int random_state")
     assert result.notes[1:] == ("PrivacyWarning: the noise is seeded",)
-
-
-def test_a_class_missing_from_the_test_rows_is_left_out_of_the_auc(suite, monkeypatch):
-    toy = problem(3)
-    monkeypatch.setattr(
-        "dp_halfspace._cli.compare.train_test_split",
-        lambda X, y, **_: (X, X[y != 2], y, y[y != 2]),
-    )
-    result = compare([toy], options("--epsilon", "1000"), io.StringIO())
-    assert result.scores[-1].auc == 1.0
-    monkeypatch.setattr(
-        "dp_halfspace._cli.compare.train_test_split",
-        lambda X, y, **_: (X, X[y == 2], y, y[y == 2]),
-    )
-    result = compare([toy], options("--epsilon", "1000"), io.StringIO())
-    assert np.isnan(result.scores[-1].auc)

