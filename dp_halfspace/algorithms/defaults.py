@@ -45,8 +45,9 @@ COMPONENTS = 150
 # Features of a kernel, and columns up to which they have a preconditioner.
 _FEWEST, _MOST = 64, 600
 _MAX_COLUMNS = 2049
-# Features of one column, and records times mu for each column from which there are twice as many.
-FEW_TERMS, _MANY_RECORDS = 4, 40.0
+# Features of one column, and records times mu for each column from which there are so many, and
+# twice as many.
+FEW_TERMS, _RECORDS, _MANY_RECORDS = 4, 2.0, 40.0
 # Fourier features of all columns, the fewest that are any use, and records of a class times mu
 # from which they pay.
 _JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
@@ -163,7 +164,7 @@ def additive_sizes(
     """
     limit = WIDE - 2 if limit is None else limit
     strength = n_samples * mu / (n_features * math.sqrt(n_classes))
-    wanted = FEW_TERMS if strength < _MANY_RECORDS else 2 * FEW_TERMS
+    wanted = 1 + (FEW_TERMS - 1) * (strength >= _RECORDS) + FEW_TERMS * (strength >= _MANY_RECORDS)
     n_terms = max(1, min(wanted, limit // n_features))
     joint = min(_JOINT, limit - n_terms * n_features) // 2 * 2
     pays = n_samples * mu / n_classes >= _JOINT_RECORDS and joint >= _FEWEST_JOINT

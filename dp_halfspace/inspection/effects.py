@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from dp_halfspace.inspection.displays import COLORS, add_axes, new_figure
+from dp_halfspace.inspection.displays import COLORS, axes_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,7 +124,9 @@ class AdditiveDisplay:
         for j, name in enumerate(names):
             rows = np.tile(middle, (_POINTS, 1))
             rows[:, j] = np.linspace(*ends[j], _POINTS)
-            columns.append(ColumnEffect(str(name), rows[:, j].copy(), _scores(model, rows) - centre))
+            columns.append(
+                ColumnEffect(str(name), rows[:, j].copy(), _scores(model, rows) - centre)
+            )
         return cls(columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_)
 
     def plot(
@@ -151,27 +153,21 @@ class AdditiveDisplay:
         ValueError
             If the number of axes is not the number of columns.
         """
-        if ax is None:
-            figure = new_figure(len(self.columns)) if figure is None else figure
-            axes = add_axes(figure, len(self.columns))
-        else:
-            axes = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
-            if len(axes) != len(self.columns):
-                raise ValueError(f"{len(self.columns)} columns need as many axes, got {len(axes)}.")
-        highest = 1.05 * max((float(np.abs(c.effects).max()) for c in self.columns), default=1.0)
+        axes = axes_for(len(self.columns), "columns", ax, figure)
+        highest = 1.05 * max(float(np.abs(column.effects).max()) for column in self.columns)
         for axis, column in zip(axes, self.columns, strict=True):
             for k, label in enumerate(self.classes):
                 axis.plot(
                     column.values, column.effects[:, k], color=COLORS[k % len(COLORS)], label=label
                 )
             axis.set_xlabel(column.name)
-            axis.set_ylim(-highest, highest)
+            axis.set_ylim(-highest or -1.0, highest or 1.0)
             axis.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
             axis.spines[["top", "right"]].set_visible(False)
         axes[0].set_ylabel("effect on the score")
         if len(self.classes) > 1:
             axes[-1].legend(frameon=False)
-        self.ax_ = axes
+        self.ax_ = np.array(axes, dtype=object)
         self.figure_ = axes[0].figure
         return self
 

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import ndtr
 
-from dp_halfspace.projection.base import checked_features, checked_size
+from dp_halfspace.projection.base import FloatArray, SingleArray, checked_features, checked_size
 from dp_halfspace.projection.fourier import FourierMap, draw_fourier
 from dp_halfspace.projection.spectra import Spectrum
 
 __all__ = ["AMPLITUDE", "AdditiveMap", "additive_norm", "draw_additive", "write_cosines"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
-SingleArray: TypeAlias = NDArray[np.float32]
 
 # Of a cosine, before it is divided by its frequency; of a column it is one.
 AMPLITUDE = 0.7
@@ -77,7 +74,7 @@ class AdditiveMap:
         return self.n_features_in * self.n_terms + joint
 
     def apply(self, X: Any) -> SingleArray:
-        """Map every row; see `FeatureMap.apply`."""
+        """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         d = self.n_features_in
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)

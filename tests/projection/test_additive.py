@@ -1,0 +1,53 @@
+"""Columns, cosines and Fourier features: values, bounds, one row at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import ndtr
+
+from dp_halfspace.projection import AdditiveMap, FeatureMap, draw_additive
+
+
+def test_features_are_columns_cosines_and_fourier_features():
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (30, 3))
+    drawn = draw_additive(3, 4, 10, np.random.default_rng(1))
+    assert isinstance(drawn, FeatureMap)
+    features = drawn.apply(X)
+    values = ndtr(math.sqrt(3) * X)
+    cosines = [0.7 * np.cos(k * np.pi * values) / (k * math.sqrt(3)) for k in (2, 3, 4)]
+    joint = drawn.fourier.apply(X) / math.sqrt(3)
+    expected = np.hstack([X, *cosines, joint])
+    assert features.shape == (30, drawn.n_components) == expected.shape
+    np.testing.assert_allclose(features, expected, atol=1e-6)
+    np.testing.assert_array_equal(drawn.apply(sparse.csr_array(X)), features)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e30])
+def test_rows_are_bounded_and_finite_and_depend_on_themselves(scale):
+    rng = np.random.default_rng(2)
+    X = scale * rng.standard_normal((50, 7))
+    drawn = draw_additive(7, 8, 64, rng)
+    features = drawn.apply(X)
+    assert np.isfinite(features).all()
+    behind = np.linalg.norm(features[:, 7:].astype(float), axis=1)
+    assert behind.max() <= 1.0
+    other = rng.standard_normal(X.shape)
+    other[3] = X[3]
+    np.testing.assert_array_equal(drawn.apply(other)[3], features[3])
+
+
+def test_relative_length_is_that_of_uniform_values():
+    drawn = draw_additive(5, 4, 40, np.random.default_rng(3))
+    features = drawn.apply(np.random.default_rng(4).standard_normal((5000, 5)) / math.sqrt(5))
+    squares = (features.astype(float) ** 2).sum(axis=0)
+    behind, lead = squares[5:].sum(), squares[:5].sum()
+    assert math.sqrt(behind / lead) == pytest.approx(drawn.relative_length, rel=0.05)
+
+
+def test_columns_alone():
+    X = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(AdditiveMap(3, 1).apply(X), X)
