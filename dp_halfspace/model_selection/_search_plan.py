@@ -7,36 +7,35 @@ without any noise. From these plans a budget is divided exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from sklearn.base import clone
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.model_selection._search_mixture import plan_mixture, run_epsilon
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated
+from dp_halfspace.privacy.events import Event, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
     L2LaplaceNoise,
     NoNoise,
 )
-from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.privacy.tuning import (
     RunLaw,
     calibrate_selection,
     is_mixable,
+    mixed_selection_event,
     run_law,
     selection_event,
 )
 
-__all__ = ["SELECTIONS", "SearchPlan", "plan_search", "planned_record", "score_sensitivity"]
-
 Params: TypeAlias = dict[str, Any]
 Choice: TypeAlias = ExponentialChoice | GaussianNoise | L2LaplaceNoise | NoNoise
+Planned: TypeAlias = tuple[tuple[Params, ...], list[PrivacyRecord]]
 Probe: TypeAlias = Callable[[Params], PrivacyRecord]
 
 SELECTIONS = ("auto", "random_stopping", "exponential")
@@ -51,25 +50,20 @@ _SCORE_SHARE, _PURE_SCORE_SHARE, _PRECISION = 0.2, 0.1, 5e-4
 _SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
 # Between what a candidate is allowed and what it asks for.
 _DOWN = 1.0 - 2.0**-20
-_HALVINGS = 12
+# The least share of a Gaussian run that is tried, and how near a share is to the largest one.
+_LEAST_SHARE, _SHARE_TOLERANCE = 0.1, 6e-4
+# Estimators refuse less.
+_LEAST_EPSILON = 1e-9
 # Up to so many candidates one exponential mechanism is the better choice.
 _FEW = {"gaussian": 4, "mixed": 2, "pure": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
-    """The public numbers of a search.
+    """The public numbers of a search: its candidates with their budgets, and what it costs.
 
-    Attributes
-    ----------
-    candidates : tuple of dict
-        Parameters of each, with its budget.
-    law : RunLaw or None
-        Of the number of runs; None where every candidate is trained once.
-    choice : ExponentialChoice, GaussianNoise, L2LaplaceNoise or NoNoise
-        Of one candidate from all scores, or the noise on one score.
-    events : tuple of Event
-        What the search costs.
+    The law is of the number of runs, None where every candidate is trained once. The choice is of
+    one candidate from all scores, or the noise on one score.
     """
 
     candidates: tuple[Params, ...]
@@ -82,15 +76,7 @@ class SearchPlan:
 def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
     """Return what an unseeded fit would leave as its record; nothing is drawn or charged.
 
-    Parameters
-    ----------
-    X, y
-        Checked, and otherwise not used.
-
-    Raises
-    ------
-    ValueError
-        As the fit itself would, for its parameters or the schema of the data.
+    Raises ValueError as the fit itself would, for its parameters or the schema of the data.
     """
     record: PrivacyRecord = clone(estimator).set_params(random_state=None).plan(X, y)
     return record
@@ -113,183 +99,174 @@ def plan_search(
 ) -> SearchPlan:
     """Divide a budget between the candidates and the choice among them.
 
-    Parameters
-    ----------
-    probe : callable
-        From parameters of a candidate to the record that its fit would leave.
-    grid : sequence of dict
-        Parameters of the candidates, without a budget.
-    epsilon, delta : float
-        Total budget.
-    selection : str
-        One of `SELECTIONS`.
-    miss : float
-        Accepted probability that random stopping never tries a given candidate.
-
-    Raises
-    ------
-    ValueError
-        If random stopping has no exact account for this estimator.
-
-    References
-    ----------
-    ``docs/proofs/selection.md``, sections 2, 7 and 8.
+    The probe maps parameters of a candidate to the record that its fit would leave; the grid has
+    no budgets. Proofs: ``docs/proofs/selection.md``, sections 2, 7 and 8.
     """
     if math.isinf(epsilon):
-        candidates = _with_budget(grid, math.inf, 0.0)
-        adjacency = probe(candidates[0]).adjacency
-        return SearchPlan(candidates, None, NoNoise(), (Pure(math.inf),), adjacency)
-    way = _way(probe, grid, epsilon, delta, selection)
+        candidates, records = _Search(probe, grid, n_samples, epsilon, 0.0).planned(epsilon)
+        return SearchPlan(candidates, None, NoNoise(), (Pure(epsilon),), records[0].adjacency)
+    search = _Search(probe, grid, n_samples, epsilon, delta)
+    way = search.way(selection)
     if way == "exponential":
-        return _exponential(probe, grid, n_samples=n_samples, epsilon=epsilon, delta=delta)
+        return search.exponential()
     law = run_law(len(grid), miss, eta=_SHAPES[way])
-    if way == "pure":
-        return _pure_stopping(probe, grid, law, n_samples=n_samples, epsilon=epsilon)
-    stopping = _gaussian_stopping if way == "gaussian" else _mixed_stopping
-    return stopping(probe, grid, law, n_samples=n_samples, epsilon=epsilon, delta=delta)
+    return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](law)
 
 
-def _way(probe: Probe, grid: Sequence[Params], epsilon: float, delta: float, selection: str) -> str:
-    """Name the account: "exponential", or "pure", "gaussian" or "mixed" for random stopping."""
-    automatic = selection == "auto"
-    if selection == "exponential":
-        return selection
-    if delta == 0:
-        return "exponential" if automatic and len(grid) <= _FEW["pure"] else "pure"
-    events = [probe(params).events for params in _with_budget(grid, epsilon, delta)]
-    if not all(map(is_mixable, events)):
-        if automatic:
-            return "exponential"
-        raise ValueError(
-            "selection='random_stopping' needs an estimator whose releases are Gaussian or "
-            "perturbed sums over records (delta > 0), or pure (delta=0): use "
-            "selection='exponential'"
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A budget, and the candidates between which it is divided."""
+
+    probe: Probe
+    grid: Sequence[Params]
+    n_samples: int
+    epsilon: float
+    delta: float
+
+    def planned(self, epsilon: float) -> Planned:
+        """Give every candidate the same budget."""
+        budget = {"epsilon": epsilon, "delta": self.delta}
+        candidates = tuple({**params, **budget} for params in self.grid)
+        return candidates, [self.probe(params) for params in candidates]
+
+    def way(self, selection: str) -> str:
+        """Name the account: "exponential", or of random stopping "pure", "gaussian" or "mixed"."""
+        if selection == "exponential":
+            return selection
+        way, refusal = self._stopping()
+        if selection == "auto":
+            return "exponential" if refusal or len(self.grid) <= _FEW[way] else way
+        if refusal:
+            raise ValueError(f"selection='random_stopping' needs {refusal}")
+        return way
+
+    def _stopping(self) -> tuple[str, str]:
+        """Name the account of random stopping, or say what it needs."""
+        if self.delta == 0:
+            return "pure", ""
+        events = [record.events for record in self.planned(self.epsilon)[1]]
+        if all(_gaussian_cost(each) is not None for each in events):
+            return "gaussian", ""
+        if not all(map(is_mixable, events)):
+            return "", (
+                "an estimator whose releases are Gaussian or perturbed sums over records "
+                "(delta > 0), or pure (delta=0): use selection='exponential'"
+            )
+        return "mixed", "" if len(set(events)) == 1 else _ALIKE
+
+    def gaussian(self, law: RunLaw) -> SearchPlan:
+        """Plan random stopping where every run is Gaussian private; the dearest sets the price."""
+        mu, mu_score = self._mu(law)
+        mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN
+        candidates, records = self.planned(run_epsilon(mu_train, self.delta))
+        costs = [_gaussian_cost(record.events) for record in records]
+        if None in costs:
+            raise RuntimeError("a candidate releases something else than it did with more budget")
+        worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * (1.0 + 2.0**-40)
+        choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
+        events = (selection_event(law, worst),)
+        return SearchPlan(candidates, law, choice, events, records[0].adjacency)
+
+    def mixed(self, law: RunLaw) -> SearchPlan:
+        """Plan random stopping where every run releases the same, perturbed objectives too."""
+        mu, mu_score = self._mu(law)
+        mu_train = math.sqrt(mu * mu - mu_score * mu_score)
+
+        def stopping(records: Sequence[PrivacyRecord]) -> tuple[Event, ...]:
+            if len({record.events for record in records}) > 1:
+                raise ValueError(f"selection='random_stopping' needs {_ALIKE}")
+            return (mixed_selection_event(law, [*records[0].events, Gaussian(mu_score)]),)
+
+        candidates, records = self._largest(stopping, mu_train, _LEAST_SHARE, 1.0)
+        choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
+        return SearchPlan(candidates, law, choice, stopping(records), records[0].adjacency)
+
+    def _mu(self, law: RunLaw) -> tuple[float, float]:
+        """Return the mu of a Gaussian run, and of its noisy score.
+
+        A score need not be known better than a share of the records.
+        """
+        mu = calibrate_selection(law, self.epsilon, self.delta)
+        return mu, min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
+
+    def pure(self, law: RunLaw) -> SearchPlan:
+        """Plan random stopping where every run is purely private."""
+        run = self.epsilon / (2.0 + _SHAPES["pure"]) * _DOWN
+        score = min(_PURE_SCORE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
+        candidates, records = self.planned(run - score)
+        for record in records:
+            if accounting.epsilon(record.events, 0.0) > (run - score) * (1.0 + 2.0**-30):
+                raise RuntimeError("a candidate would spend more than it was given")
+        choice = L2LaplaceNoise(score_sensitivity(self.n_samples), score)
+        # Rounded up: the cost of a run is at most run / _DOWN.
+        return SearchPlan(candidates, law, choice, (Pure(self.epsilon),), records[0].adjacency)
+
+    def exponential(self) -> SearchPlan:
+        """Plan the training of all candidates, and one exponential mechanism."""
+        choice = ExponentialChoice(score_sensitivity(self.n_samples), _CHOICE_SHARE * self.epsilon)
+
+        def everything(records: Sequence[PrivacyRecord]) -> tuple[Event, ...]:
+            return (*(event for record in records for event in record.events), choice.event)
+
+        if self.delta == 0:
+            each = (1.0 - _CHOICE_SHARE) * self.epsilon / len(self.grid) * _DOWN
+            candidates, records = self.planned(each)
+        else:
+            # Gaussian candidates would have this share of mu; others a little less.
+            equal, whole = 1.0 / math.sqrt(len(self.grid)), gdp_mu(self.epsilon, self.delta)
+            candidates, records = self._largest(everything, whole, _LEAST_SHARE * equal, equal)
+        return SearchPlan(candidates, None, choice, everything(records), records[0].adjacency)
+
+    def _largest(
+        self,
+        cost: Callable[[Sequence[PrivacyRecord]], Iterable[Event]],
+        mu: float,
+        lower: float,
+        upper: float,
+    ) -> Planned:
+        """Find the largest share of mu that every candidate can have within the budget, about."""
+
+        def planned(share: float) -> Planned:
+            return self.planned(run_epsilon(share * mu, self.delta))
+
+        planned(lower)  # a budget of next to nothing is refused in its own words
+        try:
+            share = accounting.calibrate(
+                lambda share: cost(planned(share)[1]),
+                self.epsilon,
+                self.delta,
+                lower=lower,
+                upper=upper,
+                rtol=_SHARE_TOLERANCE,
+            )
+        except BudgetError as error:
+            raise BudgetError("the budget is too small for this many candidates") from error
+        return planned(share)
+
+
+_ALIKE = (
+    "candidates that all release the same: leave out of the grid what changes the noise of a "
+    "perturbed objective (alpha='auto' chooses its regulariser), or use selection='exponential', "
+    "which divides the budget"
+)
+
+
+def run_epsilon(mu: float, delta: float) -> float:
+    """Return the epsilon of a run that may cost a Gaussian signal to noise ratio."""
+    epsilon = gdp_epsilon(mu, delta)
+    if epsilon < _LEAST_EPSILON:
+        raise BudgetError(
+            "the budget is too small for a search: one run would have next to nothing of it. Use "
+            "fewer candidates, a larger epsilon or a smaller delta"
         )
-    gaussian = all(_gaussian_cost(charged) is not None for charged in events)
-    way = "gaussian" if gaussian else "mixed"
-    return "exponential" if automatic and len(grid) <= _FEW[way] else way
-
-
-def _with_budget(grid: Sequence[Params], epsilon: float, delta: float) -> tuple[Params, ...]:
-    """Give every candidate the same budget."""
-    return tuple({**params, "epsilon": epsilon, "delta": delta} for params in grid)
-
-
-def _gaussian_stopping(
-    probe: Probe,
-    grid: Sequence[Params],
-    law: RunLaw,
-    *,
-    n_samples: int,
-    epsilon: float,
-    delta: float,
-) -> SearchPlan:
-    """Plan random stopping where every run is Gaussian private."""
-    mu = calibrate_selection(law, epsilon, delta)
-    mu_score = _score_mu(mu, n_samples)
-    mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN
-    candidates = _with_budget(grid, run_epsilon(mu_train, delta), delta)
-    records = [probe(params) for params in candidates]
-    costs = [_gaussian_cost(record.events) for record in records]
-    if None in costs:
-        raise RuntimeError("a candidate releases something else than it did with more budget")
-    worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * (1.0 + 2.0**-40)
-    choice = GaussianNoise(score_sensitivity(n_samples), mu_score)
-    event = selection_event(law, worst)
-    return SearchPlan(candidates, law, choice, (event,), records[0].adjacency)
-
-
-def _score_mu(mu: float, n_samples: int) -> float:
-    """Divide the mu of a run; a score need not be known better than a share of the records."""
-    return min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * n_samples))
-
-
-def _mixed_stopping(
-    probe: Probe,
-    grid: Sequence[Params],
-    law: RunLaw,
-    *,
-    n_samples: int,
-    epsilon: float,
-    delta: float,
-) -> SearchPlan:
-    """Plan random stopping where every candidate has an account of its own."""
-    mu = calibrate_selection(law, epsilon, delta)
-    mu_score = _score_mu(mu, n_samples)
-    candidates, records, event = plan_mixture(
-        probe, grid, law, mu=mu, mu_score=mu_score, epsilon=epsilon, delta=delta
-    )
-    choice = GaussianNoise(score_sensitivity(n_samples), mu_score)
-    return SearchPlan(candidates, law, choice, (event,), records[0].adjacency)
+    return epsilon
 
 
 def _gaussian_cost(events: Sequence[Event]) -> float | None:
     """Return the mu of events that are all Gaussian, None if one is not."""
     total = 0.0
-    for charged in events:
-        count, event = 1, charged
-        while isinstance(event, Repeated):
-            count, event = count * event.count, event.event
+    for event, count in single_runs(events).items():
         if not isinstance(event, Gaussian):
             return None
         total += count * event.mu * event.mu
     return math.sqrt(total)
-
-
-def _pure_stopping(
-    probe: Probe, grid: Sequence[Params], law: RunLaw, *, n_samples: int, epsilon: float
-) -> SearchPlan:
-    """Plan random stopping where every run is purely private."""
-    run = epsilon / (2.0 + _SHAPES["pure"]) * _DOWN
-    score = min(_PURE_SCORE_SHARE * run, 1.0 / (_PRECISION * n_samples))
-    candidates = _with_budget(grid, run - score, 0.0)
-    records = [probe(params) for params in candidates]
-    for record in records:
-        if accounting.epsilon(record.events, 0.0) > (run - score) * (1.0 + 2.0**-30):
-            raise RuntimeError("a candidate would spend more than it was given")
-    choice = L2LaplaceNoise(score_sensitivity(n_samples), score)
-    # Rounded up: the cost of a run is at most run / _DOWN.
-    return SearchPlan(candidates, law, choice, (Pure(epsilon),), records[0].adjacency)
-
-
-def _exponential(
-    probe: Probe, grid: Sequence[Params], *, n_samples: int, epsilon: float, delta: float
-) -> SearchPlan:
-    """Plan the training of all candidates, and one exponential mechanism."""
-    choice = ExponentialChoice(score_sensitivity(n_samples), _CHOICE_SHARE * epsilon)
-    if delta == 0:
-        each = (1.0 - _CHOICE_SHARE) * epsilon / len(grid) * _DOWN
-        candidates = _with_budget(grid, each, 0.0)
-        records = [probe(params) for params in candidates]
-    else:
-        candidates, records = _largest_equal_share(probe, grid, choice, epsilon, delta)
-    events = tuple(event for record in records for event in record.events)
-    return SearchPlan(candidates, None, choice, (*events, choice.event), records[0].adjacency)
-
-
-def _largest_equal_share(
-    probe: Probe, grid: Sequence[Params], choice: ExponentialChoice, epsilon: float, delta: float
-) -> tuple[tuple[Params, ...], list[PrivacyRecord]]:
-    """Find the largest budget that every candidate can have, all composed exactly."""
-    whole = gdp_mu(epsilon, delta)
-
-    def planned(share: float) -> tuple[tuple[Params, ...], list[PrivacyRecord]] | None:
-        candidates = _with_budget(grid, run_epsilon(share * whole, delta), delta)
-        records = [probe(params) for params in candidates]
-        events = [event for record in records for event in record.events]
-        fits = accounting.delta([*events, Exponential(choice.epsilon)], epsilon) <= delta
-        return (candidates, records) if fits else None
-
-    # Gaussian candidates would have this share of mu; others a little less.
-    low, high = 0.1 / math.sqrt(len(grid)), 1.0 / math.sqrt(len(grid))
-    found = planned(low)
-    if found is None:
-        raise BudgetError("the budget is too small for this many candidates")
-    for _ in range(_HALVINGS):
-        middle = math.sqrt(low * high)
-        better = planned(middle)
-        if better is None:
-            high = middle
-        else:
-            low, found = middle, better
-    return found

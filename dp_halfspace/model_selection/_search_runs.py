@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 from dp_halfspace.privacy.mechanisms import Mechanism
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
-__all__ = ["trained_runs"]
-
 Run: TypeAlias = tuple[Any, float]
 Scoring: TypeAlias = Callable[..., ArrayLike]
 
@@ -33,21 +31,11 @@ def trained_runs(
 ) -> Iterator[Run]:
     """Train models and score them, in their order whatever the number of jobs.
 
-    Parameters
-    ----------
-    models : iterable of estimator
-        Not fitted; changed by the fit.
-    X, y
-        Training rows, on which scores are computed, too.
-    scoring : callable or None
-        From a fitted model, `X` and `y` to a number in [0, 1] for each record; None counts
-        correct predictions.
-    seed : int or None
-        None for operating-system randomness, drawn where it is used.
-    noise : Mechanism or None, default=None
-        For each score; None where scores are not released one by one.
-    verbose : int, default=0
-        Of joblib. It shows how many fits there are.
+    The models are changed by their fits; scores are computed on the training rows. The scoring is
+    a callable from a fitted model, `X` and `y` to a number in [0, 1] for each record; None counts
+    correct predictions. Without a seed all randomness is the operating system's, drawn where it is
+    used. The noise is for each score; None where scores are not released one by one. A `verbose`
+    joblib shows how many fits there are.
     """
     tasks = (
         delayed(_run)(
@@ -64,8 +52,8 @@ def _run(
     X: Any,
     y: ArrayLike,
     *,
-    scoring: Callable[..., ArrayLike] | None,
-    noise: Any,
+    scoring: Scoring | None,
+    noise: Mechanism | None,
     seed: tuple[int, int] | None,
 ) -> Run:
     """Train one candidate and count what it gets right, with noise where each score is released.

@@ -34,8 +34,6 @@ from dp_halfspace.privacy.randomness import noise_kind, noise_source, public_gen
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.privacy.tuning import best_run
 
-__all__ = ["PrivateSearchCV"]
-
 # Public facts of a candidate that hold for the search.
 _KEPT = ("n_samples", "classes", "classes_source", "data_norm")
 # Decided by the search itself, so they cannot be searched over.
@@ -50,6 +48,51 @@ def _has(name: str) -> Callable[[Any], bool]:
         return True
 
     return check
+
+
+def confidence_repeats(beta: float) -> int:
+    """Count the runs that turn a guarantee on average into one with high probability.
+
+    Parameters
+    ----------
+    beta : float
+        Accepted probability of failure, in (0, 1).
+
+    Returns
+    -------
+    int
+        ``ceil(ln(2 / beta))``, to be given to
+        :class:`~dp_halfspace.model_selection.PrivateSearchCV` as `n_repeats`.
+
+    Raises
+    ------
+    ValueError
+        If `beta` is not in (0, 1).
+
+    Notes
+    -----
+    Privacy: a function of a public number.
+
+    By Markov's inequality one run exceeds e times its expected excess error with probability 1/e
+    at most, and all of them with probability ``beta / 2``; the private choice of the best fails
+    with probability ``beta / 2``, too. Each run has a smaller share of the budget, so repetition
+    pays only where single runs fail badly. Proof: ``docs/proofs/selection.md``, section 9.
+
+    References
+    ----------
+    R. Bassily, M. Mohri and A. Suresh (2022), Algorithm 5, ``M = log(2 / beta)``.
+    H. Le Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 3, ``ceil(log(8 / beta))``: the
+    same rule at a quarter of their `beta`, which is what their proof allows this step.
+
+    Examples
+    --------
+    >>> from dp_halfspace.model_selection import confidence_repeats
+    >>> confidence_repeats(0.05), confidence_repeats(0.05 / 4)
+    (4, 6)
+    """
+    if not 0.0 < beta < 1.0:
+        raise ValueError(f"beta must be in (0, 1), got {beta!r}")
+    return math.ceil(math.log(2.0 / beta))
 
 
 class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
@@ -81,11 +124,11 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         for pure epsilon.
     selection : str, default="auto"
         ``"random_stopping"``: the best of a random number of runs of random candidates, for
-        estimators whose releases are Gaussian or perturbed objectives (`delta` > 0) or pure. Its
-        price hardly grows with the grid. ``"exponential"``: every candidate is trained once, and
-        the exponential mechanism chooses; for any estimator, best for a few candidates.
-        ``"auto"`` takes the second where the first has no exact account and for up to four
-        candidates (two for perturbed objectives, three for pure epsilon).
+        estimators whose releases are Gaussian or pure; or perturbed objectives, if all candidates
+        release the same. Its price hardly grows with the grid. ``"exponential"``: every candidate
+        is trained once, and the exponential mechanism chooses; for any estimator, best for a few
+        candidates. ``"auto"`` takes the second where the first has no exact account and for up to
+        four candidates (two for perturbed objectives, three for pure epsilon).
     scoring : "accuracy" or callable, default="accuracy"
         A callable gets a fitted estimator, `X` and `y` and returns a number in [0, 1] for each
         record, the larger the better, that depends on that record and the estimator alone.
@@ -272,21 +315,34 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     ) -> tuple[list[dict[str, Any]], SearchPlan, PrivacyRecord]:
         """Validate the data and fix every public number of a search."""
         grid = self._grid()
-        record = planned_record(self._candidate({}), X, y)
-        n_samples = dict(record.public)["n_samples"]
+        facts = dict(planned_record(self._candidate({}), X, y).public)
         is_pure = isinstance(self.delta, str) and self.estimator.delta == 0
-        delta = 0.0 if is_pure else resolved_delta(self.delta, n_samples)
+        delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
         with label_set_announced():
             plan = plan_search(
                 lambda params: planned_record(self._candidate(params), X, y),
                 grid,
-                n_samples=n_samples,
+                n_samples=facts["n_samples"],
                 epsilon=float(self.epsilon),
                 delta=delta,
                 selection=self.selection,
                 miss=float(self.miss),
             )
-        return grid, plan, self._record(plan, grid, record, delta)
+        record = PrivacyRecord(
+            epsilon=float(self.epsilon),
+            delta=delta,
+            adjacency=plan.adjacency,
+            events=plan.events,
+            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
+            public={
+                **{k: v for k, v in facts.items() if k in _KEPT},
+                "estimator": type(self.estimator).__name__,
+                "candidates": [sorted(params.items(), key=str) for params in grid],
+                "selection": "exponential" if plan.law is None else "random_stopping",
+                "mean_runs": None if plan.law is None else plan.law.mean,
+            },
+        )
+        return grid, plan, record
 
     def _grid(self) -> list[dict[str, Any]]:
         """List the candidates; public."""
@@ -313,30 +369,6 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     def _candidate(self, params: dict[str, Any]) -> Any:
         """Make an estimator that charges nothing of its own."""
         return clone(self.estimator).set_params(ledger=None, random_state=None, **params)
-
-    def _record(
-        self,
-        plan: SearchPlan,
-        grid: list[dict[str, Any]],
-        record: PrivacyRecord,
-        delta: float,
-    ) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public."""
-        facts = dict(record.public)
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=delta,
-            adjacency=plan.adjacency,
-            events=plan.events,
-            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
-            public={
-                **{k: v for k, v in facts.items() if k in _KEPT},
-                "estimator": type(self.estimator).__name__,
-                "candidates": [sorted(params.items(), key=str) for params in grid],
-                "selection": "exponential" if plan.law is None else "random_stopping",
-                "mean_runs": None if plan.law is None else plan.law.mean,
-            },
-        )
 
     def _searched(self, plan: SearchPlan, X: Any, y: ArrayLike, permit: Permit) -> tuple[int, Any]:
         """Train, compare and keep the best; return its number and model."""

@@ -5,7 +5,6 @@ from dp_halfspace.privacy.events import (
     Event,
     Exponential,
     Gaussian,
-    MixedSelection,
     ObjectivePerturbation,
     Pure,
     Repeated,
@@ -31,12 +30,10 @@ from dp_halfspace.privacy.tuning import (
     RunLaw,
     calibrate_selection,
     geometric_law,
-    miss_probability,
     mixed_selection_event,
     run_law,
     select_best,
     selection_event,
-    selection_log_ratio,
 )
 
 __all__ = [
@@ -48,7 +45,6 @@ __all__ = [
     "L2LaplaceNoise",
     "Ledger",
     "LedgerEntry",
-    "MixedSelection",
     "NoNoise",
     "ObjectivePerturbation",
     "PrivacyLedger",
@@ -70,7 +66,6 @@ __all__ = [
     "gdp_mu",
     "geometric_law",
     "l2_laplace",
-    "miss_probability",
     "mixed_selection_event",
     "noise_source",
     "open_ledger",
@@ -79,5 +74,4 @@ __all__ = [
     "run_law",
     "select_best",
     "selection_event",
-    "selection_log_ratio",
 ]

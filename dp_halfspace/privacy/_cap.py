@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy._event_losses import single_runs
-from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure
+from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.profiles import gdp_epsilon
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
-
-__all__ = ["Cap"]
 
 # A cap of 1 holds ten times .1, although the floats add up to a little more. Far below what
 # anybody means by an epsilon, and above the rounding of every record.
@@ -112,13 +109,10 @@ def _as_pure(events: Sequence[Event]) -> float:
     """Sum of the epsilons, rounded up; infinity if a release is not purely private."""
     total = Fraction(0)
     for event, count in single_runs(events).items():
-        if isinstance(event, Gaussian):
-            size = math.inf if event.mu else 0.0
-        else:
-            size = event.epsilon if isinstance(event, Pure | Exponential) else math.inf
-        if math.isinf(size):
+        if isinstance(event, Pure | Exponential) and math.isfinite(event.epsilon):
+            total += Fraction(event.epsilon) * count
+        elif event != Gaussian(0.0):
             return math.inf
-        total += Fraction(size) * count
     return accounting.rounded_up(total) if total < _COUNT else math.inf
 
 
@@ -128,10 +122,8 @@ def _as_gaussian(events: Sequence[Event]) -> float:
     for event, count in single_runs(events).items():
         if isinstance(event, Gaussian):
             mu = event.mu
-        elif isinstance(event, Pure):
-            mu = _PURE * event.epsilon
-        elif isinstance(event, Exponential):
-            mu = _RANGE * event.epsilon
+        elif isinstance(event, Pure | Exponential):
+            mu = (_PURE if isinstance(event, Pure) else _RANGE) * event.epsilon
         else:
             return math.inf
         mu = max(mu, _TINY) if mu else 0.0

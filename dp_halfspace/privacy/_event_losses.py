@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,12 +21,10 @@ from dp_halfspace.privacy.events import (
     Event,
     Exponential,
     Gaussian,
-    MixedSelection,
     ObjectivePerturbation,
     Pure,
-    Repeated,
     Selection,
-    check_event,
+    single_runs,
 )
 from dp_halfspace.privacy.pld import (
     CELLS,
@@ -46,17 +43,6 @@ from dp_halfspace.privacy.profiles import (
     log_gdp_excess,
 )
 
-__all__ = [
-    "Counted",
-    "ProfileBound",
-    "counted",
-    "gaussian_terms",
-    "largest_loss",
-    "single_runs",
-    "total_mu",
-    "total_pld",
-]
-
 Counted: TypeAlias = tuple[tuple[Event, int], ...]
 
 _TINY = 1e-150  # its square is a normal number; smaller parameters are raised to it
@@ -72,19 +58,6 @@ _FEW = 32
 _NOTHING, _BLOCK = 2.0**-46, 64
 
 
-def single_runs(events: Iterable[Event]) -> Counter[Event]:
-    """Count single runs; nothing else unfolds `Repeated`."""
-    counts: Counter[Event] = Counter()
-    for event in events:
-        check_event(event)
-        single, count = event, 1
-        while isinstance(single, Repeated):
-            count *= single.count
-            single = single.event
-        counts[single] += count
-    return counts
-
-
 def counted(events: Iterable[Event]) -> Counted | None:
     """Count single runs, in an order of their own; None if one has no guarantee at all."""
     result = tuple(sorted(single_runs(events).items(), key=repr))
@@ -98,7 +71,7 @@ def _largest(event: Event) -> float:
     if isinstance(event, Pure | Exponential):
         return event.epsilon
     terms, atoms = _contract(event)
-    runs = event.mean_runs if isinstance(event, Selection | MixedSelection) else 0.0
+    runs = event.mean_runs if isinstance(event, Selection) else 0.0
     return max(runs, *itertools.chain(*terms), *itertools.chain(*atoms))
 
 
@@ -108,12 +81,11 @@ def _contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float
         return [(1.0, 0.0, event.mu)], [(1.0, 0.0)]
     if isinstance(event, ObjectivePerturbation):
         return [(float(n), event.log_ratio, mu) for n, mu in event.vertices], [(1.0, 0.0)]
-    if not isinstance(event, Selection | MixedSelection):
+    if not isinstance(event, Selection):
         raise TypeError(f"not a sum of Gaussian terms: {event!r}")
-    terms = event.terms if isinstance(event, MixedSelection) else ((1.0, 0.0, event.mu),)
     step = event.log_ratio / len(event.shares)
     atoms = [(event.mean_runs * w, step * (j + 1)) for j, w in enumerate(event.shares) if w]
-    return [term for term in terms if term[0]], atoms
+    return [term for term in event.terms if term[0]], atoms
 
 
 def largest_loss(event: Event) -> float:
@@ -141,11 +113,8 @@ def _raised(value: float) -> float:
 def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None:
     """Multiply out the profiles of Gaussian events, objective perturbations and selections.
 
-    Returns
-    -------
-    list of (weight, shift, mu) or None
-        Rounded up. Pure and exponential mechanisms are left out. None if there are too many
-        events, or more than `most` different terms.
+    The terms are rounded up; pure and exponential mechanisms are left out. None if there are too
+    many events, or more than `most` different terms.
     """
     sums = [(e, n) for e, n in counts if not isinstance(e, Gaussian | Pure | Exponential)]
     number = sum(n for _, n in sums)
@@ -217,7 +186,9 @@ class ProfileBound:
     def log_delta(self, epsilon: float) -> float:
         """Logarithm of an upper bound of the smallest delta."""
         losses, mass, cut = self.loss.losses, self.loss.mass, self.loss.cut
-        furthest = self.furthest
+        first = float(self.loss.first)
+        last = first + len(mass) - 1.0
+        furthest = self.loss.step * max(abs(first), abs(last)) + max(s for _, s, _ in self.terms)
         slack = EPSILON_SLACK * abs(epsilon) + (EPSILON_SLACK + self.loss.error) * furthest
         threshold = epsilon - slack
         if len(mass) > 16 * _BLOCK:
@@ -225,15 +196,6 @@ class ProfileBound:
         with np.errstate(divide="ignore"):
             logs = np.append(np.log(mass) + self._log_kernel(threshold - losses), np.log(cut))
         return min(0.0, _log_sum(logs) + LOG_SLACK + self.loss.error)
-
-    @property
-    def furthest(self) -> float:
-        """Largest absolute loss, the Gaussian ones apart."""
-        first = float(self.loss.first)
-        last = first + len(self.loss.mass) - 1.0
-        return self.loss.step * max(abs(first), abs(last)) + max(
-            shift for _, shift, _ in self.terms
-        )
 
     def _log_kernel(self, remaining: FloatArray) -> FloatArray:
         """Logarithm of the profile of the Gaussian terms."""

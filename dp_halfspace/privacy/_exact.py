@@ -22,6 +22,9 @@ from decimal import (
 from fractions import Fraction
 from numbers import Rational, Real
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dp_halfspace.privacy.randomness import ByteSource
 
 # Refinement stops here: an order still open after this many bits has probability below
@@ -30,6 +33,9 @@ _MAX_BITS = 512
 _WORD_BITS = 64
 # An enclosure is this much finer than the uniform it is compared with.
 _GUARD_BITS = 32
+# A float threshold 2**64 exp(-gap) is off by less than this many units: it allows np.exp an
+# absolute error of 2**-41, where 2**-52 is usual, and all other roundings together 2**-41.
+THRESHOLD_ERROR = 2.0**24
 
 
 def positive_rational(number: object, name: str) -> Fraction:
@@ -47,16 +53,8 @@ def positive_rational(number: object, name: str) -> Fraction:
 
 def decimal_context(digits: int) -> Context:
     """Return a context of ``digits`` digits that ignores the settings of the calling thread."""
-    return Context(
-        prec=digits,
-        rounding=ROUND_HALF_EVEN,
-        Emin=-999_999,
-        Emax=999_999,
-        capitals=1,
-        clamp=0,
-        flags=[],
-        traps=[DivisionByZero, InvalidOperation, Overflow],
-    )
+    traps = [DivisionByZero, InvalidOperation, Overflow]
+    return Context(digits, ROUND_HALF_EVEN, -999_999, 999_999, 1, 0, flags=[], traps=traps)
 
 
 @dataclass(slots=True)
@@ -87,6 +85,28 @@ class LazyUniform:
             if self.bits >= _MAX_BITS:
                 return (2 * self.cell + 1) << _GUARD_BITS < 2 * middle
             self.refine()
+
+
+def read_words(count: int, source: ByteSource) -> NDArray[np.uint64]:
+    """Return ``count`` uniform 64-bit words."""
+    return np.frombuffer(source.read(8 * count), dtype="<u8").astype(np.uint64, copy=False)
+
+
+def random_events(
+    probabilities: NDArray[np.float64],
+    enclosure: Callable[[int], Callable[[int], int]],
+    source: ByteSource,
+) -> NDArray[np.bool_]:
+    """Return independent events, decided in floating point where that is certain.
+
+    ``enclosure(i)`` encloses the exact probability of event i, as `LazyUniform.below` takes it.
+    """
+    words = read_words(probabilities.size, source)
+    uniform, threshold = words.astype(np.float64), probabilities * 2.0**64
+    happened = uniform < threshold
+    for i in np.flatnonzero(np.abs(uniform - threshold) <= THRESHOLD_ERROR).tolist():
+        happened[i] = LazyUniform(int(words[i]), 64, source).below(enclosure(i))
+    return np.asarray(happened, dtype=np.bool_)
 
 
 def _digits(bits: int) -> int:

@@ -18,23 +18,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy.events import number_to_json
 from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
-
-__all__ = [
-    "LostStore",
-    "Row",
-    "Store",
-    "Transaction",
-    "checked_terms",
-    "digest_of",
-    "found_store",
-    "opened_store",
-]
 
 # "dphl", so that a file says what it is before it is read.
 _APPLICATION, _FORMAT = 0x6470686C, 1
@@ -58,44 +47,10 @@ class Row(NamedTuple):
     digest: str
 
 
-class Transaction(Protocol):
-    """The right to read, and to add to, the entries while nobody else does."""
-
-    def rows(self, after: int) -> list[Row]:
-        """Return the entries with numbers beyond one, in order."""
-
-    def insert(self, row: Row) -> None:
-        """Add an entry."""
-
-
-class Store(Protocol):
-    """A place for entries."""
-
-    @property
-    def handle(self) -> str:
-        """Text by which the store is found again."""
-
-    @property
-    def first_digest(self) -> str:
-        """What stands for the digest before the first entry, in no two ledgers the same."""
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """What was agreed when the store was made; never changes."""
-
-    def transaction(self, *, writes: bool) -> AbstractContextManager[Transaction]:
-        """Exclude all other writers until the end of the block, where changes become durable."""
-
-
 def digest_of(previous: str, row: Row) -> str:
     """Return what the digest of an entry has to be."""
     text = json.dumps([previous, row.number, row.time, row.record])
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _digest_of_terms(terms: dict[str, Any]) -> str:
-    """Return what stands for the digest before the first entry."""
-    return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(slots=True)
@@ -106,39 +61,45 @@ class _MemoryTransaction:
     added: tuple[Row, ...] = ()
 
     def rows(self, after: int) -> list[Row]:
-        """See `Transaction`."""
+        """Return the entries with numbers beyond one, in order."""
         return list(self._rows[after:])
 
     def insert(self, row: Row) -> None:
-        """See `Transaction`."""
+        """Add an entry."""
         self.added = (*self.added, row)
 
 
 @dataclass(slots=True)
-class MemoryStore:
+class _Agreed:
+    """A store that has its terms, which were agreed when it was made and never change."""
+
+    terms: dict[str, Any]
+
+    @property
+    def first_digest(self) -> str:
+        """What stands for the digest before the first entry, in no two ledgers the same."""
+        return hashlib.sha256(json.dumps(self.terms, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class MemoryStore(_Agreed):
     """Entries in the memory of the process that made them.
 
     Another process, also one that was forked, would spend a copy of the budget: it is refused.
     """
 
-    terms: dict[str, Any]
     _process: int = field(default_factory=os.getpid)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _rows: tuple[Row, ...] = ()
 
     @property
     def handle(self) -> str:
-        """See `Store`."""
+        """Text by which the store is found again, in this process."""
         return f"memory:{self.terms['id']}"
-
-    @property
-    def first_digest(self) -> str:
-        """See `Store`."""
-        return _digest_of_terms(self.terms)
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Transaction]:
-        """See `Store`."""
+        """Exclude all other writers until the end of the block, where changes become durable."""
         if os.getpid() != self._process:
             raise BudgetError(_LOST)
         if not writes:
@@ -170,11 +131,11 @@ class LostStore:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """See `Store`; refused."""
+        """Refused."""
         raise BudgetError(self.reason)
 
     def transaction(self, *, writes: bool) -> AbstractContextManager[Transaction]:
-        """See `Store`; refused."""
+        """Refused."""
         del writes
         raise BudgetError(self.reason)
 
@@ -186,12 +147,12 @@ class _SqlTransaction:
     _connection: sqlite3.Connection
 
     def rows(self, after: int) -> list[Row]:
-        """See `Transaction`."""
+        """Return the entries with numbers beyond one, in order."""
         query = "SELECT number, time, record, digest FROM entries WHERE number > ? ORDER BY number"
         return [Row(*values) for values in self._connection.execute(query, (after,))]
 
     def insert(self, row: Row) -> None:
-        """See `Transaction`."""
+        """Add an entry."""
         self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
 
 
@@ -221,36 +182,28 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
-@dataclass(frozen=True, slots=True)
-class FileStore:
+Transaction: TypeAlias = _MemoryTransaction | _SqlTransaction
+
+
+@dataclass(slots=True)
+class FileStore(_Agreed):
     """Entries in a file, for any number of threads and processes.
 
     No connection outlives a transaction, and no fork happens inside one.
     """
 
     path: Path
-    terms: dict[str, Any]
 
     @property
     def handle(self) -> str:
         """The absolute path."""
         return str(self.path)
 
-    @property
-    def first_digest(self) -> str:
-        """See `Store`."""
-        return _digest_of_terms(self.terms)
-
     @classmethod
     def open(cls, path: Path) -> FileStore:
         """Open a file that is there; it is read, and never changed, by this.
 
-        Raises
-        ------
-        ValueError
-            If it is no ledger, or damaged.
-        FileNotFoundError
-            If it is not there.
+        Raises ValueError if it is no ledger, or damaged.
         """
         if not path.exists():
             raise FileNotFoundError(f"there is no ledger at {path}")
@@ -273,7 +226,7 @@ class FileStore:
             raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
         if unknown:
             raise ValueError(f"{path} was made by a newer version: it has terms unknown to this")
-        return cls(path, terms)
+        return cls(terms, path)
 
     @classmethod
     def create(cls, path: Path, terms: dict[str, Any]) -> FileStore:
@@ -305,7 +258,7 @@ class FileStore:
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Transaction]:
-        """See `Store`."""
+        """As of the other stores; what SQLite refuses is a BudgetError."""
         try:
             with _connected:
                 connection = _connect(self.path)
@@ -330,6 +283,8 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = EXTRA")
     return connection
 
+
+Store: TypeAlias = MemoryStore | FileStore | LostStore
 
 # Ledgers in memory, by handle. They stay for the life of the process: a handle that had
 # forgotten its entries would hand out the budget again.
@@ -361,27 +316,17 @@ def opened_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> 
     return store
 
 
-def checked_terms(
-    epsilon: float | None,
-    delta: float | None,
-    dataset: str | None,
-    adjacency: str | None,
-    adaptive: bool | None,
-) -> dict[str, Any]:
-    """Return the terms that were asked for, as JSON can hold them."""
-    terms: dict[str, Any] = {}
-    if epsilon is not None:
-        terms["epsilon"] = number_to_json(check_nonnegative("epsilon", epsilon))
-    if delta is not None:
-        terms["delta"] = check_delta(delta)
-    if dataset is not None:
-        terms["dataset"] = str(dataset)
-    if adjacency is not None:
-        if adjacency not in _ADJACENCIES:
-            raise ValueError(f"adjacency must be one of {_ADJACENCIES}, got {adjacency!r}")
-        terms["adjacency"] = adjacency
-    if adaptive is not None:
-        if not isinstance(adaptive, bool):
-            raise ValueError(f"adaptive must be True or False, got {adaptive!r}")
-        terms["adaptive"] = adaptive
+def checked_terms(**asked: Any) -> dict[str, Any]:
+    """Return the terms that were asked for, not None, as JSON can hold them."""
+    terms = {name: value for name, value in asked.items() if value is not None}
+    if "epsilon" in terms:
+        terms["epsilon"] = number_to_json(check_nonnegative("epsilon", terms["epsilon"]))
+    if "delta" in terms:
+        terms["delta"] = check_delta(terms["delta"])
+    if "dataset" in terms:
+        terms["dataset"] = str(terms["dataset"])
+    if terms.get("adjacency", _ADJACENCIES[0]) not in _ADJACENCIES:
+        raise ValueError(f"adjacency must be one of {_ADJACENCIES}, got {terms['adjacency']!r}")
+    if not isinstance(terms.get("adaptive", True), bool):
+        raise ValueError(f"adaptive must be True or False, got {terms['adaptive']!r}")
     return terms

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,26 +21,17 @@ from scipy.special import ndtr
 
 from dp_halfspace.privacy.profiles import LOG_SLACK, FloatArray
 
-__all__ = [
-    "Behind",
-    "TradeOff",
-    "chord_shares",
-    "chords_of",
-    "log_rank_ratio",
-    "log_ratio_of",
-    "normal_density",
-    "polynomials",
-    "trade_off",
-]
-
 _Indices = NDArray[np.intp]
 _Cells = Callable[[FloatArray, FloatArray, _Indices], tuple[FloatArray, FloatArray]]
+
+# Lower bounds B of F on the neighbouring data set, as functions of s.
+Behind: TypeAlias = "Shifted | TradeOff"
 
 _KNOTS = 16
 # Differences over a smaller mu would cancel. Beyond the largest the two laws hardly
 # overlap, and the whole range of F is the bound.
-_SMALLEST_MU = 2.0**-12
-_LARGEST_MU = 64.0
+SMALLEST_MU = 2.0**-12
+LARGEST_MU = 64.0
 _CELLS = 64
 _TOLERANCE = 2.0**-16
 # Relative error of F, its slope over a cell included, for each possible run.
@@ -51,10 +42,7 @@ _SHARE_SLACK = 2.0**-40
 def polynomials(coefficients: FloatArray, points: FloatArray) -> FloatArray:
     """Values of polynomials with nonnegative coefficients at points in [0, 1].
 
-    Parameters
-    ----------
-    coefficients : ndarray of shape (n_polynomials, degree + 1)
-        Constant terms first.
+    A row of coefficients for each polynomial, constant terms first.
     """
     count, size = coefficients.shape
     # Blocks of about the square root of the degree turn the sum into a matrix product.
@@ -66,19 +54,6 @@ def polynomials(coefficients: FloatArray, points: FloatArray) -> FloatArray:
     outer = np.vander(inner[:, -1] * points, blocks, increasing=True)
     sums = (inner @ padded.reshape(-1, width).T).reshape(-1, count, blocks)
     return np.asarray((sums * outer[:, None, :]).sum(axis=2).T)
-
-
-class Behind(Protocol):
-    """Lower bound B of F on the neighbouring data set, as a function of s."""
-
-    @property
-    def top(self) -> float:
-        """Beyond it ``log F(inf) - log B`` is below ``k_max * 1.2e-19``."""
-
-    def enclosed(
-        self, coefficients: FloatArray, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Bound B from below on cells by b: b(low), b(high) and a lower bound of b'."""
 
 
 def normal_density(s: FloatArray) -> FloatArray:
@@ -99,18 +74,20 @@ def _enclosed_slopes(
 
 
 @dataclass(frozen=True, slots=True)
-class _Shifted:
+class Shifted:
     """B(s) = F(s - mu): runs that are mu-GDP."""
 
     mu: float
 
     @property
     def top(self) -> float:
+        """Beyond it ``log F(inf) - log B`` is below ``k_max * 1.2e-19``."""
         return 9.0 + self.mu
 
     def enclosed(
         self, coefficients: FloatArray, low: FloatArray, high: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Bound B from below on cells by b: b(low), b(high) and a lower bound of b'."""
         return _enclosed_slopes(coefficients, low - self.mu, high - self.mu)[:3]
 
 
@@ -148,27 +125,17 @@ def _coefficients(probabilities: FloatArray) -> FloatArray:
 
 
 def log_rank_ratio(probabilities: FloatArray, mu: float) -> float:
-    """Upper bound of ``sup_s log F(s) - log F(s - mu)``.
+    """Upper bound of ``sup_s log F(s) - log F(s - mu)``, at most about ``2**-16 * mu`` above it.
 
-    Parameters
-    ----------
-    probabilities : ndarray of shape (k_max,)
-        P(K = 1), ..., P(K = k_max).
-    mu : float
-        At least 0.
-
-    Returns
-    -------
-    float
-        At least 0; above the supremum by about ``2**-16 * mu`` at most.
+    The probabilities are P(K = 1), ..., P(K = k_max).
     """
     if len(probabilities) == 1 or mu == 0.0:
         return 0.0
     coefficients = _coefficients(probabilities)
-    if mu >= _LARGEST_MU:
+    if mu >= LARGEST_MU:
         return _whole_range(coefficients)
-    if mu >= _SMALLEST_MU:
-        return log_ratio_of(probabilities, _Shifted(mu), _TOLERANCE * mu)
+    if mu >= SMALLEST_MU:
+        return log_ratio_of(probabilities, Shifted(mu), _TOLERANCE * mu)
 
     def slope(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
         at_low, _, flattest, steepest = _enclosed_slopes(coefficients, low, high)
@@ -192,15 +159,7 @@ def _whole_range(coefficients: FloatArray) -> float:
 
 
 def log_ratio_of(probabilities: FloatArray, behind: Behind, tolerance: float) -> float:
-    """Upper bound of ``sup_s log F(s) - log B(s)``.
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (k_max,)
-        P(K = 1), ..., P(K = k_max).
-    tolerance : float
-        By how much the result may exceed the supremum, rounding apart.
-    """
+    """Upper bound of ``sup_s log F(s) - log B(s)``, above it by `tolerance` and rounding."""
     coefficients = _coefficients(probabilities)
 
     def cells(low: FloatArray, high: FloatArray, index: _Indices) -> tuple[FloatArray, FloatArray]:
@@ -214,48 +173,13 @@ def log_ratio_of(probabilities: FloatArray, behind: Behind, tolerance: float) ->
 
 
 def chord_shares(
-    probabilities: FloatArray, mean: float, mu: float, log_ratio: float
-) -> tuple[float, ...]:
-    """Weights over `mean` of the chords of ``sup_s F(s) - c F(s - mu)``, a function of c.
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (k_max,)
-        P(K = 1), ..., P(K = k_max).
-    mean : float
-        At least E[K], which is the supremum at c = 0.
-    mu : float
-        At least 0.
-    log_ratio : float
-        Result of `log_rank_ratio`; the supremum is at most 0 at its exponential.
-
-    Returns
-    -------
-    tuple of float
-        ``w`` with ``sup_s F(s) - c F(s - mu) <= mean * sum_j w_j (1 - c / c_j)_+`` for
-        all c >= 0, where ``log c_j = log_ratio * (j + 1) / len(w)``.
-    """
-    if not _SMALLEST_MU <= mu < _LARGEST_MU or log_ratio == 0.0:
-        return (1.0,)
-    return chords_of(probabilities, mean, _Shifted(mu), log_ratio)
-
-
-def chords_of(
     probabilities: FloatArray, mean: float, behind: Behind, log_ratio: float
 ) -> tuple[float, ...]:
     """Weights over `mean` of the chords of ``sup_s F(s) - c B(s)``, a function of c.
 
-    Parameters
-    ----------
-    probabilities, mean
-        As in :func:`chord_shares`.
-    log_ratio : float
-        Result of :func:`log_ratio_of`, positive.
-
-    Returns
-    -------
-    tuple of float
-        As of :func:`chord_shares`.
+    They are ``w`` with ``sup_s F(s) - c B(s) <= mean * sum_j w_j (1 - c / c_j)_+`` for all c >= 0,
+    where ``log c_j = log_ratio * (j + 1) / len(w)``. The mean is at least E[K], the supremum at
+    c = 0; at the exponential of `log_ratio`, which is positive, the supremum is at most 0.
     """
     coefficients = _coefficients(probabilities)
     step = log_ratio / _KNOTS
@@ -292,12 +216,7 @@ _UP = 1.0 + 2.0**-45
 class TradeOff:
     """The least of lines ``slope * a + height``, an upper bound of a trade-off function.
 
-    Attributes
-    ----------
-    slopes : ndarray of shape (n_lines,)
-        Ascending, from 0.
-    heights : ndarray of shape (n_lines,)
-        Descending, from 1; a convex function of the slopes.
+    Slopes ascend from 0; heights descend from 1 and are a convex function of the slopes.
     """
 
     slopes: FloatArray
@@ -320,7 +239,7 @@ class TradeOff:
     def enclosed(
         self, coefficients: FloatArray, low: FloatArray, high: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Bound ``f'(1 - G(Phi(-s)))`` on cells, see `dp_halfspace.privacy._rank_ratio.Behind`.
+        """Bound ``f'(1 - G(Phi(-s)))`` on cells, see `Shifted.enclosed`.
 
         The line that is the least one at the lower end is above G on the whole cell, so no
         harm is done if rounding takes its neighbour.
@@ -340,16 +259,8 @@ class TradeOff:
 def trade_off(log_delta: Callable[[FloatArray], FloatArray]) -> TradeOff | None:
     """Bound the trade-off function of a mechanism from its profile.
 
-    Parameters
-    ----------
-    log_delta : callable
-        From an array of t >= 0 to the logarithm of a bound of the profile there, for both
-        orders of two neighbouring data sets; nonincreasing.
-
-    Returns
-    -------
-    TradeOff or None
-        None if the profile does not become negligible within reach.
+    `log_delta` maps an array of t >= 0 to the logarithm of a nonincreasing bound of the profile,
+    for both orders of two neighbouring data sets. None if it does not become negligible.
     """
     far = np.geomspace(2.0**-30, _FURTHEST, _REACHES)
     nothing = log_delta(far) <= _NOTHING

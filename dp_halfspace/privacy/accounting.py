@@ -40,8 +40,6 @@ from dp_halfspace.privacy.profiles import (
     step_up,
 )
 
-__all__ = ["calibrate", "delta", "epsilon", "remembered_delta", "rounded_up"]
-
 # Mass of an event that may count as an infinite loss, and the logarithm of the smallest delta
 # beside which that is nothing; below it the calculation is repeated with the next.
 _TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.inf))
@@ -57,9 +55,12 @@ _FURTHEST = 1e300
 class _Composition:
     """Everything that a list of events with finite parameters releases."""
 
-    counts: Counted
-    terms: tuple[Term, ...] | None
+    bounded: Counted  # pure and exponential mechanisms
+    sums: Counted  # events whose contract is a sum of Gaussian terms
+    mu: float  # of all Gaussian events
+    terms: tuple[Term, ...] | None  # of sums and Gaussian events multiplied out, if not too many
     pure: Fraction | None  # exact sum of all losses, if no Gaussian loss takes part
+    pairwise: bool  # whether only convex functions of the loss are bounded
 
     def log_delta(self, epsilon: float, enough: float = -math.inf) -> float:
         """Logarithm of an upper bound of the smallest delta, or of any that is `enough`."""
@@ -76,57 +77,34 @@ class _Composition:
         """See `log_delta`; useless for a delta that is not far above `tail`."""
         if self.pure is not None and epsilon >= self.pure:
             return -math.inf
-        exact, sums = self.exact(tail), self._sums()
+        exact = self._exact(tail)
         value = 0.0 if exact is None else exact.log_delta(epsilon)
-        if not sums or value <= enough or (exact and self._is_exact(exact, epsilon, value)):
+        if not self.sums or value <= enough or (exact and self._is_exact(exact, epsilon, value)):
             return value
-        return min(value, self.discretised(tail).log_delta(epsilon))
+        # All losses discretised, beside the Gaussian events.
+        others = tuple(sorted((*self.bounded, *self.sums), key=repr))
+        total = ProfileBound(total_pld(others, tail), ((1.0, 0.0, self.mu),), self.pairwise)
+        return min(value, total.log_delta(epsilon))
 
-    def _sums(self) -> Counted:
-        """Events whose contract is a sum of Gaussian terms."""
-        return tuple(
-            (e, n) for e, n in self.counts if not isinstance(e, Gaussian | Pure | Exponential)
-        )
+    def _exact(self, tail: float) -> ProfileBound | None:
+        """Gaussian terms multiplied out, beside the discretised bounded losses."""
+        if self.terms is None:
+            return None
+        loss = total_pld(self.bounded, tail)
+        if self.sums and len(self.terms) * len(loss.mass) > _MAX_VALUES:
+            return None
+        return ProfileBound(loss, self.terms, self.pairwise)
 
     def _is_exact(self, exact: ProfileBound, epsilon: float, value: float) -> bool:
         """Whether no part of a single sum of terms counts that its envelope would not."""
-        sums = self._sums()
-        single = gaussian_terms(sums) if sum(n for _, n in sums) == 1 else None
+        single = gaussian_terms(self.sums) if sum(n for _, n in self.sums) == 1 else None
         if single is None:
             return False
         # The envelope keeps everything above a place where half of the mass 1 is left.
         whole = math.fsum(weight for weight, _, _ in single)
         place = max(s + mu * (0.5 * mu - float(ndtri(0.5 / whole))) for _, s, mu in single)
-        rest = ProfileBound(exact.loss, ((whole, place, total_mu(self.counts)),), exact.pairwise)
+        rest = ProfileBound(exact.loss, ((whole, place, self.mu),), exact.pairwise)
         return rest.log_delta(epsilon) < value + math.log(_NEGLIGIBLE)
-
-    def exact(self, tail: float) -> ProfileBound | None:
-        """Gaussian terms multiplied out, beside the discretised bounded losses."""
-        bounded = tuple(
-            (e, n) for e, n in self.counts if isinstance(e, Pure | Exponential) and e.epsilon
-        )
-        if self.terms is None:
-            return None
-        loss = total_pld(bounded, tail)
-        if self._sums() and len(self.terms) * len(loss.mass) > _MAX_VALUES:
-            return None
-        return ProfileBound(loss, self.terms, self.pairwise)
-
-    def discretised(self, tail: float) -> ProfileBound:
-        """All losses discretised, beside the Gaussian events."""
-        others = tuple(
-            (e, n)
-            for e, n in self.counts
-            if not isinstance(e, Gaussian) and (not isinstance(e, Pure | Exponential) or e.epsilon)
-        )
-        return ProfileBound(
-            total_pld(others, tail), ((1.0, 0.0, total_mu(self.counts)),), self.pairwise
-        )
-
-    @property
-    def pairwise(self) -> bool:
-        """Whether only convex functions of the loss are bounded."""
-        return any(isinstance(e, ObjectivePerturbation) and e.pairwise for e, _ in self.counts)
 
 
 def _compose(events: Iterable[Event]) -> _Composition | None:
@@ -134,12 +112,18 @@ def _compose(events: Iterable[Event]) -> _Composition | None:
     counts = counted(events)
     if counts is None:
         return None
+    bounded = tuple((e, n) for e, n in counts if isinstance(e, Pure | Exponential) and e.epsilon)
+    sums = tuple((e, n) for e, n in counts if not isinstance(e, Gaussian | Pure | Exponential))
     terms = gaussian_terms(counts, _MAX_TERMS)
-    largest = [(largest_loss(e), n) for e, n in counts if e != Gaussian(0.0)]
-    pure = None
-    if all(math.isfinite(loss) for loss, _ in largest):
-        pure = sum((Fraction(loss) * n for loss, n in largest), Fraction(0))
-    return _Composition(counts, None if terms is None else tuple(terms), pure)
+    losses = [Fraction(loss) * n for e, n in counts if math.isfinite(loss := largest_loss(e))]
+    return _Composition(
+        bounded,
+        sums,
+        total_mu(counts),
+        None if terms is None else tuple(terms),
+        sum(losses, Fraction(0)) if len(losses) == len(counts) else None,
+        any(isinstance(e, ObjectivePerturbation) and e.pairwise for e, _ in sums),
+    )
 
 
 def rounded_up(value: Fraction) -> float:
@@ -148,8 +132,12 @@ def rounded_up(value: Fraction) -> float:
     return nearest if nearest >= value else math.nextafter(nearest, math.inf)
 
 
-def _smallest_delta(events: Iterable[Event], epsilon: float, enough: float = 0.0) -> float:
-    """See `delta`; any bound that is at most `enough` will do."""
+@lru_cache(maxsize=512)
+def _smallest_delta(events: tuple[Event, ...], epsilon: float, enough: float = 0.0) -> float:
+    """See `delta`; any bound that is at most `enough` will do.
+
+    Remembered, as every fit of the same plan (a fold, a copy) asks for the same number.
+    """
     composition = _compose(events)
     if composition is None:
         return 0.0 if epsilon == math.inf else 1.0
@@ -170,55 +158,26 @@ def delta(events: Iterable[Event], epsilon: float) -> float:
     Returns
     -------
     float
-        In [0, 1]. It is 0 only if the list is purely epsilon-private. The safety margin
-        is a relative 1.5e-11 and covers the rounding errors of the computation.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon` is NaN.
-    TypeError
-        If an item is not an event.
+        In [0, 1]. It is 0 only if the list is purely epsilon-private.
 
     Notes
     -----
     Privacy: the bound is exact for Gaussian events, for one exponential mechanism, and
-    for pure events up to a discretisation that only raises it. It holds for adaptive
-    composition under the adjacency of the events.
+    for pure events up to a discretisation that only raises it; a relative 1.5e-11 covers the
+    rounding errors. It holds for adaptive composition under the adjacency of the events.
 
     References
     ----------
-    .. [1] Y. Zhu, J. Dong, Y.-X. Wang. Optimal accounting of differential privacy via
-       characteristic function. AISTATS 2022.
-    .. [2] V. Doroshenko, B. Ghazi, P. Kamath, R. Kumar, P. Manurangsi. Connect the dots:
+    .. [1] V. Doroshenko, B. Ghazi, P. Kamath, R. Kumar, P. Manurangsi. Connect the dots:
        tighter discrete approximations of privacy loss distributions. PoPETs 2022.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy.accounting import delta
-    >>> from dp_halfspace.privacy.events import Exponential, Gaussian, Pure
-    >>> f"{delta([Gaussian(0.2), Pure(0.1)], 1.0):.5e}"
-    '1.14319e-07'
+    >>> from dp_halfspace.privacy import Exponential, Gaussian, delta
     >>> f"{delta([Gaussian(0.2), Exponential(0.1)], 1.0):.5e}"
     '4.47224e-08'
     """
-    return _smallest_delta(events, float(check_not_nan("epsilon", epsilon)))
-
-
-@lru_cache(maxsize=512)
-def remembered_delta(events: tuple[Event, ...], epsilon: float) -> float:
-    """Return `delta` of the same events without computing it again.
-
-    Every fit of the same plan (a fold, a candidate of a grid) asks for the same number.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.accounting import delta, remembered_delta
-    >>> from dp_halfspace.privacy.events import Gaussian
-    >>> remembered_delta((Gaussian(0.2),), 1.0) == delta([Gaussian(0.2)], 1.0)
-    True
-    """
-    return _smallest_delta(events, epsilon)
+    return _smallest_delta(tuple(events), float(check_not_nan("epsilon", epsilon)))
 
 
 def epsilon(events: Iterable[Event], delta: float) -> float:
@@ -237,17 +196,9 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
         Epsilon >= 0 that was checked again after rounding; infinity if an event has no
         guarantee.
 
-    Raises
-    ------
-    ValueError
-        If `delta` is outside [0, 1).
-    TypeError
-        If an item is not an event.
-
     Examples
     --------
-    >>> from dp_halfspace.privacy.accounting import epsilon
-    >>> from dp_halfspace.privacy.events import Gaussian, Pure, Repeated
+    >>> from dp_halfspace.privacy import Gaussian, Pure, Repeated, epsilon
     >>> round(epsilon([Gaussian(0.6), Gaussian(0.8)], 1e-5), 5)
     4.37718
     >>> round(epsilon([Repeated(Pure(0.1), 30)], 1e-6), 3), epsilon([Pure(0.25)] * 2, 0)
@@ -316,19 +267,13 @@ def calibrate(
     ------
     BudgetError
         If even the cheaper end of the interval exceeds the budget.
-    ValueError
-        If a number is out of range.
 
     Examples
     --------
-    The Gaussian that remains beside an exponential mechanism:
-
-    >>> from dp_halfspace.privacy.accounting import calibrate
-    >>> from dp_halfspace.privacy.events import Exponential, Gaussian
-    >>> mu = calibrate(
-    ...     lambda mu: [Exponential(0.1), Gaussian(mu)], 1.0, 1e-6, lower=0.0, upper=1.0
-    ... )
-    >>> round(mu, 4)
+    >>> from dp_halfspace.privacy import Exponential, Gaussian, calibrate
+    >>> def beside(mu):
+    ...     return [Exponential(0.1), Gaussian(mu)]
+    >>> round(calibrate(beside, 1.0, 1e-6, lower=0.0, upper=1.0), 4)
     0.2302
     """
     epsilon = check_nonnegative("epsilon", epsilon)
@@ -337,7 +282,7 @@ def calibrate(
         raise ValueError(f"lower <= upper must be finite, got {lower!r} and {upper!r}")
 
     def fits(value: float) -> bool:
-        return _smallest_delta(make_events(value), epsilon, delta) <= delta
+        return _smallest_delta(tuple(make_events(value)), epsilon, delta) <= delta
 
     safe, costly = (lower, upper) if increasing else (upper, lower)
     if not fits(safe):

@@ -12,30 +12,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy._exact import LazyUniform, exp_minus, positive_rational
+from dp_halfspace.privacy._exact import exp_minus, positive_rational, random_events
 from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
 
-__all__ = [
-    "RandomizedResponse",
-    "uniform_below",
-]
-
 
 def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
-    """Return an exactly uniform integer from 0 to ``n - 1``.
-
-    Parameters
-    ----------
-    n : int
-        At least 1; any size.
-    source : ByteSource, default=OS_RANDOMNESS
-        Where the random bytes come from.
-
-    Raises
-    ------
-    ValueError
-        If ``n`` is below 1.
+    """Return an exactly uniform integer from 0 to ``n - 1``, for n of any size.
 
     Examples
     --------
@@ -53,8 +36,6 @@ def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
             return draw
 
 
-# A float threshold 2**64 p is off by less than this many units, as in `selection`.
-_THRESHOLD_ERROR = 2.0**24
 _GUARD_BITS = 64
 
 
@@ -62,29 +43,10 @@ _GUARD_BITS = 64
 class RandomizedResponse:
     """Each label is kept with probability ``e^epsilon / (e^epsilon + K - 1)``.
 
-    Otherwise it becomes one of the ``K - 1`` others, all equally likely.
-
-    Attributes
-    ----------
-    n_classes : int
-        Public number of labels ``K``, at least 2.
-    epsilon : float
-        Pure privacy loss that is charged, positive.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
-
-    Notes
-    -----
-    Privacy: replacing the label of one record changes the probability of any list of
-    responses by a factor of at most ``e^epsilon``. Features are not covered at all.
-
-    References
-    ----------
-    S. L. Warner (1965), Randomized response: a survey technique for eliminating evasive answer
-    bias, JASA 60. ``docs/proofs/label_privacy.md``, section 3.
+    Otherwise it becomes one of the ``K - 1`` others, all equally likely. Replacing the label of one
+    record changes the probability of any list of responses by a factor of at most ``e^epsilon``;
+    features are not covered at all. Proof: ``docs/proofs/label_privacy.md``, section 3; after S. L.
+    Warner (1965), Randomized response, JASA 60.
 
     Examples
     --------
@@ -94,8 +56,6 @@ class RandomizedResponse:
     >>> response = RandomizedResponse(n_classes=2, epsilon=200.0)
     >>> response.perturb(np.array([0.0, 1.0, 1.0]), OS_RANDOMNESS)
     array([0., 1., 1.])
-    >>> round(RandomizedResponse(3, 1.0).keep_probability, 4)
-    0.5761
     """
 
     n_classes: int
@@ -130,25 +90,10 @@ class RandomizedResponse:
         return spread / self.n_classes / self.contrast**2
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
-        """Return the responses.
-
-        Parameters
-        ----------
-        value : ndarray of shape (n,)
-            Labels from 0 to ``n_classes - 1``.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Labels again.
-        """
+        """Return the responses to labels from 0 to ``n_classes - 1``."""
         responses = np.array(value, dtype=np.float64)
-        words = np.frombuffer(source.read(8 * responses.size), dtype="<u8")
-        uniform = words.astype(np.float64)
-        threshold = (1.0 - self.keep_probability) * 2.0**64
-        changed = uniform < threshold
-        for i in np.flatnonzero(np.abs(uniform - threshold) <= _THRESHOLD_ERROR).tolist():
-            changed[i] = LazyUniform(int(words[i]), 64, source).below(self._change_enclosure)
+        change = np.full(responses.size, 1.0 - self.keep_probability)
+        changed = random_events(change, lambda _: self._change_enclosure, source)
         for i in np.flatnonzero(changed).tolist():
             other = uniform_below(self.n_classes - 1, source)
             responses[i] = other + (other >= responses[i])

@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, TypeAlias, get_args
 
 from dp_halfspace.privacy.profiles import check_nonnegative
-
-__all__ = [
-    "Event",
-    "Exponential",
-    "Gaussian",
-    "MixedSelection",
-    "ObjectivePerturbation",
-    "Pure",
-    "Repeated",
-    "Selection",
-    "check_count",
-    "event_from_dict",
-    "number_to_json",
-]
-
-
-def check_count(name: str, count: int) -> int:
-    """Return `count` as an int >= 1 or raise naming `name`."""
-    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {count!r}")
-    return int(count)
 
 
 def number_to_json(value: float) -> float | str:
@@ -37,83 +17,40 @@ def number_to_json(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _check_mass(mean_runs: float, shares: Sequence[float]) -> tuple[float, tuple[float, ...]]:
-    """Return both as floats or raise."""
-    mean = check_nonnegative("mean_runs", mean_runs)
-    if mean < 1.0:
-        raise ValueError(f"mean_runs must be at least 1, got {mean_runs!r}")
-    floats = tuple(check_nonnegative("shares", share) for share in shares)
-    # At a very negative epsilon every delta is 1: a smaller mass bounds nothing.
-    if not mean * math.fsum(floats) >= 1.0:
-        raise ValueError(f"shares must sum to 1 / mean_runs at least, got {shares!r}")
-    return mean, floats
+def _plain(value: Any) -> Any:
+    """Return a field as JSON can hold it."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, _Plain):
+        return value.to_dict()
+    return number_to_json(value) if isinstance(value, float) else value
+
+
+def _count(name: str, count: int) -> int:
+    """Return `count` as an int >= 1 or raise naming `name`."""
+    if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {count!r}")
+    return int(count)
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The best of a random number of private runs, the number kept secret.
+class _Plain:
+    """What all events have in common: checked fields, and plain data for files."""
 
-    Contract: for every threshold the hockey-stick divergence delta(e) on neighbouring
-    data sets is at most ``mean_runs * delta_mu(e - log_ratio)``, with ``delta_mu`` the
-    profile of `Gaussian`. With n `shares` it is at most the sum over j of ``mean_runs *
-    shares[j] * delta_mu(e - log_ratio * (j + 1) / n)``.
-
-    Parameters
-    ----------
-    mean_runs : float
-        Expected number of runs, >= 1.
-    log_ratio : float
-        Bound of the logarithm of the ratio of the rank factors, >= 0.
-    mu : float
-        Each run, its noisy score included, is `mu`-GDP; >= 0.
-    shares : tuple of float, default=(1.0,)
-        Nonnegative, together at least ``1 / mean_runs``; the default puts everything at
-        `log_ratio`.
-
-    Notes
-    -----
-    `dp_halfspace.privacy.tuning.selection_event` computes the numbers of a law.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.events import Selection
-    >>> Selection(15.0, 0.3156, 0.15).describe()
-    'best of a random number of runs, 15 on average, of mu = 0.15 each, rank ratio <= exp(0.3156)'
-    """
-
-    mean_runs: float
-    log_ratio: float
-    mu: float
-    shares: tuple[float, ...] = (1.0,)
-
-    def __post_init__(self) -> None:
-        mean_runs, shares = _check_mass(self.mean_runs, self.shares)
-        object.__setattr__(self, "mean_runs", mean_runs)
-        object.__setattr__(self, "log_ratio", check_nonnegative("log_ratio", self.log_ratio))
-        object.__setattr__(self, "mu", check_nonnegative("mu", self.mu))
-        object.__setattr__(self, "shares", shares)
-
-    def describe(self) -> str:
-        """One line for an auditor."""
-        return (
-            f"best of a random number of runs, {self.mean_runs:.6g} on average, of "
-            f"mu = {self.mu:.6g} each, rank ratio <= exp({self.log_ratio:.6g})"
-        )
+    def _store(self, **values: object) -> None:
+        """Replace fields by their checked values."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data from which `event_from_dict` rebuilds the event."""
-        return {
-            "type": "Selection",
-            "mean_runs": number_to_json(self.mean_runs),
-            "log_ratio": number_to_json(self.log_ratio),
-            "mu": number_to_json(self.mu),
-            "shares": [number_to_json(share) for share in self.shares],
-        }
+        values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {"type": type(self).__name__, **values}
 
 
 @dataclass(frozen=True, slots=True)
-class MixedSelection:
-    """The best of a random number of runs of publicly drawn candidates, each with its own loss.
+class Selection(_Plain):
+    """The best of a random number of private runs, the number kept secret.
 
     Contract: for every threshold the hockey-stick divergence delta(e) on neighbouring
     data sets is at most the sum over j of ``mean_runs * shares[j] * base(e - log_ratio * (j + 1)
@@ -127,21 +64,22 @@ class MixedSelection:
     log_ratio : float
         Bound of the logarithm of the ratio of the rank factors, >= 0.
     terms : tuple of (float, float, float)
-        Weight, shift and mu of each, >= 0; the weights sum to 1 at least.
+        Weight, shift and mu of each, >= 0; the weights sum to 1 at least. One run, its noisy
+        score included, has the profile ``base``: ``((1, 0, mu),)`` if it is mu-GDP.
     shares : tuple of float, default=(1.0,)
         Nonnegative, together at least ``1 / mean_runs``; the default puts everything at
         `log_ratio`.
 
     Notes
     -----
-    `dp_halfspace.privacy.tuning.mixed_selection_event` computes the numbers from a law
-    and the events of the runs. With the only term ``(1, 0, mu)`` it is `Selection`.
+    `dp_halfspace.privacy.selection_event` and `dp_halfspace.privacy.mixed_selection_event`
+    compute the numbers from a law and what a run releases.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy.events import MixedSelection
-    >>> MixedSelection(15.0, 0.4, ((1.0, 0.1, 0.0), (1.0, 0.1, 0.15))).describe()
-    'best of a random number of runs, 15 on average, of 2 Gaussian losses, rank ratio <= exp(0.4)'
+    >>> from dp_halfspace.privacy import Selection
+    >>> Selection(15.0, 0.3156, ((1.0, 0.0, 0.15),)).describe()
+    'best of a random number of runs, 15 on average, of mu = 0.15 each, rank ratio <= exp(0.3156)'
     """
 
     mean_runs: float
@@ -150,39 +88,36 @@ class MixedSelection:
     shares: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
-        mean_runs, shares = _check_mass(self.mean_runs, self.shares)
+        mean_runs = check_nonnegative("mean_runs", self.mean_runs)
+        if mean_runs < 1.0:
+            raise ValueError(f"mean_runs must be at least 1, got {self.mean_runs!r}")
         names = ("weight", "shift", "mu")
         terms = tuple(
             tuple(check_nonnegative(name, x) for name, x in zip(names, term, strict=True))
             for term in self.terms
         )
+        shares = tuple(check_nonnegative("shares", share) for share in self.shares)
+        # At a very negative epsilon every delta is 1: a smaller mass bounds nothing.
         if not math.fsum(term[0] for term in terms) >= 1.0:
             raise ValueError(f"terms must have weights of at least 1 together, got {self.terms!r}")
-        object.__setattr__(self, "mean_runs", mean_runs)
-        object.__setattr__(self, "log_ratio", check_nonnegative("log_ratio", self.log_ratio))
-        object.__setattr__(self, "terms", terms)
-        object.__setattr__(self, "shares", shares)
+        if not mean_runs * math.fsum(shares) >= 1.0:
+            raise ValueError(f"shares must sum to 1 / mean_runs at least, got {self.shares!r}")
+        log_ratio = check_nonnegative("log_ratio", self.log_ratio)
+        self._store(mean_runs=mean_runs, log_ratio=log_ratio, terms=terms, shares=shares)
 
     def describe(self) -> str:
         """One line for an auditor."""
+        weight, shift, mu = self.terms[0]
+        alike = len(self.terms) == weight == 1 and shift == 0
+        what = f"mu = {mu:.6g} each" if alike else f"{len(self.terms)} Gaussian losses"
         return (
-            f"best of a random number of runs, {self.mean_runs:.6g} on average, of "
-            f"{len(self.terms)} Gaussian losses, rank ratio <= exp({self.log_ratio:.6g})"
+            f"best of a random number of runs, {self.mean_runs:.6g} on average, of {what}, "
+            f"rank ratio <= exp({self.log_ratio:.6g})"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data from which `event_from_dict` rebuilds the event."""
-        return {
-            "type": "MixedSelection",
-            "mean_runs": number_to_json(self.mean_runs),
-            "log_ratio": number_to_json(self.log_ratio),
-            "terms": [[number_to_json(x) for x in term] for term in self.terms],
-            "shares": [number_to_json(share) for share in self.shares],
-        }
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(_Plain):
     """A release that is `mu`-Gaussian differentially private.
 
     Contract: for every threshold its hockey-stick divergence on neighbouring data sets
@@ -204,19 +139,15 @@ class Gaussian:
     mu: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", check_nonnegative("mu", self.mu))
+        self._store(mu=check_nonnegative("mu", self.mu))
 
     def describe(self) -> str:
         """One line for an auditor."""
         return f"Gaussian noise, sensitivity / standard deviation = {self.mu:.6g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data from which `event_from_dict` rebuilds the event."""
-        return {"type": "Gaussian", "mu": number_to_json(self.mu)}
-
 
 @dataclass(frozen=True, slots=True)
-class Pure:
+class Pure(_Plain):
     """A release that is purely `epsilon`-differentially private.
 
     Contract: the loss lies in [-epsilon, epsilon] with probability 1. Permute-and-flip,
@@ -238,19 +169,15 @@ class Pure:
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_nonnegative("epsilon", self.epsilon))
+        self._store(epsilon=check_nonnegative("epsilon", self.epsilon))
 
     def describe(self) -> str:
         """One line for an auditor."""
         return f"purely private release, |log-ratio| <= {self.epsilon:.6g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data from which `event_from_dict` rebuilds the event."""
-        return {"type": "Pure", "epsilon": number_to_json(self.epsilon)}
-
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class Exponential(_Plain):
     """A release of bounded range `epsilon`: one run of the exponential mechanism.
 
     Contract: on neighbouring data sets the largest and the smallest loss differ by at
@@ -272,19 +199,15 @@ class Exponential:
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_nonnegative("epsilon", self.epsilon))
+        self._store(epsilon=check_nonnegative("epsilon", self.epsilon))
 
     def describe(self) -> str:
         """One line for an auditor."""
         return f"exponential mechanism, log-ratio of range <= {self.epsilon:.6g}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data from which `event_from_dict` rebuilds the event."""
-        return {"type": "Exponential", "epsilon": number_to_json(self.epsilon)}
-
 
 @dataclass(frozen=True, slots=True)
-class ObjectivePerturbation:
+class ObjectivePerturbation(_Plain):
     """The exact minimiser of an objective with a random Gaussian linear term.
 
     Contract: the loss is at most ``log_ratio + max_v l_v`` where each ``l_v`` is the
@@ -321,15 +244,14 @@ class ObjectivePerturbation:
     pairwise: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "log_ratio", check_nonnegative("log_ratio", self.log_ratio))
+        log_ratio = check_nonnegative("log_ratio", self.log_ratio)
         vertices = tuple(
-            (check_count("multiplicity", count), check_nonnegative("mu", mu))
+            (_count("multiplicity", count), check_nonnegative("mu", mu))
             for count, mu in self.vertices
         )
         if not any(mu == 0.0 for _, mu in vertices):
             raise ValueError("vertices must include one with mu = 0")
-        object.__setattr__(self, "vertices", vertices)
-        object.__setattr__(self, "pairwise", bool(self.pairwise))
+        self._store(log_ratio=log_ratio, vertices=vertices, pairwise=bool(self.pairwise))
 
     def describe(self) -> str:
         """One line for an auditor."""
@@ -339,18 +261,9 @@ class ObjectivePerturbation:
             f"{kind} perturbation, Jacobian ratio <= exp({self.log_ratio:.6g}), vertices {vertices}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data from which `event_from_dict` rebuilds the event."""
-        return {
-            "type": "ObjectivePerturbation",
-            "log_ratio": number_to_json(self.log_ratio),
-            "vertices": [[count, number_to_json(mu)] for count, mu in self.vertices],
-            "pairwise": self.pairwise,
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(_Plain):
     """`count` runs of mechanisms that each satisfy the contract of `event`.
 
     Contract: fresh and independent noise in every run; later runs may depend on the
@@ -376,20 +289,14 @@ class Repeated:
 
     def __post_init__(self) -> None:
         check_event(self.event)
-        object.__setattr__(self, "count", check_count("count", self.count))
+        self._store(count=_count("count", self.count))
 
     def describe(self) -> str:
         """One line for an auditor."""
         return f"{self.count} times: {self.event.describe()}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data from which `event_from_dict` rebuilds the event."""
-        return {"type": "Repeated", "event": self.event.to_dict(), "count": self.count}
 
-
-Event: TypeAlias = (
-    Gaussian | Pure | Exponential | ObjectivePerturbation | Selection | MixedSelection | Repeated
-)
+Event: TypeAlias = Gaussian | Pure | Exponential | ObjectivePerturbation | Selection | Repeated
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
@@ -399,22 +306,22 @@ def check_event(event: object) -> None:
         raise TypeError(f"not a privacy event: {event!r}")
 
 
+def single_runs(events: Iterable[Event]) -> Counter[Event]:
+    """Count single runs; nothing else unfolds `Repeated`."""
+    counts: Counter[Event] = Counter()
+    for event in events:
+        check_event(event)
+        single, count = event, 1
+        while isinstance(single, Repeated):
+            count, single = count * single.count, single.event
+        counts[single] += count
+    return counts
+
+
 def event_from_dict(data: Mapping[str, Any]) -> Event:
     """Rebuild an event from the result of its ``to_dict``.
 
-    Parameters
-    ----------
-    data : mapping
-        Plain data with the key ``"type"`` and the fields of that event.
-
-    Returns
-    -------
-    Event
-
-    Raises
-    ------
-    ValueError
-        If the type is unknown or the fields are not exactly those of the type.
+    Raises ValueError if the type is unknown or the fields are not exactly those of the type.
 
     Examples
     --------

@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from dp_halfspace.privacy._exact import LazyUniform, normal_tail, positive_rational
+from dp_halfspace.privacy._exact import LazyUniform, normal_tail, positive_rational, read_words
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
-
-__all__ = ["rounded_gaussian"]
 
 _SMALLEST_SCALE = Fraction(1, 2**900)
 _LARGEST_SCALE = Fraction(2**900)
@@ -94,11 +92,6 @@ def rounded_gaussian(
     ndarray of float64, shape of ``value``
         Multiples of ``g``, at most :math:`2^{52} g` in absolute value.
 
-    Raises
-    ------
-    ValueError
-        If ``sigma`` or ``grid_bits``, which are public, is outside its range.
-
     Notes
     -----
     Privacy: rounding is post-processing of the ideal Gaussian mechanism, so its accounting
@@ -119,20 +112,20 @@ def rounded_gaussian(
     >>> import numpy as np
     >>> from dp_halfspace.privacy.gaussian import rounded_gaussian
     >>> noisy = rounded_gaussian(np.array([0.0, 1.0, 2.0]), sigma=2.0)
-    >>> noisy.shape
-    (3,)
     >>> bool(np.all(noisy == np.rint(noisy * 2.0**19) / 2.0**19))
     True
     """
     sigma = checked_scale(sigma, "sigma")
-    if (
-        not isinstance(grid_bits, Integral)
-        or isinstance(grid_bits, bool)
-        or not 0 <= grid_bits <= _MAX_GRID_BITS
-    ):
-        raise ValueError(f"grid_bits must be an int from 0 to {_MAX_GRID_BITS}, got {grid_bits!r}")
-    log2_grid = math.frexp(sigma)[1] - 1 - int(grid_bits)
+    log2_grid = log2_of_grid(sigma, grid_bits, _MAX_GRID_BITS)
     return gaussian_on_grid(value, Fraction(sigma), log2_grid, source)
+
+
+def log2_of_grid(scale: float, grid_bits: int, most: int) -> int:
+    """Return the logarithm of the public grid that is so many bits finer than a scale."""
+    is_integer = isinstance(grid_bits, Integral) and not isinstance(grid_bits, bool)
+    if not is_integer or not 0 <= grid_bits <= most:
+        raise ValueError(f"grid_bits must be an int from 0 to {most}, got {grid_bits!r}")
+    return math.frexp(scale)[1] - 1 - int(grid_bits)
 
 
 def gaussian_on_grid(
@@ -173,7 +166,7 @@ def _nearest_steps(
     offset: NDArray[np.float64], noise: _Noise, source: ByteSource
 ) -> NDArray[np.float64]:
     """Return the integers nearest to ``offset + ratio Z``, with ``|offset| <= 1/2``."""
-    words = np.frombuffer(source.read(8 * offset.size), dtype="<u8").astype(np.uint64, copy=False)
+    words = read_words(offset.size, source)
     # 63 bits place the tail probability in a cell of [0, 1/2); the last bit is the sign.
     cells = words >> np.uint64(1)
     shift: NDArray[np.float64] = np.add(cells, 0.5)

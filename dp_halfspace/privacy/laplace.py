@@ -9,16 +9,13 @@ import functools
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace.privacy._exact import decimal_context
-from dp_halfspace.privacy.gaussian import checked_scale, gaussian_on_grid
+from dp_halfspace.privacy.gaussian import checked_scale, gaussian_on_grid, log2_of_grid
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
-
-__all__ = ["l2_laplace"]
 
 _MAX_GRID_BITS = 30
 # A uniform number is (2 V + 1) * 2**-257 for an integer V of 256 random bits.
@@ -60,11 +57,6 @@ def l2_laplace(
     ndarray of float64, shape of ``value``
         Multiples of ``g``, at most :math:`2^{52} g` in absolute value.
 
-    Raises
-    ------
-    ValueError
-        If ``scale`` or ``grid_bits``, which are public, is outside its range.
-
     Notes
     -----
     Privacy: :math:`\varepsilon`-DP with :math:`\varepsilon = \Delta / \text{scale}` for
@@ -87,13 +79,11 @@ def l2_laplace(
     (2, 3)
     """
     scale = checked_scale(scale, "scale")
-    if not isinstance(grid_bits, Integral) or not 0 <= grid_bits <= _MAX_GRID_BITS:
-        raise ValueError(f"grid_bits must be an int from 0 to {_MAX_GRID_BITS}, got {grid_bits!r}")
-    dimension = np.size(np.asarray(value))
-    if dimension == 0:
-        return np.zeros(np.shape(np.asarray(value)))
+    dimension = np.size(value)
     # The grid depends on the dimension and not on the drawn radius, which is private.
-    log2_grid = math.frexp(scale * math.sqrt(dimension))[1] - 1 - int(grid_bits)
+    log2_grid = log2_of_grid(scale * math.sqrt(max(1, dimension)), grid_bits, _MAX_GRID_BITS)
+    if dimension == 0:
+        return np.zeros(np.shape(value))
     sigma = Fraction(scale) * _chi_variate(dimension + 1, source)
     return gaussian_on_grid(value, sigma, log2_grid, source)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy._balance import Balance, charged, record_of, repeated
 from dp_halfspace.privacy._cap import Cap
 from dp_halfspace.privacy._ledger_store import (
     LostStore,
@@ -24,30 +25,52 @@ from dp_halfspace.privacy._ledger_store import (
     found_store,
     opened_store,
 )
-from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.profiles import check_delta
 from dp_halfspace.privacy.record import PrivacyRecord
-
-__all__ = ["LedgerEntry", "PrivacyLedger", "open_ledger"]
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One charge.
-
-    Attributes
-    ----------
-    number : int
-        Counted from 1.
-    time : str
-        UTC, in ISO format.
-    record : PrivacyRecord
-        What was paid for.
-    """
+    """One charge: its number from 1 on, the time (UTC, in ISO format) and what was paid for."""
 
     number: int
     time: str
     record: PrivacyRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The sum of all entries up to one of them, which has the number `last` and the digest.
+
+    It is made whole or not at all. A handle that replaces one by the next in a single step can
+    be interrupted anywhere, and has never read an entry without having counted it.
+    """
+
+    digest: str
+    last: int = 0
+    spent: Counter[Event] = field(default_factory=Counter)
+
+    def events(self) -> list[Event]:
+        """List everything charged."""
+        return [Repeated(event, n) if n > 1 else event for event, n in self.spent.items()]
+
+    def after(self, rows: Sequence[Row], handle: str) -> Balance:
+        """Add the rows that follow, and check that none of them was changed."""
+        last, digest, spent = self.last, self.digest, self.spent.copy()
+        for row in rows:
+            last, digest = last + 1, digest_of(digest, row)
+            if (row.number, row.digest) != (last, digest):
+                raise ValueError(f"the ledger {handle} is damaged at entry {last}")
+            record = record_of(row)
+            # Seeded noise, as files may hold it, has no guarantee.
+            spent.update((Pure(math.inf),) if record.noise == "seeded" else record.events)
+        return Balance(digest, last, spent)
+
+
+def record_of(row: Row) -> PrivacyRecord:
+    """Rebuild the record of an entry, proving its claim again."""
+    return PrivacyRecord.from_dict(json.loads(row.record))
 
 
 class PrivacyLedger:
@@ -121,7 +144,9 @@ class PrivacyLedger:
         adjacency: str | None = None,
         adaptive: bool | None = None,
     ) -> None:
-        asked = checked_terms(epsilon, delta, dataset, adjacency, adaptive)
+        asked = checked_terms(
+            epsilon=epsilon, delta=delta, dataset=dataset, adjacency=adjacency, adaptive=adaptive
+        )
         self._bind(opened_store(path, asked))
         stored = {"adaptive": False, **self._store.terms}
         differing = [name for name, value in asked.items() if stored[name] != value]
@@ -168,11 +193,6 @@ class PrivacyLedger:
 
     def charge(self, record: PrivacyRecord) -> None:
         """Book a record durably, or refuse it and book nothing.
-
-        Parameters
-        ----------
-        record : PrivacyRecord
-            Everything that is about to be released.
 
         Raises
         ------
@@ -247,17 +267,7 @@ class PrivacyLedger:
         return self._cap().remaining(self._events(), at)
 
     def entries(self) -> list[LedgerEntry]:
-        """Everything charged so far, in order.
-
-        Returns
-        -------
-        list of LedgerEntry
-
-        Raises
-        ------
-        ValueError
-            If an entry was changed, or is missing before the last one.
-        """
+        """Everything charged so far, in order; a changed or missing entry raises ValueError."""
         with self._store.transaction(writes=False) as account:
             rows = account.rows(0)
         Balance(self._store.first_digest).after(rows, self.handle)
@@ -273,17 +283,18 @@ class PrivacyLedger:
 
     def to_csv(self) -> str:
         """Return the entries as a table, with epsilon of all entries up to each of them."""
+        with self._store.transaction(writes=False) as account:
+            rows = account.rows(0)
         out = io.StringIO()
         table = csv.writer(out, lineterminator="\n")
         table.writerow(["number", "time", "epsilon", "delta", "noise", "events", "spent_after"])
-        events: Counter[Event] = Counter()
-        for entry in self.entries():
-            record = entry.record
-            events.update(charged(record))
+        balance = Balance(self._store.first_digest)
+        for row in rows:
+            balance, record = balance.after([row], self.handle), record_of(row)
             what = "; ".join(event.describe() for event in record.events)
-            after = self._cap().spent(repeated(events), self.delta)
+            after = self._cap().spent(balance.events(), self.delta)
             table.writerow(
-                [entry.number, entry.time, record.epsilon, record.delta, record.noise, what, after]
+                [row.number, row.time, record.epsilon, record.delta, record.noise, what, after]
             )
         return out.getvalue()
 
@@ -322,30 +333,19 @@ class PrivacyLedger:
         """Read the entries that have been added, and check that none was changed."""
         balance = self._balance
         rows = account.rows(max(balance.last - 1, 0))
-        if balance.last and not (rows and balance.knows(rows.pop(0))):
+        known = (balance.last, balance.digest)
+        if balance.last and (not rows or (rows[0].number, rows[0].digest) != known):
             raise ValueError(f"the ledger {self.handle} has lost entries, or was replaced")
         # One step, after which and before which the handle is a true account of some entries;
         # threads that share it may set each other back, and then read again.
-        self._balance = balance = balance.after(rows, self.handle)
+        self._balance = balance = balance.after(rows[bool(balance.last) :], self.handle)
         return balance
 
 
 def open_ledger(ledger: Any) -> Any:
     """Return the ledger that an estimator was given, or that a text stands for.
 
-    Parameters
-    ----------
-    ledger : str, path or object with a method ``charge``
-        A path, or the `handle` of a ledger in memory.
-
-    Returns
-    -------
-    object with a method ``charge``
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no ledger at a path.
+    A text is a path, or the `handle` of a ledger in memory; anything else is returned as it is.
 
     Examples
     --------

@@ -24,7 +24,7 @@ from typing import NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated
+from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.gaussian import checked_scale, rounded_gaussian
 from dp_halfspace.privacy.laplace import l2_laplace
 from dp_halfspace.privacy.ledger import open_ledger
@@ -32,21 +32,6 @@ from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.privacy.selection import exponential_mechanism
-
-__all__ = [
-    "DisjointReleases",
-    "ExponentialChoice",
-    "GaussianNoise",
-    "L2LaplaceNoise",
-    "Ledger",
-    "Mechanism",
-    "NoNoise",
-    "Permit",
-    "Release",
-    "additive_noise",
-    "authorise",
-    "recording",
-]
 
 # One part in 2^30 covers the rounding of every division below, with room to spare.
 _UP = 1.0 + 2.0**-30
@@ -138,12 +123,8 @@ class L2LaplaceNoise:
 class ExponentialChoice:
     """The choice of one of finitely many candidates by their scores.
 
-    Attributes
-    ----------
-    sensitivity : float
-        Bound on the change of any one score.
-    epsilon : float
-        Bound on the range of the privacy loss that is charged.
+    `sensitivity` bounds the change of any one score, `epsilon` the range of the privacy loss that
+    is charged.
     """
 
     sensitivity: float
@@ -240,15 +221,6 @@ def recording() -> Iterator[list[Release]]:
     """Collect every release made inside the block, exact values included.
 
     For audits by whoever holds the data: the exact values are private.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.privacy.mechanisms import recording
-    >>> with recording() as releases:
-    ...     pass
-    >>> releases
-    []
     """
     releases: list[Release] = []
     token = _RECORDER.set(releases.append)
@@ -260,10 +232,7 @@ def recording() -> Iterator[list[Release]]:
 
 @dataclass(slots=True)
 class Permit:
-    """The right to make the releases that were charged, each once.
-
-    Made by :func:`authorise` only.
-    """
+    """The right to make the releases that were charged, each once; made by :func:`authorise`."""
 
     record: PrivacyRecord
     _source: ByteSource
@@ -271,21 +240,12 @@ class Permit:
     _lock: threading.Lock = field(init=False, default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        self._unspent = Counter()
-        for charged in self.record.events:
-            count, event = 1, charged
-            while isinstance(event, Repeated):
-                count, event = count * event.count, event.event
-            self._unspent[event] += count
+        self._unspent = single_runs(self.record.events)
 
     def release(self, value: NDArray[np.float64], mechanism: Mechanism) -> NDArray[np.float64]:
         """Perturb `value`, if the mechanism's event was charged and is not used up.
 
-        Raises
-        ------
-        RuntimeError
-            If the event was not charged: a defect of the calling code, seen before
-            any noise is drawn.
+        A RuntimeError is a defect of the calling code, seen before any noise is drawn.
         """
         return _perturbed(value, mechanism, self.spend(mechanism.event))
 
@@ -293,11 +253,6 @@ class Permit:
         """Use up one event, and return the randomness that it pays for.
 
         For mechanisms that are more than noise on a value; `release` calls it.
-
-        Raises
-        ------
-        RuntimeError
-            As in `release`.
         """
         # Without the lock two threads could both find the last one unspent.
         with self._lock:
@@ -313,13 +268,7 @@ class Permit:
         raise TypeError("a permit cannot be pickled or copied: it is the right to release once")
 
     def disjoint(self, event: Event) -> DisjointReleases:
-        """Use up one event for releases from disjoint blocks of records.
-
-        Raises
-        ------
-        RuntimeError
-            As in `release`.
-        """
+        """Use up one event for releases from disjoint blocks of records."""
         return DisjointReleases(event, self.spend(event))
 
 
@@ -341,11 +290,8 @@ class DisjointReleases:
     ) -> NDArray[np.float64]:
         """Perturb a value computed from earlier releases and the records of a block.
 
-        Raises
-        ------
-        RuntimeError
-            If the block is empty or not behind all earlier ones, or the mechanism costs
-            something else: a defect of the calling code, seen before any noise is drawn.
+        The block must be behind all earlier ones: a RuntimeError is a defect of the calling code,
+        seen before any noise is drawn.
         """
         is_behind = block.step == 1 and self._next <= block.start < block.stop
         if not is_behind or mechanism.event != self._event:

@@ -21,8 +21,6 @@ from scipy.special import ndtr, ndtri
 
 from dp_halfspace.privacy.profiles import FloatArray
 
-__all__ = ["CELLS", "PLD", "Term", "bounded_range", "compose", "envelope", "randomised_response"]
-
 Term: TypeAlias = tuple[float, float, float]
 """Weight, shift and mu of a Gaussian loss N(shift + mu^2 / 2, mu^2)."""
 
@@ -52,23 +50,11 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 @dataclass(frozen=True, slots=True)
 class PLD:
-    """Law of a privacy loss on the lattice ``step * (first + j)``.
+    """Law of a privacy loss on the lattice ``step * (first + j)``, under the first data set.
 
-    Attributes
-    ----------
-    step : float
-        Distance of the atoms.
-    first : int
-        Place of the lowest atom.
-    mass : ndarray of shape (n_atoms,)
-        Probabilities under the first data set.
-    tail : float
-        Mass that may be cut from the upper end, at a time; 0 to cut nothing.
-    cut : float
-        Mass that was cut; its loss counts as infinite.
-    error : float
-        Bound of the relative rounding error of `mass`, and of the error of the places
-        relative to the largest.
+    `tail` is the mass that may be cut from the upper end, at a time; 0 to cut nothing. The loss of
+    the mass that was cut counts as infinite. `error` bounds the relative rounding error of `mass`,
+    and the error of the places relative to the largest.
     """
 
     step: float
@@ -175,19 +161,10 @@ def envelope(
 ) -> PLD:
     """Loss whose profile is the convex envelope of a sum of shifted Gaussian profiles.
 
-    Parameters
-    ----------
-    terms : sequence of (weight, shift, mu)
-        The Gaussian profiles.
-    atoms : sequence of (weight, shift)
-        What they are multiplied with: the sum is over all pairs of a term and an atom.
-    tail : float
-        Mass of the sum that may count as an infinite loss.
-    pairwise : bool
-        Whether the sum bounds expectations of convex functions of the loss only. Then the
-        loss keeps the upper part of the mass, and no tail is cut.
-    cells : int
-        Cells of the lattice on either side of 0, for a tail that is not very small.
+    The sum is over all pairs of a term (weight, shift, mu) and an atom (weight, shift); `tail` is
+    the mass of it that may count as an infinite loss, `cells` the cells of the lattice on either
+    side of 0 for a tail that is not very small. A `pairwise` sum bounds expectations of convex
+    functions of the loss only: then the loss keeps the upper part of the mass, and no tail is cut.
     """
     weight, shift, mu = np.array(terms).T
     factor, place = np.array(atoms).T

@@ -1,11 +1,8 @@
-r"""Exact privacy profiles of single mechanisms and their safe inverses.
+r"""The privacy profile of the Gaussian mechanism and its safe inverses.
 
 The privacy profile of a mechanism is the smallest :math:`\delta` for every
 :math:`\varepsilon`: the hockey-stick divergence between its output laws on two
-neighbouring data sets. Three profiles are enough for the package: the Gaussian
-mechanism, a purely private mechanism (randomised response is its worst case) and the
-exponential mechanism, whose log-ratios have bounded range. Derivations:
-``docs/proofs/accounting.md``, sections 1-3.
+neighbouring data sets. Derivations: ``docs/proofs/accounting.md``, sections 1-3.
 """
 
 from __future__ import annotations
@@ -13,20 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
-
-__all__ = [
-    "exponential_delta",
-    "gdp_delta",
-    "gdp_epsilon",
-    "gdp_mu",
-    "pure_delta",
-]
 
 FloatArray = NDArray[np.float64]
 
@@ -36,8 +25,7 @@ LOG_SLACK = 2.0**-36
 EPSILON_SLACK = 2.0**-45
 """Relative amount by which epsilon is lowered before such a delta is computed.
 
-Rounding ``epsilon / mu - mu / 2`` and the square of it acts like a relative change of
-epsilon by a few units in the last place; this covers it at every scale.
+It covers the rounding of ``epsilon / mu - mu / 2`` and its square at every scale.
 """
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -111,28 +99,11 @@ def _log_gdp_positive(mu: float, epsilon: FloatArray) -> FloatArray:
     return np.where(tail, upper, lower)
 
 
-def zero_loss(epsilon: FloatArray) -> FloatArray:
-    """Profile (1 - exp(epsilon))_+ of a constant output."""
-    return np.asarray(-np.expm1(np.minimum(epsilon, 0.0)))
-
-
 def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
-    """Logarithm of the Gaussian privacy profile.
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over standard deviation, finite and >= 0.
-    epsilon : ndarray of any shape
-        Any real numbers, infinities allowed.
-
-    Returns
-    -------
-    ndarray
-        Same shape; minus infinity where the profile is 0.
-    """
+    """Logarithm of the Gaussian privacy profile at any real numbers and infinities."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        zero = np.log(zero_loss(epsilon))
+        # The profile of a constant output is (1 - exp(epsilon))_+.
+        zero = np.asarray(np.log(-np.expm1(np.minimum(epsilon, 0.0))))
         if mu == 0.0:
             return zero
         size = np.abs(epsilon)
@@ -148,18 +119,6 @@ def log_gdp_excess(mu: float, epsilon: FloatArray) -> FloatArray:
 
     This kernel takes the place of the hockey stick for objectives that are sums over
     pairs of records (Jensen's inequality needs a convex function of the loss).
-
-    Parameters
-    ----------
-    mu : float
-        Sensitivity over standard deviation, finite and >= 0; V ~ N(mu^2/2, mu^2).
-    epsilon : ndarray of any shape
-        Any real numbers.
-
-    Returns
-    -------
-    ndarray
-        Same shape; minus infinity where the value is 0.
     """
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         if mu == 0.0:
@@ -200,16 +159,6 @@ def step_up(epsilon: float, holds: Callable[[float], bool]) -> float:
     return raised
 
 
-def _as_given(values: FloatArray) -> Any:
-    """Return a float for a scalar argument and the array otherwise, without -0.0."""
-    values = values + 0.0
-    return float(values) if values.ndim == 0 else values
-
-
-@overload
-def gdp_delta(mu: float, epsilon: float) -> float: ...
-@overload
-def gdp_delta(mu: float, epsilon: ArrayLike) -> Any: ...
 def gdp_delta(mu: float, epsilon: ArrayLike) -> Any:
     r"""Exact privacy profile of the Gaussian mechanism.
 
@@ -229,11 +178,6 @@ def gdp_delta(mu: float, epsilon: ArrayLike) -> Any:
         The smallest delta for which the mechanism is (epsilon, delta)-private, with a
         relative error below 1e-11. Compare `gdp_mu`, which is rounded to the safe side.
 
-    Raises
-    ------
-    ValueError
-        If `mu` is negative or NaN or `epsilon` is NaN.
-
     Notes
     -----
     A mechanism is mu-GDP exactly when its profile is at most this one [1]_, [2]_.
@@ -252,9 +196,9 @@ def gdp_delta(mu: float, epsilon: ArrayLike) -> Any:
     """
     mu = check_nonnegative("mu", mu)
     values = check_not_nan("epsilon", epsilon)
-    if math.isinf(mu):
-        return _as_given(np.where(values == np.inf, 0.0, 1.0))
-    return _as_given(np.exp(log_gdp_delta(mu, values)))
+    bare = math.isinf(mu)
+    deltas = np.where(values == np.inf, 0.0, 1.0) if bare else np.exp(log_gdp_delta(mu, values))
+    return deltas if deltas.ndim else float(deltas)
 
 
 def gdp_epsilon(mu: float, delta: float) -> float:
@@ -272,11 +216,6 @@ def gdp_epsilon(mu: float, delta: float) -> float:
     float
         Epsilon >= 0 with ``gdp_delta(mu, epsilon) <= delta``, re-checked with a margin;
         infinity if `delta` is 0 and `mu` is not.
-
-    Raises
-    ------
-    ValueError
-        If `mu` is negative or NaN or `delta` is outside [0, 1).
 
     Examples
     --------
@@ -317,11 +256,6 @@ def gdp_mu(epsilon: float, delta: float) -> float:
         Sensitivity over standard deviation. It is lowered by a relative 2^-36, so that
         splitting it in quadrature and adding up again stays within the budget.
 
-    Raises
-    ------
-    ValueError
-        If `epsilon` is negative or NaN or `delta` is outside [0, 1).
-
     Notes
     -----
     Privacy: noise of standard deviation ``sensitivity / gdp_mu(epsilon, delta)`` makes a
@@ -358,83 +292,3 @@ def _largest_mu(epsilon: float, delta: float) -> float:
     while log_gdp_upper(mu, epsilon) > log_delta:
         mu *= 1.0 - LOG_SLACK
     return mu
-
-
-def pure_delta(epsilon0: float, epsilon: ArrayLike) -> Any:
-    r"""Worst privacy profile of a purely `epsilon0`-private mechanism.
-
-    It is the profile of randomised response: with :math:`p = 1/(1+e^{-\varepsilon_0})`,
-    :math:`p (1 - e^{\varepsilon - \varepsilon_0})` for
-    :math:`|\varepsilon| < \varepsilon_0`.
-
-    Parameters
-    ----------
-    epsilon0 : float
-        Bound of the absolute log-ratio, >= 0; infinity means no guarantee.
-    epsilon : float or array-like of any shape
-        Any real numbers, infinities allowed.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon0` is negative or NaN or `epsilon` is NaN.
-
-    References
-    ----------
-    .. [1] P. Kairouz, S. Oh, P. Viswanath. The composition theorem for differential
-       privacy. ICML 2015.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.profiles import pure_delta
-    >>> pure_delta(0.5, 0.5), round(pure_delta(0.5, 0.0), 6)
-    (0.0, 0.244919)
-    """
-    epsilon0 = check_nonnegative("epsilon0", epsilon0)
-    values = check_not_nan("epsilon", epsilon)
-    if math.isinf(epsilon0):
-        return _as_given(np.where(values == np.inf, 0.0, 1.0))
-    inner = -np.expm1(np.minimum(values - epsilon0, 0.0)) / (1.0 + math.exp(-epsilon0))
-    return _as_given(np.where(values <= -epsilon0, zero_loss(values), inner))
-
-
-def exponential_delta(epsilon0: float, epsilon: ArrayLike) -> Any:
-    r"""Worst privacy profile of a mechanism whose log-ratio has range at most `epsilon0`.
-
-    For :math:`|\varepsilon| < \varepsilon_0` it is
-    :math:`(1 - e^{(\varepsilon - \varepsilon_0)/2})^2 / (1 - e^{-\varepsilon_0})`.
-
-    Parameters
-    ----------
-    epsilon0 : float
-        Bound of the range (largest minus smallest log-ratio), >= 0. The exponential
-        mechanism with weights ``exp(-epsilon0 * score / (2 * sensitivity))`` has it.
-    epsilon : float or array-like of any shape
-        Any real numbers, infinities allowed.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon0` is negative or NaN or `epsilon` is NaN.
-
-    References
-    ----------
-    .. [1] D. Durfee, R. Rogers. Practical differentially private top-k selection with
-       pay-what-you-get composition. NeurIPS 2019.
-    .. [2] J. Dong, D. Durfee, R. Rogers. Optimal differential privacy composition for
-       exponential mechanisms. ICML 2020.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.profiles import exponential_delta
-    >>> exponential_delta(0.5, 0.5), round(exponential_delta(0.5, 0.0), 6)
-    (0.0, 0.124353)
-    """
-    epsilon0 = check_nonnegative("epsilon0", epsilon0)
-    values = check_not_nan("epsilon", epsilon)
-    if math.isinf(epsilon0):
-        return _as_given(np.where(values == np.inf, 0.0, 1.0))
-    if epsilon0 == 0.0:
-        return _as_given(zero_loss(values))
-    inner = np.expm1(0.5 * np.minimum(values - epsilon0, 0.0)) ** 2 / -math.expm1(-epsilon0)
-    return _as_given(np.where(values <= -epsilon0, zero_loss(values), inner))

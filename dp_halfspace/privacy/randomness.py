@@ -12,21 +12,11 @@ import threading
 import warnings
 from dataclasses import dataclass
 from numbers import Integral
-from typing import NoReturn, Protocol
+from typing import ClassVar, NoReturn, Protocol
 
 import numpy as np
 
 from dp_halfspace.exceptions import PrivacyWarning
-
-__all__ = [
-    "OS_RANDOMNESS",
-    "ByteSource",
-    "OperatingSystemBytes",
-    "SeededBytes",
-    "noise_kind",
-    "noise_source",
-    "public_generator",
-]
 
 _CHUNK = 4096
 
@@ -50,19 +40,9 @@ class OperatingSystemBytes:
 
     Nothing is buffered, so there is no state that a fork, a thread or a pickle could
     copy: two processes never see the same bytes.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.randomness import OperatingSystemBytes
-    >>> source = OperatingSystemBytes()
-    >>> source.kind, len(source.read(16))
-    ('os', 16)
     """
 
-    @property
-    def kind(self) -> str:
-        """Always ``"os"``."""
-        return "os"
+    kind: ClassVar[str] = "os"
 
     def read(self, n: int) -> bytes:
         """Return ``n`` fresh bytes of :func:`os.urandom`."""
@@ -81,33 +61,12 @@ def _key(seed: int, purpose: str) -> bytes:
 
 
 class SeededBytes:
-    """Deterministic stream of bytes: SHAKE-256 of (purpose, seed) in counter mode.
+    """Deterministic stream of bytes: SHAKE-256 of (purpose, seed) in counter mode (FIPS 202).
 
-    The stream is the same on every platform and does not depend on how it is cut into
-    reads. It cannot be pickled, copied or read in a forked child, because two readers of
-    one stream would draw the same noise twice, and the difference of two releases would
-    then be free of noise.
-
-    Parameters
-    ----------
-    seed : int
-        Nonnegative; any size.
-    purpose : str
-        Name of the stream; different names give unrelated streams for one seed.
-
-    Raises
-    ------
-    ValueError
-        If ``seed`` is negative.
-    TypeError
-        When an instance is pickled or copied.
-    RuntimeError
-        From ``read`` in a process other than the one that made the stream.
-
-    References
-    ----------
-    NIST FIPS 202 (2015), SHA-3 Standard: Permutation-Based Hash and Extendable-Output
-    Functions.
+    The stream is the same on every platform and does not depend on how it is cut into reads;
+    different purposes give unrelated streams for one seed. It cannot be pickled, copied or read
+    in a forked child, because two readers of one stream would draw the same noise twice, and the
+    difference of two releases would then be free of noise.
 
     Examples
     --------
@@ -116,6 +75,7 @@ class SeededBytes:
     True
     """
 
+    kind: ClassVar[str] = "seeded"
     __slots__ = ("_buffer", "_counter", "_key", "_lock", "_process")
 
     def __init__(self, seed: int, purpose: str) -> None:
@@ -126,11 +86,6 @@ class SeededBytes:
         self._buffer = b""
         self._lock = threading.Lock()
         self._process = os.getpid()
-
-    @property
-    def kind(self) -> str:
-        """Always ``"seeded"``."""
-        return "seeded"
 
     def read(self, n: int) -> bytes:
         """Return the next ``n`` bytes of the stream."""
@@ -192,11 +147,6 @@ def noise_source(random_state: int | None) -> ByteSource:
     ByteSource
         Its ``kind`` is ``"os"`` or ``"seeded"``.
 
-    Raises
-    ------
-    ValueError
-        For anything but None or a nonnegative int (bool, RandomState and Generator too).
-
     Warns
     -----
     PrivacyWarning
@@ -241,11 +191,6 @@ def public_generator(random_state: int | None, purpose: str) -> np.random.Genera
     -------
     numpy.random.Generator
         PCG64. Never use it for noise: its outputs reveal its state.
-
-    Raises
-    ------
-    ValueError
-        For anything but None or a nonnegative int.
 
     Examples
     --------

@@ -17,8 +17,6 @@ from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Repeated, event_from_dict, number_to_json
 from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 
-__all__ = ["LABELS_SEEN", "PrivacyRecord", "rounded_text"]
-
 # Value of the public fact "classes_source" where nobody stated the label set.
 LABELS_SEEN = "taken from the labels seen"
 
@@ -111,7 +109,7 @@ class PrivacyRecord:
         store("public", _frozen_pairs(self.public))
         _check_choice("adjacency", self.adjacency, _ADJACENCIES)
         _check_choice("noise", self.noise, _NOISES)
-        proved = accounting.remembered_delta(self.events, self.epsilon)
+        proved = accounting.delta(self.events, self.epsilon)
         if proved > self.delta * (1.0 + _CLAIM_SLACK):
             raise ValueError(
                 f"the events prove delta={proved!r} at epsilon={self.epsilon!r}, "
@@ -129,43 +127,15 @@ class PrivacyRecord:
         )
 
     def epsilon_at(self, delta: float) -> float:
-        """Smallest epsilon that the events prove at another delta.
-
-        Parameters
-        ----------
-        delta : float
-            In [0, 1).
-
-        Returns
-        -------
-        float
-            Rounded up; infinity if nothing is proved.
-        """
+        """Smallest epsilon that the events prove at another delta in [0, 1), rounded up."""
         return accounting.epsilon(self.events, delta)
 
     def delta_at(self, epsilon: float) -> float:
-        """Smallest delta that the events prove at another epsilon.
-
-        Parameters
-        ----------
-        epsilon : float
-            At least 0.
-
-        Returns
-        -------
-        float
-            Rounded up.
-        """
+        """Smallest delta that the events prove at another epsilon >= 0, rounded up."""
         return accounting.delta(self.events, check_nonnegative("epsilon", epsilon))
 
     def summary(self) -> str:
-        """Text for an auditor.
-
-        Returns
-        -------
-        str
-            Guarantee, adjacency, noise, events, profile, public facts and limits.
-        """
+        """Text for an auditor: the guarantee, what it rests on, and its limits."""
         claim = f"({self.epsilon!r}, {self.delta!r})-differential privacy"
         if dict(_frozen_pairs(self.public)).get("classes_source") == LABELS_SEEN:
             claim += ", given the label set: it was taken from the data and is declared public"
@@ -192,13 +162,7 @@ class PrivacyRecord:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data that JSON can hold.
-
-        Returns
-        -------
-        dict
-            Infinities appear as the text "inf".
-        """
+        """Plain data that JSON can hold; infinities appear as the text "inf"."""
         return {
             "epsilon": number_to_json(self.epsilon),
             "delta": self.delta,
@@ -209,31 +173,14 @@ class PrivacyRecord:
         }
 
     def to_json(self) -> str:
-        """Write `to_dict` as standard JSON.
-
-        Returns
-        -------
-        str
-        """
+        """Write `to_dict` as standard JSON."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PrivacyRecord:
-        """Rebuild a record, proving its claim again.
+        """Rebuild a record from the result of `to_dict`, proving its claim again.
 
-        Parameters
-        ----------
-        data : mapping
-            Result of `to_dict`, or of ``json.loads`` on the result of `to_json`.
-
-        Returns
-        -------
-        PrivacyRecord
-
-        Raises
-        ------
-        ValueError
-            If the events do not prove the claim or a field is missing or unknown.
+        Raises ValueError if the events do not prove the claim or a field is missing or unknown.
         """
         expected = {"epsilon", "delta", "adjacency", "events", "noise", "public"}
         if set(data) != expected:

@@ -8,32 +8,23 @@ high precision elsewhere. See ``docs/proofs/noise.md``, section 7.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy._exact import LazyUniform, exp_minus, positive_rational
+from dp_halfspace.privacy._exact import exp_minus, positive_rational, random_events, read_words
 from dp_halfspace.privacy.discrete import uniform_below
 from dp_halfspace.privacy.events import Exponential
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
-
-__all__ = [
-    "GeneralizedChoice",
-    "TalliedChoice",
-    "exponential_mechanism",
-]
 
 _SMALLEST_RATE = Fraction(1, 2**900)
 _LARGEST_RATE = Fraction(2**900)
 _FEWEST_TRIALS = 64
 _MOST_TRIALS = 16384
-
-# A float threshold 2**64 exp(-gap) is off by less than this many units: it allows np.exp an
-# absolute error of 2**-41, where 2**-52 is usual, and all other roundings together 2**-41.
-_THRESHOLD_ERROR = 2.0**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +71,7 @@ def exponential_mechanism(
     Raises
     ------
     ValueError
-        If there is no candidate, or ``epsilon`` or ``sensitivity`` is not positive and
-        finite, or :math:`\varepsilon / (2 \cdot \text{sensitivity})` is outside
-        :math:`[2^{-900}, 2^{900}]`. All of these are public.
+        If there is no candidate, or a public number is out of range.
 
     Notes
     -----
@@ -142,7 +131,7 @@ def _checked_candidates(
 
 def _uniform_indices(batch: int, count: int, source: ByteSource) -> NDArray[np.intp]:
     """Return up to ``batch`` independent indices, exactly uniform below ``count``."""
-    words = _read_words(batch, source)
+    words = read_words(batch, source)
     remainder = 2**64 % count
     if remainder:
         # Words past the last whole multiple of count would favour the small indices.
@@ -154,28 +143,16 @@ def _flips(
     candidates: _Candidates, indices: NDArray[np.intp], source: ByteSource
 ) -> NDArray[np.bool_]:
     """Return independent events of probability ``exp(-rate (best - utility))`` each."""
-    words = _read_words(indices.size, source)
-    uniform = words.astype(np.float64)
     # A gap that overflows to infinity has probability 0 here: within the error allowed.
     with np.errstate(all="ignore"):
         gaps = candidates.best - candidates.utilities[indices]
-        threshold = np.exp(gaps * -float(candidates.rate)) * 2.0**64
-    accepted = uniform < threshold
-    for i in np.flatnonzero(np.abs(uniform - threshold) <= _THRESHOLD_ERROR).tolist():
+        probabilities = np.exp(gaps * -float(candidates.rate))
+
+    def enclosure(i: int) -> Callable[[int], int]:
         utility = Fraction(float(candidates.utilities[indices[i]]))
-        gap = (Fraction(candidates.best) - utility) * candidates.rate
-        accepted[i] = _exact_flip(int(words[i]), gap, source)
-    return np.asarray(accepted, dtype=np.bool_)
+        return partial(exp_minus, (Fraction(candidates.best) - utility) * candidates.rate)
 
-
-def _exact_flip(word: int, gap: Fraction, source: ByteSource) -> bool:
-    """Return whether the uniform number that starts with ``word`` is below ``exp(-gap)``."""
-    return LazyUniform(word, 64, source).below(lambda bits: exp_minus(gap, bits))
-
-
-def _read_words(count: int, source: ByteSource) -> NDArray[np.uint64]:
-    """Return ``count`` uniform 64-bit words."""
-    return np.frombuffer(source.read(8 * count), dtype="<u8").astype(np.uint64, copy=False)
+    return random_events(probabilities, enclosure, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,22 +160,9 @@ class TalliedChoice:
     """The exponential mechanism over candidates that are counted by their costs.
 
     The cost of a candidate is an integer from 0 to ``len(value) - 1`` that one record changes
-    by at most one; ``value[c]`` is the number of candidates of cost ``c``.
-
-    Attributes
-    ----------
-    epsilon : float
-        Bound on the range of the privacy loss that is charged.
-
-    Notes
-    -----
-    A candidate of cost ``c`` has a probability proportional to ``exp(-epsilon c / 2)``, exactly
-    in the sense of :func:`~dp_halfspace.privacy.exponential_mechanism`.
-
-    References
-    ----------
-    F. McSherry, K. Talwar (2007), Mechanism Design via Differential Privacy, FOCS.
-    ``docs/proofs/pure_halfspace.md``, section 2.
+    by at most one; ``value[c]`` is the number of candidates of cost ``c``. One of cost ``c``
+    has a probability proportional to ``exp(-epsilon c / 2)``, exactly in the sense of
+    :func:`exponential_mechanism` (``docs/proofs/pure_halfspace.md``, section 2).
 
     Examples
     --------
@@ -217,13 +181,7 @@ class TalliedChoice:
         return Exponential(self.epsilon)
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
-        """Return the cost of the chosen candidate, and its number among those of that cost.
-
-        Parameters
-        ----------
-        value : ndarray of shape (n_costs,)
-            Whole numbers, not all zero.
-        """
+        """Return the cost of the chosen candidate, and its number among those of that cost."""
         tally = value.astype(np.int64)
         present = np.flatnonzero(tally)
         members = tally[present]
@@ -238,19 +196,8 @@ class TalliedChoice:
 class GeneralizedChoice:
     """The choice of one of finitely many candidates by costs of different sensitivity.
 
-    Attributes
-    ----------
-    sensitivities : tuple of float
-        Bound on the change of each cost, positive.
-    epsilon : float
-        Bound on the range of the privacy loss that is charged.
-    beta : float
-        Accepted probability that the cost of the chosen one is larger than promised.
-
-    Notes
-    -----
-    With ``t = (2 / epsilon) ln(K / beta)`` the chosen cost is at most
-    ``min_j (q_j + 2 t D_j)`` with probability ``1 - beta``.
+    `sensitivities` bound the change of each cost. With ``t = (2 / epsilon) ln(K / beta)`` the
+    chosen cost is at most ``min_j (q_j + 2 t D_j)`` with probability ``1 - beta``.
 
     References
     ----------

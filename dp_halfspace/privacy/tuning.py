@@ -3,33 +3,33 @@ r"""Selection of the best of a random number of private runs, and what it costs.
 Each of :math:`K` runs draws a candidate and returns a model with a noisy score; the model
 of the best score is published, :math:`K` and all else is not. A fixed :math:`K` would
 cost every run; a random :math:`K` of the right law costs little more than one run.
-Proofs: ``docs/proofs/selection.md``. The selection itself is in
-`dp_halfspace.privacy.tuning`.
+Proofs: ``docs/proofs/selection.md``.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
-from functools import lru_cache, partial
+from functools import lru_cache
 from numbers import Integral
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import exprel
 
 from dp_halfspace.privacy._event_losses import counted, gaussian_terms
 from dp_halfspace.privacy._exact import LazyUniform, decimal_context
 from dp_halfspace.privacy._rank_ratio import (
+    LARGEST_MU,
+    SMALLEST_MU,
+    Shifted,
     chord_shares,
-    chords_of,
     log_rank_ratio,
     log_ratio_of,
-    polynomials,
     trade_off,
 )
 from dp_halfspace.privacy.accounting import calibrate
@@ -37,11 +37,11 @@ from dp_halfspace.privacy.discrete import uniform_below
 from dp_halfspace.privacy.events import (
     Event,
     Gaussian,
-    MixedSelection,
     ObjectivePerturbation,
-    Repeated,
     Selection,
+    single_runs,
 )
+from dp_halfspace.privacy.pld import Term
 from dp_halfspace.privacy.profiles import (
     EPSILON_SLACK,
     LOG_SLACK,
@@ -53,21 +53,6 @@ from dp_halfspace.privacy.profiles import (
     root,
 )
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
-
-__all__ = [
-    "MOST_RUNS",
-    "RunLaw",
-    "best_run",
-    "calibrate_selection",
-    "geometric_law",
-    "is_mixable",
-    "miss_probability",
-    "mixed_selection_event",
-    "run_law",
-    "select_best",
-    "selection_event",
-    "selection_log_ratio",
-]
 
 MOST_RUNS = 100_000
 """Largest cap of a law."""
@@ -94,11 +79,6 @@ class RunLaw:
         In (0, 1]; smaller means more runs. With 1 there is always one run.
     k_max : int
         Largest number of runs, from 1 to 100000.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
 
     Notes
     -----
@@ -146,51 +126,19 @@ class RunLaw:
         """E[K], which is f'(1), rounded up."""
         return _moments(self)[1]
 
-    def derivative(self, q: ArrayLike) -> Any:
-        """Evaluate the derivative f'(q) of the probability generating function.
-
-        Parameters
-        ----------
-        q : float or array-like of any shape
-            In [0, 1].
-
-        Returns
-        -------
-        float or ndarray of the shape of `q`
-        """
-        points = np.asarray(q, dtype=np.float64)
-        weights = self.probabilities * np.arange(1, self.k_max + 1)
-        values = polynomials(weights[None, :], points.ravel())[0].reshape(points.shape)
-        return values if values.ndim else float(values)
-
     def draw(self, source: ByteSource = OS_RANDOMNESS) -> int:
-        """Draw the number of runs.
+        """Draw the number of runs; it must stay hidden.
 
-        Parameters
-        ----------
-        source : ByteSource, default=OS_RANDOMNESS
-            Where the random bytes come from.
-
-        Returns
-        -------
-        int
-            From 1 to `k_max`. Its law is this one up to a total variation of 2**-440:
-            a uniform number is compared with enclosures of the distribution function.
-
-        Notes
-        -----
-        Privacy: the result must stay hidden.
+        Its law is this one up to a total variation of 2**-440: a uniform number is compared with
+        enclosures of the distribution function.
         """
         uniform = LazyUniform(0, 0, source)
         uniform.refine()
-        low, high = 1, self.k_max
-        while low < high:
-            middle = (low + high) // 2
-            if uniform.below(partial(_reached, self, middle)):
-                high = middle
-            else:
-                low = middle + 1
-        return low
+
+        def reached(k: int) -> bool:
+            return uniform.below(lambda bits: _distribution(self, bits)[k - 1])
+
+        return bisect_left(range(self.k_max), True, lo=1, key=reached)
 
 
 def _weights(law: RunLaw) -> list[Decimal]:
@@ -229,11 +177,6 @@ def _distribution(law: RunLaw, bits: int) -> list[int]:
     return values
 
 
-def _reached(law: RunLaw, k: int, bits: int) -> int:
-    """Return an integer within 1 of ``P(K <= k) * 2**bits``."""
-    return _distribution(law, bits)[k - 1]
-
-
 # Default caps cut less than this probability; any cap is accounted for exactly.
 _CUT = 1e-9
 
@@ -252,14 +195,9 @@ def geometric_law(mean: float) -> RunLaw:
     RunLaw
         Shape 1, capped where less than 1e-9 of the probability is cut.
 
-    Raises
-    ------
-    ValueError
-        If `mean` is below 1 or needs a cap above 100000.
-
     Examples
     --------
-    >>> from dp_halfspace.privacy.tuning import geometric_law
+    >>> from dp_halfspace.privacy import geometric_law
     >>> law = geometric_law(15.0)
     >>> law.k_max, round(law.mean, 4)
     (301, 15.0)
@@ -287,38 +225,6 @@ def _capped(eta: float, r: float) -> RunLaw:
     return RunLaw(eta, r, int(np.argmax(enough)) + 1)
 
 
-def miss_probability(law: RunLaw, n_candidates: int) -> float:
-    """Probability that a given candidate is tried in none of the runs.
-
-    Parameters
-    ----------
-    law : RunLaw
-        Law of the number of runs.
-    n_candidates : int
-        Number of candidates, >= 1, of which each run draws one uniformly.
-
-    Returns
-    -------
-    float
-        f(1 - 1 / n_candidates), f the probability generating function.
-
-    Raises
-    ------
-    ValueError
-        If `n_candidates` is below 1.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.tuning import geometric_law, miss_probability
-    >>> round(miss_probability(geometric_law(15.0), 4), 4)
-    0.1667
-    """
-    if n_candidates < 1:
-        raise ValueError(f"n_candidates must be at least 1, got {n_candidates!r}")
-    powers = (1.0 - 1.0 / n_candidates) ** np.arange(1, law.k_max + 1)
-    return float(law.probabilities @ powers)
-
-
 def run_law(n_candidates: int, miss: float, *, eta: float = 1.0) -> RunLaw:
     """Law with the fewest runs that tries a given candidate with probability ``1 - miss``.
 
@@ -335,19 +241,13 @@ def run_law(n_candidates: int, miss: float, *, eta: float = 1.0) -> RunLaw:
     Returns
     -------
     RunLaw
-        Capped where less than 1e-9 of the probability is cut.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or more than 100000 runs would be possible.
+        Capped where less than 1e-9 of the probability is cut; more than 100000 runs are refused.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy.tuning import miss_probability, run_law
-    >>> law = run_law(15, 0.2)
-    >>> round(law.mean, 1), round(miss_probability(law, 15), 6)
-    (56.0, 0.2)
+    >>> from dp_halfspace.privacy import run_law
+    >>> round(run_law(15, 0.2).mean, 1)
+    56.0
     """
     if n_candidates < 1:
         raise ValueError(f"n_candidates must be at least 1, got {n_candidates!r}")
@@ -374,41 +274,8 @@ def run_law(n_candidates: int, miss: float, *, eta: float = 1.0) -> RunLaw:
     return _capped(float(eta), math.exp(root(excess, smallest, -1e-12)))
 
 
-def selection_log_ratio(law: RunLaw, mu: float) -> float:
-    r"""Logarithm of the largest ratio of the rank factors on neighbouring data sets.
-
-    .. math:: \ln\kappa = \sup_{0 \le a \le 1} \ln \frac{f'(1 - a)}{f'(1 - G(a))},
-              \qquad G(a) = \Phi(\Phi^{-1}(a) + \mu).
-
-    Parameters
-    ----------
-    law : RunLaw
-        Law of the number of runs.
-    mu : float
-        Each run, score included, is `mu`-GDP.
-
-    Returns
-    -------
-    float
-        A proved upper bound, larger than the supremum by about ``2**-16 * mu`` at most
-        if ``mu >= 2**-12``.
-
-    Raises
-    ------
-    ValueError
-        If `mu` is negative or NaN.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.tuning import geometric_law, selection_log_ratio
-    >>> round(selection_log_ratio(geometric_law(15.0), 0.15), 4)
-    0.3156
-    """
-    return log_rank_ratio(law.probabilities, check_nonnegative("mu", mu))
-
-
 def selection_event(law: RunLaw, mu: float) -> Selection:
-    """Event of publishing the best of a random number of `mu`-GDP runs.
+    r"""Event of publishing the best of a random number of `mu`-GDP runs.
 
     Parameters
     ----------
@@ -424,35 +291,40 @@ def selection_event(law: RunLaw, mu: float) -> Selection:
     Selection
         To be charged once, instead of the events of the runs.
 
-    Raises
-    ------
-    ValueError
-        If `mu` is negative or NaN.
-
     Notes
     -----
-    Privacy: valid for the output of `dp_halfspace.privacy.tuning.select_best`. The classical
-    bound is ``Selection(law.mean, selection_log_ratio(law, mu), mu)``; the event splits
-    its mass over smaller ratios, which allows a mu that is 5 to 15 percent larger.
+    Privacy: valid for the output of `select_best`. The classical bound has all of its mass at
+    the logarithm of the largest ratio of the rank factors on neighbouring data sets,
+
+    .. math:: \ln\kappa = \sup_{0 \le a \le 1} \ln \frac{f'(1 - a)}{f'(1 - G(a))},
+              \qquad G(a) = \Phi(\Phi^{-1}(a) + \mu);
+
+    the event splits it over smaller ratios, which allows a mu that is 5 to 15 percent larger.
 
     References
     ----------
-    .. [1] J. Liu, K. Talwar. Private selection from private candidates. STOC 2019.
-    .. [2] N. Papernot, T. Steinke. Hyperparameter tuning with Rényi differential
+    .. [1] N. Papernot, T. Steinke. Hyperparameter tuning with Rényi differential
        privacy. ICLR 2022.
-    .. [3] A. Koskela, R. Redberg, Y.-X. Wang. Privacy profiles for private selection.
-       ICML 2024.
+    .. [2] A. Koskela, R. Redberg, Y.-X. Wang. Privacy profiles for private selection. ICML 2024.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy.accounting import delta
-    >>> from dp_halfspace.privacy.tuning import geometric_law, selection_event
+    >>> from dp_halfspace.privacy import delta, geometric_law, selection_event
     >>> f"{delta([selection_event(geometric_law(15.0), 0.15)], 1.0):.2e}"
     '2.82e-07'
     """
     mu = check_nonnegative("mu", mu)
-    ratio = selection_log_ratio(law, mu)
-    return Selection(law.mean, ratio, mu, chord_shares(law.probabilities, law.mean, mu, ratio))
+    event = _classical(law, mu)
+    # Differences over a smaller mu would cancel; beyond the largest the laws hardly overlap.
+    if not SMALLEST_MU <= mu < LARGEST_MU or event.log_ratio == 0.0:
+        return event
+    shares = chord_shares(law.probabilities, law.mean, Shifted(mu), event.log_ratio)
+    return replace(event, shares=shares)
+
+
+def _classical(law: RunLaw, mu: float) -> Selection:
+    """Return the bound with all of its mass at the largest ratio of the rank factors."""
+    return Selection(law.mean, log_rank_ratio(law.probabilities, mu), ((1.0, 0.0, mu),))
 
 
 def calibrate_selection(law: RunLaw, epsilon: float, delta: float) -> float:
@@ -473,14 +345,9 @@ def calibrate_selection(law: RunLaw, epsilon: float, delta: float) -> float:
         At most ``gdp_mu(epsilon, delta)``; ``selection_event(law, mu)`` was checked to be
         within the budget, and the largest such mu is larger by a relative 1e-5 at most.
 
-    Raises
-    ------
-    ValueError
-        If `epsilon` is negative or NaN or `delta` is outside [0, 1).
-
     Examples
     --------
-    >>> from dp_halfspace.privacy.tuning import calibrate_selection, geometric_law
+    >>> from dp_halfspace.privacy import calibrate_selection, geometric_law
     >>> round(calibrate_selection(geometric_law(15.0), 1.0, 1e-6), 4)
     0.1559
     """
@@ -490,12 +357,7 @@ def calibrate_selection(law: RunLaw, epsilon: float, delta: float) -> float:
         return whole
     # The classical bound needs no chords: it brackets the answer in little time.
     classical = calibrate(
-        lambda mu: [Selection(law.mean, selection_log_ratio(law, mu), mu)],
-        epsilon,
-        delta,
-        lower=0.0,
-        upper=whole,
-        rtol=1e-2,
+        lambda mu: [_classical(law, mu)], epsilon, delta, lower=0.0, upper=whole, rtol=1e-2
     )
     return calibrate(
         lambda mu: [selection_event(law, mu)],
@@ -507,8 +369,6 @@ def calibrate_selection(law: RunLaw, epsilon: float, delta: float) -> float:
     )
 
 
-Term: TypeAlias = tuple[float, float, float]
-
 _TOLERANCE = 2.0**-18
 # Chords of a smaller ratio would be finer than the tolerance.
 _SMALLEST = 2.0**-10
@@ -516,60 +376,38 @@ _UP = 1.0 + 2.0**-45
 
 
 def is_mixable(events: Iterable[Event]) -> bool:
-    """Whether a run that releases this can take part in `mixed_selection_event`.
-
-    Returns
-    -------
-    bool
-        True if all are Gaussian or objective perturbations of a sum over records.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.events import Gaussian, Pure
-    >>> from dp_halfspace.privacy.tuning import is_mixable
-    >>> is_mixable([Gaussian(0.1)]), is_mixable([Gaussian(0.1), Pure(0.1)])
-    (True, False)
-    """
-    for charged in events:
-        event = charged
-        while isinstance(event, Repeated):
-            event = event.event
-        known = isinstance(event, ObjectivePerturbation) and not event.pairwise
-        if not known and not isinstance(event, Gaussian):
-            return False
-    return True
+    """Whether all events are Gaussian or perturbed sums over records, as a run's have to be."""
+    return all(
+        isinstance(event, Gaussian)
+        or (isinstance(event, ObjectivePerturbation) and not event.pairwise)
+        for event in single_runs(events)
+    )
 
 
-def mixed_selection_event(
-    law: RunLaw, runs: Sequence[Iterable[Event]], *, chords: bool = True
-) -> MixedSelection:
-    """Event of publishing the best of a random number of runs of random candidates.
+def mixed_selection_event(law: RunLaw, run: Iterable[Event]) -> Selection:
+    """Event of publishing the best of a random number of runs that are not all Gaussian.
 
     Parameters
     ----------
     law : RunLaw
         Law of the number of runs.
-    runs : sequence of iterable of Event
-        For each candidate everything that one run of it releases, its noisy score included.
-        Each run draws one of them uniformly.
-    chords : bool, default=True
-        False splits no mass over smaller ratios: faster, and a larger bound.
+    run : iterable of Event
+        Everything that one run releases, whatever its candidate, its noisy score included.
 
     Returns
     -------
-    MixedSelection
+    Selection
         To be charged once, instead of the events of the runs.
 
     Raises
     ------
     ValueError
-        If there is no run, or one that is not `is_mixable`.
+        If an event is neither Gaussian nor the perturbation of a sum over records.
 
     Notes
     -----
-    Privacy: valid for the output of `dp_halfspace.privacy.tuning.select_best`. For runs that are
-    all `mu`-GDP, `dp_halfspace.privacy.tuning.selection_event` says the same, up to a
-    relative 1e-3.
+    Privacy: valid for the output of `select_best`. For a run that is `mu`-GDP,
+    `selection_event` says the same, up to a relative 1e-3.
 
     References
     ----------
@@ -578,55 +416,42 @@ def mixed_selection_event(
 
     Examples
     --------
-    >>> from dp_halfspace.privacy.accounting import delta
-    >>> from dp_halfspace.privacy.events import Gaussian, ObjectivePerturbation
-    >>> from dp_halfspace.privacy.tuning import mixed_selection_event
-    >>> from dp_halfspace.privacy.tuning import geometric_law
-    >>> law = geometric_law(15.0)
-    >>> f"{delta([mixed_selection_event(law, [[Gaussian(0.15)]])], 1.0):.2e}"
-    '2.82e-07'
+    >>> from dp_halfspace.privacy import Gaussian, ObjectivePerturbation, delta
+    >>> from dp_halfspace.privacy import geometric_law, mixed_selection_event
     >>> run = [ObjectivePerturbation(0.05, ((1, 0.0), (2, 0.06), (1, 0.12))), Gaussian(0.09)]
-    >>> f"{delta([mixed_selection_event(law, [run, [Gaussian(0.15)]])], 1.0):.2e}"
-    '6.16e-06'
+    >>> f"{delta([mixed_selection_event(geometric_law(15.0), run)], 1.0):.2e}"
+    '2.49e-05'
     """
-    terms = _terms(runs)
-    weight, shift, mu = (np.array(x) for x in zip(*terms, strict=True))
+    terms = _terms(run)
 
     def log_delta(t: FloatArray) -> FloatArray:
         lowered = t * (1.0 - EPSILON_SLACK)
         logs = [
-            math.log(w) + log_gdp_delta(float(m), lowered - s * (1.0 + EPSILON_SLACK))
-            for w, s, m in zip(weight, shift, mu, strict=True)
+            math.log(weight) + log_gdp_delta(mu, lowered - shift * (1.0 + EPSILON_SLACK))
+            for weight, shift, mu in terms
         ]
         return np.asarray(np.logaddexp.reduce(logs, axis=0) + LOG_SLACK)
 
-    bound = None if not np.isfinite([weight, shift, mu]).all() else trade_off(log_delta)
+    bound = trade_off(log_delta) if np.isfinite(terms).all() else None
     whole = math.log(law.mean / law.probabilities[0]) * _UP + 2.0**-50
     if bound is None or law.k_max == 1 or not math.isfinite(bound.top):
-        return MixedSelection(law.mean, whole, terms)
+        return Selection(law.mean, whole, terms)
     ratio = log_ratio_of(law.probabilities, bound, _TOLERANCE)
-    if not chords or ratio < _SMALLEST:
-        return MixedSelection(law.mean, ratio, terms)
-    shares = chords_of(law.probabilities, law.mean, bound, ratio)
-    return MixedSelection(law.mean, ratio, terms, shares)
+    if ratio < _SMALLEST:
+        return Selection(law.mean, ratio, terms)
+    shares = chord_shares(law.probabilities, law.mean, bound, ratio)
+    return Selection(law.mean, ratio, terms, shares)
 
 
-def _terms(runs: Sequence[Iterable[Event]]) -> tuple[Term, ...]:
-    """Gaussian losses whose weighted sum bounds the profile of a run of a random candidate."""
-    listed = [tuple(run) for run in runs]
-    if not listed or not all(is_mixable(run) for run in listed):
-        raise ValueError(
-            "runs must be Gaussian releases or objective perturbations of sums over records, "
-            "of one candidate at least"
-        )
-    weights: defaultdict[tuple[float, float], float] = defaultdict(float)
-    for run, count in Counter(listed).items():
-        counts = counted(run)
-        product = None if counts is None else gaussian_terms(counts)
-        for weight, shift, mu in product or [(1.0, math.inf, math.inf)]:
-            weights[shift * _UP, mu] += count * weight * _UP
-    total = len(listed)
-    return tuple((w / total * _UP, *place) for place, w in sorted(weights.items()))
+def _terms(run: Iterable[Event]) -> tuple[Term, ...]:
+    """Gaussian losses whose weighted sum bounds the profile of a run."""
+    events = tuple(run)
+    if not is_mixable(events):
+        raise ValueError("a run must release Gaussian noise or perturbed sums over records")
+    counts = counted(events)
+    product = None if counts is None else gaussian_terms(counts)
+    terms = [(s * _UP, mu, w * _UP) for w, s, mu in product or [(1.0, math.inf, math.inf)]]
+    return tuple((weight, shift, mu) for shift, mu, weight in sorted(terms))
 
 
 Candidate = TypeVar("Candidate")
@@ -662,11 +487,6 @@ def select_best(
     tuple
         The candidate and the output of the best run.
 
-    Raises
-    ------
-    ValueError
-        If there is no candidate.
-
     Notes
     -----
     Privacy: what is returned costs ``selection_event(law, mu)``, to be charged once and
@@ -679,15 +499,12 @@ def select_best(
 
     References
     ----------
-    .. [1] J. Liu, K. Talwar. Private selection from private candidates. STOC 2019.
-    .. [2] N. Papernot, T. Steinke. Hyperparameter tuning with Rényi differential
-       privacy. ICLR 2022, Algorithm 1.
+    N. Papernot, T. Steinke. Hyperparameter tuning with Rényi differential privacy. ICLR 2022,
+    Algorithm 1.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy import rounded_gaussian
-    >>> from dp_halfspace.privacy.tuning import run_law
-    >>> from dp_halfspace.privacy.tuning import select_best
+    >>> from dp_halfspace.privacy import rounded_gaussian, run_law, select_best
     >>> records = [0, 1, 1, 2, 0, 5]
     >>> def run(threshold, mu=0.15):
     ...     count = sum(record >= threshold for record in records)
@@ -711,19 +528,7 @@ def select_best(
 def best_run(runs: Iterable[tuple[Output, float]], source: ByteSource) -> tuple[int, Output]:
     """Return place and output of the run of the highest score; the others are forgotten.
 
-    Parameters
-    ----------
-    runs : iterable of (output, float)
-        At least one; a score of NaN counts as the worst.
-    source : ByteSource
-        Randomness of ties.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
-    >>> from dp_halfspace.privacy.tuning import best_run
-    >>> best_run([("a", 1.0), ("b", 3.0), ("c", 2.0)], OS_RANDOMNESS)
-    (1, 'b')
+    A score of NaN counts as the worst; `source` decides ties.
     """
     found: tuple[int, Output] | None = None
     highest, ties = -math.inf, 0

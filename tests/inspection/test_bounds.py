@@ -234,6 +234,20 @@ def test_logistic_regression_stays_below_both_bounds(epsilon, delta, gap):
     assert risk.mean() - ball.fun <= convex
 
 
+def test_convex_bound_is_met_within_a_constant_and_a_quarter_of_it_fails():
+    # f(w) = L |w - R|: every record pulls towards R and the regulariser pulls back.
+    n, d, epsilon, delta, lipschitz, radius = 500, 1, 1.0, 0.0, 1.0, 1.0
+    factor = 2 * lipschitz / radius  # stops the minimiser halfway
+    w = lipschitz / factor
+    rng = np.random.default_rng(3)
+    release = w + draw_noise(rng, 100_000, d, epsilon, delta, 2 * lipschitz / (factor * n))[:, 0]
+    excess = (lipschitz * np.abs(release - radius)).mean()
+    bound = convex_excess_risk(
+        n, d, epsilon, delta, lipschitz=lipschitz, radius=radius, regularization=factor
+    )
+    assert bound / 4 < excess <= bound
+
+
 def test_convex_bound_with_little_regularization_is_met_and_half_of_it_fails():
     n, epsilon, delta, lipschitz, radius, factor = 500, 0.5, 1e-5, 1.0, 1.0, 1e-3
     rng = np.random.default_rng(5)

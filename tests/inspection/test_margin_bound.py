@@ -244,6 +244,21 @@ def test_population_bound_solves_the_relative_inequality(error, n, dimension):
         assert risk <= 2 * error + 5 * a + 1e-12
 
 
+def test_population_bound_holds_on_fresh_records():
+    n, margin = 20_000, 0.6
+    rng = np.random.default_rng(11)
+    draw = lambda m: margin_rows(m, 4, margin, rng.binomial(m, 0.02), rng)  # noqa: E731
+    U, counts = draw(n), np.ones(n, dtype=int)
+    outliers = int((U[:, 0] < 0).sum())
+    W = train(U, counts, margin, gdp_mu(1.0, 1e-6), rng, n_steps=200, runs=2)
+    fresh = draw(50_000)
+    options = {"n_outliers": outliers, "population": True}
+    bound = margin_risk_bound(n, 4, 1.0, 1e-6, margin, **options)
+    assert mean_error(W, fresh, np.ones(50_000, dtype=int)) <= bound < 1
+    options["population"] = False
+    assert margin_risk_bound(n, 4, 1.0, 1e-6, margin, **options) < bound
+
+
 def test_failure_probability_is_shared():
     args, options = (10**6, 10**5, 1.0, 1e-6, 0.8), {"n_components": 2000, "n_steps": 10**5}
     both = margin_risk_bound(*args, population=True, beta=0.1, **options)

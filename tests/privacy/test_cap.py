@@ -16,10 +16,9 @@ from dp_halfspace.privacy.events import (
     ObjectivePerturbation,
     Pure,
     Repeated,
-    Selection,
 )
-from dp_halfspace.privacy.profiles import exponential_delta, pure_delta
 from dp_halfspace.privacy.record import PrivacyRecord
+from tests.privacy.oracles import exponential_delta, of_gaussian, pure_delta
 
 TINY = 1e-12
 SIZES = (1e-3, 0.03, 0.3, 1.0, 3.0, 10.0, 40.0)
@@ -198,7 +197,7 @@ def test_squares_add():
         Pure(math.inf),
         Pure(1e300),
         Repeated(Pure(1e150), 2**4000),
-        Selection(2.0, 0.1, 0.1),
+        of_gaussian(2.0, 0.1, 0.1),
         ObjectivePerturbation(0.1, ((1, 0.0), (1, 0.1))),
     ):
         assert _cap._as_gaussian([event]) == math.inf
@@ -214,7 +213,7 @@ def test_pure_sums_are_exact():
         Gaussian(0.1),
         Pure(math.inf),
         Repeated(Pure(1e150), 2**4000),
-        Selection(2.0, 0.1, 0.0),
+        of_gaussian(2.0, 0.1, 0.0),
     ):
         assert _cap._as_pure([event]) == math.inf
 

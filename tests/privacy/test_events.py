@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from dp_halfspace.privacy.events import (
     Exponential,
     Gaussian,
-    MixedSelection,
     ObjectivePerturbation,
     Pure,
     Repeated,
     Selection,
     event_from_dict,
 )
+from tests.privacy.oracles import of_gaussian
 
 numbers = st.floats(0, 1e3) | st.just(math.inf)
 singles = st.one_of(
@@ -33,14 +33,14 @@ singles = st.one_of(
         st.booleans(),
     ),
     st.builds(
-        lambda runs, j, mu, shares: Selection(1.0 + runs, j, mu, (1.0, *shares)),
+        lambda runs, j, mu, shares: of_gaussian(1.0 + runs, j, mu, (1.0, *shares)),
         numbers,
         numbers,
         numbers,
         st.lists(numbers, max_size=4),
     ),
     st.builds(
-        lambda runs, j, terms, shares: MixedSelection(
+        lambda runs, j, terms, shares: Selection(
             1.0 + runs, j, ((1.0, 0.0, 0.1), *terms), (1.0, *shares)
         ),
         numbers,
@@ -93,31 +93,29 @@ def test_mutable_vertices_are_copied():
 
 def test_shares_are_copied_and_have_a_default():
     shares = [np.float64(0.5), 1]
-    event = Selection(3, np.float32(0.5), 1, shares)
+    event = of_gaussian(3, np.float32(0.5), 1, shares)
     shares[0] = 9.0
-    assert event == Selection(3.0, 0.5, 1.0, (0.5, 1.0))
-    assert all(type(x) is float for x in (event.mean_runs, event.mu, *event.shares))
-    assert Selection(1.5, 0.2, 0.1) == Selection(1.5, 0.2, 0.1, (1.0,))
-    assert Selection(4.0, 0.2, 0.1, (0.25, 0.0)).shares == (0.25, 0.0)
+    assert event == of_gaussian(3.0, 0.5, 1.0, (0.5, 1.0))
+    assert all(type(x) is float for x in (event.mean_runs, *event.terms[0], *event.shares))
+    assert of_gaussian(1.5, 0.2, 0.1) == of_gaussian(1.5, 0.2, 0.1, (1.0,))
+    assert of_gaussian(4.0, 0.2, 0.1, (0.25, 0.0)).shares == (0.25, 0.0)
 
 
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda: Selection(0.99, 0.1, 0.1), "mean_runs"),
-        (lambda: Selection(math.nan, 0.1, 0.1), "mean_runs"),
-        (lambda: Selection(2.0, -0.1, 0.1), "log_ratio"),
-        (lambda: Selection(2.0, 0.1, math.nan), "mu"),
-        (lambda: Selection(2.0, 0.1, 0.1, ()), "shares"),
-        (lambda: Selection(2.0, 0.1, 0.1, (0.2, 0.2)), "shares"),
-        (lambda: Selection(2.0, 0.1, 0.1, (1.0, -0.1)), "shares"),
-        (lambda: Selection(math.inf, 0.1, 0.1, (0.0,)), "shares"),
-        (lambda: MixedSelection(0.99, 0.1, ((1.0, 0.0, 0.1),)), "mean_runs"),
-        (lambda: MixedSelection(2.0, 0.1, ((1.0, 0.0, -0.1),)), "mu"),
-        (lambda: MixedSelection(2.0, 0.1, ((1.0, -0.1, 0.1),)), "shift"),
-        (lambda: MixedSelection(2.0, 0.1, ((0.9, 0.1, 0.1),)), "terms"),
-        (lambda: MixedSelection(2.0, 0.1, ()), "terms"),
-        (lambda: MixedSelection(2.0, 0.1, ((1.0, 0.0, 0.1),), (0.4,)), "shares"),
+        (lambda: of_gaussian(0.99, 0.1, 0.1), "mean_runs"),
+        (lambda: of_gaussian(math.nan, 0.1, 0.1), "mean_runs"),
+        (lambda: of_gaussian(2.0, -0.1, 0.1), "log_ratio"),
+        (lambda: of_gaussian(2.0, 0.1, math.nan), "mu"),
+        (lambda: of_gaussian(2.0, 0.1, 0.1, ()), "shares"),
+        (lambda: of_gaussian(2.0, 0.1, 0.1, (0.2, 0.2)), "shares"),
+        (lambda: of_gaussian(2.0, 0.1, 0.1, (1.0, -0.1)), "shares"),
+        (lambda: of_gaussian(math.inf, 0.1, 0.1, (0.0,)), "shares"),
+        (lambda: Selection(2.0, 0.1, ((1.0, 0.0, -0.1),)), "mu"),
+        (lambda: Selection(2.0, 0.1, ((1.0, -0.1, 0.1),)), "shift"),
+        (lambda: Selection(2.0, 0.1, ((0.9, 0.1, 0.1),)), "terms"),
+        (lambda: Selection(2.0, 0.1, ()), "terms"),
         (lambda: Gaussian(-0.1), "mu"),
         (lambda: Gaussian(math.nan), "mu"),
         (lambda: Pure(-1), "epsilon"),
@@ -178,5 +176,5 @@ def test_descriptions_carry_the_numbers():
     event = ObjectivePerturbation(0.1, ((1, 0.0), (3, 0.7)), pairwise=True)
     assert event.describe().startswith("pairwise objective perturbation")
     assert "3 x 0.7" in event.describe()
-    assert "12.5 on average, of mu = 0.15" in Selection(12.5, 0.3, 0.15).describe()
-    assert "2 Gaussian losses" in MixedSelection(2.0, 0.1, ((1, 0, 0), (1, 0, 1))).describe()
+    assert "12.5 on average, of mu = 0.15" in of_gaussian(12.5, 0.3, 0.15).describe()
+    assert "2 Gaussian losses" in Selection(2.0, 0.1, ((1, 0, 0), (1, 0, 1))).describe()

@@ -102,14 +102,6 @@ def test_what_remains_can_be_spent_and_no_more(make, kind):
     assert ledger.spent() <= 1.0 + 1e-9
 
 
-def test_an_exact_fit_of_the_whole_cap_is_accepted(make):
-    ledger = make()
-    ledger.charge(PrivacyRecord(
-        epsilon=1.0, delta=1e-6, events=[Gaussian(gdp_mu(1.0, 1e-6))], noise="os"
-    ))  # fmt: skip
-    assert len(ledger.entries()) == 1
-
-
 def test_no_guarantee_needs_an_infinite_cap(make):
     nothing = PrivacyRecord(epsilon=math.inf, delta=0.0, events=[Pure(math.inf)], noise="none")
     ledger = make()
@@ -380,18 +372,6 @@ def test_a_folder_that_cannot_be_written_refuses(path, monkeypatch):
     with pytest.raises(BudgetError, match="nothing is released"):
         ledger.charge(pure(0.1))
     monkeypatch.undo()
-    assert ledger.entries() == []
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-def test_a_read_only_folder_refuses(path):
-    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
-    path.parent.chmod(0o500)
-    try:
-        with pytest.raises(BudgetError):
-            ledger.charge(pure(0.1))
-    finally:
-        path.parent.chmod(0o700)
     assert ledger.entries() == []
 
 

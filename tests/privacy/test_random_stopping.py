@@ -16,18 +16,17 @@ from scipy.special import ndtr
 
 from dp_halfspace.privacy import _rank_ratio, tuning
 from dp_halfspace.privacy.accounting import calibrate, delta
-from dp_halfspace.privacy.events import Gaussian, Pure, Selection
+from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.privacy.tuning import (
     RunLaw,
     calibrate_selection,
     geometric_law,
-    miss_probability,
     run_law,
     selection_event,
-    selection_log_ratio,
 )
+from tests.privacy.oracles import divergence, of_gaussian, slope
 
 FALSE_ALARM = 1e-6
 CAUGHT = 1e-12
@@ -39,6 +38,15 @@ LAWS = [
     RunLaw(3.5, 0.5, 7),
     RunLaw(1.0, 1e-6, 12),
 ]
+
+
+def log_ratio(law, mu):
+    return selection_event(law, mu).log_ratio
+
+
+def miss_probability(law, n_candidates):
+    """Probability that a given candidate is tried in none of the runs."""
+    return law.probabilities @ (1.0 - 1.0 / n_candidates) ** np.arange(1, law.k_max + 1)
 
 
 def seeded(seed=0):
@@ -84,10 +92,7 @@ def test_numbers_of_the_law_are_those_of_fractions(law):
     for bits in (96, 160, 544):
         reached = itertools.accumulate(exact)
         for k, value in enumerate(reached, 1):
-            assert abs(tuning._reached(law, k, bits) - value * 2**bits) <= 1
-    for q in (0.0, 0.3, 1.0):
-        slope = sum(k * p * Fraction(q) ** (k - 1) for k, p in enumerate(exact, 1))
-        assert law.derivative(q) == pytest.approx(float(slope), rel=1e-14)
+            assert abs(tuning._distribution(law, bits)[k - 1] - value * 2**bits) <= 1
 
 
 @pytest.mark.parametrize(
@@ -104,19 +109,6 @@ def test_law_against_scipy(law, oracle):
     masses = oracle.pmf(k)
     np.testing.assert_allclose(law.probabilities, masses / masses.sum(), rtol=1e-10)
     assert law.mean == pytest.approx(law.probabilities @ k, rel=1e-12)
-    assert law.derivative([[0.0, 1.0]]).shape == (1, 2)
-    assert law.derivative(1.0) == pytest.approx(law.mean, rel=1e-12)
-
-
-def test_negative_shape_against_the_gamma_function():
-    law = RunLaw(-0.5, 0.05, 60)
-    masses = [
-        mpmath.gamma(k - 0.5) / mpmath.factorial(k) * mpmath.mpf(0.95) ** k for k in range(61)
-    ]
-    total = mpmath.fsum(masses[1:])
-    np.testing.assert_allclose(
-        law.probabilities, [float(m / total) for m in masses[1:]], rtol=1e-12
-    )
 
 
 def test_probabilities_are_read_only_and_laws_are_values():
@@ -218,22 +210,6 @@ def test_geometric_laws():
         geometric_law(1e5)
 
 
-def test_miss_probability_by_enumeration():
-    law = RunLaw(1.5, 0.3, 5)
-    exact = sum(p * Fraction(3, 4) ** k for k, p in enumerate(exact_probabilities(law), 1))
-    assert miss_probability(law, 4) == pytest.approx(float(exact), rel=1e-14)
-    assert miss_probability(law, 1) == 0.0
-    # Closed form of the geometric law, and the condition for a miss of at most beta.
-    r, share = 1 / 40, 1 - 1 / 15
-    law = geometric_law(40)
-    assert miss_probability(law, 15) == pytest.approx(r * share / (1 - (1 - r) * share), rel=1e-7)
-    mean = 14 * (1 - 0.2) / 0.2
-    assert miss_probability(geometric_law(mean), 15) == pytest.approx(0.2, rel=1e-7)
-    assert run_law(15, 0.2).mean == pytest.approx(mean, rel=1e-6)
-    with pytest.raises(ValueError, match="n_candidates must be"):
-        miss_probability(law, 0)
-
-
 @given(st.integers(1, 40), st.floats(0.05, 0.98), st.floats(0.6, 20.0))
 @settings(max_examples=40)
 def test_run_law_meets_its_miss_with_no_run_to_spare(n_candidates, miss, eta):
@@ -305,10 +281,10 @@ def log_derivative(law):
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mu", [1e-5, 2.0**-12, 0.02, 0.15, 1.0, 6.0])
 def test_log_ratio_is_just_above_the_supremum(law, mu):
-    found = selection_log_ratio(law, mu)
+    found = log_ratio(law, mu)
     # A fine grid locates the supremum, high precision evaluates it.
     s = np.linspace(-8, 9 + mu, 20_001)
-    values = np.log(law.derivative(ndtr(s)) / law.derivative(ndtr(s - max(mu, 1e-3))))
+    values = np.log(slope(law, ndtr(s)) / slope(law, ndtr(s - max(mu, 1e-3))))
     with mpmath.workdps(50):
         value = log_derivative(law)
         top = mpmath.mpf(float(s[values.argmax()]))
@@ -321,15 +297,15 @@ def test_log_ratio_at_the_ends():
     law = RunLaw(1.0, 0.1, 30)
     whole = math.log(law.mean / law.probabilities[0])
     for mu in (20.0, 64.0, 1e9, math.inf):
-        assert selection_log_ratio(law, mu) == pytest.approx(whole, rel=1e-6)
-        assert selection_log_ratio(law, mu) >= whole * (1 - 1e-15)
-    assert selection_log_ratio(law, 0.0) == 0.0
-    assert selection_log_ratio(RunLaw(2.0, 0.3, 1), 3.0) == 0.0
-    assert selection_event(RunLaw(2.0, 0.3, 1), 0.7) == Selection(1.0, 0.0, 0.7)
-    assert selection_event(law, 0.0) == Selection(law.mean, 0.0, 0.0)
+        assert log_ratio(law, mu) == pytest.approx(whole, rel=1e-6)
+        assert log_ratio(law, mu) >= whole * (1 - 1e-15)
+    assert log_ratio(law, 0.0) == 0.0
+    assert log_ratio(RunLaw(2.0, 0.3, 1), 3.0) == 0.0
+    assert selection_event(RunLaw(2.0, 0.3, 1), 0.7) == of_gaussian(1.0, 0.0, 0.7)
+    assert selection_event(law, 0.0) == of_gaussian(law.mean, 0.0, 0.0)
     assert delta([selection_event(law, math.inf)], 50.0) == 1.0
     with pytest.raises(ValueError, match="mu must be"):
-        selection_log_ratio(law, -0.1)
+        log_ratio(law, -0.1)
     with pytest.raises(ValueError, match="mu must be"):
         selection_event(law, math.nan)
 
@@ -341,7 +317,7 @@ def test_chords_are_above_the_envelope_and_below_one_chord(law, mu):
     shares = np.array(event.shares)
     knots = np.exp(event.log_ratio * np.arange(1, len(shares) + 1) / len(shares))
     s = np.concatenate([np.linspace(-8, 8 + mu, 20_001), [40.0 + mu]])
-    at, behind = law.derivative(ndtr(s)), law.derivative(ndtr(s - mu))
+    at, behind = slope(law, ndtr(s)), slope(law, ndtr(s - mu))
     for c in np.concatenate([[0.0], np.exp(event.log_ratio * np.linspace(-1, 1.1, 43))]):
         envelope = max(0.0, (at - c * behind).max())
         chords = event.mean_runs * (shares * np.maximum(0, 1 - c / knots)).sum()
@@ -363,12 +339,12 @@ def test_slopes_are_enclosed(law):
             coefficients, low, low + width
         )
         inside = low + width * np.linspace(0, 1, 51)[:, None]
-        value = law.derivative(ndtr(inside))
+        value = slope(law, ndtr(inside))
         q = ndtr(inside)
         curve = sum(k * (k - 1) * p * q ** (k - 2) for k, p in enumerate(law.probabilities, 1))
-        slope = stats.norm.pdf(inside) * curve
-        assert (slope >= flattest * (1 - 1e-12)).all()
-        assert (slope <= steepest * (1 + 1e-12)).all()
+        rise = stats.norm.pdf(inside) * curve
+        assert (rise >= flattest * (1 - 1e-12)).all()
+        assert (rise <= steepest * (1 + 1e-12)).all()
         np.testing.assert_allclose([at_low, at_high], value[[0, -1]], rtol=1e-11)
         assert (steepest - flattest <= 5 * width * (law.k_max + 9) * steepest).all()
 
@@ -404,9 +380,9 @@ def test_cells_bound_their_functions(law, mu, monkeypatch):
 def test_first_order_cells_would_be_seen(monkeypatch):
     """Planted bug: cells are dropped although they may still hold the supremum."""
     law = RunLaw(1.0, 1 / 15, 301)
-    right = selection_log_ratio(law, 0.15)
+    right = log_ratio(law, 0.15)
     monkeypatch.setattr(_rank_ratio, "_rise", lambda low, high, slope: 0.0 * slope)
-    assert selection_log_ratio(law, 0.15) < right * (1 - 1e-4)
+    assert log_ratio(law, 0.15) < right * (1 - 1e-4)
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -432,25 +408,27 @@ def test_nothing_is_lost_beyond_the_cells(mu):
     The small mu that are bounded by a slope use the same cells.
     """
     with mpmath.workdps(50):
-        assert mpmath.ncdf(mu - mpmath.mpf(_rank_ratio._Shifted(mu).top)) <= 1.2e-19
+        assert mpmath.ncdf(mu - mpmath.mpf(_rank_ratio.Shifted(mu).top)) <= 1.2e-19
 
 
 def assert_allowance_arrives(monkeypatch):
     """An allowance of a percent is seen in every result that it belongs to."""
     law, mu, more = geometric_law(15), 0.15, 0.01
     small = 2.0**-14
-    steepest = selection_log_ratio(law, small) / small
-    before = [selection_log_ratio(law, size) for size in (mu, 64.0)]
+    steepest = log_ratio(law, small) / small
+    before = [log_ratio(law, size) for size in (mu, 64.0)]
     shares = np.array(selection_event(law, mu).shares)
     monkeypatch.setattr(_rank_ratio, "_slack", lambda probabilities: more)
-    after = [selection_log_ratio(law, size) for size in (mu, 64.0)]
+    after = [log_ratio(law, size) for size in (mu, 64.0)]
     np.testing.assert_allclose(np.subtract(after, before), more, rtol=1e-5)
-    found = selection_log_ratio(law, small) / small
+    found = log_ratio(law, small) / small
     assert found == pytest.approx(steepest * (1 + more) + more, rel=1e-5)
     # With the ratio as it was: heights of the chords are larger by the allowance times E[K].
     monkeypatch.setattr(_rank_ratio, "_slack", lambda probabilities: 1e-6)
     knots = np.exp(before[0] * np.arange(1, 17) / 16)
-    wider = _rank_ratio.chord_shares(law.probabilities, law.mean, mu, before[0])
+    wider = _rank_ratio.chord_shares(
+        law.probabilities, law.mean, _rank_ratio.Shifted(mu), before[0]
+    )
     c = knots[3]
     rise = ((np.array(wider) - shares) * np.maximum(0, 1 - c / knots)).sum()
     assert rise == pytest.approx(1e-6, rel=1e-2)
@@ -478,14 +456,7 @@ def test_that_test_sees_chords_without_it(monkeypatch):
 
 def classical(law, mu):
     """The bound of one chord."""
-    return Selection(law.mean, selection_log_ratio(law, mu), mu)
-
-
-def test_oracle_of_the_one_term_bound():
-    """A grid of 2e7 points gives log kappa = .31564 and delta = 1.61337e-6."""
-    law = geometric_law(15)
-    assert 0.315640 <= selection_log_ratio(law, 0.15) <= 0.315644
-    assert delta([classical(law, 0.15)], 1.0) == pytest.approx(1.6135e-6, rel=2e-4)
+    return of_gaussian(law.mean, log_ratio(law, mu), mu)
 
 
 @pytest.mark.parametrize(
@@ -529,14 +500,6 @@ def test_tighter_than_the_renyi_accountant(mean, shape, mu):
     assert delta([selection_event(law, mu)], 0.75 * other) < 1e-6
 
 
-def test_fifteen_candidates():
-    """Selection beats splitting the budget over all candidates."""
-    law = run_law(15, 0.2)
-    mu = calibrate_selection(law, 1.0, 1e-6)
-    assert mu == pytest.approx(0.1340, abs=1e-4)
-    assert mu > 2 * gdp_mu(1.0, 1e-6) / math.sqrt(15)
-
-
 # --- brute force ------------------------------------------------------------------------------
 
 
@@ -570,10 +533,6 @@ def random_mechanisms(rng, mu, count, n_outcomes=16):
     ]
     kinds = rng.integers(0, len(orders), count)
     return p, q, np.stack(orders)[kinds, np.arange(count)]
-
-
-def divergence(p, q, epsilon):
-    return np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=-1)
 
 
 EPSILONS = (-0.5, 0.0, 0.2, 0.5, 1.0, 2.0)
@@ -620,10 +579,10 @@ def test_planted_accounting_bugs_are_caught():
     worst = divergence(*adversary(law, mu), 1.0)
     ratio, shares = right.log_ratio, right.shares
     assert worst <= delta([right], 1.0)
-    assert worst > delta([Selection(right.mean_runs, 0.0, mu)], 1.0)  # no rank factor
-    assert worst > delta([Selection(1.0, ratio, mu)], 1.0)  # the mean forgotten
-    assert worst > delta([Selection(1.0, ratio, mu, shares)], 1.0)
-    assert worst > delta([Selection(right.mean_runs, ratio, 0.9 * mu, shares)], 1.0)
+    assert worst > delta([of_gaussian(right.mean_runs, 0.0, mu)], 1.0)  # no rank factor
+    assert worst > delta([of_gaussian(1.0, ratio, mu)], 1.0)  # the mean forgotten
+    assert worst > delta([of_gaussian(1.0, ratio, mu, shares)], 1.0)
+    assert worst > delta([of_gaussian(right.mean_runs, ratio, 0.9 * mu, shares)], 1.0)
     assert worst > delta([Gaussian(mu)], 1.0)  # one run charged instead of the selection
     assert worst > delta([selection_event(geometric_law(8), mu)], 1.0)  # the law of another r
     assert worst > delta([selection_event(law, mu / math.sqrt(2))], 1.0)  # score not charged
@@ -685,31 +644,13 @@ def test_fixed_number_of_runs_would_be_caught():
 laws = st.builds(RunLaw, st.floats(-0.9, 6.0), st.floats(0.02, 1.0), st.integers(1, 60))
 
 
-@given(laws, st.floats(0.01, 3.0), st.floats(0.01, 3.0))
-@settings(max_examples=40)
-def test_ratio_grows_with_mu(law, mu_1, mu_2):
-    low, high = sorted((mu_1, mu_2))
-    assert selection_log_ratio(law, low) <= selection_log_ratio(law, high) + 2.0**-15 * high
-
-
-@given(laws, st.floats(-0.9, 6.0), st.floats(0.02, 1.0), st.floats(0.01, 2.0))
-@settings(max_examples=40)
-def test_ratio_grows_with_shape_and_falls_with_r(law, eta, r, mu):
-    slack = 2.0**-15 * mu
-    for other in (RunLaw(eta, law.r, law.k_max), RunLaw(law.eta, r, law.k_max)):
-        more = max(law, other, key=lambda x: (x.eta, -x.r))
-        less = law if more is other else other
-        assert selection_log_ratio(less, mu) <= selection_log_ratio(more, mu) + slack
-        assert less.mean <= more.mean * (1 + 1e-12)
-
-
 @given(laws, st.floats(0.01, 2.0), st.floats(-1.0, 4.0))
 @settings(max_examples=25)
 def test_selection_costs_more_than_a_run_and_less_than_one_chord(law, mu, epsilon):
     event = selection_event(law, mu)
     found = delta([event], epsilon)
     assert found >= gdp_delta(mu, epsilon) * (1 - 1e-9)
-    assert found <= delta([Selection(law.mean, event.log_ratio, mu)], epsilon) * (1 + 1e-9)
+    assert found <= delta([of_gaussian(law.mean, event.log_ratio, mu)], epsilon) * (1 + 1e-9)
     assert event.mean_runs * math.fsum(event.shares) >= event.mean_runs
 
 

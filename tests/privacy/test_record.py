@@ -67,7 +67,7 @@ def test_a_record_cannot_claim_more_than_its_events(changes):
 
 def test_a_constructor_that_forgets_the_proof_would_be_caught(monkeypatch):
     """Planted bug: an accountant that reports nothing lets any claim through."""
-    monkeypatch.setattr(accounting, "remembered_delta", lambda events, epsilon: 0.0)
+    monkeypatch.setattr(accounting, "delta", lambda events, epsilon: 0.0)
     assert record(epsilon=0.1).epsilon_at(1e-6) > 0.9
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from dp_halfspace.privacy import selection
+from dp_halfspace.privacy import _exact, selection
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.privacy.selection import exponential_mechanism
 
@@ -142,7 +142,7 @@ def test_planted_float_comparison_is_caught(monkeypatch):
         )
 
     assert failures() == 0
-    monkeypatch.setattr(selection, "_THRESHOLD_ERROR", -1.0)
+    monkeypatch.setattr(_exact, "THRESHOLD_ERROR", -1.0)
     assert failures() > 0
 
 
@@ -150,7 +150,7 @@ def test_exact_branch_equals_fast_branch(monkeypatch):
     candidates = selection._checked_candidates(np.linspace(-3, 3, 400), 1.7, 0.9)
     everyone = np.arange(400)
     fast = selection._flips(candidates, everyone, seeded())
-    monkeypatch.setattr(selection, "_THRESHOLD_ERROR", 2.0**65)
+    monkeypatch.setattr(_exact, "THRESHOLD_ERROR", 2.0**65)
     np.testing.assert_array_equal(selection._flips(candidates, everyone, seeded()), fast)
 
 

@@ -127,7 +127,7 @@ def negative_counts(
     directions: NDArray[np.float32], rows: IntegerRows, index: NDArray[np.intp]
 ) -> IntArray:
     """Count the records that have a negative score, which zero is not, for every direction."""
-    limits = np.zeros((1, directions.shape[1]), dtype=np.float32)
+    limits = np.broadcast_to(np.float32(0.0), (1, directions.shape[1]))
     return np.asarray(counts_below(directions, rows, index, limits)[0])
 
 
