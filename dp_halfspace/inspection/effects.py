@@ -122,11 +122,10 @@ class AdditiveDisplay:
         centre = _scores(model, middle[None, :])
         columns = []
         for j, name in enumerate(names):
+            values = np.linspace(float(ends[j, 0]), float(ends[j, 1]), _POINTS)
             rows = np.tile(middle, (_POINTS, 1))
-            rows[:, j] = np.linspace(*ends[j], _POINTS)
-            columns.append(
-                ColumnEffect(str(name), rows[:, j].copy(), _scores(model, rows) - centre)
-            )
+            rows[:, j] = values
+            columns.append(ColumnEffect(str(name), values, _scores(model, rows) - centre))
         return cls(columns, model.classes_[1:] if centre.shape[1] == 1 else model.classes_)
 
     def plot(

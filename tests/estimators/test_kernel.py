@@ -19,6 +19,7 @@ from dp_halfspace.estimators import kernel as module
 from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
 from dp_halfspace.projection import (
+    AdditiveMap,
     FourierMap,
     ProjectedFeatures,
     Spectrum,
@@ -46,7 +47,13 @@ def seeded(X, y, **params):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         return PrivateKernelClassifier(
-            **{"random_state": 0, "classes": [0, 1], "data_norm": ROOT_TWO, **params}
+            **{
+                "kernel": "rbf",
+                "random_state": 0,
+                "classes": [0, 1],
+                "data_norm": ROOT_TWO,
+                **params,
+            }
         ).fit(X, y)
 
 
@@ -54,6 +61,8 @@ def seeded(X, y, **params):
     "params",
     [
         {},
+        {"n_components": 700},
+        {"kernel": "rbf"},
         {"kernel": "laplacian"},
         {"kernel": "matern"},
         {"kernel": "polynomial", "degree": 2, "length_scale": 0.5},
@@ -97,7 +106,7 @@ def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     public = dict(a.privacy_.public)
     again = a._drawn_map(X, 2, public["feature_seed"])
     np.testing.assert_array_equal(again.frequencies, a.feature_map_.frequencies)
-    free = [PrivateKernelClassifier().fit(X, y).feature_map_.frequencies for _ in range(2)]
+    free = [PrivateKernelClassifier("rbf").fit(X, y).feature_map_.frequencies for _ in range(2)]
     assert not np.array_equal(*free)
 
 
@@ -105,7 +114,7 @@ def test_noise_is_not_on_the_stream_of_the_map(monkeypatch):
     """With the map held fixed two fits still differ, and seeds of maps do not move the noise."""
     X, y = crossed(500)
     monkeypatch.setattr(module, "public_generator", lambda *_: np.random.default_rng(0))
-    a, b = (PrivateKernelClassifier(classes=[0, 1]).fit(X, y) for _ in range(2))
+    a, b = (PrivateKernelClassifier("rbf", classes=[0, 1]).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
     assert not np.array_equal(a.coef_, b.coef_)
     noises = []
@@ -133,6 +142,7 @@ def test_scores_are_linear_in_the_released_features():
 def test_kinds_of_maps():
     X, y = crossed(60)
     assert isinstance(seeded(X, y).feature_map_, FourierMap)
+    assert isinstance(seeded(X, y, kernel="auto").feature_map_, AdditiveMap)
     assert isinstance(seeded(X, y, kernel="polynomial").feature_map_, TensorSketchMap)
     both = seeded(X, y, projection="hadamard", n_components=700)
     assert isinstance(both.feature_map_, ProjectedFeatures)
@@ -215,6 +225,8 @@ def recorded_distances(**params):
     "params",
     [
         {"margin": 0.3},
+        {"kernel": "additive"},
+        {"kernel": "auto"},
         {"kernel": "polynomial", "margin": 0.3},
         {"solver": "phased_prox", "margin": 0.3},
     ],
@@ -410,7 +422,7 @@ def test_prediction_needs_little_beyond_the_scores():
         ({"kernel": "sigmoid"}, "kernel"),
         ({"length_scale": 0.0}, "length_scale"),
         ({"length_scale": "scale"}, "length_scale"),
-        ({"length_scale": 1e-9}, "length_scale"),
+        ({"kernel": "rbf", "length_scale": 1e-9}, "length_scale"),
         ({"n_components": 0}, "n_components"),
         ({"degree": 0}, "degree"),
         ({"coef0": -1.0}, "coef0"),
