@@ -35,6 +35,12 @@ def _without_foreign_references(*event: Any) -> None:
     lines[:] = [_REFERENCE.sub(r"\1", line) for line in lines]
 
 
+def _without_defaults(*event: Any) -> bool | None:
+    """Skip defaults of parameters and fields, which are attributes of a class but say nothing."""
+    return True if event[3] is None or isinstance(event[3], str | float | int) else None
+
+
 def setup(app: Any) -> None:
-    """Connect the hook above."""
+    """Connect the hooks above."""
     app.connect("autodoc-process-docstring", _without_foreign_references)
+    app.connect("autodoc-skip-member", _without_defaults)

@@ -1,7 +1,6 @@
 """Differentially private classifiers for scikit-learn, with a proof for the code as it runs.
 
-Names are loaded when they are first used: ``import dp_halfspace`` alone costs
-nothing and imports neither numpy nor scikit-learn.
+Names are loaded when they are first used: the import alone loads neither numpy nor scikit-learn.
 """
 
 from __future__ import annotations

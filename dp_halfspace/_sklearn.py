@@ -108,10 +108,6 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def single_blas_thread() -> Iterator[None]:
-    """Hold the BLAS libraries at one thread inside the block.
-
-    numpy and scipy each bring a pool of their own. On a busy machine many small
-    products then spend their time waiting for each other, by factors of ten.
-    """
+    """Hold BLAS at one thread: pools of small products wait for each other, by factors of ten."""
     with _controller().limit(limits=1, user_api="blas"):
         yield

@@ -49,11 +49,7 @@ _LABEL_SET = (
 
 @dataclass(frozen=True)
 class TrainingData:
-    """A validated training set.
-
-    `X` is an array or a CSR matrix of finite floats, `codes` the position of each label in the
-    sorted public label set `classes`, `feature_names` None where the input had none.
-    """
+    """A validated training set: `codes` are positions of labels in the sorted public `classes`."""
 
     X: Any
     codes: NDArray[np.intp]
@@ -66,9 +62,8 @@ def check_training_data(
 ) -> TrainingData:
     """Validate features and labels without touching the estimator."""
     if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
-        )
+        owner = type(estimator).__name__
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
     # A twin takes the attributes that validation sets: if anything below is refused, the
     # estimator is left exactly as it was.
     probe = object.__new__(type(estimator))
@@ -104,9 +99,8 @@ def _checked_labels(y: ArrayLike) -> NDArray[Any]:
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     # numpy turns a missing label among texts in a list into a text.
     if _has_missing(labels) or (isinstance(y, list | tuple) and any(map(_is_missing, y))):
-        raise ValueError(
-            "Input y contains NaN or infinity, None, NaT or pd.NA: every record needs a label"
-        )
+        rule = "every record needs a label"
+        raise ValueError(f"Input y contains NaN or infinity, None, NaT or pd.NA: {rule}")
     return labels
 
 
@@ -130,10 +124,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """Return `X` as a finite float matrix, dense or CSR.
-
-    A `TypeError` in place of a `ValueError` is for objects that are neither texts nor numbers.
-    """
+    """Return `X` as a finite float matrix, dense or CSR."""
     _refuse_mask("X", X)
     _check_two_dimensional(X)
     _check_sparse_structure(X)
@@ -241,12 +232,12 @@ def _not_numeric(X: Any) -> ValueError | TypeError:
     if not bad:
         holes = [j for j, column in enumerate(columns) if any(map(_is_missing, column))]
         return _not_finite(names, holes)
-    where = f"X is not numeric in {_listed(names, bad)}: "
+    where = f"X is not numeric in {_listed(names, bad)}"
     if TypeError in reasons:
         return TypeError(
-            f"{where}every argument must be a string that spells a number, or a number"
+            f"{where}: every argument must be a string that spells a number, or a number"
         )
-    return ValueError(f"{where}encode text and categories as numbers first, {_RULE}")
+    return ValueError(f"{where}: encode text and categories as numbers first, {_RULE}")
 
 
 def _reason(column: NDArray[Any]) -> type[Exception] | None:
@@ -338,9 +329,7 @@ def label_weights(
         if label not in position:
             raise ValueError(f"class_weight names the label {shown}, which is not a class")
         if not is_public_number(weight):
-            low, high = NUMBER_RANGE
-            raise ValueError(
-                f"class_weight[{shown}] must be a positive number between {low:g} and {high:g}"
-            )
+            ends = "{:g} and {:g}".format(*NUMBER_RANGE)
+            raise ValueError(f"class_weight[{shown}] must be a positive number between {ends}")
         weights[position[label]] = float(weight)
     return weights

@@ -1,8 +1,4 @@
-"""Exceptions and warnings of the package.
-
-None of them ever carries a value of the data: an error text is an output of
-the computation and would have to be paid for like any other.
-"""
+"""Exceptions and warnings of the package: an error text is an output, so none carries data."""
 
 __all__ = ["BudgetError", "CertificateError", "PrivacyWarning"]
 
@@ -17,14 +13,12 @@ class BudgetError(ValueError):
 class CertificateError(ValueError):
     """A tolerance that the guarantee needs is out of reach of floating-point numbers.
 
-    Decided from public quantities alone (sizes, norms, parameters) before any data
-    are read; it therefore says nothing about them.
+    Decided from public sizes, norms and parameters, before any data are read.
     """
 
 
 class PrivacyWarning(UserWarning):
     """The guarantee is weaker than it looks, or costs more than it should.
 
-    For example because the noise is seeded, or because a tilt lets single records weigh so
-    much that the noise drowns the model. Decided from parameters and public sizes alone.
+    For example because the noise is seeded. Decided from parameters and public sizes alone.
     """

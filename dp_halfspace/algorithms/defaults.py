@@ -155,14 +155,13 @@ def length_scales(
 
 
 def additive_sizes(
-    n_samples: int, n_features: int, n_classes: int, mu: float, limit: int | None = None
+    n_samples: int, n_features: int, n_classes: int, mu: float, limit: int
 ) -> tuple[int, int]:
     """Return the number of features of one column and of Fourier features of all of them.
 
-    At most `limit` features where one is given. Cosines decay so fast that they cost nothing
+    At most `limit` features, or as many as there are columns. Cosines decay, and cost little
     where they bring nothing; Fourier features have to be paid for.
     """
-    limit = WIDE - 2 if limit is None else limit
     strength = n_samples * mu / (n_features * math.sqrt(n_classes))
     wanted = 1 + (FEW_TERMS - 1) * (strength >= _RECORDS) + FEW_TERMS * (strength >= _MANY_RECORDS)
     n_terms = max(1, min(wanted, limit // n_features))

@@ -51,18 +51,9 @@ class FeatureOptions:
 class LabelFeatures:
     """The fitted map from rows to unit rows.
 
-    Attributes
-    ----------
-    data_norm : float or None
-        Rows are clipped to it first.
-    unit : float
-        What entries are then divided by.
-    matrix : ndarray of shape (d, p) or None
-        Frequencies in turns, or a random projection; None leaves the columns.
-    transform : ndarray of shape (p, k)
-        Principal directions, scaled.
-    constant : float or None
-        Constant column.
+    Rows are clipped to `data_norm` and divided by `unit`. The `matrix`, (d, p), holds frequencies
+    in turns or a random projection, None leaves the columns; the `transform`, (p, k), scaled
+    principal directions; `constant` is the value of a constant column.
     """
 
     data_norm: float | None
@@ -79,32 +70,19 @@ class LabelFeatures:
         return int(self.transform.shape[1]) + (self.constant is not None)
 
     def rows(self, X: Any) -> Rows:
-        """Return the unit rows of `X`.
-
-        Returns
-        -------
-        Rows
-            Of norm at most one; without a constant column a row may be zero.
-        """
+        """Return the unit rows of `X`; without a constant column a row may be zero."""
         reduced = np.empty((X.shape[0], self.transform.shape[1]))
         for lo in range(0, X.shape[0], _BLOCK_ROWS):
             part = X[lo : lo + _BLOCK_ROWS]
-            features = _features(_scaled(part, self.data_norm, self.unit), self.matrix, self)
+            scaled = _scaled(part, self.data_norm, self.unit)
+            features = _features(scaled, self.matrix, is_fourier=self.is_fourier)
             reduced[lo : lo + _BLOCK_ROWS] = (features - self.mean) @ self.transform
         rows = Rows(reduced, None, self.constant)
         return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 
 def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator) -> LabelFeatures:
-    """Fit the map to public features.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-        Finite. Public!
-    rng : numpy.random.Generator
-        Public randomness.
-    """
+    """Fit the map to features, which are PUBLIC, with public randomness."""
     sample = X
     if X.shape[0] > _FITTED_ROWS:
         # At random: evenly spaced rows of a series may all be at the same phase of a period.
@@ -123,8 +101,7 @@ def fit_label_features(X: Any, options: FeatureOptions, rng: np.random.Generator
     elif d > _MOST_COLUMNS:
         matrix = draw_rademacher(d, _MOST_COLUMNS, rng).to_array().T
     sample = _scaled(sample, options.data_norm, unit)
-    bare = LabelFeatures(None, 1.0, matrix, is_fourier, np.zeros(1), np.zeros((1, 1)), None)
-    mean, transform, size = _principal(sample, bare, options)
+    mean, transform, size = _principal(sample, matrix, options)
     constant = None if options.constant is None else options.constant * size
     return LabelFeatures(options.data_norm, unit, matrix, is_fourier, mean, transform, constant)
 
@@ -156,12 +133,12 @@ def _largest_entry(X: Any) -> float:
     return max(largest, _SMALLEST) if largest > 0 else 1.0
 
 
-def _features(X: Any, matrix: FloatArray | None, kind: LabelFeatures) -> FloatArray:
+def _features(X: Any, matrix: FloatArray | None, *, is_fourier: bool) -> FloatArray:
     """Return cosines and sines, projections, or the columns themselves."""
     if matrix is None:
         return np.asarray(X.toarray() if sparse.issparse(X) else X)
     images = np.asarray(X @ matrix)
-    if not kind.is_fourier:
+    if not is_fourier:
         return images
     images -= np.rint(images)
     images *= 2.0 * math.pi
@@ -181,11 +158,12 @@ def _median_distance(X: Any, rng: np.random.Generator) -> float:
 
 
 def _principal(
-    X: Any, kind: LabelFeatures, options: FeatureOptions
+    X: Any, matrix: FloatArray | None, options: FeatureOptions
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return mean, scaled principal directions, and the root mean square of the images."""
     blocks = [slice(lo, lo + _BLOCK_ROWS) for lo in range(0, X.shape[0], _BLOCK_ROWS)]
-    made = [_features(X[rows], kind.matrix, kind) for rows in blocks]
+    is_fourier = options.kernel == "rbf"
+    made = [_features(X[rows], matrix, is_fourier=is_fourier) for rows in blocks]
     mean = sum(part.sum(axis=0) for part in made) / X.shape[0]
     keep = len(mean) if options.n_components is None else options.n_components
     values, vectors = _eigenvectors([part - mean for part in made], min(keep, len(mean)))

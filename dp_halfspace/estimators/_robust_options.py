@@ -21,18 +21,7 @@ _SHARE, _FACTOR = 0.1, 10.0
 
 
 def checked_tilt(tilt: float) -> float:
-    """Return the tilt, or say why there can be none.
-
-    Parameters
-    ----------
-    tilt : float
-        Parameter of the estimator.
-
-    Raises
-    ------
-    ValueError
-        If the tilted risk would not be convex.
-    """
+    """Return the tilt, or say why there can be none: the tilted risk would not be convex."""
     if tilt != 0.0 and not is_public_number(tilt):
         raise ValueError(
             "tilt must be 0, or between 1e-50 and 1e50. A negative tilt, which plays the largest "
@@ -54,25 +43,8 @@ def planned_attack(
 ) -> Adversary | None:
     """Return the adversary of a fit, or None without one.
 
-    Parameters
-    ----------
-    radius : float
-        Largest norm of a change of a row, in the units of the data.
-    norm : {2, "inf"}
-        Which norm.
-    smoothing : float
-        Width of the parabola at the kink of the dual norm, in units of ``1 / data_norm``.
-    loss : Loss
-        Loss of the margin that is left.
-    data_norm : float
-        Public bound on the norm of a row.
-    n_features : int
-        Number of columns that are attacked; the constant one is not.
-
-    Raises
-    ------
-    ValueError
-        If nothing could be learnt against the adversary, or the loss has no closed form.
+    `radius` is in the units of the data, `smoothing` in units of ``1 / data_norm``; the constant
+    column is not among the `n_features` that are attacked.
     """
     if radius != 0.0 and not (is_public_number(radius) and radius < data_norm):
         # A row can have all its length in one column, so the limit is the same for both norms.
@@ -96,10 +68,7 @@ def planned_attack(
 def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
     """Warn where single records can weigh so much that the noise drowns all of them.
 
-    Parameters
-    ----------
-    ridge : float
-        Regulariser; both are public, so the warning says nothing about the data.
+    Regulariser and risk are public, so the warning says nothing about the data.
     """
     factor = risk.influence(ridge)
     share = factor / risk.n_samples

@@ -57,8 +57,7 @@ class SharedLedger(BaseEstimator):
         Returns
         -------
         dict
-            Plain values that JSON and YAML can hold, and that make an estimator with the same
-            ledger, as far as the values given were plain.
+            Plain values, where those given were plain, that make an estimator with this ledger.
         """
         params = super().get_params(deep)
         return {k: v.handle if isinstance(v, PrivacyLedger) else v for k, v in params.items()}

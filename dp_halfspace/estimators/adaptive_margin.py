@@ -50,9 +50,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     Rows are brought to norm one. A fifth of the budget buys a private metric (the second
     moment of the rows), the rest a few dozen accelerated full-batch gradient steps on clipped
-    slopes of a shifted logistic loss. Nothing has to be tuned, and the margin need not be
-    known. The published algorithms for a known margin and for a grid of margins can be
-    chosen instead.
+    slopes of a shifted logistic loss. Nothing has to be tuned, no margin be known. The published
+    algorithms for a known margin and for a grid of margins can be chosen instead.
 
     Parameters
     ----------
@@ -79,37 +78,29 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     projection : str or None, default="auto"
         Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
         ``"auto"`` projects for pure epsilon only, with more than 512 columns (64 before the
-        exponential mechanism): Gaussian noise does not grow with the dimension. `coef_` is mapped
-        back.
+        exponential mechanism). `coef_` is mapped back.
     n_components : int or "auto", default="auto"
         Dimension after a projection. ``"auto"`` follows from the margin, or is 500; for pure
-        epsilon 150, or as in `PureHalfspaceClassifier`. With as many as there are columns, or
-        more, nothing is projected.
+        epsilon 150, or as in `PureHalfspaceClassifier`.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity runs the same
-        steps without noise and without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it; then every row is normalised
-        together with the constant column. Choose it from what the columns mean, never from
-        the data.
+        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
+        columns mean, never from the data.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
-        Size of the constant column, relative to the default, which is about a fifth of
-        `data_norm`; ``privacy_.public["relative_constant_column"]`` has the product.
+        Size of the constant column, relative to the default of about a fifth of `data_norm`.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None takes the labels seen, which are then treated as public.
+        PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label in [1e-50, 1e50]; only their ratios matter. ``"balanced"`` is
-        refused.
+        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
     adversary_radius : float, default=0.0
         Largest change of a row, in the units of the columns, against which the model is
         trained; less than `data_norm`. For two classes, ``solver="noisy_gd"``, no margin and
-        ``delta > 0``. Rows then keep their lengths, and there is neither metric nor projection
-        (`n_components` has no meaning): what a change of given size does to a row that was
-        normalised depends on the row.
+        ``delta > 0``. Rows then keep their lengths, and there is neither metric nor projection.
     adversary_norm : {2, "inf"}, default=2
         Norm of that change: Euclidean, which does not raise the noise, or the largest change
         of one column.
@@ -130,11 +121,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     margin_ : float
-        Known or selected margin; otherwise the margin of unit rows below which a record
-        still pulls at the model, a function of the released coefficients (0 where only errors
-        count).
+        Known or selected margin; otherwise the margin of unit rows below which a record still
+        pulls at the model, a function of the released coefficients.
     projection_ : LinearMap or None
         The public map that was used.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -230,13 +222,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
-        CertificateError
-            By ``"objective_perturbation"``, if rounding errors could be as large as the
-            influence of a record: a function of public sizes.
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         data = ready.data
@@ -255,7 +242,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return self._remember(data, ready.record, coefficients)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         weights = label_weights(self.class_weight, data.classes)
         plan = self._plan(data.X, len(data.classes))

@@ -42,9 +42,9 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         perturbed objective of the same rows). ``"mean_difference"``: difference of the class
         means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
         minimiser of a loss over all pairs, with a random linear term or with noise.
-        ``"auto"`` is ``"noisy_gd"``, but for a class that holds less than 3 % of the records
-        (by the count that was bought or given) among more than 40 columns, where it is the
-        mean difference, at the same price; for pure epsilon it is always the former.
+        ``"auto"`` is ``"noisy_gd"``, but for a class of less than 3 % of the records (by the count
+        bought or given) among more than 40 columns: there, not for pure epsilon, it is the mean
+        difference, at the same price.
     loss : {"logistic", "squared", "huber", "squared_hinge"}, default="logistic"
         Loss of a pair's difference of scores, for ``"objective"`` (``"logistic"`` or
         ``"huber"``) and ``"output"``. The squared loss is solved in closed form.
@@ -67,12 +67,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     threshold_share : float, default=0.02
         Share of the budget (of mu^2, or of a pure epsilon) for a private threshold.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity runs the same
-        steps without noise and without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it. Choose it from what the
+        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
         columns mean, never from the data. ``"objective"`` and ``"output"`` need one within
         [2^-100, 2^100].
     fit_intercept : bool, default=True
@@ -81,11 +80,10 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     intercept_scaling : float, default=1.0
         Size of that column, relative to its default.
     classes : array-like of two labels or None, default=None
-        PUBLIC label set; the larger label is the positive class. None takes the labels seen,
-        which are then treated as public.
+        PUBLIC label set; the larger label is positive. None declares those seen to be public.
     class_weight : dict or None, default=None
-        PUBLIC cost of an error on each label, in [1e-50, 1e50], for the threshold. The ranking
-        has no use for it: every pair holds one record of each class. ``"balanced"`` is refused.
+        PUBLIC cost of an error on each label, in [1e-50, 1e50], for the threshold alone.
+        ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -102,6 +100,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         Released coefficients.
     intercept_ : ndarray of shape (1,)
         Minus the threshold.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -116,9 +116,9 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency: one record, features and label, is replaced. Public: the number of rows, the
-    columns, the label set and every parameter. Private: everything else, class counts
-    included, unless they are passed. An empty class gives noise, not an error.
+    adjacency. Public: the number of rows, the columns, the label set and every parameter.
+    Private: everything else, class counts included, unless they are passed. An empty class
+    gives noise, not an error.
 
     References
     ----------
@@ -177,14 +177,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn; or by ``"objective"``, if the threshold
-            leaves nothing of a tiny budget.
-        CertificateError
-            By ``"objective"`` and ``"output"``, if rounding errors could be as large as the
-            influence of a record: a function of public sizes.
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
@@ -198,7 +192,6 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         return self._remember(ready.data, ready.record, released)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         if len(data.classes) != 2:
             raise ValueError("Only binary classification is supported: a ranking has two classes")

@@ -35,7 +35,7 @@ from dp_halfspace.projection import LinearMap
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Prepared", "PrivateLinearClassifier", "class_probabilities", "resolved_delta"]
+__all__ = ["Prepared", "PrivateLinearClassifier", "resolved_delta"]
 
 # Outside nothing useful can be computed, and accounting would meet the ends of the floats.
 _EPSILON_RANGE = (1e-9, 1e6)
@@ -45,13 +45,6 @@ _SMALLEST_DELTA = 1e-300
 def resolved_delta(delta: float | str, n_samples: int) -> float:
     """Turn ``delta="auto"`` into min(1/n^2, 1/4), n being public."""
     return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
-
-
-def class_probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn log odds of the second class, or scores of all classes, into probabilities."""
-    if scores.ndim == 1:
-        return np.column_stack([expit(-scores), expit(scores)])
-    return np.asarray(softmax(scores, axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +171,13 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
+
+    @staticmethod
+    def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn log odds of the second class, or scores of all classes, into probabilities."""
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
 
     def _constant_column(self) -> float | None:
         """Value of the constant column, or None without an intercept."""

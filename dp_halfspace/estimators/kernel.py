@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
@@ -29,6 +28,7 @@ from dp_halfspace.algorithms.fits.kernel_training import (
     relative_scale,
 )
 from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Training, asked_margin
+from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from dp_halfspace.optim.design.rows import Rows
@@ -38,7 +38,6 @@ from dp_halfspace.projection import KERNELS, PROJECTIONS, FeatureMap
 
 __all__ = ["PrivateKernelClassifier"]
 
-_SMALLEST_MARGIN = 1e-9
 _MEGABYTE = 2**20
 
 
@@ -85,28 +84,24 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         Features that are kept between passes, in MB. Those that do not fit are made again at
         every pass. ``margin="select"`` passes hundreds of times and keeps 34 MB at least.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity runs the same
-        steps without noise and without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon, by a perturbed objective
         on at most 150 features, also where `solver` is the default.
     data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it. Choose it from what the
+        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
         columns mean, never from the data.
     fit_intercept : bool, default=True
         Whether to append a constant column to the features.
     intercept_scaling : float, default=1.0
-        Size of the constant column, relative to the default;
-        ``privacy_.public["relative_constant_column"]`` has the product.
+        Size of the constant column, relative to the default.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None takes the labels seen, which are then treated as public.
+        PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label in [1e-50, 1e50]; only their ratios matter. ``"balanced"`` is
-        refused.
+        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
-        raises `PrivacyWarning`: whoever knows it can subtract the noise. Features and noise
-        are on unrelated streams.
+        raises `PrivacyWarning`: whoever knows it can subtract the noise.
     ledger : object with a method ``charge(record)``, or None
         Charged before any noise is drawn.
     verbose : int, default=0
@@ -127,6 +122,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     margin_ : float
         Known or selected margin; otherwise the margin of unit rows below which a record
         still pulls at the model, a function of the released coefficients.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -187,7 +184,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         "nu": [Interval(Real, 0.1, 1e3, closed="both")],
         "margin": [
             StrOptions({"auto", "select"}),
-            Interval(Real, _SMALLEST_MARGIN, 1, closed="both"),
+            Interval(Real, SMALLEST_MARGIN, 1, closed="both"),
         ],
         "solver": [StrOptions(set(SOLVERS))],
         "projection": [StrOptions(set(PROJECTIONS)), None],
@@ -212,13 +209,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
-        CertificateError
-            By a perturbed objective, if rounding errors could be as large as the influence of a
-            record: a function of public sizes.
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         data, (plan, feature_map) = ready.data, ready.plan
@@ -244,8 +236,13 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         data = check_training_data(self, X, y, classes=self.classes)
         weights = label_weights(self.class_weight, data.classes)
         seed = int(public_generator(self.random_state, "features").integers(2**63))
-        feature_map = self._drawn_map(data.X, len(data.classes), seed)
-        plan = self._plan(data.X.shape[0], feature_map, len(data.classes))
+        (n_samples, n_features), is_sparse = data.X.shape, sparse.issparse(data.X)
+        problem = Problem(
+            n_samples, n_features, len(data.classes), is_sparse, self._constant_column()
+        )
+        problem = replace(problem, seed=self.random_state)
+        feature_map = self._drawn_map(problem, seed)
+        plan = self._plan(problem, feature_map)
         public = {
             **plan.public,
             "kernel": self.kernel,
@@ -263,73 +260,34 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return self.margin == "select" or self.solver == "phased_prox"
 
-    def _drawn_map(self, X: Any, n_classes: int, seed: int) -> FeatureMap:
-        """Draw the public features; of `X`, only shape and storage matter."""
-        n_samples, n_features = X.shape
-        rng = np.random.default_rng(seed)
+    def _drawn_map(self, problem: Problem, seed: int) -> FeatureMap:
+        """Draw the public features."""
+        budget = float(self.epsilon), resolved_delta(self.delta, problem.n_samples)
+        size = None if isinstance(self.n_components, str) else int(self.n_components)
+        scale = relative_scale(self.length_scale, float(self.data_norm))
+        drawn: FeatureMap
         if self.kernel in ADDITIVE:
-            drawn: FeatureMap = draw_additive_features(
-                self.kernel,
-                None if isinstance(self.n_components, str) else int(self.n_components),
-                n_samples=n_samples,
-                n_features=n_features,
-                n_classes=n_classes,
-                epsilon=float(self.epsilon),
-                delta=resolved_delta(self.delta, n_samples),
-                rng=rng,
-            )
+            drawn = draw_additive_features(self.kernel, problem, size, budget, seed)
         else:
-            drawn = self._drawn_kernel(X, n_classes, rng)
-        margin = None if isinstance(self.margin, str) else float(self.margin)
-        return projected(drawn, self.projection, margin, n_samples, seed + 1)
+            size = size or n_features_wanted(problem.n_samples, *budget)
+            size += size % 2 if self.kernel != "polynomial" else 0
+            kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
+            drawn = draw_features(kernel, problem, size, seed)
+        return projected(drawn, self.projection, self._margin(), problem.n_samples, seed + 1)
 
-    def _drawn_kernel(self, X: Any, n_classes: int, rng: np.random.Generator) -> FeatureMap:
-        """Draw random features of a named kernel."""
-        n_samples, n_features = X.shape
-        if isinstance(self.n_components, str):
-            delta = resolved_delta(self.delta, n_samples)
-            size = n_features_wanted(n_samples, float(self.epsilon), delta)
-        else:
-            size = int(self.n_components)
-        if self.kernel != "polynomial":
-            size += size % 2
-        kernel = Kernel(
-            self.kernel,
-            relative_scale(self.length_scale, float(self.data_norm)),
-            float(self.nu),
-            int(self.degree),
-            float(self.coef0),
-        )
-        return draw_features(
-            kernel,
-            n_samples,
-            n_features,
-            size,
-            n_classes=n_classes,
-            is_sparse=sparse.issparse(X),
-            rng=rng,
-        )
+    def _margin(self) -> float | None:
+        """Return the margin that is known, if one is."""
+        return None if isinstance(self.margin, str) else float(self.margin)
 
-    def _plan(
-        self, n_samples: int, feature_map: FeatureMap, n_classes: int
-    ) -> Training | MarginPlan:
-        """Fix the public numbers of a fit."""
-        epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
-        problem = Problem(
-            n_samples=n_samples,
-            n_features=feature_map.n_components,
-            n_classes=n_classes,
-            is_sparse=False,
-            intercept=self._constant_column(),
-            seed=self.random_state,
-        )
+    def _plan(self, problem: Problem, feature_map: FeatureMap) -> Training | MarginPlan:
+        """Fix the public numbers of a fit on features."""
+        problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
+        epsilon, delta = float(self.epsilon), resolved_delta(self.delta, problem.n_samples)
         if self.margin != "select":
-            margin = None if isinstance(self.margin, str) else float(self.margin)
-            return plan_kernel_training(
-                problem, self.solver, margin, epsilon, delta, feature_map=feature_map
-            )
+            asked = (self.solver, self._margin(), epsilon, delta)
+            return plan_kernel_training(problem, *asked, feature_map=feature_map)
         is_pure = delta == 0 and math.isfinite(epsilon)
-        if n_classes > 2 or is_pure or self.solver != "noisy_gd":
+        if problem.n_classes > 2 or is_pure or self.solver != "noisy_gd":
             raise ValueError(
                 "Only binary classification is supported by margin='select', and only "
                 "delta > 0 and solver='noisy_gd': use margin='auto'"

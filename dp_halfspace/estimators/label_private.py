@@ -13,15 +13,10 @@ from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._sklearn import NUMBER_RANGE, Interval, StrOptions, fit_context, public_number
 from dp_halfspace._validation import check_training_data, label_weights
-from dp_halfspace.algorithms.fits.label_training import CoverPlan, StatisticPlan, plan_labels
+from dp_halfspace.algorithms.fits.label_training import plan_labels
 from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
 from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
-from dp_halfspace.estimators.base import (
-    Prepared,
-    PrivateLinearClassifier,
-    class_probabilities,
-    resolved_delta,
-)
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
@@ -48,10 +43,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     fitted model shows features of single records. Every other class of this package protects
     whole records; this one does not.
 
-    The features are turned into kernel features, reduced to their principal directions,
-    partly whitened and brought to norm one, all of which is free. Then one sum,
-    :math:`s=\frac12\sum_iy_ix_i`, is released with noise; the logistic loss depends on labels
-    through it alone.
+    Features are turned into kernel features, reduced to principal directions, partly whitened and
+    brought to norm one, all of which is free. Then one sum, :math:`s=\frac12\sum_iy_ix_i`, is
+    released with noise; the logistic loss depends on labels through it alone.
 
     Parameters
     ----------
@@ -78,8 +72,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     n_candidates : int, default=2000
         Of ``"net"``, per stage; at most 10^6.
     epsilon : float, default=1.0
-        Budget of one call of ``fit`` for one label, in [1e-9, 1e6], or infinite. Infinity
-        gives the model without noise and without any guarantee.
+        Budget of one label, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float or None, default=None
@@ -90,7 +83,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     intercept_scaling : float, default=1.0
         Size of the constant column, relative to the default.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None takes the labels seen, which are then treated as public.
+        PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict or None, default=None
         PUBLIC weight of each label in [1e-50, 1e50]. Scores are shifted by its logarithm, which
         costs nothing; ``"net"`` weights errors, too. ``"balanced"`` is refused.
@@ -107,8 +100,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The public label set.
     coef_ : ndarray of shape (1, n_columns) or (n_classes, n_columns)
-        Released coefficients of the unit rows, which have ``n_components_`` columns; the last one
-        is constant.
+        Released coefficients of the unit rows, of which the last column is constant.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Shift by class weights, otherwise zero.
     feature_map_ : LabelFeatures
@@ -117,6 +109,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         Number of columns of the unit rows.
     alpha_ : float
         The ridge that was used; not with ``"net"``.
+    data_norm_ : float
+        The `data_norm` of the fit, infinite for None.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public; its adjacency is
         "replace-one-label".
@@ -197,10 +191,8 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
+        ValueError, BudgetError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         plan, features, rows = ready.plan
@@ -225,7 +217,16 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         seed = int(rng.integers(2**63))
         features = fit_label_features(data.X, self._feature_options(data.X.shape[0]), rng)
         rows = features.rows(data.X)
-        plan = self._plan(rows, len(data.classes), seed)
+        plan = plan_labels(
+            self.mechanism,
+            rows,
+            len(data.classes),
+            epsilon=float(self.epsilon),
+            delta=resolved_delta(self.delta, rows.shape[0]),
+            ridge=None if isinstance(self.alpha, str) else float(self.alpha),
+            n_candidates=int(self.n_candidates),
+            seed=seed,
+        )
         record = self._record(data, plan.events, mechanism=self.mechanism, **plan.public)
         return Prepared(data, weights, (plan, features, rows), record)
 
@@ -247,7 +248,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Not with ``mechanism="net"``.
         """
-        return class_probabilities(self.decision_function(X))
+        return self._probabilities(self.decision_function(X))
 
     def _feature_options(self, n_samples: int) -> FeatureOptions:
         """Collect what is asked of the features."""
@@ -267,21 +268,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             whitening=float(self.whitening),
             data_norm=None if self.data_norm is None else float(self.data_norm),
             constant=constant,
-        )
-
-    def _plan(self, rows: Rows, n_classes: int, seed: int) -> StatisticPlan | CoverPlan:
-        """Fix the numbers of a fit; none depends on a label."""
-        return plan_labels(
-            self.mechanism,
-            n_samples=rows.shape[0],
-            n_columns=rows.shape[1],
-            n_classes=n_classes,
-            block_rows=rows.block_rows,
-            epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, rows.shape[0]),
-            ridge=None if isinstance(self.alpha, str) else float(self.alpha),
-            n_candidates=int(self.n_candidates),
-            seed=seed,
         )
 
     def _public_facts(self, n_samples: int, classes: NDArray[Any]) -> dict[str, Any]:

@@ -20,12 +20,7 @@ from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     plan_preconditioned_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import objective_ridge
-from dp_halfspace.estimators.base import (
-    Prepared,
-    PrivateLinearClassifier,
-    class_probabilities,
-    resolved_delta,
-)
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.rows import block_size, clipped_rows, unit_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -39,8 +34,6 @@ from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 __all__ = ["ObjectivePerturbationClassifier"]
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
-
-
 # With clipped rows: a good separator is guessed to need coefficients of this norm in units of
 # 1 / data_norm, and an intercept of this size.
 _SCORE_GUESS = 1.5
@@ -48,7 +41,7 @@ _SCORE_GUESS = 1.5
 
 @dataclass(frozen=True, slots=True)
 class _Setup:
-    """What is fixed before the data are read: plan, public projection, constant column, shift."""
+    """The public numbers of a fit."""
 
     plan: PreconditionedObjectivePlan
     linear_map: LinearMap | None
@@ -81,8 +74,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     loss : str, default="shifted_logistic"
         ``"shifted_logistic"``, ``"logistic"``, ``"huber_hinge"`` or ``"smoothed_hinge"``.
         Smooth convex loss of the signed margin with slope in [-1, 0]. With three classes or
-        more, the logistic ones are multinomial; any other loss is used one class against the
-        rest, as so many releases that share the budget.
+        more, the logistic ones are multinomial; any other is one class against the rest.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` is a rule in n, d, the number of classes and
         the budget. Raised to a public floor: with two classes and no metric ``max(c) beta r^2
@@ -93,12 +85,11 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         its slope; from 0 to 100. Ignored by the other losses. A positive shift keeps records
         near the separator pulling.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity gives the
-        minimiser without noise and without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it. Choose it from what the
+        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
         columns mean, never from the data.
     rows : {"unit", "clipped"}, default="unit"
         ``"unit"`` brings every clipped row, together with the constant column, to norm one;
@@ -111,15 +102,14 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Public random map of the columns to fewer, for unit rows. ``"auto"``: random signs
         for pure epsilon with more than 512 columns, else none.
     n_components : int or "auto", default="auto"
-        Columns after the projection; ``"auto"`` is 150. With as many as there are
-        columns, or more, nothing is projected.
+        Columns after the projection; ``"auto"`` is 150. Never to as many as there are.
     fit_intercept : bool, default=True
         Whether to append a constant column. It is inside the norm and inside the regulariser.
     intercept_scaling : float, default=1.0
         Size of the constant column: its value with ``rows="clipped"``; otherwise relative to
         a quarter of `data_norm` (another fraction for more than 512 columns).
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None takes the labels seen, which are then treated as public.
+        PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict or None, default=None
         PUBLIC weight of each label in [1e-50, 1e50]; the largest is charged. ``"balanced"`` is
         refused.
@@ -143,9 +133,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Released intercepts; zero when ``fit_intercept=False``.
     alpha_ : float
         The regulariser that was used, a function of public numbers.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
-        What was spent, on what, and what was assumed public. ``privacy_.epsilon_at(delta)``
-        is the whole privacy profile.
+        What was spent, on what, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -153,18 +144,15 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     See Also
     --------
-    AdaptiveMarginClassifier : Noisy gradient steps; usually ahead for ``delta > 0``. Trains
-        against an adversary who moves the rows.
-    OutputPerturbationClassifier : Adds the noise to the minimiser instead. Trains against an
-        adversary with pure epsilon and with several classes, too.
+    AdaptiveMarginClassifier : Noisy gradient steps; usually ahead for ``delta > 0``.
+    OutputPerturbationClassifier : Adds the noise to the minimiser instead.
 
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency: one record, features and label, is replaced. Public: the number of rows, the
-    columns, the label set, every parameter and the projection. Private: everything else,
-    class counts and norms included. The guarantee covers the attributes above; running time
-    is not hidden.
+    adjacency. Public: the number of rows, the columns, the label set, every parameter and the
+    projection. Private: everything else, class counts and norms included. The guarantee covers
+    the attributes above; running time is not hidden.
 
     References
     ----------
@@ -218,8 +206,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features. CSR stays sparse, unless a projection is used, which makes a dense
-            copy of `n_components` columns.
+            Finite features. CSR stays sparse, unless a projection is used.
         y : array-like of shape (n_samples,)
             Labels from `classes`.
 
@@ -230,12 +217,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
-        CertificateError
-            If rounding errors could be as large as the influence of a record.
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
@@ -253,7 +236,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         return self._remember(ready.data, ready.record, released)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         weights = label_weights(self.class_weight, data.classes)
         setup = self._setup(data.X, weights)
@@ -345,7 +327,6 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Only with ``loss="logistic"`` and ``rows="clipped"``. The noise makes them less
-            calibrated than those of an exact model.
+            Only with ``loss="logistic"`` and ``rows="clipped"``.
         """
-        return class_probabilities(self.decision_function(X))
+        return self._probabilities(self.decision_function(X))

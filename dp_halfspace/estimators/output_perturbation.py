@@ -18,12 +18,7 @@ from dp_halfspace._validation import check_training_data, label_weights
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
-from dp_halfspace.estimators.base import (
-    Prepared,
-    PrivateLinearClassifier,
-    class_probabilities,
-    resolved_delta,
-)
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
 from dp_halfspace.optim.design.rows import block_size, clipped_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -63,20 +58,17 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     loss : str, default="logistic"
-        ``"logistic"``, ``"huber_hinge"``, ``"smoothed_hinge"``, ``"hinge"``,
-        ``"squared_hinge"`` or ``"squared"``.
-        Convex loss of the signed margin. With three classes or more, ``"logistic"`` is the
-        multinomial model and any other loss is used one class against the rest.
+        Convex loss of the signed margin: ``"logistic"``, ``"huber_hinge"``,
+        ``"smoothed_hinge"``, ``"hinge"``, ``"squared_hinge"`` or ``"squared"``. With three
+        classes or more, ``"logistic"`` is multinomial, any other is one class against the rest.
         ``"hinge"`` is the Huber hinge of half-width .001: at most .00025 above the hinge, with
         the noise of the hinge.
     alpha : float or "auto", default="auto"
-        Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the
-        budget and `data_norm` alone. A float in [1e-50, 1e50]; values below
-        ``1e-8 (data_norm^2 + intercept_scaling^2)`` times the largest class weight are raised
-        to that floor.
+        Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the budget and
+        `data_norm` alone. A float is raised to ``1e-8 (data_norm^2 + intercept_scaling^2)``
+        times the largest class weight.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity gives the
-        minimiser without noise and without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float, default=1.0
@@ -87,32 +79,27 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     intercept_scaling : float, default=1.0
         Value of the constant column.
     classes : array-like of labels or None, default=None
-        PUBLIC label set. None takes the labels seen, which are then treated as public.
+        PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label in [1e-50, 1e50], charged in the sensitivity. ``"balanced"``
-        is refused.
+        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"`` or
-        a callable ``(F, start) -> w``, with `F` a :class:`~dp_halfspace.optim.FiniteSum`: full
-        and single-record gradients. What it returns is trusted only as far as the certificate
-        goes, and improved where it falls short; what it warns, prints or raises is dropped.
-        It must not write files, end the process or keep what it was given, which nobody can
-        hold back.
+        a callable ``(F, start) -> w``, with `F` a :class:`~dp_halfspace.optim.FiniteSum`. What
+        it returns is trusted only as far as the certificate goes, and improved where it falls
+        short; what it warns, prints or raises is dropped. It must not write files, end the
+        process or keep what it was given.
     tilt : float, default=0.0
         Not negative. Larger values weigh large losses more: for groups that are served badly.
-        The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1. A
-        `PrivacyWarning` says when one record can outweigh a tenth of the others; it is computed
-        from public numbers. With three classes or more, each class is then fitted against the
-        rest for every loss.
+        The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1: a
+        `PrivacyWarning` says when one record can outweigh a tenth of the others. Each of three
+        classes or more is then fitted against the rest for every loss.
     adversary_radius : float, default=0.0
         Largest change of a row, in the units of the columns, against which the model is
         trained; less than `data_norm`. The constant column is out of reach. Not for
-        ``loss="squared"``. With three classes or more, each class is then fitted against the
-        rest for every loss.
+        ``loss="squared"``. Three classes or more as with `tilt`.
     adversary_norm : {2, "inf"}, default=2
-        Norm of that change: Euclidean, or the largest change of one column. The Euclidean
-        adversary does not raise the noise, but for a part of what the logistic loss saves
-        without one.
+        Norm of that change: Euclidean, which hardly raises the noise, or the largest change of
+        one column.
     adversary_smoothing : float, default=1e-3
         Width by which the kink of the dual norm of the coefficients is rounded, in units of
         ``1 / data_norm``, in [1e-9, 1].
@@ -134,17 +121,16 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         Released intercepts; zero when ``fit_intercept=False``.
     alpha_ : float
         The regulariser that was used, a function of public numbers.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
+    one_vs_rest_ : bool
+        Whether each of three classes or more was set apart from the rest by a model of its own.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features,)
         Column names, when `X` had them.
-
-    Raises
-    ------
-    ValueError
-        For bad parameters and broken schema rules; see ``fit``.
 
     See Also
     --------
@@ -153,9 +139,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
-    adjacency: one record, features and label, is replaced. Public: the number of rows, the
-    columns, the label set and every parameter. Private: everything else, class counts and
-    norms included. The guarantee covers the attributes above; running time is not hidden.
+    adjacency. Public: the number of rows, the columns, the label set and every parameter.
+    Private: everything else, class counts and norms included. The guarantee covers the
+    attributes above; running time is not hidden.
 
     With a tilt or an adversary, the released coefficients are brought back to the ball that
     holds the minimisers of all data sets.
@@ -226,12 +212,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
-        CertificateError
-            If `alpha` is so small that rounding errors alone would double the noise.
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
@@ -244,7 +226,6 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         return self._remember(ready.data, ready.record, released)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         weights = label_weights(self.class_weight, data.classes)
         plan = self._plan(data.X, weights, resolved_delta(self.delta, data.X.shape[0]))
@@ -312,11 +293,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Only with ``loss="logistic"``. The noise makes them less calibrated than those of
-            an exact model. With a tilt or an adversary and three classes or more, the
-            probabilities of each class against the rest, divided by their sum.
+            Only with ``loss="logistic"``. Those of each class against the rest, divided by their
+            sum, if `one_vs_rest_`.
         """
         scores = self.decision_function(X)
         # The softmax of logarithms divides by the sum, and never divides by zero.
         is_stacked = scores.ndim > 1 and self.one_vs_rest_
-        return class_probabilities(log_expit(scores) if is_stacked else scores)
+        return self._probabilities(log_expit(scores) if is_stacked else scores)

@@ -32,9 +32,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     """A halfspace with few errors out of many that were fixed without the data: pure epsilon.
 
     Rows are brought to norm one. Every direction of a public stream is scored by the number of
-    records that it gets wrong, and the exponential mechanism picks one. With a larger budget it
-    does so again among directions round the winner. The choice for pure epsilon with few records:
-    the noise does not grow with the number of columns.
+    records that it gets wrong, and the exponential mechanism picks one, with a larger budget again
+    among directions round the winner. For few records: columns do not add noise.
 
     Parameters
     ----------
@@ -56,25 +55,21 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         ``"auto"`` projects more than 64 columns. `coef_` is mapped back.
     n_components : int or "auto", default="auto"
         Dimension after a projection. ``"auto"`` is the power of two next to ``sqrt(n epsilon)``, at
-        least 32; 500 where a map is named for 64 columns or fewer. With as many as there are
-        columns, or more, nothing is projected.
+        least 32; 500 where a map is named for 64 columns or fewer.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity takes the best
-        direction of each stage, without any guarantee.
+        Budget of one fit, in [1e-9, 1e6]; infinity takes the best and guarantees nothing.
     delta : float, default=0.0
         Only 0: the guarantee is pure.
     data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it; then every row is normalised
-        together with the constant column. Choose it from what the columns mean, never from
-        the data.
+        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
+        columns mean, never from the data.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
         Size of the constant column, relative to the default, which is half of `data_norm` (once
         with more than 64 columns, twice with more than 512).
     classes : array-like of labels or None, default=None
-        PUBLIC label set, of two labels. None takes the labels seen, which are then treated as
-        public.
+        PUBLIC label set, of two labels. None declares those seen to be public.
     class_weight : dict or None, default=None
         PUBLIC weight of each label in [1e-50, 1e50]; only their ratio matters, to a part in
         65536. ``"balanced"`` is refused.
@@ -96,6 +91,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         Released intercept; zero when ``fit_intercept=False``.
     projection_ : LinearMap or None
         The public map that was used.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -112,14 +109,12 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     Notes
     -----
     **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. Errors, or
-    margins that are too small, are counted in exact integer arithmetic, so that a record changes a
-    count by one at most in the code as it runs, and the mechanism is sampled exactly. Public: the
-    number of rows, the columns, the label set, every parameter, and all directions but the number
-    of the chosen one.
+    margins that are too small, are counted in exact integers and the mechanism is sampled exactly.
+    Public: the number of rows, the columns, the label set, every parameter, and all directions but
+    the number of the chosen one.
 
-    The directions are generated block by block and forgotten: beyond the data, memory grows by
-    a few bytes for each. Time is at most proportional to rows, columns and directions; it is
-    shorter where later stages find rows far from the hyperplane.
+    Beyond the data, memory grows by a few bytes for each direction. Time is at most proportional
+    to rows, columns and directions.
 
     References
     ----------
@@ -180,11 +175,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused, there are more than two classes, or
-            a lattice has more points than `n_directions`; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
+        ValueError, BudgetError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         data, training = ready.data, ready.plan
@@ -198,7 +190,6 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         return self._remember(data, ready.record, coefficients)
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         if len(data.classes) != 2:
             raise ValueError(

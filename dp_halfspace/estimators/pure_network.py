@@ -68,12 +68,10 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
         ``"auto"`` projects more than 12 columns.
     n_components : int or "auto", default="auto"
-        Dimension after a projection; ``"auto"`` is 12. With as many as there are columns, or
-        more, nothing is projected.
+        Dimension after a projection; ``"auto"`` is 12.
     epsilon : float, default=1.0
-        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite. Infinity takes the best
-        network of each stage, without any guarantee. The number of records times epsilon must
-        be at least 18.5: below, a choice among even a hundred networks is guessing.
+        Budget of one fit, in [1e-9, 1e6]; infinity takes the best and guarantees nothing.
+        Records times epsilon must be 18.5 or more: below, a choice of a hundred is guessing.
     delta : float, default=0.0
         Only 0: the guarantee is pure.
     data_norm : float, default=1.0
@@ -84,11 +82,9 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     intercept_scaling : float, default=1.0
         Size of the biases, relative to the default.
     classes : array-like of labels or None, default=None
-        PUBLIC label set, of two labels. None takes the labels seen, which are then treated as
-        public.
+        PUBLIC label set, of two labels. None declares those seen to be public.
     class_weight : dict or None, default=None
-        PUBLIC weight of each label in [1e-50, 1e50]; only their ratio matters. ``"balanced"`` is
-        refused.
+        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can repeat the choice.
@@ -114,6 +110,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Number of hidden units, of the last layer.
     projection_ : LinearMap or None
         The public map that was used.
+    data_norm_ : float
+        The `data_norm` of the fit, to which rows are scaled down at prediction.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -128,14 +126,12 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
     Notes
     -----
-    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency. A record
-    changes a count of errors by one at most, rounding included, and the mechanism is sampled
-    exactly. Public: the number of rows, the columns, the label set, every parameter, and all
-    networks but the number of the chosen one.
+    **Privacy.** ``fit`` is epsilon-differentially private under replace-one adjacency, rounding
+    included, and the mechanism is sampled exactly. Public: the number of rows, the columns, the
+    label set, every parameter, and all networks but the number of the chosen one.
 
-    The cover of all networks that the theory asks for has more than 3^p members for p
-    parameters: 10^11 for the default on two columns. Candidates are a sample of it, so there is
-    no guarantee of accuracy; privacy does not depend on the sample.
+    Candidates are a sample of the cover of all networks that the theory asks for (10^11 of them
+    for the default on two columns): no accuracy is guaranteed, and privacy does not depend on it.
 
     References
     ----------
@@ -193,12 +189,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
 
         Raises
         ------
-        ValueError
-            If a parameter or the schema of the data is refused, there are more than two
-            classes, there are too few records for epsilon, or the network has too many
-            parameters or layers; the estimator is unchanged.
-        BudgetError
-            By the ledger, before any noise is drawn.
+        ValueError, BudgetError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
         data, (plan, linear_map) = ready.data, ready.plan
@@ -220,7 +212,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         return self
 
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
         data = check_training_data(self, X, y, classes=self.classes)
         if len(data.classes) != 2:
             raise ValueError(

@@ -14,6 +14,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyWarning, PrivateKernelClassifier, privacy
+from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.datasets import load_benchmark
 from dp_halfspace.estimators import kernel as module
 from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
@@ -104,7 +105,8 @@ def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     a, b = seeded(X, y), seeded(-3.0 * X, 1 - y)
     np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
     public = dict(a.privacy_.public)
-    again = a._drawn_map(X, 2, public["feature_seed"])
+    problem = Problem(500, X.shape[1], 2, False, 1.0)
+    again = a._drawn_map(problem, public["feature_seed"])
     np.testing.assert_array_equal(again.frequencies, a.feature_map_.frequencies)
     free = [PrivateKernelClassifier("rbf").fit(X, y).feature_map_.frequencies for _ in range(2)]
     assert not np.array_equal(*free)

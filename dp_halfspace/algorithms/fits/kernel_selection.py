@@ -98,7 +98,13 @@ def plan_margin_choice(problem: Problem, epsilon: float, delta: float) -> Margin
     halvings = max(1, round(0.5 * math.log2(n_samples)))
     margins = [0.5**j for j in range(1, halvings + 1)]
     gaps = tuple((1.0 + 1.0 / margin) / 2.0 for margin in margins)
-    mu, choice = _divided(margins, gaps, epsilon, delta)
+    mu, choice = math.inf, NoNoise()  # type: float, GeneralizedChoice | NoNoise
+    if math.isfinite(epsilon):
+        # A loss is between zero and one plus the radius; a computed minimum is off by the gap.
+        pairs = zip(margins, gaps, strict=True)
+        reach = tuple((1.0 + 1.0 / margin + gap) * (1.0 + 2.0**-30) for margin, gap in pairs)
+        choice = GeneralizedChoice(reach, _CHOICE_SHARE * epsilon)
+        mu = mu_beside(choice.epsilon, epsilon, delta) * (1.0 - 2.0**-40)
     # What a margin costs on fresh records, and in noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
     penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
@@ -121,16 +127,3 @@ def _training(problem: Problem, margin: float, plan: DescentPlan) -> Training:
     bias = problem.constant(kernel_engine_defaults(problem.n_classes).bias)
     steps = GradientPlan(plan, slopes=margin_slopes)
     return Training("noisy_gd", margin, plan.steps.shift, bias, None, steps)
-
-
-def _divided(
-    margins: list[float], gaps: tuple[float, ...], epsilon: float, delta: float
-) -> tuple[float, GeneralizedChoice | NoNoise]:
-    """Divide a budget: signal to noise ratio of the training, and the choice."""
-    if math.isinf(epsilon):
-        return math.inf, NoNoise()
-    # A loss is between zero and one plus the radius; a computed minimum is off by the gap.
-    pairs = zip(margins, gaps, strict=True)
-    reach = tuple((1.0 + 1.0 / margin + gap) * (1.0 + 2.0**-30) for margin, gap in pairs)
-    choice = GeneralizedChoice(reach, _CHOICE_SHARE * epsilon)
-    return mu_beside(choice.epsilon, epsilon, delta) * (1.0 - 2.0**-40), choice

@@ -96,62 +96,46 @@ def n_features_wanted(n_samples: int, epsilon: float, delta: float) -> int:
     return 2 * round(wanted / 2.0)
 
 
-def draw_features(
-    kernel: Kernel,
-    n_samples: int,
-    n_features: int,
-    n_components: int,
-    *,
-    n_classes: int,
-    is_sparse: bool,
-    rng: np.random.Generator,
-) -> FeatureMap:
+def draw_features(kernel: Kernel, problem: Problem, n_components: int, seed: int) -> FeatureMap:
     """Draw the public map of a kernel; a shift-invariant one has an even `n_components`."""
+    n_features, rng = problem.n_features, np.random.default_rng(seed)
     if kernel.name == "polynomial":
+        scale = kernel.length_scale or 1.0
         return draw_tensor_sketch(
             n_features,
             n_components,
             rng,
             degree=kernel.degree,
             coef0=kernel.coef0,
-            length_scale=kernel.length_scale or 1.0,
+            length_scale=scale,
         )
     half = n_components // 2
     if kernel.length_scale is None:
-        scales = length_scales(kernel.name, n_samples, n_features, n_classes, half)
+        sizes = (problem.n_samples, n_features, problem.n_classes)
+        scales = length_scales(kernel.name, *sizes, half)
     else:
         scales = np.full(half, kernel.length_scale)
     structured = kernel.name in RADIAL and structured_pays(n_features, n_components)
-    draw = draw_structured_fourier if structured and not is_sparse else draw_fourier
+    draw = draw_structured_fourier if structured and not problem.is_sparse else draw_fourier
     return draw(Spectrum(kernel.name, nu=kernel.nu), n_features, scales, rng)
 
 
 def draw_additive_features(
-    name: str,
-    n_components: int | None,
-    *,
-    n_samples: int,
-    n_features: int,
-    n_classes: int,
-    epsilon: float,
-    delta: float,
-    rng: np.random.Generator,
+    name: str, problem: Problem, n_components: int | None, budget: tuple[float, float], seed: int
 ) -> AdditiveMap:
-    """Draw columns, cosines and Fourier features, as many as public sizes allow.
+    """Draw columns, cosines and Fourier features, as many as public sizes and a budget allow.
 
-    At most `n_components`, if there is a number.
+    At most `n_components`, if there is a number, or as many as there are columns.
     """
-    if name == "additive" and n_components is not None:
-        return draw_additive(n_features, max(1, n_components // n_features), 0, rng)
+    (epsilon, delta), n_features = budget, problem.n_features
     is_pure = delta == 0 and math.isfinite(epsilon)
-    if is_pure:
-        # Pure noise is longer by the root of the number of columns.
-        mu = epsilon / math.sqrt(n_features + 1.0)
-        n_components = n_components or _PURE_MOST
-    else:
-        mu = gdp_mu(epsilon, delta)
-    n_terms, joint = additive_sizes(n_samples, n_features, n_classes, mu, n_components)
-    return draw_additive(n_features, n_terms, joint if name == "auto" else 0, rng)
+    # Pure noise is longer by the root of the number of columns.
+    mu = epsilon / math.sqrt(n_features + 1.0) if is_pure else gdp_mu(epsilon, delta)
+    limit = n_components or (_PURE_MOST if is_pure else WIDE - 1)
+    n_terms, joint = additive_sizes(problem.n_samples, n_features, problem.n_classes, mu, limit)
+    if name == "additive":
+        n_terms, joint = max(1, n_components // n_features) if n_components else n_terms, 0
+    return draw_additive(n_features, n_terms, joint, np.random.default_rng(seed))
 
 
 def projected(

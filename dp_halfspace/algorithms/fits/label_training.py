@@ -105,18 +105,17 @@ class CoverPlan:
 
 def plan_labels(
     kind: str,
-    *,
-    n_samples: int,
-    n_columns: int,
+    rows: Rows,
     n_classes: int,
-    block_rows: int,
+    *,
     epsilon: float,
     delta: float,
     ridge: float | None,
     n_candidates: int,
     seed: int,
 ) -> StatisticPlan | CoverPlan:
-    """Plan one fit within a budget; no argument depends on a label."""
+    """Plan one fit on public rows within a budget; no argument depends on a label."""
+    n_samples, n_columns = rows.shape
     if kind == "net":
         sensitivity = 1.0 + 2.0**-30 + 2.0**-50 * n_samples**2
         wanted = _MOST_STAGES if math.isinf(epsilon) else n_samples * epsilon / _PER_STAGE
@@ -133,7 +132,7 @@ def plan_labels(
         mechanism = _responses(n_classes, epsilon, delta)
         bound, variance = None, mechanism.variance * n_samples / n_columns
     else:
-        bound = statistic_sensitivity(n_samples, n_classes, block_rows)
+        bound = statistic_sensitivity(n_samples, n_classes, rows.block_rows)
         mechanism = additive_noise(bound, epsilon, delta)
         size = n_columns * (n_classes if n_classes > 2 else 1)
         variance = _noise_variance(mechanism, size)

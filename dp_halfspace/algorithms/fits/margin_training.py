@@ -286,7 +286,7 @@ def _attacked(problem: Problem, attack: Adversary, mu: float) -> Training:
         attack=scaled,
     )
     steps = GradientPlan(plan, adversary=scaled)
-    return Training("noisy_gd", None, defaults.shift, bias, None, steps, attack=scaled)
+    return Training("noisy_gd", None, plan.steps.shift, bias, None, steps, attack=scaled)
 
 
 def _known(

@@ -107,7 +107,8 @@ def row_squares(block: Block) -> FloatArray:
 def sums_of_squares(matrix: Any) -> FloatArray:
     """Return the squared norms of the rows of an array or a CSR matrix, as stored."""
     if not sparse.issparse(matrix):
-        return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
     n_rows, step = matrix.shape[0], 1024
     squares = np.empty(n_rows)
     for lo in range(0, n_rows, step):
@@ -115,7 +116,8 @@ def sums_of_squares(matrix: Any) -> FloatArray:
         # In float64, whatever the stored type: a float32 square would round or overflow.
         data = matrix.data[ends[0] : ends[-1]].astype(np.float64)
         row = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-        np.square(data, out=data)
+        with np.errstate(over="ignore"):
+            np.square(data, out=data)
         squares[lo : lo + step] = np.bincount(row, data, minlength=len(ends) - 1)
     return squares
 

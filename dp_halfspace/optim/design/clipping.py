@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace.optim.design.blocks import FloatArray, block_size, sums_of_squares
@@ -75,32 +76,37 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
         X = canonical_csr(X)
     n, d = X.shape
     target = bound * (1.0 - (d + 8) * 2.0**-52)
-    scales = np.empty(n)
     step = min(_MAX_ROWS, block_size(n, d, is_sparse=False))
-    for lo in range(0, n, step):
-        rows = X[lo : lo + step]
-        if not sparse.issparse(X):
-            # A cast in row order: float32, integers and columns in memory take the same path.
-            rows = np.ascontiguousarray(rows, dtype=np.float64)
-        scales[lo : lo + step] = _scales(rows, target)
+    if sparse.issparse(X):
+        squares = sums_of_squares(X)
+    else:
+        squares = np.empty(n)
+        for lo in range(0, n, step):
+            squares[lo : lo + step] = sums_of_squares(_in_row_order(X[lo : lo + step]))
+    scales = _from_squares(squares, target)
+    unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
+    for lo in range(0, unsafe.size, step):
+        rows = unsafe[lo : lo + step]
+        largest, shapes = _split(X[rows])
+        scales[rows] = _from_ratios(largest, sums_of_squares(shapes), target)
     return scales
 
 
-def _scales(rows: Any, target: float) -> FloatArray:
-    """Return the factors of some rows, an array or canonical CSR."""
-    with np.errstate(over="ignore", divide="ignore"):
-        squares = sums_of_squares(rows)
-        scales: FloatArray = np.minimum(1.0, target / np.sqrt(squares))
-    unsafe = ~((squares > _SAFE[0]) & (squares < _SAFE[1]))
-    if unsafe.any():
-        largest, shapes = _split(rows[unsafe])
-        scales[unsafe] = _from_ratios(largest, sums_of_squares(shapes), target)
-    return scales
+def _in_row_order(rows: NDArray[Any]) -> FloatArray:
+    """Cast some rows, so that float32, integers and columns in memory take the same path."""
+    return np.ascontiguousarray(rows, dtype=np.float64)
+
+
+def _from_squares(squares: FloatArray, target: float) -> FloatArray:
+    """Return min(1, target / norm), for norms neither tiny nor huge."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.minimum(1.0, target / np.sqrt(squares)))
 
 
 def _split(rows: Any) -> tuple[FloatArray, Any]:
     """Return the largest absolute value of every row, and the rows divided by it."""
     if not sparse.issparse(rows):
+        rows = _in_row_order(rows)
         largest = np.abs(rows).max(axis=1, initial=0.0)
         return largest, rows / np.where(largest > 0.0, largest, 1.0)[:, None]
     data = rows.data.astype(np.float64)

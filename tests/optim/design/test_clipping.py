@@ -58,8 +58,8 @@ def test_clipping_is_not_more_than_needed(X):
 def test_rows_at_the_bound_and_planted_bug(monkeypatch):
     X = near_the_bound()
     assert not exceeds(X, clip_scales(X, 1.0), 1.0)
-    true_rule = clipping._scales
-    monkeypatch.setattr(clipping, "_scales", lambda rows, target: true_rule(rows, 1.0))
+    true_rule = clipping._from_squares
+    monkeypatch.setattr(clipping, "_from_squares", lambda squares, target: true_rule(squares, 1.0))
     assert exceeds(X, clip_scales(X, 1.0), 1.0)
 
 

@@ -131,9 +131,19 @@ def test_no_magnitude_makes_a_row_too_long(form):
     assert not too_long(unit_rows(form(X), 1.0, None), X)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.int32, bool])
-def test_narrow_types(dtype):
-    X = (40 * np.random.default_rng(3).standard_normal((100, 9))).astype(dtype)
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [
+        (np.float32, 1.0),
+        (np.float32, 1e25),
+        (np.float16, 40),
+        (np.int8, 40),
+        (np.int32, 1e6),
+        (bool, 1),
+    ],
+)
+def test_narrow_types(dtype, size):
+    X = (size * np.random.default_rng(3).standard_normal((100, 30))).astype(dtype)
     forms = FORMS[:2] if dtype == np.float16 else FORMS
     for form in forms:
         rows = unit_rows(form(X), 1.0, None)
