@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dp_halfspace.algorithms.defaults import (
-    EFFECTIVE_DIMENSION,
     WIDE,
-    EngineDefaults,
+    additive_defaults,
     additive_sizes,
-    engine_defaults,
     kernel_engine_defaults,
     length_scales,
     n_kernel_components,
@@ -55,8 +53,6 @@ __all__ = [
 _PURE_FEWEST, _PURE_MOST, _PURE_RECORDS = 32, 150, 20.0
 # Kernels whose features lead with the columns themselves.
 ADDITIVE = ("auto", "additive")
-# Mean square of what is behind the leading block, relative to that of the block.
-_BEHIND = 0.05
 # Length scales relative to data_norm: beyond, float32 has no features that differ.
 _RELATIVE_SCALES = (1e-6, 1e6)
 # Dimension of a projection that no margin asks for.
@@ -169,27 +165,11 @@ def plan_kernel_training(
         mu = gdp_mu(epsilon, delta)
         defaults = kernel_engine_defaults(problem.n_classes)
         if isinstance(feature_map, AdditiveMap):
-            defaults = _additive_defaults(problem, feature_map, mu)
+            sizes = (problem.n_samples, problem.n_columns(), problem.n_classes)
+            lead, behind = feature_map.n_features_in, feature_map.relative_length
+            defaults = additive_defaults(*sizes, mu, lead=lead, behind=behind)
         return gradient_training(problem, defaults, mu)
     # Directions that favour few columns are made for columns that mean something.
     if is_pure:
         solver = "objective_perturbation"
     return plan_training(problem, solver, margin, epsilon, delta)
-
-
-def _additive_defaults(problem: Problem, feature_map: AdditiveMap, mu: float) -> EngineDefaults:
-    """Return what the engine uses on columns and on the features behind them.
-
-    With more than 512 features only the columns have a metric: ``docs/proofs/metric.md``,
-    section 4.
-    """
-    n_lead, n_columns = feature_map.n_features_in, problem.n_columns()
-    is_block = n_lead < WIDE < n_columns
-    size = WIDE if is_block else n_columns
-    defaults = engine_defaults(problem.n_samples, size, problem.n_classes, mu)
-    if not is_block:
-        return defaults
-    # The mean square of a mapped row of the block is about as many directions as are told apart.
-    length = math.sqrt(_BEHIND * min(EFFECTIVE_DIMENSION, n_lead))
-    behind = slice(n_lead, feature_map.n_components)
-    return replace(defaults, behind=behind, stretch=length / feature_map.relative_length)

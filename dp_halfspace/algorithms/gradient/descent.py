@@ -102,7 +102,7 @@ def plan_gradient(
             mu=math.sqrt(share) * mu,
             max_columns=defaults.metric_columns,
             effective_dimension=defaults.effective_dimension,
-            behind=defaults.behind,
+            lead=defaults.lead,
             stretch=defaults.stretch,
         )
     left = mu if metric is None else math.sqrt(1.0 - share) * mu

@@ -36,8 +36,8 @@ class MetricPlan:
     that of the spectrum of the noise matrix: eigenvalues below it drown. `effective_dimension`
     is how many directions may be told apart.
 
-    With `behind` only the columns outside it, the leading block, have a moment: that of the rows
-    of the block, brought to norm one. The columns behind it have the public `stretch`.
+    With `lead` only so many first columns and the constant, the leading block, have a moment:
+    that of the rows of the block, brought to norm one. Others have the public `stretch`.
     """
 
     n_samples: int
@@ -45,7 +45,7 @@ class MetricPlan:
     mechanism: Noise
     edge: float
     effective_dimension: float = EFFECTIVE_DIMENSION
-    behind: slice | None = None
+    lead: int | None = None
     stretch: float = 1.0
 
     @property
@@ -115,7 +115,7 @@ def plan_metric(
     mu: float,
     max_columns: int = WIDE,
     effective_dimension: float = EFFECTIVE_DIMENSION,
-    behind: slice | None = None,
+    lead: int | None = None,
     stretch: float = 1.0,
 ) -> MetricPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
@@ -127,23 +127,22 @@ def plan_metric(
     The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2`` for
     rows of norm at most one. What is added to it bounds the rounding of the two sums.
     """
-    size = n_columns - (0 if behind is None else behind.stop - behind.start)
+    size = n_columns if lead is None else lead + 1
     if size > max_columns:
         return None
     edge = 2.0 * math.sqrt(size) / mu
     if edge > n_samples:
         return None
+    if lead is not None:
+        # The block is copied, and summed in blocks of its own.
+        block_rows = block_size(n_samples, lead, is_sparse=False)
     n_blocks = -(-n_samples // block_rows)
-    if behind is not None:
-        # The copy of the block has blocks of its own; with or without a constant column.
-        block_rows = block_size(n_samples, size - 1, is_sparse=False)
-        n_blocks = -(-n_samples // block_size(n_samples, size, is_sparse=False))
     # Errors of both sums; the rows that they share are the same to the last bit:
     # docs/proofs/certificate.md, section 7.
     rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53
     sensitivity = math.sqrt(2.0) * (1.0 + 2.0**-40) + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
-    return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension, behind, stretch)
+    return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch)
 
 
 def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
@@ -157,8 +156,8 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
     # 1. Release the packed moment, whose Euclidean norm is the Frobenius norm.
     # 2. Find the directions whose eigenvalues exceed the edge of the noise.
     # 3. Shrink the spectrum, and stretch every direction by the inverse root: post-processing.
-    if plan.behind is not None:
-        return _leading_metric(rows, plan, plan.behind, permit)
+    if plan.lead is not None:
+        return _leading_metric(rows, plan, plan.lead, permit)
     n, size = plan.n_samples, plan.n_columns
     moment = rows.gram(np.ones(rows.shape[0]))
     upper = np.triu(np.ones((size, size), dtype=np.bool_))
@@ -179,14 +178,15 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
     return Metric(stretch, directions, np.sqrt(n / spikes))
 
 
-def _leading_metric(rows: Rows, plan: MetricPlan, behind: slice, permit: Permit) -> Metric:
+def _leading_metric(rows: Rows, plan: MetricPlan, lead: int, permit: Permit) -> Metric:
     """Release the moment of the leading block alone; ``docs/proofs/metric.md``, section 4."""
-    lead = rows.leading(behind)
-    size = lead.shape[1]
-    metric = release_metric(lead, replace(plan, n_columns=size, behind=None), permit)
+    block = rows.leading(lead)
+    size = block.shape[1]
+    metric = release_metric(block, replace(plan, n_columns=size, lead=None), permit)
     directions = np.zeros((plan.n_columns, len(metric.factors)))
     relative = np.full(plan.n_columns, plan.stretch / metric.stretch)
-    is_leading = np.delete(np.arange(plan.n_columns), behind)
+    # The constant column, if there is one, is the last one of all.
+    is_leading = [*range(lead), *range(plan.n_columns - size + lead, plan.n_columns)]
     directions[is_leading], relative[is_leading] = metric.directions, 1.0
     return Metric(metric.stretch, directions, metric.factors, relative)
 

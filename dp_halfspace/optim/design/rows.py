@@ -223,12 +223,12 @@ class Rows:
             self._sparse_blocks = [self._csr_block(lo, hi) for lo, hi in bounds]
         return iter(self._sparse_blocks)
 
-    def leading(self, behind: slice) -> Rows:
-        """Return the rows without the columns `behind`, which precede the constant, as unit rows.
+    def leading(self, size: int) -> Rows:
+        """Return the first columns and the constant as unit rows, the columns copied.
 
-        For dense rows. The columns are copied.
+        For dense rows.
         """
-        parts = [np.delete(self._matrix[b.lo : b.hi], behind, axis=1) for b in self._blocks()]
+        parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
         rows = Rows(np.concatenate(parts), self._scale, self._bias, row_bound=self._bound)
         return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
