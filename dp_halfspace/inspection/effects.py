@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._sklearn import column_names
 from dp_halfspace.inspection.displays import COLORS, axes_for
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class AdditiveDisplay:
         n_features = int(model.n_features_in_)
         if ends.shape != (n_features, 2) or not np.isfinite(ends).all():
             raise ValueError(f"ranges must be {n_features} pairs of finite numbers")
-        names = _check_feature_names_in(model)
+        names = column_names(model)
         middle = ends.mean(axis=1)
         centre = _scores(model, middle[None, :])
         columns = []

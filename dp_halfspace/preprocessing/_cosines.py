@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context
+from dp_halfspace._sklearn import Interval, StrOptions, column_names, fit_context
 from dp_halfspace.algorithms.defaults import FEW_TERMS, WIDE
 from dp_halfspace.projection.additive import additive_norm, write_cosines
 
@@ -23,7 +23,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
 
     A halfspace of these features is a sum of curves, one for each column: what a linear model
     cannot see of single columns. The values `v` of a column, brought to [0, 1] and clipped,
-    become ``2 v - 1`` and ``.7 cos(k pi v) / k`` for ``k = 2, ..., n_terms``.
+    become ``2 v - 1`` and ``2^.5 cos(k pi v) / k`` for ``k = 2, ..., n_terms``.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
     >>> from dp_halfspace.preprocessing import CosineFeatures
     >>> features = CosineFeatures(n_terms=3, ranges=[[0, 100]])
     >>> features.fit_transform([[0.0], [50.0], [100.0]]).round(3)
-    array([[-1.   ,  0.35 ,  0.233],
-           [ 0.   , -0.35 , -0.   ],
-           [ 1.   ,  0.35 , -0.233]])
+    array([[-1.   ,  0.707,  0.471],
+           [ 0.   , -0.707, -0.   ],
+           [ 1.   ,  0.707, -0.471]])
     >>> features.get_feature_names_out(["age"]).tolist()
     ['age', 'cos(2 pi age)', 'cos(3 pi age)']
     """
@@ -139,7 +139,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
         ndarray of shape (n_features * n_terms_,), object
         """
         check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
+        names = column_names(self, input_features)
         cosines = [f"cos({k} pi {name})" for k in range(2, self.n_terms_ + 1) for name in names]
         return np.array([*names, *cosines], dtype=object)
 

@@ -19,14 +19,14 @@ from dp_halfspace.projection.base import FloatArray, SingleArray, checked_featur
 from dp_halfspace.projection.fourier import FourierMap, draw_fourier
 from dp_halfspace.projection.spectra import Spectrum
 
-__all__ = ["AMPLITUDE", "AdditiveMap", "additive_norm", "draw_additive", "write_cosines"]
+__all__ = ["AdditiveMap", "additive_norm", "draw_additive", "write_cosines"]
 
-# Of a cosine, before it is divided by its frequency; of a column it is one.
-AMPLITUDE = 0.7
+# Of a cosine before it is divided by its frequency: its mean square is then one.
+_AMPLITUDE = math.sqrt(2.0)
 # Of all Fourier features of a row, relative to the root of the number of columns.
 _FOURIER = math.sqrt(1.0 / 3.0)
 # Length scales, in units of a column times the root of their number.
-_SCALES = (1.0, 0.5, 0.25)
+_SCALES = (1 / 1.5, 1 / 3, 1 / 6)
 _ROWS = 1024
 
 
@@ -38,7 +38,7 @@ class AdditiveMap:
     ----------
     n_features_in : int
     n_terms : int
-        Features of each column: itself, and cosines ``.7 cos(k pi v) / k``, ``k = 2, ...,
+        Features of each column: itself, and cosines ``2^.5 cos(k pi v) / k``, ``k = 2, ...,
         n_terms``, of ``v = Phi(x sqrt(n_features_in))``, `Phi` the normal distribution.
     fourier : FourierMap or None
         Of all columns together.
@@ -47,14 +47,14 @@ class AdditiveMap:
     -----
     Entries of a row are divided by the root of the number of columns. Entries far outside
     their scale have finite features; a row's length is bounded by that of the row it is made
-    of, plus one. Whoever rests a sensitivity on it brings it to norm one.
+    of, plus 1.3. Whoever rests a sensitivity on it brings it to norm one.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dp_halfspace.projection import AdditiveMap
     >>> AdditiveMap(1, 3).apply(np.array([[0.0]])).round(3)
-    array([[ 0.  , -0.35, -0.  ]], dtype=float32)
+    array([[ 0.   , -0.707, -0.   ]], dtype=float32)
     """
 
     n_features_in: int
@@ -64,7 +64,7 @@ class AdditiveMap:
     @property
     def relative_length(self) -> float:
         """Root mean square of all features but the columns, whose own is taken for one."""
-        cosines = sum(AMPLITUDE**2 / (2.0 * k**2) for k in range(2, self.n_terms + 1))
+        cosines = sum(1.0 / k**2 for k in range(2, self.n_terms + 1))
         return math.sqrt(cosines + (0.0 if self.fourier is None else _FOURIER**2))
 
     @property
@@ -92,19 +92,19 @@ class AdditiveMap:
 
 
 def write_cosines(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> None:
-    """Write ``scale .7 cos(k pi v) / k`` for ``k = 2, 3, ...``, one block of columns for each.
+    """Write ``scale 2^.5 cos(k pi v) / k`` for ``k = 2, 3, ...``, one block of columns for each.
 
     `values`, of shape (n, d), are in [0, 1]; `out` has a multiple of d columns.
     """
     d = values.shape[1]
     for k in range(2, out.shape[1] // d + 2):
-        out[:, (k - 2) * d : (k - 1) * d] = np.cos(k * math.pi * values) * (scale * AMPLITUDE / k)
+        out[:, (k - 2) * d : (k - 1) * d] = np.cos(k * math.pi * values) * (scale * _AMPLITUDE / k)
 
 
 def additive_norm(n_features: int, n_terms: int) -> float:
     """Return a bound on the norm of columns in [-1, 1] with their cosines."""
     cosines = sum(1.0 / k**2 for k in range(2, n_terms + 1))
-    return math.sqrt(n_features * (1.0 + AMPLITUDE**2 * cosines))
+    return math.sqrt(n_features * (1.0 + _AMPLITUDE**2 * cosines))
 
 
 def draw_additive(

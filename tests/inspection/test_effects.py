@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
-from dp_halfspace.inspection import AdditiveDisplay
+from dp_halfspace.inspection import AdditiveDisplay, ColumnEffect
 
 RANGES = [[-1.0, 1.0], [-0.5, 0.5]]
 
@@ -22,6 +22,7 @@ def test_curves_of_an_additive_model_add_up_to_its_scores(n_classes):
     model = PrivateKernelClassifier("additive", classes=range(n_classes), data_norm=2.0).fit(X, y)
     display = AdditiveDisplay.from_estimator(model, RANGES)
     first, second = display.columns
+    assert isinstance(first, ColumnEffect)
     rows = np.column_stack([first.values[::5], second.values[::5]])
     centre = model.decision_function(np.zeros((1, 2))).reshape(1, -1)
     total = centre + first.effects[::5] + second.effects[::5]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dp_halfspace.preprocessing import CosineFeatures
+
+ROOT = math.sqrt(2.0)
 
 
 @parametrize_with_checks([CosineFeatures(), CosineFeatures(n_terms=1)])
@@ -18,7 +22,7 @@ def test_values_and_names():
     X = np.array([[20.0, 0.3], [99.0, np.nan], [-5.0, 2.0]])
     features = CosineFeatures(3, ranges=[[0, 80], [0, 1]]).fit(X)
     v = np.array([[0.25, 0.3], [1.0, np.nan], [0.0, 1.0]])
-    blocks = [2 * v - 1, 0.35 * np.cos(2 * np.pi * v), 0.7 / 3 * np.cos(3 * np.pi * v)]
+    blocks = [2 * v - 1, np.cos(2 * np.pi * v) / ROOT, ROOT / 3 * np.cos(3 * np.pi * v)]
     np.testing.assert_allclose(features.transform(X), np.nan_to_num(np.hstack(blocks)))
     names = features.get_feature_names_out()
     assert list(names[:3]) == ["x0", "x1", "cos(2 pi x0)"]

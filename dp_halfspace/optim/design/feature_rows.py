@@ -159,5 +159,5 @@ def unit_feature_rows(features: Features, bias: float | None) -> FeatureRows:
     Of norm at most one as real numbers, whatever the features are: ``docs/proofs/kernel.md``,
     section 2.
     """
-    rows = FeatureRows(features, bias=bias, row_bound=2.0 + (bias or 0.0))
+    rows = FeatureRows(features, bias=bias, row_bound=3.0 + (bias or 0.0))
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
