@@ -58,7 +58,12 @@ class TrainingData:
 
 
 def check_training_data(
-    estimator: BaseEstimator, X: Any, y: ArrayLike, *, classes: ArrayLike | None
+    estimator: BaseEstimator,
+    X: Any,
+    y: ArrayLike,
+    *,
+    classes: ArrayLike | None,
+    allow_missing: bool = False,
 ) -> TrainingData:
     """Validate features and labels without touching the estimator."""
     if y is None:
@@ -68,7 +73,7 @@ def check_training_data(
     # estimator is left exactly as it was.
     probe = object.__new__(type(estimator))
     vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
-    X = check_features(probe, X, reset=True)
+    X = check_features(probe, X, reset=True, allow_missing=allow_missing)
     labels = _checked_labels(y)
     check_consistent_length(X, labels)
     codes, label_set = _encode(labels, classes)
@@ -123,8 +128,10 @@ def _is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """Return `X` as a finite float matrix, dense or CSR."""
+def check_features(
+    estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
+) -> Any:
+    """Return `X` as a float matrix, dense or CSR: finite, but for NaN where that is allowed."""
     _refuse_mask("X", X)
     _check_two_dimensional(X)
     _check_sparse_structure(X)
@@ -132,7 +139,8 @@ def check_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     checked = _converted(estimator, X, reset=reset)
     if checked is None:
         raise _not_numeric(X)
-    _check_finite(checked, getattr(estimator, "feature_names_in_", None))
+    names = getattr(estimator, "feature_names_in_", None)
+    _check_finite(checked, names, allow_missing=allow_missing)
     return checked
 
 
@@ -252,17 +260,21 @@ def _reason(column: NDArray[Any]) -> type[Exception] | None:
     return ValueError if any(isinstance(v, complex) for v in column) else None
 
 
-def _check_finite(X: Any, names: Any) -> None:
-    """Refuse NaN and infinity, naming the columns."""
+def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
+    """Refuse infinity, and NaN where it is not allowed, naming the columns."""
+
+    def refused(part: Any) -> NDArray[np.bool_]:
+        return np.asarray(np.isinf(part) if allow_missing else ~np.isfinite(part))
+
     values = X.data[:, None] if sparse.issparse(X) else X
     n = values.shape[0]
     blocks = (slice(i, i + _ROWS_PER_BLOCK) for i in range(0, n, _ROWS_PER_BLOCK))
-    if all(np.isfinite(values[rows]).all() for rows in blocks):
+    if not any(refused(values[rows]).any() for rows in blocks):
         return
     if sparse.issparse(X):
-        bad = np.unique(X.indices[~np.isfinite(X.data)])
+        bad = np.unique(X.indices[refused(X.data)])
     else:
-        bad = np.flatnonzero(~np.isfinite(X).all(axis=0))
+        bad = np.flatnonzero(refused(X).any(axis=0))
     raise _not_finite(names, bad.tolist())
 
 

@@ -27,19 +27,20 @@ RANKS = {
     "datasets": 2,
     "privacy": 3,
     "optim": 3,
+    "_budget": 4,
     "algorithms": 4,
     "preprocessing": 5,
-    "estimators": 5,
-    "model_selection": 6,
-    "inspection": 6,
-    "__init__": 7,
-    "_cli": 8,
-    "__main__": 9,
+    "estimators": 6,
+    "model_selection": 7,
+    "inspection": 7,
+    "__init__": 8,
+    "_cli": 9,
+    "__main__": 10,
 }
 # Inside a part, folders stand in a line too.
 FLOORS = {
     "optim": ("design", "objectives", "solvers", "risks"),
-    "algorithms": ("gradient", "perturbation", "selection", "fits"),
+    "algorithms": ("units", "gradient", "perturbation", "selection", "fits"),
 }
 MOST_CODE_LINES, MOST_LINES_OF_A_FUNCTION, MOST_FILES = 250, 50, 20
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from dp_halfspace._budget import resolved_delta
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.margin_selection import (
     SELECTIONS,
     SelectionPlan,
@@ -30,7 +31,7 @@ from dp_halfspace.algorithms.fits.margin_training import (
 from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators._robust_options import planned_attack
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.rows import Rows, unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import LOGISTIC
@@ -226,23 +227,23 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
-        data = ready.data
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
+        norm = ready.data_norm
 
         def rows_of(training: Training) -> Rows:
             if training.attack is not None:
-                return scaled_rows(data.X, float(self.data_norm), training.bias)
-            return unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
+                return scaled_rows(data.X, norm, training.bias)
+            return unit_rows(data.X, norm, training.bias, training.linear_map)
 
         used, released = ready.plan.run(rows_of, data.codes, ready.weights, permit)
 
         self.margin_ = asked_margin(used, released)
         self.projection_ = used.linear_map
-        coefficients = self._in_units_of_data(released, used.bias, used.linear_map)
-        return self._remember(data, ready.record, coefficients)
+        released = self._in_units_of_data(released, used.bias, used.linear_map, data_norm=norm)
+        return self._remember(ready, released, scaler, clips=used.attack is not None)
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
         plan = self._plan(data.X, len(data.classes))
         record = self._record(
@@ -253,7 +254,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             adversary_radius=float(self.adversary_radius),
             adversary_norm="inf" if self.adversary_norm == "inf" else 2,
         )
-        return Prepared(data, weights / weights.max(), plan, record)
+        return Prepared(data, weights / weights.max(), plan, record, float(self.data_norm))
 
     @property
     def _is_binary(self) -> bool:

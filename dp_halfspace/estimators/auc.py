@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from dp_halfspace._budget import resolved_delta
 from dp_halfspace._sklearn import NUMBER_RANGE, Interval, StrOptions, fit_context, public_number
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.auc_training import (
     LOSSES,
     MECHANISMS,
     RankingProblem,
     plan_training,
 )
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source
 
@@ -182,17 +183,17 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
 
-        released = ready.plan.run(ready.data.X, ready.data.codes, ready.weights, permit)
+        released = ready.plan.run(data.X, data.codes, ready.weights, permit)
 
         if self.fit_intercept:
             released[:, -1] /= -float(self.intercept_scaling)
         else:
             released = released[:, :-1]
-        return self._remember(ready.data, ready.record, released)
+        return self._remember(ready, released, scaler, clips=ready.plan.clips)
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:
             raise ValueError("Only binary classification is supported: a ranking has two classes")
         weights = label_weights(self.class_weight, data.classes)
@@ -205,7 +206,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             class_counts=counts if isinstance(counts, str) else [float(c) for c in counts],
             threshold=None if isinstance(self.threshold, str) else float(self.threshold),
         )
-        return Prepared(data, weights / weights.max(), plan, record)
+        return Prepared(data, weights / weights.max(), plan, record, float(self.data_norm))
 
     def _problem(self, X: Any) -> RankingProblem:
         """Gather the public numbers; of `X`, only shape and layout matter."""

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import math
-import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from numbers import Integral, Real
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._sklearn import (
-    HasMethods,
-    Interval,
-    Options,
-    StrOptions,
-    fit_context,
-    public_number,
-)
-from dp_halfspace._validation import TrainingData, check_features
-from dp_halfspace.estimators._shared_ledger import SharedLedger
-from dp_halfspace.optim.design.rows import Rows, clipped_rows
+from dp_halfspace._budget import BUDGET, SharedLedger, resolved_delta
+from dp_halfspace._sklearn import StrOptions, fit_context, public_number
+from dp_halfspace._validation import TrainingData, check_features, check_training_data
+from dp_halfspace.algorithms.units.plan import UnitsPlan, affordable_units, in_units
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.optim.design.rows import clipped_rows
+from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import noise_kind
 from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
 from dp_halfspace.projection import LinearMap
@@ -35,16 +32,10 @@ from dp_halfspace.projection import LinearMap
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Prepared", "PrivateLinearClassifier", "resolved_delta"]
+__all__ = ["Prepared", "PrivateLinearClassifier"]
 
-# Outside nothing useful can be computed, and accounting would meet the ends of the floats.
-_EPSILON_RANGE = (1e-9, 1e6)
-_SMALLEST_DELTA = 1e-300
-
-
-def resolved_delta(delta: float | str, n_samples: int) -> float:
-    """Turn ``delta="auto"`` into min(1/n^2, 1/4), n being public."""
-    return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
+# How often a smaller budget is tried beside the units of the columns, and how much smaller.
+_TRIES, _LESS = 60, 0.97
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +43,27 @@ class Prepared:
     """What is fixed before a fit pays: validated data, and a plan of public numbers.
 
     Of `data` shape, storage and label set are public, and so are the class `weights`. The `plan`
-    is of the estimator's own; the `record` says what it costs.
+    is of the estimator's own, for rows of the public scale `data_norm`; the `record` says what plan
+    and `units` cost.
     """
 
     data: TrainingData
     weights: NDArray[np.float64]
     plan: Any
     record: PrivacyRecord
+    data_norm: float
+    units: UnitsPlan | None = None
+
+    def in_units(self, permit: Permit) -> tuple[TrainingData, ReleasedScaler | None]:
+        """Learn the units of the columns, where that was planned, and bring the rows to them."""
+        data = self.data
+        if self.units is None:
+            return data, None
+        units = self.units.run(data.X, permit)
+        scaler = ReleasedScaler(units.center, units.scale).fit(data.X[:1])
+        if data.feature_names is not None:
+            scaler.feature_names_in_ = data.feature_names
+        return replace(data, X=in_units(data.X, units)), scaler
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -71,7 +76,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
 
     epsilon: float = 1.0
     delta: float | str = "auto"
-    data_norm: float = 1.0
+    data_norm: Any = 1.0
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
     classes: ArrayLike | None = None
@@ -81,21 +86,15 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
     verbose: int = 0
 
     _adjacency: ClassVar[str] = "replace-one"
+    _takes_units: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
-        "delta": [
-            Interval(Real, _SMALLEST_DELTA, 0.5, closed="left"),
-            Options(Real, {0}),
-            StrOptions({"auto"}),
-        ],
-        "data_norm": public_number(),
+        **BUDGET,
+        "data_norm": [*public_number(), None],
         "fit_intercept": ["boolean"],
         "intercept_scaling": public_number(),
         "classes": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "random_state": [Interval(Integral, 0, None, closed="left"), None],
-        "ledger": [HasMethods("charge"), str, os.PathLike, None],
         "verbose": ["verbose"],
     }
 
@@ -127,14 +126,58 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         """
         return self._prepared(X, y).record
 
-    @abstractmethod
     def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
         """Validate the data and fix every public number of a fit."""
+        learns = self.data_norm is None and self._takes_units
+        if learns and getattr(self, "adversary_radius", 0.0) != 0.0:
+            raise ValueError(
+                "adversary_radius is in the units of the columns: give data_norm, the PUBLIC "
+                "scale of a row in these units, too"
+            )
+        data = check_training_data(self, X, y, classes=self.classes, allow_missing=learns)
+        return self._planned_in_units(data) if learns else self._planned(data)
+
+    def _planned_in_units(self, data: TrainingData) -> Prepared:
+        """Divide the budget between the units of the columns and a fit in these units."""
+        X, epsilon = data.X, float(self.epsilon)
+        n_samples, n_features = X.shape
+        delta = resolved_delta(self.delta, n_samples)
+        paid = None
+        if not sparse.issparse(X):
+            paid = affordable_units(n_samples, n_features, epsilon, delta)
+        if paid is None:
+            data = replace(data, X=X if sparse.issparse(X) else np.nan_to_num(X))
+            return self._with(epsilon, 1.0)._planned(data)
+        units, left = paid
+        for _ in range(_TRIES):
+            ready = self._with(left, math.sqrt(n_features))._planned(data)
+            events = (*units.events, *ready.record.events)
+            if math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta:
+                public = {**dict(ready.record.public), "data_norm": None, **units.public}
+                record = replace(ready.record, epsilon=epsilon, events=events, public=public)
+                return replace(ready, record=record, units=units)
+            # Only Gaussian parts divide exactly: others leave less than their mu says.
+            left *= _LESS
+        raise BudgetError(
+            f"epsilon={epsilon:g} leaves nothing for the model beside the units of the columns: "
+            "give data_norm, the PUBLIC scale of a row, or a larger epsilon"
+        )
+
+    def _with(self, epsilon: float, data_norm: float) -> Self:
+        """Return a twin that plans with another budget and scale; it never sees a ledger."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__, epsilon=epsilon, data_norm=data_norm, ledger=None)
+        return twin
+
+    @abstractmethod
+    def _planned(self, data: TrainingData) -> Prepared:
+        """Fix every public number of a fit; of the rows, only shape and layout matter."""
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
 
-        Rows beyond the norm of the fit are scaled down to it, as they were there.
+        ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)`` in the place of `X` where
+        there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first.
 
         Parameters
         ----------
@@ -147,13 +190,19 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             Scores; with two classes, positive means ``classes_[1]``.
         """
         check_is_fitted(self)
-        X = check_features(self, X, reset=False)
-        scores = self._rows(X).margins(self.coef_.T) + self.intercept_
+        X = check_features(self, X, reset=False, allow_missing=self.fill_value_ is not None)
+        if self.scaler_ is not None:
+            X = self.scaler_.in_units(X)
+        elif self.fill_value_ is not None:
+            X = np.nan_to_num(X, nan=self.fill_value_)
+        scores = np.asarray(self._margins(X) + self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _rows(self, X: Any) -> Rows:
-        """Return the rows that the coefficients belong to; no parameter of today has a say."""
-        return clipped_rows(X, self.data_norm_)
+    def _margins(self, X: Any) -> NDArray[np.float64]:
+        """Multiply rows by the coefficients; no parameter of today has a say."""
+        if math.isinf(self.data_norm_):
+            return np.asarray(X @ self.coef_.T)
+        return clipped_rows(X, self.data_norm_).margins(self.coef_.T)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
@@ -189,7 +238,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         bias: float | None,
         linear_map: LinearMap | None = None,
         *,
-        data_norm: float | None = None,
+        data_norm: float,
     ) -> NDArray[np.float64]:
         """Undo the projection and the public scales of unit rows: post-processing.
 
@@ -200,7 +249,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         if linear_map is not None:
             features = linear_map.pull_back(features)
         scale = 1.0 if bias is None else bias / float(self.intercept_scaling)
-        return np.hstack([features / (data_norm or float(self.data_norm)), constant * scale])
+        return np.hstack([features / data_norm, constant * scale])
 
     def _classes_source(self) -> str:
         """Say where the label set is from."""
@@ -213,7 +262,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             "classes": classes.tolist(),
             "classes_source": self._classes_source(),
             "class_weight": None if self.class_weight is None else dict(self.class_weight),
-            "data_norm": float(self.data_norm),
+            "data_norm": None if self.data_norm is None else float(self.data_norm),
             "constant_column": self._constant_column(),
         }
 
@@ -232,22 +281,33 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         )
 
     def _remember(
-        self, data: TrainingData, record: PrivacyRecord, released: NDArray[np.float64]
+        self,
+        ready: Prepared,
+        released: NDArray[np.float64],
+        scaler: ReleasedScaler | None,
+        *,
+        clips: bool = False,
     ) -> Self:
-        """Set the fitted attributes from released coefficients, all at once."""
-        constant = self._constant_column()
+        """Set the fitted attributes from released coefficients, all at once.
+
+        `clips` says whether rows were scaled down to the public scale, and not only normalised.
+        """
+        data, constant = ready.data, self._constant_column()
         self.__dict__.pop("feature_names_in_", None)
         if data.feature_names is not None:
             self.feature_names_in_ = data.feature_names
         self.n_features_in_ = data.X.shape[1]
         self.classes_ = data.classes
-        self.data_norm_ = math.inf if self.data_norm is None else float(self.data_norm)
+        self.data_norm_ = ready.data_norm if clips else math.inf
+        self.scaler_ = scaler
+        learns = self.data_norm is None and self._takes_units and not sparse.issparse(data.X)
+        self.fill_value_ = 0.0 if learns else None
         n_kept = released.shape[1] - (constant is not None)
         self.coef_ = np.ascontiguousarray(released[:, :n_kept])
         self.intercept_ = (
             np.zeros(len(released)) if constant is None else released[:, -1] * constant
         )
-        self.privacy_ = record
+        self.privacy_ = ready.record
         return self
 
     @property

@@ -7,11 +7,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from dp_halfspace._budget import resolved_delta
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.kernel_selection import (
     SEARCH_MEMORY,
     MarginPlan,
@@ -29,7 +31,7 @@ from dp_halfspace.algorithms.fits.kernel_training import (
 )
 from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Training, asked_margin
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import authorise
@@ -213,12 +215,13 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
-        data, (plan, feature_map) = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
+        plan, feature_map = ready.plan
 
         least = SEARCH_MEMORY if self.margin == "select" else 0
         memory = max(int(self.cache_size * _MEGABYTE), least)
-        features = clipped_features(data.X, float(self.data_norm), feature_map, memory=memory)
+        features = clipped_features(data.X, ready.data_norm, feature_map, memory=memory)
 
         def rows_of(training: Training) -> Rows:
             return unit_feature_rows(features, training.bias)
@@ -228,12 +231,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         self.margin_ = asked_margin(used, released)
         self.feature_map_ = feature_map
         self.n_components_ = feature_map.n_components
-        coefficients = self._in_units_of_data(released, used.bias, data_norm=1.0)
-        return self._remember(data, ready.record, coefficients)
+        released = self._in_units_of_data(released, used.bias, data_norm=1.0)
+        return self._remember(ready, released, scaler, clips=True)
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data, draw the public features and fix every public number of a fit."""
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
+        """Draw the public features and fix every public number of a fit."""
         weights = label_weights(self.class_weight, data.classes)
         seed = int(public_generator(self.random_state, "features").integers(2**63))
         (n_samples, n_features), is_sparse = data.X.shape, sparse.issparse(data.X)
@@ -251,10 +253,12 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             "feature_seed": seed,
         }
         record = self._record(data, plan.events, **public)
-        return Prepared(data, weights / weights.max(), (plan, feature_map), record)
+        norm = float(self.data_norm)
+        return Prepared(data, weights / weights.max(), (plan, feature_map), record, norm)
 
-    def _rows(self, X: Any) -> Rows:
-        return FeatureRows(clipped_features(X, self.data_norm_, self.feature_map_, memory=0))
+    def _margins(self, X: Any) -> NDArray[np.float64]:
+        features = clipped_features(X, self.data_norm_, self.feature_map_, memory=0)
+        return FeatureRows(features).margins(self.coef_.T)
 
     @property
     def _is_binary(self) -> bool:

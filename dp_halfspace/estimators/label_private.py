@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
+from dp_halfspace._budget import resolved_delta
 from dp_halfspace._sklearn import NUMBER_RANGE, Interval, StrOptions, fit_context, public_number
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.label_training import plan_labels
 from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
 from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
-from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
 
@@ -205,13 +205,13 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             self.alpha_ = plan.public["alpha"]
         self.feature_map_ = features
         self.n_components_ = features.n_components
-        self._remember(ready.data, ready.record, released)
+        self._remember(ready, released, None)
+        self.data_norm_ = ready.data_norm
         self.intercept_ = log_odds_shift(ready.weights)
         return self
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        """Validate the data, make the public features and fix every number of a fit."""
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
+        """Make the public features and fix every number of a fit."""
         weights = label_weights(self.class_weight, data.classes)
         rng = public_generator(self.random_state, "features")
         seed = int(rng.integers(2**63))
@@ -228,11 +228,11 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             seed=seed,
         )
         record = self._record(data, plan.events, mechanism=self.mechanism, **plan.public)
-        return Prepared(data, weights, (plan, features, rows), record)
+        norm = math.inf if self.data_norm is None else float(self.data_norm)
+        return Prepared(data, weights, (plan, features, rows), record, norm)
 
-    def _rows(self, X: Any) -> Rows:
-        rows: Rows = self.feature_map_.rows(X)
-        return rows
+    def _margins(self, X: Any) -> NDArray[np.float64]:
+        return np.asarray(self.feature_map_.rows(X).margins(self.coef_.T))
 
     @available_if(_is_logistic)
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -12,15 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
+from dp_halfspace._budget import resolved_delta
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.defaults import COMPONENTS, objective_defaults
 from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     PreconditionedObjectivePlan,
     plan_preconditioned_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import objective_ridge
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.rows import block_size, clipped_rows, unit_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -222,21 +223,22 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
 
-        setup, norm = ready.plan, float(self.data_norm)
-        if self.rows == "clipped":
-            rows = clipped_rows(ready.data.X, norm, setup.bias)
+        setup, norm, clips = ready.plan, ready.data_norm, self.rows == "clipped"
+        if clips:
+            rows = clipped_rows(data.X, norm, setup.bias)
         else:
-            rows = unit_rows(ready.data.X, norm, setup.bias, setup.linear_map)
-        released = setup.plan.run(rows, ready.data.codes, ready.weights, permit)
+            rows = unit_rows(data.X, norm, setup.bias, setup.linear_map)
+        released = setup.plan.run(rows, data.codes, ready.weights, permit)
 
         self.alpha_ = setup.plan.objective.ridge
-        if self.rows == "unit":
-            released = self._in_units_of_data(released, setup.bias, setup.linear_map)
-        return self._remember(ready.data, ready.record, released)
+        if not clips:
+            projected = setup.linear_map
+            released = self._in_units_of_data(released, setup.bias, projected, data_norm=norm)
+        return self._remember(ready, released, scaler, clips=clips)
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
         setup = self._setup(data.X, weights)
         projection = None if setup.linear_map is None else type(setup.linear_map).__name__
@@ -250,7 +252,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             projection=projection,
             **setup.plan.public,
         )
-        return Prepared(data, weights, setup, record)
+        return Prepared(data, weights, setup, record, float(self.data_norm))
 
     def _setup(self, X: Any, weights: NDArray[np.float64]) -> _Setup:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
@@ -298,7 +300,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             return None
         constant = self._constant_column()
         inverse = 1.0 / constant if constant else 0.0
-        guess = _SCORE_GUESS * math.hypot(1.0 / self.data_norm, inverse)
+        guess = _SCORE_GUESS * math.hypot(1.0 / float(self.data_norm), inverse)
         return objective_ridge(risk, float(self.epsilon), delta, norm_guess=guess)
 
     def _drawn_map(self, n_features: int, wanted: int | None) -> LinearMap | None:

@@ -13,12 +13,13 @@ from scipy import sparse
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
+from dp_halfspace._budget import resolved_delta
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, public_number
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, resolved_delta
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.rows import block_size, clipped_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -217,16 +218,16 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         """
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
 
-        rows = clipped_rows(ready.data.X, float(self.data_norm), self._constant_column())
-        released = ready.plan.run(rows, ready.data.codes, ready.weights, permit)
+        rows = clipped_rows(data.X, ready.data_norm, self._constant_column())
+        released = ready.plan.run(rows, data.codes, ready.weights, permit)
 
         self.alpha_ = ready.plan.ridge
         self.one_vs_rest_ = ready.plan.risk.n_stacked > 1
-        return self._remember(ready.data, ready.record, released)
+        return self._remember(ready, released, scaler, clips=True)
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
         plan = self._plan(data.X, weights, resolved_delta(self.delta, data.X.shape[0]))
         record = self._record(
@@ -239,7 +240,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             adversary_norm="inf" if self.adversary_norm == "inf" else 2,
             adversary_smoothing=float(self.adversary_smoothing),
         )
-        return Prepared(data, weights, plan, record)
+        return Prepared(data, weights, plan, record, float(self.data_norm))
 
     def _plan(self, X: Any, weights: NDArray[np.float64], delta: float) -> OutputPlan:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
@@ -252,7 +253,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             n_samples=n_samples,
             n_columns=n_features + (constant is not None),
             n_classes=len(weights),
-            row_norm=math.hypot(self.data_norm, constant or 0.0) * (1 + 2.0**-50),
+            row_norm=math.hypot(norm, constant or 0.0) * (1 + 2.0**-50),
             block_rows=block_size(n_samples, n_features, is_sparse=sparse.issparse(X)),
             max_weight=float(weights.max()),
             min_weight=float(weights.min()),

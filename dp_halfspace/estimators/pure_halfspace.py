@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.margin_training import (
     Problem,
     Training,
@@ -179,18 +179,19 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
-        data, training = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
 
-        rows = unit_rows(data.X, float(self.data_norm), training.bias, training.linear_map)
+        training, norm = ready.plan, ready.data_norm
+        rows = unit_rows(data.X, norm, training.bias, training.linear_map)
         released = training.plan.run(rows, data.codes, ready.weights, permit)
 
         self.projection_ = training.linear_map
-        coefficients = self._in_units_of_data(released, training.bias, training.linear_map)
-        return self._remember(data, ready.record, coefficients)
+        projected = training.linear_map
+        released = self._in_units_of_data(released, training.bias, projected, data_norm=norm)
+        return self._remember(ready, released, scaler)
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:
             raise ValueError(
                 "Only binary classification is supported: a halfspace has two sides. For more "
@@ -208,7 +209,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             n_stages=len(training.events),
             n_components=None if linear_map is None else linear_map.n_components,
         )
-        return Prepared(data, weights / weights.max(), training, record)
+        return Prepared(data, weights / weights.max(), training, record, float(self.data_norm))
 
     @property
     def _is_binary(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.selection.network import (
     NetworkPlan,
     NetworkShape,
@@ -193,10 +193,11 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         ready = self._prepared(X, y)
-        data, (plan, linear_map) = ready.data, ready.plan
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        data, scaler = ready.in_units(permit)
 
-        rows = Rows(_points(data.X, float(self.data_norm), linear_map))
+        plan, linear_map = ready.plan
+        rows = Rows(_points(data.X, ready.data_norm, linear_map))
         found = plan.run(rows, data.codes, ready.weights, permit)
 
         network = plan.shape.layers(found)
@@ -207,12 +208,12 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         is_one = isinstance(self.n_hidden, Integral)
         self.hidden_coef_ = coefs[0] if is_one else coefs
         self.hidden_intercept_ = intercepts[0] if is_one else intercepts
-        self._remember(data, ready.record, np.hstack([network.outputs, np.zeros((1, 1))]))
+        outputs = np.hstack([network.outputs, np.zeros((1, 1))])
+        self._remember(ready, outputs, scaler, clips=True)
         self.coef_, self.intercept_ = network.outputs.copy(), network.bias.copy()
         return self
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:
             raise ValueError(
                 "Only binary classification is supported. For more classes use "
@@ -223,17 +224,17 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         linear_map = self._linear_map(data.X.shape[1], seed)
         plan = self._plan(data.X.shape[0], self._shape(data.X.shape, linear_map), seed)
         record = self._record(data, plan.events, **plan.public)
-        return Prepared(data, weights / weights.max(), (plan, linear_map), record)
+        norm = float(self.data_norm)
+        return Prepared(data, weights / weights.max(), (plan, linear_map), record, norm)
 
-    def _rows(self, X: Any) -> Rows:
-        """Return the units of the last hidden layer."""
+    def _margins(self, X: Any) -> NDArray[np.float64]:
         hidden = _points(X, self.data_norm_, self.projection_)
         coefs, intercepts = self.hidden_coef_, self.hidden_intercept_
         if not isinstance(coefs, list):
             coefs, intercepts = [coefs], [intercepts]
         for coef, intercept in zip(coefs, intercepts, strict=True):
             hidden = np.tanh(hidden @ coef.T + intercept)
-        return Rows(hidden)
+        return np.asarray(hidden @ self.coef_.T)
 
     @property
     def _is_binary(self) -> bool:

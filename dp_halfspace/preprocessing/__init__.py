@@ -1,5 +1,8 @@
-"""Bring tables to a form that the classifiers can use, without a look at the data."""
+"""Units of columns, learnt privately or from public ranges, and features of columns."""
 
-from dp_halfspace.preprocessing._cosines import CosineFeatures
+from dp_halfspace.preprocessing.cosine_features import CosineFeatures
+from dp_halfspace.preprocessing.private_scaler import PrivateScaler
+from dp_halfspace.preprocessing.public_scaler import PublicScaler
+from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
 
-__all__ = ["CosineFeatures"]
+__all__ = ["CosineFeatures", "PrivateScaler", "PublicScaler", "ReleasedScaler"]

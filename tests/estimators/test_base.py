@@ -7,7 +7,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from dp_halfspace import OutputPerturbationClassifier
-from dp_halfspace.estimators.base import PrivateLinearClassifier, resolved_delta
+from dp_halfspace._budget import resolved_delta
+from dp_halfspace.estimators.base import PrivateLinearClassifier
 from tests.conftest import separated
 from tests.instances import instances, label, with_enough_records
 

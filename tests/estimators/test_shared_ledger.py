@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
-from dp_halfspace.estimators._shared_ledger import SharedLedger
+from dp_halfspace._budget import SharedLedger
 from tests.conftest import separated
 from tests.instances import instances, label
 

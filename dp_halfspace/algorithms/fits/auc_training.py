@@ -129,6 +129,11 @@ class RankingPlan:
     rare: Ranker | None = None
 
     @property
+    def clips(self) -> bool:
+        """Whether rows are scaled down to the public scale, and not only normalised."""
+        return self.ranker.row_bound is not None
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
         count = () if self.count is None else (self.count.mechanism.event,)
@@ -148,8 +153,10 @@ class RankingPlan:
         threshold = problem.threshold
         if self.threshold is not None:
             largest = float(np.linalg.norm(direction)) * norm
+            longest = norm if self.clips else norm * 2.0**60
+            scores = clipped_rows(X, longest).margins(direction)
             threshold = release_threshold(
-                clipped_rows(X, norm).margins(direction),
+                np.clip(scores, -largest, largest),
                 classes == 1,
                 weights,
                 threshold_grid(largest, centre),

@@ -51,6 +51,8 @@ AnyRows = TypeVar("AnyRows", bound="Rows")
 # Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can
 # overflow; applied afterwards they would come too late.
 _EXTREME = 2.0**400
+# Rows are brought to norm one from up to so many times their public scale.
+_LONGEST = 2.0**60
 
 
 class Rows:
@@ -319,9 +321,9 @@ def unit_rows(
 ) -> Rows:
     """Return the rows ``[x / data_norm, bias]``, divided by their norm.
 
-    Longer rows are first scaled down to the public `data_norm`; a public `linear_map` acts on
-    the clipped features, not on the public constant `bias`. The result has norm at most one as
-    real numbers. Without a constant, a row shorter than ``2^-100 data_norm`` becomes zero.
+    The public `data_norm` is a scale and no bound; a public `linear_map` acts on the features,
+    not on the public constant `bias`. The result has norm at most one as real numbers. Without a
+    constant, a row shorter than ``2^-100 data_norm`` becomes zero.
 
     Examples
     --------
@@ -330,7 +332,8 @@ def unit_rows(
     >>> unit_rows(np.array([[3.0, 0.0], [0.0, 0.0]]), 3.0, 0.75).margins(np.ones(3)).round(12)
     array([1.4, 1. ])
     """
-    scale = clip_scales(X, data_norm) / data_norm
+    # Squares of longer rows could overflow; beside them the constant is nothing.
+    scale = clip_scales(X, data_norm * _LONGEST) / data_norm
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0))
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

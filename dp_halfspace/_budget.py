@@ -1,18 +1,40 @@
-"""Copies of an estimator charge the account of the original, whatever object its ledger is."""
+"""What every estimator with a budget shares: its parameters, and copies that charge one account."""
 
 from __future__ import annotations
 
 import copy
+import math
 import os
+from numbers import Integral, Real
 from typing import Any, NoReturn
 
 from sklearn.base import BaseEstimator
 
+from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy.ledger import PrivacyLedger
 from dp_halfspace.privacy.record import PrivacyRecord
 
-__all__ = ["SharedLedger"]
+__all__ = ["BUDGET", "SharedLedger", "resolved_delta"]
+
+# Outside nothing useful can be computed, and accounting would meet the ends of the floats.
+_EPSILON_RANGE = (1e-9, 1e6)
+_SMALLEST_DELTA = 1e-300
+BUDGET: dict[str, list[Any]] = {
+    "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
+    "delta": [
+        Interval(Real, _SMALLEST_DELTA, 0.5, closed="left"),
+        Options(Real, {0}),
+        StrOptions({"auto"}),
+    ],
+    "random_state": [Interval(Integral, 0, None, closed="left"), None],
+    "ledger": [HasMethods("charge"), str, os.PathLike, None],
+}
+
+
+def resolved_delta(delta: float | str, n_samples: int) -> float:
+    """Turn ``delta="auto"`` into min(1/n^2, 1/4), n being public."""
+    return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
 
 
 class _LeftBehind:

@@ -1,0 +1,1 @@
+"""The scale of every column, learnt privately."""

@@ -1,0 +1,221 @@
+"""Centre and width of every column within a small part of a budget.
+
+First noisy counts of every column in octaves say which width it has. Columns that are narrow
+beside their distance from zero are counted again, in equal cells round their centre. Two noisy
+moments of the columns, brought to these units and clipped, correct both numbers. The bounds
+are in ``docs/proofs/units.md``, the evidence for the constants in ``docs/units.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
+from dp_halfspace.algorithms.units.shapes import match_linear, match_octaves
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
+
+__all__ = ["CLIP", "Units", "UnitsPlan", "affordable_units", "in_units", "plan_units"]
+
+Noise: TypeAlias = GaussianNoise | NoNoise
+
+CLIP = 4.0
+# Parts of the budget for octaves, cells of narrow columns, and moments.
+_PARTS = (0.6, 0.15, 0.25)
+_N_CELLS = 4096
+_RANGE = (0.4, 1.6)  # of a narrow column, in units of its centre
+# Entries of the moments are multiples of 2^-10: their sums are exact.
+_GRID = 1024.0
+_SQUARE_WEIGHT = 1.5
+# Variances to expect of what the moments correct, which shrink noisy corrections.
+_CENTER_VARIANCE, _SQUARE_VARIANCE = 0.1, 0.4
+_SMALLEST_SQUARE, _LARGEST_SQUARE = 0.03, 16.0
+_SHARE, _LEAST_SHARE, _LARGEST_SHARE = 120.0, 0.04, 0.15
+# Below this n mu / sqrt(d) the units of most columns are lost in the noise.
+_LEAST_STRENGTH = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Released centre and width of every column, each of shape (n_features,)."""
+
+    center: FloatArray
+    scale: FloatArray
+
+
+def in_units(X: NDArray[Any], units: Units, clip: float = CLIP) -> FloatArray:
+    """Return ``(x - center) / scale``, clipped; a missing entry becomes 0.
+
+    Each entry of the result is a function of the same entry of `X` and of what was released.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        Z: FloatArray = np.subtract(X, units.center, dtype=np.float64)
+        Z /= units.scale
+    np.clip(Z, -clip, clip, out=Z)
+    Z[np.isnan(Z)] = 0.0
+    return Z
+
+
+def units_share(n_samples: int, n_features: int, mu: float) -> float:
+    """Return the share of mu^2 that the units of the columns are worth.
+
+    Examples
+    --------
+    >>> from dp_halfspace.algorithms.units.plan import units_share
+    >>> units_share(10_000, 20, mu=0.2)
+    0.04
+    """
+    return min(max(_SHARE * n_features / (n_samples * mu) ** 2, _LEAST_SHARE), _LARGEST_SHARE)
+
+
+def affordable_units(
+    n_samples: int, n_features: int, epsilon: float, delta: float
+) -> tuple[UnitsPlan, float] | None:
+    """Plan units as a part of a budget; return the epsilon that is left at the same delta, too.
+
+    None where few records, many columns or a budget without delta make them cost more than they
+    bring.
+    """
+    if delta == 0 and math.isfinite(epsilon):
+        return None
+    mu = gdp_mu(epsilon, delta)
+    if n_samples * mu < _LEAST_STRENGTH * math.sqrt(n_features):
+        return None
+    share = units_share(n_samples, n_features, mu)
+    left = gdp_epsilon(mu * math.sqrt(1.0 - share) * (1.0 - 2.0**-30), delta)
+    return plan_units(n_samples, n_features, mu * math.sqrt(share)), left
+
+
+@dataclass(frozen=True, slots=True)
+class UnitsPlan:
+    """The public numbers of a release of units.
+
+    Attributes
+    ----------
+    octaves : GaussianNoise or NoNoise
+        Of the first counts.
+    cells_mu : float
+        Of the counts of narrow columns, whose number, and with it the noise, is released first.
+    moments : GaussianNoise or NoNoise
+    """
+
+    n_samples: int
+    n_features: int
+    octaves: Noise
+    cells_mu: float
+    moments: Noise
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return self.octaves.event, _noise(1.0, self.cells_mu).event, self.moments.event
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {"private_units": True}
+
+    def run(self, X: NDArray[Any], permit: Permit) -> Units:
+        """Release centre and width of the columns of a dense matrix, which may hold NaN."""
+        noisy = permit.release(octave_counts(X), self.octaves)
+        center, scale, is_narrow = match_octaves(noisy, self.n_samples, _deviation(self.octaves))
+        narrow = np.flatnonzero(is_narrow)
+        if len(narrow):
+            self._look_again(X, narrow, center, scale, permit)
+        return self._corrected(X, Units(center, scale), permit)
+
+    def _look_again(
+        self,
+        X: NDArray[Any],
+        narrow: NDArray[np.intp],
+        center: FloatArray,
+        scale: FloatArray,
+        permit: Permit,
+    ) -> None:
+        """Replace the units of narrow columns by better ones."""
+        ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
+        noise = _noise(math.sqrt(2.0 * len(narrow)), self.cells_mu)
+        noisy = permit.release(linear_counts(X[:, narrow], ends[0], ends[1], _N_CELLS), noise)
+        for j, low, high, counts in zip(narrow, *ends, noisy, strict=True):
+            length = high - low
+            place, width = match_linear(
+                counts,
+                self.n_samples,
+                _deviation(noise),
+                (center[j] - low) / length,
+                scale[j] / length,
+            )
+            center[j], scale[j] = low + place * length, width * length
+
+    def _corrected(self, X: NDArray[Any], units: Units, permit: Permit) -> Units:
+        """Move centres and widths to the moments of the clipped columns."""
+        sums = permit.release(clipped_moments(X, units), self.moments) / self.n_samples
+        deviation = _deviation(self.moments) / self.n_samples
+        mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
+        variance = (CLIP * deviation) ** 2
+        mean = mean / (1.0 + variance / _CENTER_VARIANCE)
+        variance = (CLIP**2 / _SQUARE_WEIGHT * deviation) ** 2
+        square = 1.0 + (square - 1.0) / (1.0 + variance / _SQUARE_VARIANCE)
+        factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, _LARGEST_SQUARE))
+        return Units(units.center + units.scale * mean, units.scale * factor)
+
+
+def clipped_moments(X: NDArray[Any], units: Units) -> FloatArray:
+    """Return the sums of ``s`` and of ``1.5 s^2`` in every column, s in [-1, 1] on a grid.
+
+    Returns
+    -------
+    ndarray of shape (2, n_features)
+        Exact; replacing a record moves it by at most ``2 sqrt(n_features)``.
+    """
+    sums = np.zeros((2, X.shape[1]))
+    step = max(1, 2**18 // X.shape[1])
+    for lo in range(0, len(X), step):
+        s = np.rint(in_units(X[lo : lo + step], units) * (_GRID / CLIP)) / _GRID
+        sums[0] += s.sum(axis=0)
+        sums[1] += _SQUARE_WEIGHT * np.einsum("ij,ij->j", s, s)
+    return sums
+
+
+def plan_units(n_samples: int, n_features: int, mu: float) -> UnitsPlan:
+    """Fix the public numbers of a release that is mu-Gaussian private.
+
+    Parameters
+    ----------
+    mu : float
+        Of the whole release; infinity means no noise.
+
+    Examples
+    --------
+    >>> from dp_halfspace.algorithms.units.plan import plan_units
+    >>> len(plan_units(1000, 4, mu=0.1).events)
+    3
+    """
+    # A little less than the parts: the sum of the squares stays below mu^2 when rounded.
+    octaves, cells, moments = (mu * math.sqrt(part) * (1.0 - 2.0**-40) for part in _PARTS)
+    return UnitsPlan(
+        n_samples,
+        n_features,
+        _noise(math.sqrt(2.0 * n_features), octaves),
+        cells,
+        _noise(2.0 * math.sqrt(n_features), moments),
+    )
+
+
+def _noise(sensitivity: float, mu: float) -> Noise:
+    """Return the noise for a sensitivity that is exact but for the rounding of its root."""
+    if math.isinf(mu):
+        return NoNoise()
+    return GaussianNoise(sensitivity * (1.0 + 2.0**-40), mu)
+
+
+def _deviation(noise: Noise) -> float:
+    """Return the standard deviation of the noise in one entry."""
+    return noise.sigma if isinstance(noise, GaussianNoise) else 0.0

@@ -1,0 +1,174 @@
+"""The units of columns, learnt within a budget of their own."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, ClassVar
+
+from dp_halfspace._budget import BUDGET, SharedLedger, resolved_delta
+from dp_halfspace._sklearn import Interval, fit_context
+from dp_halfspace.algorithms.units.plan import CLIP, Units, UnitsPlan, plan_units
+from dp_halfspace.preprocessing._column_scaler import ColumnScaler, check_dense
+from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.privacy.randomness import noise_kind, noise_source
+from dp_halfspace.privacy.record import PrivacyRecord
+
+__all__ = ["PrivateScaler"]
+
+
+class PrivateScaler(SharedLedger, ColumnScaler):
+    """Learn the centre and the width of every column privately, and bring columns to them.
+
+    Columns may have any units: ages, counts of cells, codes, years, 0 and 1. Noisy counts of
+    each column by octave say how wide it is; columns that are narrow beside their distance from
+    zero are counted again; two noisy moments correct the result. A classifier with
+    ``data_norm=None`` does the same within its own budget, which is cheaper than two fits.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite for no noise and no guarantee.
+    delta : float or "auto", default="auto"
+        Positive; ``"auto"`` is ``min(1/n^2, 1/4)``.
+    clip : float, default=4.0
+        Widths from the centre beyond which values are cut off.
+    random_state : int or None, default=None
+        None draws the noise from the operating system. An int makes the fit reproducible and
+        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+    ledger : object with a method ``charge(record)``, path or None
+        Charged before any noise is drawn.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features,)
+        Released centres.
+    scale_ : ndarray of shape (n_features,)
+        Released widths, positive: about a standard deviation.
+    privacy_ : PrivacyRecord
+        What was spent, on what, and what was assumed public.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    PublicScaler : Columns whose ranges are known.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one adjacency,
+    exactly mu-Gaussian private. Public: the number of rows, the columns and every parameter.
+    Private: everything else, which values are missing included. Source: this project,
+    ``docs/proofs/units.md``, Theorem 3; no paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.preprocessing import PrivateScaler
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.normal(55, 12, 5000), rng.normal(260_000, 90_000, 5000)])
+    >>> scaler = PrivateScaler(epsilon=1.0).fit(X)
+    >>> bool(abs(scaler.transform(X)).mean() < 2)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BUDGET,
+        "clip": [Interval(Real, 0.1, 1e6, closed="both")],
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | str = "auto",
+        clip: float = CLIP,
+        random_state: int | None = None,
+        ledger: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.clip = clip
+        self.random_state = random_state
+        self.ledger = ledger
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> PrivateScaler:
+        """Learn the units within the budget.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Real numbers; NaN stands for a missing one.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PrivateScaler
+            The fitted transformer itself.
+
+        Raises
+        ------
+        ValueError, BudgetError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
+        """
+        del y
+        probe = object.__new__(type(self))
+        known = self.__dict__.items()
+        probe.__dict__.update({k: v for k, v in known if k != "feature_names_in_"})
+        X = check_dense(probe, X, reset=True)
+        plan, record = self._planned(*X.shape)
+        permit = authorise(record, noise_source(self.random_state), self.ledger)
+
+        units = plan.run(X, permit)
+
+        self.__dict__.pop("feature_names_in_", None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(probe, name):
+                setattr(self, name, getattr(probe, name))
+        self.center_, self.scale_, self.privacy_ = units.center, units.scale, record
+        return self
+
+    def plan(self, X: Any, y: Any = None) -> PrivacyRecord:
+        """Say what ``fit`` would spend; nothing is drawn or charged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Only its shape matters.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PrivacyRecord
+            The record that a fit would carry.
+
+        Notes
+        -----
+        **Privacy.** A function of public quantities, so calling it costs nothing.
+        """
+        del y
+        return self._planned(*X.shape)[1]
+
+    def _planned(self, n_samples: int, n_features: int) -> tuple[UnitsPlan, PrivacyRecord]:
+        """Fix every public number of a fit."""
+        epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
+        if delta == 0 and math.isfinite(epsilon):
+            raise ValueError("PrivateScaler needs delta > 0: its noise is Gaussian")
+        plan = plan_units(n_samples, n_features, gdp_mu(epsilon, delta))
+        record = PrivacyRecord(
+            epsilon=epsilon,
+            delta=delta,
+            adjacency="replace-one",
+            events=plan.events,
+            noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
+            public={"n_samples": n_samples, "n_features": n_features, **plan.public},
+        )
+        return plan, record
+
+    def _units(self) -> tuple[Units, float]:
+        return Units(self.center_, self.scale_), float(self.clip)

@@ -1,0 +1,95 @@
+"""A scaler whose numbers are public already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dp_halfspace.algorithms.units.plan import CLIP, Units
+from dp_halfspace.preprocessing._column_scaler import ColumnScaler, check_dense
+
+__all__ = ["ReleasedScaler"]
+
+
+class ReleasedScaler(ColumnScaler):
+    """Bring columns to given units: ``clip((x - center) / scale, -clip, clip)``.
+
+    The attribute ``scaler_`` of a classifier that has learnt the units of its columns is one.
+
+    Parameters
+    ----------
+    center : array-like of shape (n_features,)
+        PUBLIC or released centre of each column.
+    scale : array-like of shape (n_features,)
+        PUBLIC or released width of each column, positive.
+    clip : float, default=4.0
+        Largest absolute value of the result.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    PrivateScaler : Learns these numbers within a budget.
+    PublicScaler : Takes them from the documented range of every column.
+
+    Notes
+    -----
+    **Privacy.** Nothing is learnt: each row of the result is a function of the same row and of the
+    parameters, which are assumed public or released. Source: ``docs/proofs/units.md``, section 4.
+
+    Examples
+    --------
+    >>> from dp_halfspace.preprocessing import ReleasedScaler
+    >>> ReleasedScaler([50.0, 0.0], [10.0, 2.0]).fit_transform([[60.0, 1e9], [45.0, float("nan")]])
+    array([[ 1. ,  4. ],
+           [-0.5,  0. ]])
+    """
+
+    def __init__(self, center: ArrayLike, scale: ArrayLike, clip: float = CLIP) -> None:
+        self.center = center
+        self.scale = scale
+        self.clip = clip
+
+    def fit(self, X: Any, y: Any = None) -> ReleasedScaler:
+        """Check the columns; nothing else is read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Real numbers; NaN stands for a missing one.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        ReleasedScaler
+            The transformer itself.
+        """
+        del y
+        n_columns = check_dense(self, X, reset=True).shape[1]
+        if n_columns != len(self._units()[0].center):
+            raise ValueError(f"X has {n_columns} columns, but center has another number of them")
+        return self
+
+    def _units(self) -> tuple[Units, float]:
+        center, scale = _numbers("center", self.center), _numbers("scale", self.scale)
+        if center.shape != scale.shape or not (scale > 0).all() or not self.clip > 0:
+            raise ValueError(
+                "center and scale must have one number for each column; scale and clip are positive"
+            )
+        return Units(center, scale), float(self.clip)
+
+
+def _numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return one finite number for each column."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim != 1 or not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be a list of finite numbers, one for each column")
+    return numbers
