@@ -32,11 +32,16 @@ from dp_halfspace.algorithms.fits.kernel_training import (
 from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Training, asked_margin
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
-from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.optim.design.feature_rows import (
+    FeatureRows,
+    Features,
+    clipped_features,
+    unit_feature_rows,
+)
+from dp_halfspace.optim.design.rows import LONGEST, Rows, unit_rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
-from dp_halfspace.projection import KERNELS, PROJECTIONS, FeatureMap
+from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
 
 __all__ = ["PrivateKernelClassifier"]
 
@@ -221,9 +226,13 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
         least = SEARCH_MEMORY if self.margin == "select" else 0
         memory = max(int(self.cache_size * _MEGABYTE), least)
-        features = clipped_features(data.X, ready.data_norm, feature_map, memory=memory)
+        features = None
+        if not _is_linear(feature_map):
+            features = _features(data.X, ready.data_norm, feature_map, memory)
 
         def rows_of(training: Training) -> Rows:
+            if features is None:
+                return unit_rows(data.X, ready.data_norm, training.bias)
             return unit_feature_rows(features, training.bias)
 
         used, released = plan.run(rows_of, data.codes, ready.weights, permit)
@@ -257,7 +266,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         return Prepared(data, weights / weights.max(), (plan, feature_map), record, norm)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
-        features = clipped_features(X, self.data_norm_, self.feature_map_, memory=0)
+        if _is_linear(self.feature_map_):
+            return np.asarray(X @ (self.coef_.T / self.data_norm_))
+        features = _features(X, self.data_norm_, self.feature_map_, 0)
         return FeatureRows(features).margins(self.coef_.T)
 
     @property
@@ -285,7 +296,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def _plan(self, problem: Problem, feature_map: FeatureMap) -> Training | MarginPlan:
         """Fix the public numbers of a fit on features."""
-        problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
+        if not _is_linear(feature_map):
+            problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, problem.n_samples)
         if self.margin != "select":
             asked = (self.solver, self._margin(), epsilon, delta)
@@ -297,3 +309,14 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
                 "delta > 0 and solver='noisy_gd': use margin='auto'"
             )
         return plan_margin_choice(problem, epsilon, delta)
+
+
+def _is_linear(feature_map: FeatureMap) -> bool:
+    """Tell whether features are the columns themselves, which need no copy and may be sparse."""
+    return isinstance(feature_map, AdditiveMap) and feature_map.is_linear
+
+
+def _features(X: Any, data_norm: float, feature_map: FeatureMap, memory: int) -> Features:
+    """Return features of rows; length scales of a kernel are relative to rows that were clipped."""
+    longest = LONGEST if isinstance(feature_map, AdditiveMap) else 1.0
+    return clipped_features(X, data_norm, feature_map, memory=memory, longest=longest)

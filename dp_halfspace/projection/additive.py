@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import ndtr
 
 from dp_halfspace.projection.base import FloatArray, SingleArray, checked_features, checked_size
 from dp_halfspace.projection.fourier import FourierMap, draw_fourier
@@ -21,6 +20,8 @@ from dp_halfspace.projection.spectra import Spectrum
 
 __all__ = ["AdditiveMap", "additive_norm", "draw_additive", "write_cosines"]
 
+# Where cosines end, in units of a column: beyond, they are constant.
+_REACH = 1.5
 # Of a cosine before it is divided by its frequency: its mean square is then one.
 _AMPLITUDE = math.sqrt(2.0)
 # Of all Fourier features of a row, relative to the root of the number of columns.
@@ -39,7 +40,7 @@ class AdditiveMap:
     n_features_in : int
     n_terms : int
         Features of each column: itself, and cosines ``2^.5 cos(k pi v) / k``, ``k = 2, ...,
-        n_terms``, of ``v = Phi(x sqrt(n_features_in))``, `Phi` the normal distribution.
+        n_terms``, of ``v = 1 / 2 + x sqrt(n_features_in) / 3``, clipped to [0, 1].
     fourier : FourierMap or None
         Of all columns together.
 
@@ -68,6 +69,11 @@ class AdditiveMap:
         return math.sqrt(cosines + (0.0 if self.fourier is None else _FOURIER**2))
 
     @property
+    def is_linear(self) -> bool:
+        """Whether the columns are all there is."""
+        return self.n_terms == 1 and self.fourier is None
+
+    @property
     def n_components(self) -> int:
         """Number of columns that `apply` returns."""
         joint = 0 if self.fourier is None else self.fourier.n_components
@@ -77,13 +83,14 @@ class AdditiveMap:
         """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
         d = self.n_features_in
+        slope = math.sqrt(d) / (2.0 * _REACH)
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         for lo in range(0, X.shape[0], _ROWS):
             rows, part = X[lo : lo + _ROWS], out[lo : lo + _ROWS]
             rows = rows.toarray() if sparse.issparse(rows) else rows
             part[:, :d] = rows
             if self.n_terms > 1:
-                values = ndtr(np.asarray(rows, dtype=np.float64) * math.sqrt(d))
+                values = np.clip(0.5 + np.asarray(rows, dtype=np.float64) * slope, 0.0, 1.0)
                 write_cosines(values, part[:, d : d * self.n_terms], 1.0 / math.sqrt(d))
         if self.fourier is not None:
             out[:, d * self.n_terms :] = self.fourier.apply(X)

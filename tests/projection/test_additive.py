@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.special import ndtr
 
 from dp_halfspace.projection import AdditiveMap, FeatureMap, draw_additive
 
@@ -17,7 +16,7 @@ def test_features_are_columns_cosines_and_fourier_features():
     drawn = draw_additive(3, 4, 10, np.random.default_rng(1))
     assert isinstance(drawn, FeatureMap)
     features = drawn.apply(X)
-    values = ndtr(math.sqrt(3) * X)
+    values = np.clip(0.5 + X / math.sqrt(3), 0, 1)
     cosines = [math.sqrt(2 / 3) * np.cos(k * np.pi * values) / k for k in (2, 3, 4)]
     joint = drawn.fourier.apply(X) / math.sqrt(3)
     expected = np.hstack([X, *cosines, joint])
@@ -40,12 +39,13 @@ def test_rows_are_bounded_and_finite_and_depend_on_themselves(scale):
     np.testing.assert_array_equal(drawn.apply(other)[3], features[3])
 
 
-def test_relative_length_is_that_of_uniform_values():
+def test_relative_length_is_about_that_of_uniform_values():
     drawn = draw_additive(5, 4, 40, np.random.default_rng(3))
-    features = drawn.apply(np.random.default_rng(4).standard_normal((5000, 5)) / math.sqrt(5))
+    X = np.random.default_rng(4).uniform(-1.5, 1.5, (5000, 5))
+    features = drawn.apply(X / math.sqrt(5))
     squares = (features.astype(float) ** 2).sum(axis=0)
     behind, lead = squares[5:].sum(), squares[:5].sum()
-    assert math.sqrt(behind / lead) == pytest.approx(drawn.relative_length, rel=0.05)
+    assert math.sqrt(behind / lead) == pytest.approx(drawn.relative_length, rel=0.2)
 
 
 def test_columns_alone():
