@@ -50,26 +50,32 @@ _MEGABYTE = 2**20
 
 @dataclass(eq=False, repr=False)
 class PrivateKernelClassifier(PrivateLinearClassifier):
-    """Private kernel classifier: random features, then the engine of the linear default.
+    """Private classifier of tables: features of columns, then the engine of the linear default.
 
-    Each row is mapped by itself to random Fourier features (or a sketch of the polynomial
-    kernel) drawn from public randomness, and brought to norm one. A fifth of the budget buys
-    a private metric of the features, the rest 40 accelerated noisy gradient steps. Worth its
-    time where no halfspace fits; where one does, `AdaptiveMarginClassifier` is more accurate.
+    By default the columns lead, and what a halfspace cannot see follows as far as the sizes and
+    the budget pay for it: decaying cosines of each column, Fourier features of all of them. Each
+    row is mapped by itself by a map from public randomness, and brought to norm one. A fifth of
+    the budget buys a private metric, the rest accelerated noisy gradient steps.
 
     Parameters
     ----------
-    kernel : str, default="rbf"
-        ``"rbf"``, ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`)
-        or ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
+    kernel : str, default="auto"
+        ``"additive"`` is the columns and cosines of each: the score is a sum of curves
+        (:class:`~dp_halfspace.inspection.AdditiveDisplay`). ``"auto"`` adds Fourier features of
+        all columns where they pay, and takes the columns alone where nothing else does. Random
+        features alone are those of ``"rbf"``, ``"laplacian"``, ``"matern"`` (see
+        :class:`~dp_halfspace.projection.Spectrum`) or ``"polynomial"``,
+        ``(<x, z> / length_scale^2 + coef0)^degree``.
     length_scale : float or "auto", default="auto"
-        PUBLIC length scale in the units of the data. ``"auto"`` is a mixture: ``.7 data_norm``
-        and, with a share that falls with the numbers of records and of classes, .04 to .35
-        `data_norm` (`data_norm` alone for ``"polynomial"``).
+        PUBLIC length scale in the units of the data, of random features alone. ``"auto"`` is a
+        mixture: ``.7 data_norm`` and, with a share that falls with the numbers of records and of
+        classes, .04 to .35 `data_norm` (`data_norm` alone for ``"polynomial"``).
     n_components : int or "auto", default="auto"
-        Number of features; an odd one is raised to the next even one, since Fourier features
-        come in pairs. ``"auto"`` is about the number of records times mu, within [64, 600].
-        Beyond 2048 there is no metric.
+        Largest number of features of ``"auto"`` and ``"additive"``, not below the number of
+        columns; ``"auto"`` are 511. With ``"additive"`` the number per column is what fits. Of
+        random features alone the number itself; an odd one is raised to the next even one, since
+        Fourier features come in pairs; ``"auto"`` is about the number of records times mu, within
+        [64, 600]. Beyond 2048 there is no metric.
     degree : int, default=3
         Of ``"polynomial"``.
     coef0 : float, default=1.0
@@ -123,7 +129,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     feature_map_ : FeatureMap
-        The public map; ``feature_map_.apply(X / data_norm)`` are the features.
+        The public map; ``feature_map_.apply(X / data_norm_)`` are the features.
     n_components_ : int
         Number of features.
     margin_ : float
