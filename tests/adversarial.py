@@ -60,6 +60,7 @@ def epsilon_lower_bound(
     return float(np.log((low - delta) / high)) if low > delta else 0.0
 
 
-def stacked(estimator: Any, row_constant: float = 1.0) -> np.ndarray:
-    """Coefficients and intercept in the coordinates in which the noise is drawn."""
-    return np.column_stack([estimator.coef_, estimator.intercept_ / row_constant])
+def epsilon_of_event(fits: int, model: Any, pair: Any, event: Any) -> float:
+    """Lower confidence bound on epsilon from how often fits of two neighbours have an event."""
+    first, second = (sum(bool(event(model.fit(*data))) for _ in range(fits)) for data in pair)
+    return max(epsilon_lower_bound(first, second, fits), epsilon_lower_bound(second, first, fits))

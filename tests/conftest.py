@@ -38,7 +38,21 @@ def separated(n: int, d: int, n_classes: int = 2, *, seed: int = 0, norm: float 
     return norm * X / np.linalg.norm(X, axis=1, keepdims=True), y
 
 
+def overlapping(stretch=(1.0, 1.0, 1.0, 1.0)):
+    """Overlapping classes, some rows shorter than the bound."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 4)) / 4 * stretch
+    y = (X @ [2.0, -1.0, 0.5, 0.0] + 0.1 + 0.3 * rng.standard_normal(300) > 0).astype(int)
+    return X / np.maximum(1, np.linalg.norm(X, axis=1, keepdims=True)), y
+
+
 @pytest.fixture(scope="session")
 def margin_data():
     """A table, binary labels in {0, 1}."""
     return separated(400, 5)
+
+
+@pytest.fixture(scope="session")
+def table():
+    """Overlapping classes, labels in {0, 1}, some rows shorter than the bound."""
+    return overlapping()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -13,6 +14,7 @@ import dp_halfspace
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "AdaptiveMarginClassifier": [
         {},
+        {"data_norm": None},
         {"delta": 0.0},
         {"solver": "objective_perturbation"},
         {"margin": 0.1},
@@ -41,6 +43,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "OutputPerturbationClassifier": [
         {},
+        {"data_norm": None},
         {"delta": 0.0},
         {"loss": "huber_hinge"},
         {"loss": "smoothed_hinge", "delta": 0.0},
@@ -55,6 +58,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "PrivateAUCClassifier": [
         {},
+        {"data_norm": None},
         {"delta": 0.0, "threshold_share": 0.1},
         {"mechanism": "mean_difference"},
         {"mechanism": "mean_difference", "delta": 0.0},
@@ -105,6 +109,21 @@ THROUGH_ORIGIN: dict[str, list[dict[str, Any]]] = {
     "PureNetworkClassifier": [{"fit_intercept": False, "n_candidates": 300}],
 }
 
+# Further ways of AdaptiveMarginClassifier, for its own tests and the cheap ones of all.
+WAYS: list[dict[str, Any]] = [
+    {"margin": 0.1},
+    {"margin": 0.1, "iterate": "last"},
+    {"solver": "objective_perturbation", "margin": 0.1},
+    {"solver": "phased_prox"},
+    {"solver": "phased_prox", "margin": 0.1},
+    {"margin": [0.05, 0.2], "selection": "exponential"},
+    {"margin": [0.05, 0.2], "selection": "gaussian", "solver": "phased_prox"},
+    {"margin": [0.05, 0.2], "selection": "random_stopping", "solver": "phased_prox"},
+    {"margin": 0.3, "projection": "rademacher", "n_components": 4},
+    {"projection": "hadamard", "n_components": 4},
+    {"solver": "phased_prox", "projection": "hadamard", "margin": 0.3, "n_components": 4},
+]
+
 # What the classes that do not protect whole records protect instead.
 _ADJACENCY = {"LabelPrivateClassifier": "replace-one-label"}
 
@@ -130,6 +149,11 @@ def instances(*, through_origin: bool = True, **common: Any) -> list[Any]:
     ]
 
 
+def with_ways() -> list[Any]:
+    """Every variant, and the further ways."""
+    return [*instances(), *(dp_halfspace.AdaptiveMarginClassifier(**way) for way in WAYS)]
+
+
 def adjacency(estimator: Any) -> str:
     """Return which data sets are neighbours for an estimator."""
     return _ADJACENCY.get(type(estimator).__name__, "replace-one")
@@ -144,7 +168,7 @@ def with_enough_records(estimator: Any, *columns: Any) -> list[Any]:
 
 def label(estimator: Any) -> str:
     """Name a variant in the list of tests."""
-    defaults = type(estimator)().get_params()
-    params = estimator.get_params().items()
-    changed = {k: v for k, v in params if k in SHOWN and v != defaults[k]}
+    defaults = inspect.signature(type(estimator)).parameters
+    params = estimator.get_params(deep=False).items()
+    changed = {k: v for k, v in params if k in SHOWN and v != defaults[k].default}
     return type(estimator).__name__ + "-" + "-".join(f"{k}={v}" for k, v in changed.items())

@@ -8,19 +8,16 @@ import inspect
 import json
 import pickle
 import re
-import threading
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dp_halfspace
 from dp_halfspace import BudgetError, PrivacyWarning, privacy
@@ -33,7 +30,9 @@ from tests.instances import (
     instances,
     label,
     with_enough_records,
+    with_ways,
 )
+from tests.support import Book, checks, every_estimator, fitted, one_of_each, releases_of, together
 
 RELEASED = {
     "alpha_",
@@ -54,17 +53,7 @@ RELEASED = {
     "projection_",
 }
 
-every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
-one_of_each = pytest.mark.parametrize(
-    "estimator", [getattr(dp_halfspace, name)() for name in ESTIMATORS], ids=label
-)
-
-
-def fitted(estimator, X, y, **params):
-    """Fit a clone; a seed is used on purpose in many tests, so its warning is not one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyWarning)
-        return clone(estimator).set_params(**params).fit(X, y)
+with_every_way = pytest.mark.parametrize("estimator", with_ways(), ids=label)
 
 
 def takes_many_classes(estimator):
@@ -76,13 +65,9 @@ def n_coefficients(model):
     return getattr(model, own[0]) if own else model.n_features_in_
 
 
-def coefficients(estimator):
-    return np.column_stack([estimator.coef_, estimator.intercept_])
-
-
 def assert_fits_differ(estimator, X, y, first):
     """One of several does: a choice among few candidates repeats itself once in 200 times."""
-    fits = (coefficients(fitted(estimator, X, y)) for _ in range(12))
+    fits = (together(fitted(estimator, X, y)) for _ in range(12))
     assert any(not np.array_equal(first, again) for again in fits)
 
 
@@ -90,8 +75,17 @@ def test_every_estimator_is_in_the_table():
     assert set(VARIANTS) == set(ESTIMATORS)
 
 
+def models_to_check():
+    """Every variant; a selection chooses among few margins."""
+    models = instances(through_origin=False, epsilon=50.0)
+    for model in models:
+        if model.get_params().get("selection") == "exponential":
+            model.set_params(margin=[0.1, 0.3])
+    return models
+
+
 @pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
-@parametrize_with_checks(instances(through_origin=False, epsilon=50.0))
+@pytest.mark.parametrize(("estimator", "check"), checks(models_to_check()))
 def test_sklearn_checks(estimator, check):
     check(estimator)
 
@@ -99,8 +93,8 @@ def test_sklearn_checks(estimator, check):
 # -- privacy -------------------------------------------------------------------------
 
 
-@every_estimator
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@with_every_way
+@pytest.mark.parametrize("epsilon", [0.1, 8.0])
 def test_spends_at_most_the_budget_and_shows_it(estimator, epsilon, margin_data):
     record = fitted(estimator, *margin_data, epsilon=epsilon).privacy_
     assert record.epsilon == epsilon
@@ -109,7 +103,9 @@ def test_spends_at_most_the_budget_and_shows_it(estimator, epsilon, margin_data)
     assert f"adjacency={adjacency(estimator)!r}" in repr(record)
     assert record.noise == "os"
     assert privacy.epsilon(record.events, record.delta) <= epsilon * (1 + 1e-12)
-    assert privacy.epsilon(record.events, record.delta) >= epsilon * (1 - 1e-6)
+    # The law of a random number of runs is found on a coarser grid.
+    slack = 1e-4 if estimator.get_params().get("selection") == "random_stopping" else 1e-6
+    assert privacy.epsilon(record.events, record.delta) >= epsilon * (1 - slack)
     restored = privacy.PrivacyRecord.from_dict(json.loads(record.to_json()))
     assert privacy.epsilon(restored.events, restored.delta) <= epsilon * (1 + 1e-12)
     assert "replace" in record.summary()
@@ -134,11 +130,9 @@ def neighbours(estimator, X, y):
 @every_estimator
 def test_noise_scale_is_bit_identical_on_other_data(estimator, margin_data):
     X, y = margin_data
-    with recording() as first:
-        fitted(estimator, X, y, classes=[0, 1])
+    first = releases_of(estimator, X, y, classes=[0, 1])
     for other in neighbours(estimator, X, y):
-        with recording() as second:
-            fitted(estimator, *other, classes=[0, 1])
+        second = releases_of(estimator, *other, classes=[0, 1])
         assert [r.mechanism for r in first] == [r.mechanism for r in second]
         assert [r.value.shape for r in first] == [r.value.shape for r in second]
 
@@ -164,12 +158,30 @@ def test_bit_identity_test_sees_a_scale_made_from_the_data(monkeypatch, margin_d
         )
 
 
-@every_estimator
+@with_every_way
 def test_rows_beyond_the_norm_are_clipped(estimator, margin_data):
     X, y = margin_data
     once = fitted(estimator, X, y, data_norm=0.5, random_state=3)
     twice = fitted(estimator, 1000 * X, y, data_norm=0.5, random_state=3)
-    np.testing.assert_allclose(coefficients(once), coefficients(twice), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(together(once), together(twice), rtol=1e-5, atol=1e-7)
+
+
+@every_estimator
+def test_units_of_the_data_are_a_choice(estimator, margin_data):
+    """Rows, norm, radius, length and constant in other units: the same from the same noise."""
+    X, y = margin_data
+    params, size = estimator.get_params(), 1e40
+    scaled = {"data_norm", "adversary_radius", "length_scale"}
+    if params.get("rows") == "clipped" or "tilt" in params:
+        # Their coefficients are found in the units of the data.
+        scaled, size = scaled | {"intercept_scaling"}, 1e3
+    scores = []
+    for unit in (1.0, size, 1 / size):
+        own = {k: v * unit for k, v in params.items() if k in scaled and isinstance(v, float)}
+        model = fitted(estimator, unit * X, y, random_state=5, **own)
+        scores.append(model.decision_function(unit * X))
+    np.testing.assert_allclose(scores[1], scores[0], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(scores[2], scores[0], rtol=1e-3, atol=1e-5)
 
 
 @every_estimator
@@ -195,22 +207,10 @@ def test_degenerate_data_fit_silently(estimator):
     for X in (np.zeros((6, 3)), np.ones((6, 3)), np.full((6, 3), 1e300), np.full((6, 3), 1e-320)):
         table = with_enough_records(estimator, X, [0, 1, 0, 1, 1, 1])
         model = fitted(estimator, *table, classes=[0, 1])
-        assert np.isfinite(coefficients(model)).all()
+        assert np.isfinite(together(model)).all()
     table = with_enough_records(estimator, [[0.5, 0.5]], [1])
     model = fitted(estimator, *table, classes=[0, 1])
-    assert np.isfinite(coefficients(model)).all()
-
-
-class Book:
-    """A ledger that writes down the order of events."""
-
-    def __init__(self, refuse=False):
-        self.records, self.refuse = [], refuse
-
-    def charge(self, record):
-        if self.refuse:
-            raise BudgetError("nothing is left")
-        self.records.append(record)
+    assert np.isfinite(together(model)).all()
 
 
 @every_estimator
@@ -233,10 +233,10 @@ def test_seed_reproduces_and_warns(estimator, margin_data):
     assert seeded.privacy_.noise == "seeded"
     assert "void" in seeded.privacy_.summary()
     again = fitted(estimator, X, y, random_state=7)
-    np.testing.assert_array_equal(coefficients(seeded), coefficients(again))
+    np.testing.assert_array_equal(together(seeded), together(again))
     other = fitted(estimator, X, y, random_state=8)
-    assert not np.array_equal(coefficients(seeded), coefficients(other))
-    assert_fits_differ(estimator, X, y, coefficients(fitted(estimator, X, y)))
+    assert not np.array_equal(together(seeded), together(other))
+    assert_fits_differ(estimator, X, y, together(fitted(estimator, X, y)))
 
 
 @every_estimator
@@ -244,9 +244,9 @@ def test_clone_and_pickle_share_no_state(estimator, margin_data):
     X, y = margin_data
     model = fitted(estimator, X, y)
     for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
-        np.testing.assert_array_equal(coefficients(model), coefficients(twin))
+        np.testing.assert_array_equal(together(model), together(twin))
         assert twin.privacy_ == model.privacy_
-        assert_fits_differ(twin, X, y, coefficients(fitted(twin, X, y)))
+        assert_fits_differ(twin, X, y, together(fitted(twin, X, y)))
     assert not hasattr(clone(model), "coef_")
 
 
@@ -263,16 +263,16 @@ def test_parameters_are_untouched_by_fit(estimator, margin_data):
     assert json.dumps(before)
 
 
-@every_estimator
+@with_every_way
 def test_sparse_dense_pandas_and_layouts_agree(estimator, margin_data):
     X, y = margin_data
     X = np.where(np.abs(X) < 0.2, 0.0, X)
-    reference = coefficients(fitted(estimator, X, y, random_state=1))
+    reference = together(fitted(estimator, X, y, random_state=1))
     frame = pd.DataFrame(X, columns=list("abcde"))
     duplicated = sparse.csr_array((np.r_[X[0], X[0]], np.r_[0:5, 0:5], [0, 10]), shape=(1, 5))
     stacked = sparse.vstack([duplicated / 2, sparse.csr_array(X[1:])]).tocsr()
     for variant in (sparse.csr_array(X), sparse.csc_matrix(X), np.asfortranarray(X), stacked):
-        got = coefficients(fitted(estimator, variant, y, random_state=1))
+        got = together(fitted(estimator, variant, y, random_state=1))
         np.testing.assert_allclose(got, reference, rtol=1e-4, atol=1e-6)
     model = fitted(estimator, frame, y, random_state=1)
     assert list(model.feature_names_in_) == list("abcde")
@@ -296,7 +296,7 @@ def test_string_labels_and_order_of_classes(estimator, margin_data):
 @every_estimator
 def test_large_epsilon_separates(estimator):
     for n_classes in (2, 4) if takes_many_classes(estimator) else (2,):
-        X, y = separated(3000, 6, n_classes, seed=2)
+        X, y = separated(1500, 6, n_classes, seed=2)
         # A random projection to few columns loses the separator once in ten times.
         fits = (fitted(estimator, X, y, epsilon=100.0) for _ in range(8))
         assert any(model.score(X, y) > 0.9 for model in fits)
@@ -308,7 +308,7 @@ def test_infinite_epsilon_has_no_noise(estimator, margin_data):
     # Public features and networks are drawn anew for every fit, unless they are seeded.
     seed = {"random_state": 0} if {"kernel", "n_hidden"} & set(estimator.get_params()) else {}
     a, b = (fitted(estimator, X, y, epsilon=np.inf, **seed) for _ in range(2))
-    np.testing.assert_array_equal(coefficients(a), coefficients(b))
+    np.testing.assert_array_equal(together(a), together(b))
     assert a.privacy_.epsilon == np.inf
     assert a.privacy_.noise == "none"
     assert privacy.epsilon(a.privacy_.events, 1e-6) == np.inf
@@ -330,45 +330,6 @@ def test_model_selection_tools_work(estimator, margin_data):
 # -- errors --------------------------------------------------------------------------
 
 SECRET = "8231977"
-
-
-@one_of_each
-@pytest.mark.parametrize(
-    ("params", "named"),
-    [
-        ({"epsilon": 0}, "epsilon"),
-        ({"epsilon": -1.0}, "epsilon"),
-        ({"epsilon": float("nan")}, "epsilon"),
-        ({"epsilon": "1"}, "epsilon"),
-        ({"delta": 0.5}, "delta"),
-        ({"delta": -1e-9}, "delta"),
-        ({"delta": float("nan")}, "delta"),
-        ({"data_norm": 0}, "data_norm"),
-        ({"data_norm": float("inf")}, "data_norm"),
-        ({"data_norm": float("nan")}, "data_norm"),
-        ({"fit_intercept": "yes"}, "fit_intercept"),
-        ({"intercept_scaling": 0.0}, "intercept_scaling"),
-        ({"classes": [0]}, "classes"),
-        ({"classes": [0, 0]}, "classes"),
-        ({"classes": [[0, 1]]}, "classes"),
-        ({"classes": [0.0, float("nan")]}, "classes"),
-        ({"class_weight": "balanced"}, "class_weight"),
-        ({"class_weight": {7: 1.0}}, "class_weight"),
-        ({"class_weight": {0: -1.0}}, "class_weight"),
-        ({"class_weight": {0: float("nan")}}, "class_weight"),
-        ({"random_state": -1}, "random_state"),
-        ({"random_state": np.random.RandomState(0)}, "random_state"),
-        ({"ledger": 3}, "ledger"),
-    ],
-    # Without addresses, which differ between the processes of a parallel run.
-    ids=lambda value: re.sub(r" at 0x\w+", "", str(value)),
-)
-def test_bad_parameters_are_named(estimator, params, named, margin_data):
-    model = clone(estimator).set_params(**params)
-    before = dict(vars(model))
-    with pytest.raises(ValueError, match=named):
-        model.fit(*margin_data)
-    assert vars(model) == before
 
 
 def bad_tables():
@@ -419,32 +380,6 @@ def test_floating_point_flags_stay_inside(estimator, margin_data):
     X[1, 0] = 1e308
     with np.errstate(all="raise"):
         fitted(estimator, X, y)
-
-
-@one_of_each
-def test_clones_charge_the_same_ledger(estimator, margin_data):
-    class Book:
-        def __init__(self):
-            self.lock, self.records = threading.Lock(), []
-
-        def charge(self, record):
-            with self.lock:
-                self.records.append(record)
-
-    X, y = margin_data
-    model, book = clone(estimator), Book()
-    model.set_params(ledger=book, classes=[0, 1])
-    cross_val_score(make_pipeline("passthrough", model), X, y, cv=KFold(3))
-    assert len(book.records) == 3
-    assert clone(model).ledger is book is model.ledger
-
-
-@one_of_each
-@pytest.mark.parametrize("bad", [{"epsilon": 1e-290}, {"epsilon": 1e300}, {"delta": 5e-324}])
-def test_budgets_beyond_arithmetic_are_refused_by_name(estimator, bad, margin_data):
-    (name,) = bad
-    with pytest.raises(ValueError, match=name):
-        clone(estimator).set_params(**bad).fit(*margin_data)
 
 
 @one_of_each

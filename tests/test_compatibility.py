@@ -8,21 +8,24 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer, make_column_transformer
+from sklearn.compose import make_column_transformer
 from sklearn.model_selection import KFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 import dp_halfspace
-from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger, PrivateSearchCV
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    OutputPerturbationClassifier,
+    PrivacyLedger,
+    PrivateSearchCV,
+)
 from tests.conftest import separated
-from tests.instances import ESTIMATORS, label
+from tests.instances import ESTIMATORS
+from tests.support import one_of_each
 
 X, Y = separated(300, 3, 2, seed=1)
-one_of_each = pytest.mark.parametrize(
-    "estimator", [getattr(dp_halfspace, name)(classes=[0, 1]) for name in ESTIMATORS], ids=label
-)
 
 
 def half(rows):
@@ -35,30 +38,37 @@ def frame():
     return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "colour": colours})
 
 
-def columns():
-    """Transform columns by public rules: ranges and categories that are stated, not learnt."""
-    return make_column_transformer(
-        (FunctionTransformer(half, feature_names_out="one-to-one"), ["a", "b", "c"]),
-        (OneHotEncoder(categories=[["blue", "red"]]), ["colour"]),
-    )
+NUMBERS = (FunctionTransformer(half, feature_names_out="one-to-one"), ["a", "b", "c"])
+
+
+def named(model):
+    """Public columns under their own names, then the model."""
+    columns = make_column_transformer(NUMBERS, verbose_feature_names_out=False)
+    return make_pipeline(columns, model)
 
 
 @one_of_each
 def test_pipeline_of_columns(estimator, frame):
-    model = make_pipeline(columns(), clone(estimator).set_params(epsilon=20.0))
-    model.fit(frame, Y)
-    assert model.predict(frame).shape == Y.shape
+    """Public rules: ranges and categories that are stated, not learnt."""
+    words = (OneHotEncoder(categories=[["blue", "red"]]), ["colour"])
+    columns = make_column_transformer(NUMBERS, words)
+    model = make_pipeline(columns, clone(estimator).set_params(epsilon=20.0, classes=[0, 1]))
+    assert model.fit(frame, Y).predict(frame).shape == Y.shape
     assert model[-1].privacy_.epsilon == 20.0
 
 
-@one_of_each
+SEARCH = PrivateSearchCV(OutputPerturbationClassifier(classes=[0, 1]), {"alpha": [0.01, 0.1]})
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [*(getattr(dp_halfspace, name)(classes=[0, 1]) for name in ESTIMATORS), SEARCH],
+    ids=[*ESTIMATORS, "PrivateSearchCV"],
+)
 def test_pandas_output_keeps_the_names_of_columns(estimator, frame):
     with sklearn.config_context(transform_output="pandas"):
-        columns_ = ColumnTransformer(
-            [("half", FunctionTransformer(half, feature_names_out="one-to-one"), ["a", "b", "c"])],
-            verbose_feature_names_out=False,
-        )
-        model = make_pipeline(columns_, clone(estimator)).fit(frame, Y)
+        model = named(clone(estimator)).fit(frame, Y)
+        assert set(model.predict(frame)) <= {0, 1}
     assert list(model[-1].feature_names_in_) == ["a", "b", "c"]
 
 
@@ -79,17 +89,3 @@ def test_calibration_charges_every_fit():
     calibrated = CalibratedClassifierCV(model, cv=KFold(3)).fit(X, Y)
     assert len(ledger.entries()) == 3
     assert calibrated.predict_proba(X).shape == (300, 2)
-
-
-def test_search_between_transformers(frame):
-    search = PrivateSearchCV(
-        dp_halfspace.OutputPerturbationClassifier(classes=[0, 1]), {"alpha": [0.01, 0.1]}
-    )
-    with sklearn.config_context(transform_output="pandas"):
-        numbers = ColumnTransformer(
-            [("half", FunctionTransformer(half, feature_names_out="one-to-one"), ["a", "b", "c"])],
-            verbose_feature_names_out=False,
-        )
-        model = make_pipeline(numbers, search).fit(frame, Y)
-        assert set(model.predict(frame)) <= {0, 1}
-    assert list(model[-1].feature_names_in_) == ["a", "b", "c"]

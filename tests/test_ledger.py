@@ -17,25 +17,19 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-import dp_halfspace
 from dp_halfspace import (
     BudgetError,
     OutputPerturbationClassifier,
     PrivacyLedger,
-    PrivacyWarning,
     PrivateSearchCV,
 )
 from dp_halfspace.privacy._ledger_store import Row, digest_of
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
-from tests.instances import ESTIMATORS, instances, label
+from tests.support import every_estimator, one_of_each
 
 X, Y = separated(120, 3, 2)
 DEFAULT = OutputPerturbationClassifier()
-every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
-one_of_each = pytest.mark.parametrize(
-    "estimator", [getattr(dp_halfspace, name)() for name in ESTIMATORS], ids=label
-)
 FORK = multiprocessing.get_context("fork")
 
 
@@ -66,57 +60,39 @@ def test_parameters_survive_yaml():
     assert yaml.safe_load(yaml.safe_dump(params)) == params
 
 
-@one_of_each
-def test_a_full_ledger_stops_the_fit_before_any_noise(estimator):
-    ledger = PrivacyLedger(epsilon=1e-9, delta=0.0, adjacency="replace-one-label")
-    model = charged(estimator, ledger)
+def assert_refused(model, ledger, match):
+    """Before any noise, and without a trace in model or ledger."""
     before = dict(vars(model))
-    with recording() as releases, pytest.raises(BudgetError, match="what is left"):
+    with recording() as releases, pytest.raises(BudgetError, match=match):
         model.fit(X, Y)
     assert releases == []
     assert vars(model) == before
     assert ledger.entries() == []
 
 
+@pytest.mark.filterwarnings("ignore:random_state")
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({}, "what is left"),
+        ({"random_state": 0}, "random_state=None"),
+        ({"epsilon": np.inf}, None),
+    ],
+    ids=["a full ledger", "a seed", "an infinite epsilon"],
+)
 @one_of_each
-def test_a_seeded_fit_is_refused_before_any_noise(estimator):
-    ledger = generous()
-    model = charged(estimator, ledger).set_params(random_state=0)
-    with (
-        recording() as releases,
-        pytest.warns(PrivacyWarning),
-        pytest.raises(BudgetError, match="random_state=None"),
-    ):
-        model.fit(X, Y)
-    assert releases == []
-    assert not hasattr(model, "privacy_")
-    assert ledger.entries() == []
+def test_a_ledger_refuses_before_any_noise(estimator, params, match):
+    small = PrivacyLedger(epsilon=1e-9, delta=0.0, adjacency="replace-one-label")
+    ledger = generous() if params else small
+    assert_refused(charged(estimator, ledger).set_params(**params), ledger, match)
 
 
+@pytest.mark.filterwarnings("ignore:random_state")
 def test_a_seeded_search_is_refused_before_any_noise():
     ledger = generous()
-    search = PrivateSearchCV(
-        OutputPerturbationClassifier(classes=[0, 1]),
-        {"alpha": [0.1, 1.0]},
-        random_state=0,
-        ledger=ledger,
-    )
-    with (
-        recording() as releases,
-        pytest.warns(PrivacyWarning),
-        pytest.raises(BudgetError, match="random_state=None"),
-    ):
-        search.fit(X, Y)
-    assert releases == []
-    assert ledger.entries() == []
-
-
-@one_of_each
-def test_an_infinite_epsilon_is_refused(estimator):
-    ledger = generous()
-    with pytest.raises(BudgetError):
-        charged(estimator, ledger).set_params(epsilon=np.inf).fit(X, Y)
-    assert ledger.entries() == []
+    model = OutputPerturbationClassifier(classes=[0, 1])
+    search = PrivateSearchCV(model, {"alpha": [0.1, 1.0]}, random_state=0, ledger=ledger)
+    assert_refused(search, ledger, "random_state=None")
 
 
 def test_every_fold_and_every_candidate_is_charged(tmp_path):

@@ -101,9 +101,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon, by a perturbed objective
         on at most 150 features, also where `solver` is the default.
-    data_norm : float, default=1.0
-        PUBLIC scale of a row; longer rows are scaled down to it. Choose it from what the
-        columns mean, never from the data.
+    data_norm : float or None, default=1.0
+        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
+        natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
+        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column to the features.
     intercept_scaling : float, default=1.0
@@ -136,7 +138,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         Known or selected margin; otherwise the margin of unit rows below which a record
         still pulls at the model, a function of the released coefficients.
     data_norm_ : float
-        The `data_norm` of the fit, to which rows are scaled down at prediction.
+        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+    scaler_ : ReleasedScaler or None
+        Released units of the columns, None where none were learnt.
+    fill_value_ : float or None
+        What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int

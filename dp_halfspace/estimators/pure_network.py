@@ -74,9 +74,11 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Records times epsilon must be 18.5 or more: below, a choice of a hundred is guessing.
     delta : float, default=0.0
         Only 0: the guarantee is pure.
-    data_norm : float, default=1.0
-        PUBLIC scale of a row. Longer rows are scaled down to it; then all are divided by it.
-        Choose it from what the columns mean, never from the data.
+    data_norm : float or None, default=1.0
+        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
+        natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
+        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        is 1.
     fit_intercept : bool, default=True
         Whether units and output have biases. Without them the network is an odd function.
     intercept_scaling : float, default=1.0
@@ -111,7 +113,11 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     projection_ : LinearMap or None
         The public map that was used.
     data_norm_ : float
-        The `data_norm` of the fit, to which rows are scaled down at prediction.
+        Norm to which rows are scaled down at prediction; infinite where they were normalised.
+    scaler_ : ReleasedScaler or None
+        Released units of the columns, None where none were learnt.
+    fill_value_ : float or None
+        What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int

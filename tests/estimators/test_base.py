@@ -1,14 +1,12 @@
-"""The shared base: defaults, parameters, prediction before fitting."""
+"""The shared base: defaults, parameters, prediction."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace._budget import resolved_delta
-from dp_halfspace.estimators.base import PrivateLinearClassifier
 from tests.conftest import separated
 from tests.instances import instances, label, with_enough_records
 
@@ -21,19 +19,9 @@ def test_automatic_delta():
     assert resolved_delta(1e-7, 10) == 1e-7
 
 
-def test_base_has_no_fit():
-    assert not hasattr(PrivateLinearClassifier, "fit")
-
-
 def test_every_constraint_is_a_parameter():
     declared = set(OutputPerturbationClassifier._parameter_constraints)
     assert declared == set(OutputPerturbationClassifier().get_params())
-
-
-def test_prediction_needs_a_fit():
-    for method in ("predict", "decision_function", "predict_proba"):
-        with pytest.raises(NotFittedError):
-            getattr(OutputPerturbationClassifier(), method)(np.eye(2))
 
 
 def test_features_at_prediction_are_checked(margin_data):

@@ -1,20 +1,17 @@
-"""PureHalfspaceClassifier beyond the common tests: refusals, audits, accuracy."""
+"""PureHalfspaceClassifier beyond the common tests: directions, weights, margins."""
 
 from __future__ import annotations
-
-import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace import PrivacyWarning, PureHalfspaceClassifier
+from dp_halfspace import PureHalfspaceClassifier
 from dp_halfspace.algorithms.selection import directions
 from dp_halfspace.algorithms.selection import halfspace_search as direction_search
 from dp_halfspace.privacy import Exponential
-from dp_halfspace.privacy.selection import TalliedChoice
-from tests.adversarial import epsilon_lower_bound
 from tests.conftest import separated
+from tests.support import fitted, public
 
 
 def test_record_shows_every_stage():
@@ -22,34 +19,8 @@ def test_record_shows_every_stage():
     model = PureHalfspaceClassifier(epsilon=0.5, n_directions=500).fit(X, y)
     assert len(model.privacy_.events) == 3
     assert all(isinstance(event, Exponential) for event in model.privacy_.events)
-    assert dict(model.privacy_.public)["directions"] == "random"
+    assert public(model)["directions"] == "random"
     assert model.privacy_.delta == 0.0
-
-
-def test_more_than_two_classes_are_refused():
-    X, y = separated(60, 3, 3)
-    with pytest.raises(ValueError, match=r"Only binary.*ObjectivePerturbationClassifier"):
-        PureHalfspaceClassifier().fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("params", "named"),
-    [
-        ({"delta": 1e-6}, "delta"),
-        ({"delta": "auto"}, "delta"),
-        ({"n_directions": 10**6 + 1}, "n_directions"),
-        ({"n_directions": 1}, "n_directions"),
-        ({"n_stages": 0}, "n_stages"),
-        ({"directions": "net"}, "directions"),
-        ({"margin": 0.0}, "margin"),
-        ({"margin": "auto"}, "margin"),
-        ({"directions": "lattice", "projection": None}, "n_directions"),
-    ],
-)
-def test_what_cannot_be_done_is_refused(params, named):
-    X, y = separated(40, 15)
-    with pytest.raises(ValueError, match=named):
-        PureHalfspaceClassifier(**params).fit(X, y)
 
 
 def test_wide_rows_are_projected_and_mapped_back():
@@ -105,73 +76,9 @@ def test_a_few_errors_are_taken_for_wider_margins():
         scores = X @ model.coef_[0]
         errors.append(int((scores < 0).sum()))
         narrow.append(int((scores < 0.1).sum()))
-        assert dict(model.privacy_.public)["margin"] == margin
+        assert public(model)["margin"] == margin
     assert errors == [0, 3]
     assert narrow == [103, 3]
-
-
-# -- audit ---------------------------------------------------------------------------
-
-
-def audit_data(kind, n=30):
-    """All records say one thing; then one of them says the opposite: the worst case."""
-    X = np.tile([[1.0, 0.0]], (n, 1))
-    y = np.ones(n, dtype=int)
-    other_X, other_y = X.copy(), y.copy()
-    if kind == "label":
-        other_y[0] = 0
-    else:
-        other_X[0] = -X[0]
-    return (X, y), (other_X, other_y)
-
-
-def audited_epsilon(fits, epsilon=4.0, kinds=("label", "features"), margin=None):
-    """Largest lower bound on epsilon from how often the rare side of the canary is chosen."""
-    worst = 0.0
-    for kind in kinds:
-        hits = []
-        for X, y in audit_data(kind, n=2):
-            model = PureHalfspaceClassifier(
-                epsilon=epsilon, n_directions=2, n_stages=1, classes=[0, 1], fit_intercept=False,
-                margin=margin,
-            )  # fmt: skip
-            hits.append(sum(int(model.fit(X, y).predict(X[-1:])[0] == 0) for _ in range(fits)))
-        for more, fewer in (hits, hits[::-1]):
-            worst = max(worst, epsilon_lower_bound(more, fewer, fits))
-    return worst
-
-
-@pytest.mark.parametrize("margin", [None, 0.5])
-def test_audit_in_short(margin):
-    assert audited_epsilon(200, kinds=("label",), margin=margin) <= 4.0
-
-
-@pytest.mark.slow
-def test_audit():
-    bound = audited_epsilon(4000)
-    assert 2.0 < bound <= 4.0
-
-
-@pytest.mark.parametrize("margin", [None, 0.5])
-def test_audit_sees_scores_without_the_factor_two(monkeypatch, margin):
-    """Planted: weights exp(-4 epsilon cost), so that ratios reach eight times epsilon."""
-    honest = TalliedChoice.perturb
-    monkeypatch.setattr(
-        TalliedChoice,
-        "perturb",
-        lambda self, value, source: honest(TalliedChoice(8 * self.epsilon), value, source),
-    )
-    assert audited_epsilon(300, epsilon=1.0, kinds=("label",), margin=margin) > 1.0
-
-
-def test_seeds_repeat_directions_and_noise_apart():
-    """The same seed twice is the same model; its public stream is not that of the noise."""
-    X, y = separated(100, 3)
-    with pytest.warns(PrivacyWarning, match="random_state"):
-        first = PureHalfspaceClassifier(random_state=1, n_directions=50).fit(X, y)
-    with pytest.warns(PrivacyWarning, match="random_state"):
-        second = PureHalfspaceClassifier(random_state=1, n_directions=50).fit(X, y)
-    np.testing.assert_array_equal(first.coef_, second.coef_)
 
 
 def test_no_direction_depends_on_the_data(monkeypatch):
@@ -186,9 +93,7 @@ def test_no_direction_depends_on_the_data(monkeypatch):
 
     monkeypatch.setattr(direction_search.DirectionStream, "block", watched)
     for X, y in (separated(50, 3, seed=1), separated(50, 3, seed=2)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PrivacyWarning)
-            PureHalfspaceClassifier(random_state=3, n_stages=1, n_directions=64).fit(X, y)
+        fitted(PureHalfspaceClassifier(n_stages=1, n_directions=64), X, y, random_state=3)
     first, second = seen[: len(seen) // 2], seen[len(seen) // 2 :]
     for a, b in zip(first, second, strict=True):
         np.testing.assert_array_equal(a, b)

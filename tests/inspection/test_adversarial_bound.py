@@ -12,7 +12,7 @@ from dp_halfspace.inspection._noise_cost import noise_moments
 from dp_halfspace.inspection.adversarial_bound import _attacked_noise, _dual_moments
 from dp_halfspace.optim import HINGE, LOGISTIC, huber_hinge
 from dp_halfspace.optim.objectives.adversary import Adversary
-from tests.risk_problems import (
+from tests.inspection.risk_problems import (
     data_sets,
     draw_noise,
     models_in_ball,

@@ -15,7 +15,7 @@ from dp_halfspace.inspection import (
     strongly_convex_excess_risk,
 )
 from dp_halfspace.inspection._noise_cost import noise_moments
-from tests.risk_problems import draw_noise, exact_multiplier
+from tests.inspection.risk_problems import draw_noise, exact_multiplier
 
 BUDGETS = [(0.5, 0.0), (1.0, 1e-6), (3.0, 0.0), (8.0, 1e-3)]
 

@@ -15,7 +15,7 @@ from dp_halfspace.inspection import (
     strongly_convex_excess_risk,
 )
 from dp_halfspace.inspection._noise_cost import noise_moments, published_rate
-from tests.risk_problems import draw_noise
+from tests.inspection.risk_problems import draw_noise
 
 BUDGETS = [(0.5, 0.0), (1.0, 1e-6), (8.0, 1e-3), (math.inf, 0.0)]
 

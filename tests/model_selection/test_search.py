@@ -20,7 +20,6 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -44,6 +43,7 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice, recording
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.privacy.tuning import RunLaw, best_run
 from tests.conftest import separated
+from tests.support import checks
 
 X, Y = separated(400, 3, 2)
 GRID = {"alpha": [1e-3, 1e-2, 1e-1]}
@@ -431,21 +431,14 @@ def test_a_budget_that_is_too_small_for_the_grid_is_a_clear_error():
 
 
 @pytest.mark.filterwarnings("ignore:random_state")
-@parametrize_with_checks(
-    [
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    checks(
         PrivateSearchCV(
-            OutputPerturbationClassifier(),
-            {"alpha": [0.1, 1.0]},
-            epsilon=500.0,
-            selection="random_stopping",
-        ),
-        PrivateSearchCV(
-            OutputPerturbationClassifier(),
-            {"alpha": [0.1, 1.0]},
-            epsilon=500.0,
-            selection="exponential",
-        ),
-    ]
+            OutputPerturbationClassifier(), {"alpha": [0.1, 1.0]}, epsilon=500.0, selection=kind
+        )
+        for kind in ("exponential", "random_stopping")
+    ),
 )
 def test_sklearn_checks(estimator, check):
     with warnings.catch_warnings():

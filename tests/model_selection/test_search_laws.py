@@ -229,6 +229,7 @@ def test_random_stopping_has_the_law_of_the_proof():
     assert_law_of_stopping()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:random_state")
 def test_random_stopping_has_the_same_law_with_seeds():
     assert_law_of_stopping(seeded=True)
@@ -245,7 +246,7 @@ def test_a_fixed_number_of_runs_is_caught(monkeypatch):
     caught(assert_law_of_stopping, draws=300)
 
 
-@pytest.mark.parametrize("change", [-1, 1])
+@pytest.mark.parametrize("change", [-1, pytest.param(1, marks=pytest.mark.slow)])
 def test_one_run_more_or_less_is_caught(monkeypatch, change):
     honest = RunLaw.draw
     monkeypatch.setattr(
@@ -268,7 +269,7 @@ def test_scores_with_half_the_noise_are_caught(monkeypatch):
         return value + 0.5 * (honest(self, value, source) - value)
 
     monkeypatch.setattr(mechanisms.GaussianNoise, "perturb", quieter)
-    caught(assert_law_of_stopping, draws=2500)
+    caught(assert_law_of_stopping, draws=1600)
 
 
 def test_one_draw_of_noise_for_all_scores_is_caught(monkeypatch):
@@ -290,7 +291,7 @@ def test_candidates_in_turn_are_caught(monkeypatch):
     """Planted: the candidates are not drawn, and the first comes first."""
     turn = iter(range(10**9))
     monkeypatch.setattr(search_module, "uniform_below", lambda bound, source: next(turn) % 4)
-    caught(assert_law_of_stopping)
+    caught(assert_law_of_stopping, draws=300)
 
 
 def test_the_first_of_all_runs_is_caught(monkeypatch):
@@ -301,7 +302,7 @@ def test_the_first_of_all_runs_is_caught(monkeypatch):
         return 0, listed[0][0]
 
     monkeypatch.setattr(search_module, "best_run", first)
-    caught(assert_law_of_stopping)
+    caught(assert_law_of_stopping, draws=300)
 
 
 def test_every_run_draws_randomness_of_its_own(monkeypatch):
@@ -368,6 +369,7 @@ def test_the_choice_has_the_law_of_the_exponential_mechanism():
     assert_law_of_exponential()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:random_state")
 def test_the_choice_has_the_same_law_with_seeds():
     assert_law_of_exponential(seeded=True)
@@ -380,8 +382,10 @@ def test_the_largest_score_is_caught(monkeypatch):
     caught(assert_law_of_exponential, draws=300)
 
 
-@pytest.mark.parametrize("factor", [2.0, 1.5])
-def test_a_sharper_choice_is_caught(monkeypatch, factor):
+@pytest.mark.parametrize(
+    ("factor", "draws"), [(2.0, 1000), pytest.param(1.5, 4000, marks=pytest.mark.slow)]
+)
+def test_a_sharper_choice_is_caught(monkeypatch, factor, draws):
     """Planted: weights exp(epsilon q), as if a record moved all scores in one direction."""
     honest = mechanisms.exponential_mechanism
     monkeypatch.setattr(
@@ -389,7 +393,7 @@ def test_a_sharper_choice_is_caught(monkeypatch, factor):
         "exponential_mechanism",
         lambda value, epsilon, **params: honest(value, factor * epsilon, **params),
     )
-    caught(assert_law_of_exponential, draws=4000)
+    caught(assert_law_of_exponential, draws=draws)
 
 
 # -- replay on neighbours -------------------------------------------------------------------------

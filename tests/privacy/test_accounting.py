@@ -693,7 +693,7 @@ deltas = st.floats(1e-12, 0.3)
 
 
 @given(singles, st.integers(1, 9), deltas, lists)
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_repeated_is_repetition(event, count, small_delta, others):
     folded = epsilon([Repeated(event, count), *others], small_delta)
     assert folded == epsilon([event] * count + others, small_delta)
@@ -724,6 +724,7 @@ def test_repetition_equals_nearly_equal_events(make):
 
 
 @given(lists, singles, deltas)
+@settings(max_examples=25)
 def test_an_event_never_lowers_the_loss(events, extra, small_delta):
     """Up to the discretisation, which may become finer when an event is added."""
     before, after = epsilon(events, small_delta), epsilon([*events, extra], small_delta)
@@ -731,6 +732,7 @@ def test_an_event_never_lowers_the_loss(events, extra, small_delta):
 
 
 @given(lists, deltas, deltas, st.floats(-1, 5), st.floats(-1, 5))
+@settings(max_examples=30)
 def test_monotone_in_delta_and_epsilon(events, delta_1, delta_2, epsilon_1, epsilon_2):
     low, high = sorted((delta_1, delta_2))
     assert epsilon(events, high) <= epsilon(events, low) * (1 + 1e-10)

@@ -123,7 +123,12 @@ def greedy_trees(rule, count, seed=0):
 
 
 @pytest.mark.parametrize(
-    "terms", [CAP, {"epsilon": 0.3, "delta": 0.1}, {"epsilon": 3.0, "delta": 1e-4}]
+    "terms",
+    [
+        CAP,
+        {"epsilon": 0.3, "delta": 0.1},
+        pytest.param({"epsilon": 3.0, "delta": 1e-4}, marks=pytest.mark.slow),
+    ],
 )
 def test_adaptive_trees_never_pass_an_adaptive_cap(terms):
     rule = Cap(**terms, adaptive=True)

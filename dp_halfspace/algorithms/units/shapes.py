@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtr, ndtri, softmax
+from scipy.special import ndtr, ndtri, softmax
 
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.cells import LOWEST, N_OCTAVES
@@ -25,7 +25,7 @@ __all__ = ["match_linear", "match_octaves"]
 
 
 _POINTS = 2000
-_REACH = 24  # octaves on both sides of its width that a shape may extend to
+_REACH = 16  # octaves on both sides of its width that a shape may extend to
 # Shapes are not exact: a deviation of this share of the rows is forgiven beside the noise.
 _MISFIT, _CELL_MISFIT = 0.1, 0.01
 # Prior over the octave of a width: heavy-tailed round one, worth a few columns.
@@ -38,8 +38,8 @@ _COLUMNS_AT_ONCE = 16
 class _Shapes:
     """Shapes of a width in [1, 2): masses by sign and octave, of zero; mean, log2 of the width."""
 
-    masses: FloatArray  # (n_shapes, 2, 2 * _REACH)
-    zero: FloatArray
+    masses: NDArray[np.float32]  # (n_shapes, 2, 2 * _REACH)
+    zero: NDArray[np.float32]
     mean: FloatArray
     octave: FloatArray
 
@@ -79,7 +79,12 @@ def _shapes() -> _Shapes:
                 zero.append(1.0 - len(nonzero) / _POINTS)
                 mean.append(float(scaled.mean()))
                 octave.append(math.log2(scale))
-    return _Shapes(np.array(masses), np.array(zero), np.array(mean), np.array(octave))
+    return _Shapes(
+        np.array(masses, dtype=np.float32),
+        np.array(zero, dtype=np.float32),
+        np.array(mean),
+        np.array(octave),
+    )
 
 
 def match_octaves(
@@ -100,11 +105,11 @@ def match_octaves(
         Where the column is probably narrow beside its distance from zero: octaves then do not
         tell the width.
     """
-    shapes = _shapes()
+    shapes, shares = _shapes(), counts / n_samples
     likelihood = np.concatenate(
         [
-            _log_likelihood(counts[lo : lo + _COLUMNS_AT_ONCE], n_samples, deviation, shapes)
-            for lo in range(0, len(counts), _COLUMNS_AT_ONCE)
+            _log_likelihood(shares[lo : lo + _COLUMNS_AT_ONCE], deviation / n_samples, shapes)
+            for lo in range(0, len(shares), _COLUMNS_AT_ONCE)
         ]
     )
     best = likelihood.max(axis=2)
@@ -123,18 +128,16 @@ def match_octaves(
     return center, 2.0**logarithm, chances[:, :, far].sum(axis=(1, 2)) > 0.5
 
 
-def _log_likelihood(
-    counts: FloatArray, n_samples: int, deviation: float, shapes: _Shapes
-) -> FloatArray:
-    """Compare noisy counts with every shape of every octave of width."""
-    sides = np.stack([counts[:, N_OCTAVES + 1 :], counts[:, N_OCTAVES - 1 :: -1]], axis=1)
-    padded = np.pad(sides, ((0, 0), (0, 0), (_REACH, _REACH)))
+def _log_likelihood(shares: FloatArray, deviation: float, shapes: _Shapes) -> FloatArray:
+    """Compare noisy shares of the rows with every shape of every octave of width."""
+    sides = np.stack([shares[:, N_OCTAVES + 1 :], shares[:, N_OCTAVES - 1 :: -1]], axis=1)
+    padded = np.pad(sides.astype(np.float32), ((0, 0), (0, 0), (_REACH, _REACH)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _REACH, axis=2)
-    common = np.tensordot(windows, shapes.masses, axes=((1, 3), (1, 2)))
-    common += np.multiply.outer(counts[:, N_OCTAVES], shapes.zero)[:, None, :]
-    squares = (shapes.masses**2).sum(axis=(1, 2)) + shapes.zero**2
-    variance = deviation**2 + (_MISFIT * n_samples) ** 2
-    return np.asarray((n_samples * common - n_samples**2 * squares / 2.0) / variance)
+    found = np.tensordot(windows, shapes.masses, axes=((1, 3), (1, 2)))
+    found += np.multiply.outer(shares[:, N_OCTAVES].astype(np.float32), shapes.zero)[:, None, :]
+    found -= ((shapes.masses**2).sum(axis=(1, 2)) + shapes.zero**2) / 2.0
+    found /= np.float32(deviation**2 + _MISFIT**2)
+    return np.asarray(found)
 
 
 def _pooled(evidence: FloatArray) -> FloatArray:
@@ -168,7 +171,7 @@ def match_linear(
     """
     n_cells = len(counts)
     variance = deviation**2 + (_CELL_MISFIT * n_samples) ** 2
-    logarithms = np.arange(0.0, math.log2(n_cells) - 1.0, 0.5)
+    logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
     sums = np.concatenate([[0.0], np.cumsum(counts)])
 
     def likelihood(found: Any, square: float) -> Any:
@@ -182,11 +185,14 @@ def match_linear(
         rows.append(likelihood(found, 1.0 / size))
     found = np.array(rows) - math.log(len(rows) * n_cells)
     known = np.diff(ndtr((np.arange(n_cells + 1) / n_cells - center) / width))
-    if logsumexp(found) <= likelihood(float(counts @ known), float(known @ known)):
+    largest = float(found.max())
+    chances = np.exp(found - largest)
+    kept = likelihood(float(counts @ known), float(known @ known))
+    if largest + math.log(chances.sum()) <= kept:
         return center, width
-    chances = softmax(found)
-    middle = int((np.cumsum(chances.sum(axis=1)) < 0.5).sum())
-    near = slice(max(middle - 2, 0), middle + 3)
+    by_length = np.cumsum(chances.sum(axis=1))
+    middle = int((by_length < 0.5 * by_length[-1]).sum())
+    near = slice(max(middle - 1, 0), middle + 2)
     chances = chances[near] / chances[near].sum()
     places = (np.arange(n_cells) + 0.5) / n_cells
     length = 2.0 ** float(chances.sum(axis=1) @ logarithms[near]) / n_cells

@@ -31,6 +31,8 @@ _SLACK = 2e-4
 # The radius is computed at the next larger norm of a grid, with this ratio.
 _STEP = 1e-3
 _ROUNDS = 40
+# What is tried, the largest first.
+_SAVINGS = 0.12, 0.1, 0.08, 0.07, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01
 
 
 class _Cells(NamedTuple):
@@ -118,7 +120,9 @@ def _diameter(n_classes: int, step: int, shift: float) -> float:
             method="Nelder-Mead",
             options={"maxiter": 40, "xatol": 2e-2, "fatol": 1e-4},
         ).x
-        same = radius(*_centre(at))
+        centre = _centre(at)
+        same = radius(*centre)
+        same = math.sqrt(same**2 - _saved(centre, n_classes, reach, shift, same**2) / 2.0)
         if same < found:
             found = min(found, distance_of_classes(n_classes, reach, shift, same))
     return found * _UP
@@ -189,6 +193,71 @@ def _ceiling(centre: tuple[float, float], n_classes: int, shift: float) -> float
         upper = float(bounds.max())
         cells = _Cells(*(edge[keep] for edge in cells)).split(along[keep])
     return upper
+
+
+def _saved(
+    centre: tuple[float, float], n_classes: int, reach: float, shift: float, square: float
+) -> float:
+    """Bound how much nearer to each other two records of one class are than their ball allows.
+
+    The squared distance is at most ``4 square - 2 saved``, where `square` is that of the ball's
+    radius. Theorem 5 (vi): records near the boundary of the ball all look alike.
+    """
+    others = n_classes - 2
+    top = 12.0 + math.log(n_classes)
+    logit = np.concatenate([[-np.inf], shift + np.linspace(-2.0, top, 160), [np.inf]])
+    ratio = np.append(np.linspace(0.0, top, 160), np.inf)
+    cells = _Cells(
+        *np.broadcast_arrays(logit[:-1, None], logit[1:, None], ratio[None, :-1], ratio[None, 1:])
+    )
+    least, most = (1.0 / (1.0 + others * np.exp(-edge)) for edge in (ratio[:-1], ratio[1:]))
+    pi = expit(logit[1:, None])
+    bounds = _bounds(centre, n_classes, shift, cells)[0]
+    bounds = bounds + _excess(centre, n_classes, (expit(logit[:-1, None]), pi), (least, most))
+    maximum = square - (centre[0] * reach) ** 2
+    # Largest share and largest ``pi`` of the records near the boundary, by range of the ratio.
+    for saved in _SAVINGS:
+        near = bounds > maximum - saved
+        few = np.flatnonzero(near.any(axis=0))
+        if not few.size or least[few[0]] < 0.5:
+            continue
+        pis = np.max(np.where(near, pi, 0.0), axis=0)[few]
+        other = np.max(pis) ** 2 * (6.0 + 2.0 * (1.0 - least[few[0]]) ** 2)
+        norms = pis**2 * (1.0 + most[few] ** 2 + (1.0 - most[few]) ** 2)
+        mean = np.add.outer(ratio[few], ratio[few]) / 2.0
+        factor = 2.0 - 2.0 * others / (others + 1.0) * (mean / reach) ** 2
+        same = np.max(np.maximum(factor, 1.0) * np.add.outer(norms, norms))
+        if max(same, other) <= 4.0 * square - 2.0 * saved:
+            return float(saved)
+    return 0.0
+
+
+def _excess(
+    centre: tuple[float, float],
+    n_classes: int,
+    pi: tuple[FloatArray, FloatArray],
+    share: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Bound what other shares than equal ones add, with `pi` and the largest share in ranges."""
+    (low, high), (least, most), (beta, less) = pi, share, centre
+    others = n_classes - 2
+    cap = np.where(most < 0.5, most, np.minimum(1.0 - least, 0.5))
+    half = np.clip(0.5, least, most)
+    plain = (1.0 - half) * np.minimum(half, 1.0 - half) - (1.0 - half) ** 2 / others
+    ends = (1.0 - least) / others, (1.0 - most) / others
+    at = np.minimum(beta, ends[0])
+
+    def bend(part: FloatArray) -> FloatArray:
+        """Fall of the terms with logarithms below their tangent, over ``pi``."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = np.log(part / at)
+            entropy = np.where(part > 0.0, part * log, 0.0) - part + at
+        return 2.0 * beta * (entropy + less / (n_classes - 1) * (part / at - 1.0 - log))
+
+    above = high * np.maximum(high * (cap - at) ** 2 - bend(cap), 0.0) * (1.0 - least) / cap
+    below = high * np.maximum(bend(ends[0]), bend(ends[1]))
+    below = below - (low * np.maximum(ends[1] - at, 0.0)) ** 2
+    return np.asarray(np.fmin(high**2 * plain, above + others * below))
 
 
 def _pulled(

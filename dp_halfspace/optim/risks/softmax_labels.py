@@ -2,8 +2,8 @@
 
 The squared distance is at most a sum of one number for each record, plus a constant. The number
 is a function of three coordinates of the record, and is bounded from above on a grid.
-Rows whose product is negative, and pairs of records that give the rest less or more than half of
-the probability, have each their own multipliers.
+Rows whose product is negative, and pairs of records that give the rest few or many of the
+probability, have each their own multipliers.
 ``docs/proofs/stability.md``, Theorem 5.
 """
 
@@ -22,13 +22,14 @@ __all__ = ["distance_of_classes"]
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Distances of the points of the grid, and of the one on which multipliers are chosen.
-_FINE, _COARSE = 0.1, 0.5
+_FINE, _COARSE = 0.1, 0.4
 # Probabilities and shares below exp(-18) change no number by more than the tail.
 _FAR, _TAIL = 18.0, 1e-5
 # At a larger reach the ball of all gradients is as good.
 _LARGEST = 30.0
 _CASES = "opposite", "few few", "few many", "many many"
-_SKEW = 0.72
+# Records of the kind "few" give the rest a logit of at most one of these.
+_SPLITS = 1.0, 0.85, 0.7, 0.55, 0.4, 0.0
 
 
 class _Multipliers(NamedTuple):
@@ -56,6 +57,7 @@ class _Grid(NamedTuple):
     n_classes: int
     shift: float
     step: float
+    split: float
     logit: FloatArray
     odds: FloatArray
     ratio: FloatArray
@@ -74,20 +76,31 @@ def distance_of_classes(n_classes: int, reach: float, shift: float, enough: floa
     """
     if reach > _LARGEST:
         return math.inf
+    found = math.inf
+    for split in _SPLITS:
+        found = min(found, _distance(n_classes, reach, shift, enough, split))
+        if found <= enough:
+            break
+    return found
+
+
+def _distance(n_classes: int, reach: float, shift: float, enough: float, split: float) -> float:
+    """Bound half the distance, where `split` parts the kinds of records."""
     scale = min(1.0, reach / 2.0)
-    coarse = _grid(n_classes, reach, shift, _COARSE * scale)
-    fine = _grid(n_classes, reach, shift, _FINE * scale * max(1.0, reach / 10.0))
+    coarse = _grid(n_classes, reach, shift, _COARSE * scale, split)
+    fine = _grid(n_classes, reach, shift, _FINE * scale * max(1.0, reach / 10.0), split)
     found = 4.0 * enough**2
     for case in _CASES:
         start = _start(n_classes, reach, shift, case)
         square = _exact(fine, reach, case, start)
         if square > found:
+            simplex = np.vstack([start, start - 0.6 * np.eye(len(start))])
             at = minimize(
                 _square_at,
                 start,
                 args=(coarse, reach, case),
                 method="Nelder-Mead",
-                options={"maxiter": 15 * len(start), "xatol": 2e-2, "fatol": 1e-3},
+                options={"maxiter": 40 * len(start), "fatol": 3e-4, "initial_simplex": simplex},
             ).x
             found = max(found, min(square, _exact(fine, reach, case, at)))
     return math.sqrt(found) / 2.0
@@ -111,8 +124,8 @@ def _start(n_classes: int, reach: float, shift: float, case: str) -> FloatArray:
     return np.array(
         {
             "opposite": [-0.2, 1.0],
-            "few few": [price, 3.0],
-            "few many": [price, 0.2, 0.5, share],
+            "few few": [price, 1.0],
+            "few many": [price, 0.2, 0.5, share, -0.3],
             "many many": [-0.3, -0.3, 0.0, share],
         }[case]
     )
@@ -125,7 +138,7 @@ def _multipliers(grid: _Grid, reach: float, at: FloatArray, case: str) -> _Multi
     slope = 0.5 * math.sqrt(price)
     if case == "opposite":
         return _Multipliers(price, 0.0, slope * part, slope, 1.0, 1.0)
-    skew = _SKEW if case == "few many" else 1.0
+    skew = math.exp(min(max(float(at[4]), -2.0), 2.0)) if case == "few many" else 1.0
     across = part * math.sqrt(price / (2.0 + skew + 1.0 / skew))
     if case == "few few":
         return _Multipliers(price, across)
@@ -135,13 +148,14 @@ def _multipliers(grid: _Grid, reach: float, at: FloatArray, case: str) -> _Multi
     return _Multipliers(price, across, *slopes, both, rest, skew)
 
 
-def _grid(n_classes: int, reach: float, shift: float, step: float) -> _Grid:
+def _grid(n_classes: int, reach: float, shift: float, step: float, split: float) -> _Grid:
     """Cover all scores of norm at most `reach`; two of them differ by sqrt(2) times it."""
     wide, others = math.sqrt(2.0) * reach, math.log(n_classes - 2)
     low = max(others - math.log(2.0) - max(-shift, 0.0) - wide, -_FAR)
     high = others + min(wide, _FAR + max(shift, 0.0) / 2.0)
-    # Zero is a point of the grid where there are logits of both signs.
-    logit: FloatArray = step * np.arange(math.floor(low / step), math.ceil(high / step) + 1.0)
+    # The logit that parts the kinds is a point of the grid.
+    points = math.floor((low - split) / step), math.ceil((high - split) / step) + 1.0
+    logit: FloatArray = split + step * np.arange(*points)
     odds = np.arange(0.0, wide + step, step)[None, :] + (shift - wide) / 2.0
     logit = logit[:, None]
     ratio = np.arange(0.0, min(wide, _FAR + others) + step, step)[None, :]
@@ -153,7 +167,7 @@ def _grid(n_classes: int, reach: float, shift: float, step: float) -> _Grid:
     entropy = (1.0 - share) * ratio - np.log(share)
     mean = count / (n_classes - 2) * ratio - np.log(share)
     cosh = np.logaddexp(odds, -odds)
-    public = n_classes, shift, step
+    public = n_classes, shift, step, split
     lead: FloatArray = np.tanh(odds)
     functions = np.asarray(expit(logit)), lead, cosh, squares, entropy, mean
     return _Grid(*public, logit, odds, ratio, *functions)
@@ -161,7 +175,8 @@ def _grid(n_classes: int, reach: float, shift: float, step: float) -> _Grid:
 
 def _square(grid: _Grid, reach: float, case: str, by: _Multipliers) -> float:
     """Largest value on the grid of the sum that bounds the squared distance."""
-    sides = grid.logit[:, 0] <= grid.step / 2, grid.logit[:, 0] >= -grid.step / 2
+    above = grid.logit[:, 0] - grid.split
+    sides = above <= grid.step / 2, above >= -grid.step / 2
     if case == "opposite":
         return 2.0 * float(np.max(_record(grid, by, 1.0))) + by.price * reach**2
     total = by.price * reach**2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from dp_halfspace.optim.risks import softmax_labels
 from dp_halfspace.optim.risks.softmax_labels import (
@@ -22,7 +22,8 @@ from dp_halfspace.optim.risks.softmax_labels import (
     distance_of_classes,
 )
 
-SIZE = {"opposite": 2, "few few": 2, "few many": 4, "many many": 4}
+SIZE = {"opposite": 2, "few few": 2, "few many": 5, "many many": 4}
+SPLIT = 0.7
 
 
 @dataclass
@@ -44,7 +45,7 @@ def pair(K, reach, shift, point):
     p = softmax(rows @ W.T - shift * e, axis=1)
     flat = [size * np.outer(g, x) for size, g, x in zip(sizes, p - e, rows, strict=True)]
     rest = np.sort(p[:, 2:].sum(axis=1))
-    kinds = " ".join("many" if mass > 0.5 else "few" for mass in rest)
+    kinds = " ".join("many" if mass > expit(SPLIT) else "few" for mass in rest)
     case = kinds if rows[0] @ rows[1] > 0.0 else "opposite"
     return Pair(case, float(np.sum((flat[0] - flat[1]) ** 2)))
 
@@ -56,7 +57,7 @@ def test_every_choice_of_multipliers_is_a_bound(K, shift):
     rng = np.random.default_rng(K)
     nearest = 0.0
     for reach in (0.5, 3.0, 7.0):
-        grid = _grid(K, reach, shift, 0.1)
+        grid = _grid(K, reach, shift, 0.1, SPLIT)
         farthest = dict.fromkeys(_CASES, 0.0)
         for _ in range(12):
             start = rng.standard_normal(2 * K + 4) * np.append(np.ones(2 * K + 2), [0.1, 0.1])
@@ -70,7 +71,9 @@ def test_every_choice_of_multipliers_is_a_bound(K, shift):
                 farthest[one.case] = max(farthest[one.case], one.square)
         for case, square in farthest.items():
             for _ in range(10):
-                at = np.array([-0.3, 0.5, 0.5, 0.0])[: SIZE[case]] + rng.standard_normal(SIZE[case])
+                at = np.array([-0.3, 0.5, 0.5, 0.0, -0.3])[: SIZE[case]] + rng.standard_normal(
+                    SIZE[case]
+                )
                 bound = _exact(grid, reach, case, at)
                 assert square <= bound or square == 0.0
                 nearest = max(nearest, square / bound) if bound else nearest
@@ -83,7 +86,7 @@ def test_the_sum_rises_little_between_the_points_of_the_grid(K, case):
     """A grid that is 16 times finer finds no more than the bound of a coarse one."""
     rng = np.random.default_rng(5)
     for reach, shift in ((1.0, 0.0), (4.0, 0.0), (4.0, 2.0)):
-        coarse, fine = (_grid(K, reach, shift, step) for step in (0.4, 0.025))
+        coarse, fine = (_grid(K, reach, shift, step, SPLIT) for step in (0.4, 0.025))
         for _ in range(4):
             by = _multipliers(coarse, reach, rng.standard_normal(SIZE[case]), case)
             low, high = (_square(grid, reach, case, by) for grid in (coarse, fine))
@@ -97,7 +100,7 @@ def test_one_larger_share_suffices(K):
     for case in ("few few", "few many", "opposite"):
         for _ in range(20):
             reach = 6.0
-            grid = _grid(K, reach, 0.0, 0.05)
+            grid = _grid(K, reach, 0.0, 0.05, SPLIT)
             by = _multipliers(grid, reach, rng.standard_normal(SIZE[case]), case)
             _, _, left = by.left()
             row = int(rng.integers(grid.logit.size))

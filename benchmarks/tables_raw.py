@@ -1,0 +1,101 @@
+"""Tables in natural units: private units beside public ranges, an oracle and no privacy.
+
+``python -m benchmarks.tables_raw [TABLE ...] --fits 5`` needs the shared tables in the folder
+named by the environment variable ``DP_HALFSPACE_DATA`` (``tables/*.csv.bz2``, ``schema.json``).
+The means over the fits go to ``benchmarks/results/tables_raw.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace.preprocessing import PublicScaler, ReleasedScaler
+
+RESULTS = Path(__file__).parent / "results" / "tables_raw.json"
+EPSILONS = (0.3, 1.0, 3.0)
+
+
+def tables(names: list[str]) -> dict[str, tuple[Any, ...]]:
+    """Read the numeric columns of each table, split 70/30, and their documented ranges."""
+    folder = Path(os.environ["DP_HALFSPACE_DATA"]) / "tables"
+    schema = json.loads((folder / "schema.json").read_text())
+    found = {}
+    for name in names or sorted(schema):
+        columns = schema[name]["columns"]
+        ranges = {c: v for c, v in columns.items() if not isinstance(v[0], str)}
+        if not ranges:
+            continue
+        frame = pd.read_csv(folder / f"{name}.csv.bz2")
+        y = frame.pop("target").astype(str).to_numpy()
+        X = frame[list(ranges)].to_numpy(float)
+        parts = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
+        found[name] = (*parts, np.array(list(ranges.values()), dtype=float))
+    return found
+
+
+def measured(parts: tuple[Any, ...], n_fits: int) -> dict[str, Any]:
+    """Fit every way on one table."""
+    X, Z, y, t, ranges = parts
+    classes = sorted(set(y))
+    root = math.sqrt(X.shape[1])
+    width = np.nanstd(X, axis=0)
+    oracle = ReleasedScaler(np.nanmean(X, axis=0), np.where(width > 0, width, 1.0)).fit(X)
+    wide = np.column_stack([ranges[:, 0], np.maximum(ranges[:, 1], ranges[:, 0] + 1e-9)])
+    scaled = {"units": None, "ranges": PublicScaler(wide).fit(X), "oracle": oracle}
+    scores: dict[str, Any] = {"majority": float(max((t == c).mean() for c in classes))}
+    for name, scaler in scaled.items():
+        train, test = (X, Z) if scaler is None else (scaler.transform(X), scaler.transform(Z))
+        norm = None if scaler is None else root
+        scores[name] = [
+            [
+                AdaptiveMarginClassifier(epsilon=epsilon, data_norm=norm, classes=classes)
+                .fit(train, y)
+                .score(test, t)
+                for _ in range(n_fits)
+            ]
+            for epsilon in EPSILONS
+        ]
+    filled = np.nan_to_num(X), np.nan_to_num(Z)
+    svc = make_pipeline(StandardScaler(), LinearSVC())
+    scores["LinearSVC"] = svc.fit(filled[0], y).score(filled[1], t)
+    scores["boosting"] = HistGradientBoostingClassifier(random_state=0).fit(X, y).score(Z, t)
+    return scores
+
+
+def line(name: str, scores: dict[str, Any]) -> str:
+    """Write one table as a row of Markdown."""
+    cells = [
+        "/".join(f"{np.mean(v):.3f}" for v in scores[way]) for way in ("units", "ranges", "oracle")
+    ]
+    free = [f"{scores[way]:.3f}" for way in ("majority", "LinearSVC", "boosting")]
+    return f"| {name} | {free[0]} | " + " | ".join([*cells, *free[1:]]) + " |"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*")
+    parser.add_argument("--fits", type=int, default=5)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    results = {}
+    print("| table | majority | private units | public ranges | oracle | LinearSVC | boosting |")
+    print("|---|---|---|---|---|---|---|")
+    for name, parts in tables(options.tables).items():
+        results[name] = measured(parts, options.fits)
+        print(line(name, results[name]), flush=True)
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")

@@ -1,0 +1,264 @@
+"""What the classifiers that perturb a minimiser share: the optimum, public numbers, options."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from dp_halfspace import (
+    CertificateError,
+    ObjectivePerturbationClassifier,
+    OutputPerturbationClassifier,
+)
+from dp_halfspace.optim import get_loss
+from tests.conftest import overlapping, separated
+from tests.support import augmented, exact, public, together
+
+Output, Objective = OutputPerturbationClassifier, ObjectivePerturbationClassifier
+CLIPPED = {Output: {}, Objective: {"rows": "clipped", "shift": 2.0}}
+LOSSES = {
+    Output: ["logistic", "huber_hinge", "smoothed_hinge", "squared_hinge", "squared"],
+    Objective: ["logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge"],
+}
+BIAS = 0.25  # the constant column of unit rows
+OPTIONS = {"ftol": 1e-16, "gtol": 1e-11, "maxiter": 10000, "maxcor": 50}
+
+both = pytest.mark.parametrize("kind", [Output, Objective], ids=lambda kind: kind.__name__)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Columns of different size."""
+    return overlapping([1.0, 0.5, 0.3, 1.0])
+
+
+# -- the optimum, by solvers of others -------------------------------------------------
+
+
+def minimiser(Z, y, loss, alpha, shift=2.0):
+    """Minimum of the stated objective by scipy."""
+    signs = np.where(y == 1, 1.0, -1.0)
+    record = get_loss(loss, **({"shift": shift} if loss == "shifted_logistic" else {}))
+
+    def objective(w):
+        margins = signs * (Z @ w)
+        gradient = Z.T @ (signs * record.derivative(margins)) / len(y) + alpha * w
+        return record.value(margins).mean() + alpha / 2 * w @ w, gradient
+
+    start = np.zeros(Z.shape[1])
+    return minimize(objective, start, jac=True, method="L-BFGS-B", options=OPTIONS).x
+
+
+def exact_metric(Z):
+    """The metric of an unlimited budget: inverse root of the moment, floored and capped."""
+    n, size = Z.shape
+    values, vectors = np.linalg.eigh(Z.T @ Z)
+    values = np.maximum(values - (values.sum() - n) / size, 0)
+    values += max((n - values.sum()) / size, 0)
+    floor = 1e-3 * n / size
+    while (values / (values + floor)).sum() > 20:
+        floor *= 1.1
+    return (vectors / np.sqrt((values + floor) / n)) @ vectors.T
+
+
+def unit(Z):
+    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "loss"), [(kind, loss) for kind in LOSSES for loss in LOSSES[kind]]
+)
+@pytest.mark.parametrize("alpha", [1e-3, 0.1])
+def test_infinite_epsilon_is_the_minimiser_on_clipped_rows(table, kind, loss, alpha):
+    X, y = table
+    params = {"loss": loss, "alpha": alpha, "intercept_scaling": 0.7, **CLIPPED[kind]}
+    expected = minimiser(augmented(X, 0.7), y, loss, alpha)
+    np.testing.assert_allclose(together(exact(kind, X, y, **params), 0.7)[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES[Objective])
+@pytest.mark.parametrize("metric", [False, True])
+def test_infinite_epsilon_is_the_minimiser_on_unit_rows(table, loss, metric):
+    X, y = table
+    Z = unit(augmented(X, BIAS))
+    A = exact_metric(Z) if metric else np.eye(5)
+    expected = A @ minimiser(unit(Z @ A), y, loss, 0.01, 3.0)
+    model = exact(Objective, X, y, loss=loss, alpha=0.01, shift=3.0, metric=metric)
+    np.testing.assert_allclose(together(model, BIAS)[0], expected, atol=1e-6)
+
+
+@both
+@pytest.mark.parametrize("alpha", [1e-2, 0.3])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_infinite_epsilon_equals_scikit_learn(table, kind, alpha, n_classes):
+    X, y = table if n_classes == 2 else separated(400, 4, 3, seed=4)
+    Z, settings = augmented(X, 2.0), {"fit_intercept": False, "tol": 1e-10, "max_iter": 10**6}
+    twins = {"logistic": LogisticRegression(C=1 / (alpha * len(y)), **settings)}
+    if kind is Output and n_classes == 2:
+        twins["squared_hinge"] = LinearSVC(C=1 / (alpha * len(y)), **settings)
+    for loss, twin in twins.items():
+        twin.fit(Z, y)
+        model = exact(kind, X, y, loss=loss, alpha=alpha, intercept_scaling=2.0, **CLIPPED[kind])
+        np.testing.assert_allclose(together(model, 2.0), twin.coef_, atol=1e-6)
+        if loss == "logistic":
+            np.testing.assert_allclose(model.predict_proba(X), twin.predict_proba(Z), atol=1e-6)
+
+
+def test_infinite_epsilon_hinge_is_near_the_support_vector_machine():
+    """The certificate of a non-smooth loss is a duality gap; its distance is public."""
+    X, y = overlapping()
+    twin = LinearSVC(
+        C=1 / (0.05 * len(y)), loss="hinge", fit_intercept=False, tol=1e-10, max_iter=10**6
+    ).fit(augmented(X), y)
+    model = exact(Output, X, y, loss="hinge", alpha=0.05)
+    assert np.linalg.norm(together(model) - twin.coef_) <= 0.01 * public(model)["sensitivity"]
+
+
+def test_infinite_epsilon_squared_has_its_closed_form(table):
+    X, y = table
+    Z, signs, n = augmented(X), np.where(y == 1, 1.0, -1.0), len(y)
+    w = np.linalg.solve(2 * Z.T @ Z + 0.2 * n * np.eye(5), 2 * Z.T @ signs)
+    model = exact(Output, X, y, loss="squared", alpha=0.2)
+    np.testing.assert_allclose(together(model)[0], w, atol=1e-6)
+
+
+def test_infinite_epsilon_with_several_classes_and_a_shift():
+    X, y = separated(300, 4, 3, seed=4)
+    Z = unit(augmented(X, BIAS))
+    A = exact_metric(Z)
+    rows = unit(Z @ A)
+    own = np.eye(3)[y]
+
+    def objective(w):
+        scores = rows @ w.reshape(3, 5).T - 2.5 * own
+        gradient = (softmax(scores, axis=1) - own).T @ rows / 300
+        value = -log_softmax(scores, axis=1)[np.arange(300), y].mean()
+        return value + 0.005 * w @ w, gradient.ravel() + 0.01 * w
+
+    found = minimize(objective, np.zeros(15), jac=True, method="L-BFGS-B", options=OPTIONS).x
+    model = exact(Objective, X, y, alpha=0.01, shift=2.5)
+    np.testing.assert_allclose(together(model, BIAS), found.reshape(3, 5) @ A, atol=1e-6)
+
+
+@both
+def test_one_versus_rest_stacks_binary_problems(kind):
+    X, y = separated(200, 3, 3, seed=5)
+    model = exact(kind, X, y, loss="huber_hinge", alpha=0.1)
+    for k in range(3):
+        one = exact(kind, X, (y == k).astype(int), loss="huber_hinge", alpha=0.1)
+        np.testing.assert_allclose(together(model)[k], together(one)[0], atol=1e-6)
+
+
+def test_class_weight_equals_repeated_rows(table):
+    X, y = table
+    weighted = exact(Output, X, y, alpha=0.1, class_weight={1: 3.0})
+    copies = np.where(y == 1, 3, 1)
+    alpha = 0.1 * len(y) / copies.sum()
+    repeated = exact(Output, np.repeat(X, copies, axis=0), np.repeat(y, copies), alpha=alpha)
+    np.testing.assert_allclose(together(weighted), together(repeated), atol=1e-6)
+
+
+# -- optimisers ------------------------------------------------------------------------
+
+
+def garbage(fun_and_grad, x0):
+    value, gradient = fun_and_grad(x0)
+    assert np.isfinite(value)
+    assert gradient.shape == x0.shape
+    return np.full_like(x0, np.nan)
+
+
+@both
+def test_optimizers_agree_and_are_trusted_only_through_the_certificate(table, kind):
+    X, y = table
+    reference = together(exact(kind, X, y, alpha=0.01))
+    names = ["newton", "newton_cg", "lbfgs", "accelerated_gradient"]
+    for optimizer in [*names, garbage, lambda f, x: x + 1.0, lambda f, x: "no vector"]:
+        found = together(exact(kind, X, y, alpha=0.01, optimizer=optimizer))
+        np.testing.assert_allclose(found, reference, atol=1e-6)
+    for loss in ("logistic", "huber_hinge"):
+        labels = np.arange(len(y)) % 3
+        a = together(exact(kind, X, labels, loss=loss, alpha=0.01, optimizer=garbage))
+        b = together(exact(kind, X, labels, loss=loss, alpha=0.01))
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "door"),
+    [
+        (Output("logistic", alpha=1e-4), "clipped_rows"),
+        (Output("hinge", alpha=1e-4), "clipped_rows"),
+        (Objective(alpha=1e-4, metric=False), "unit_rows"),
+    ],
+    ids=["logistic", "hinge", "objective"],
+)
+def test_a_tolerance_out_of_reach_is_refused_before_data_are_read(monkeypatch, table, model, door):
+    module = importlib.import_module(type(model).__module__)
+    monkeypatch.setattr(module, door, lambda *a: pytest.fail("the data were read"))
+    monkeypatch.setattr("dp_halfspace.optim.solvers.certificate.UNIT", 1e-5)
+    with pytest.raises(CertificateError):
+        model.fit(*table)
+    assert set(vars(model)) == set(model.get_params())
+
+
+# -- public numbers --------------------------------------------------------------------
+
+ROBUST = [{"tilt": 1.5}, {"adversary_radius": 0.2}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        (Output, {}),
+        *((Output, options) for options in ROBUST),
+        (Output, {"tilt": 1.5, "adversary_radius": 0.1, "adversary_norm": "inf"}),
+        (Objective, {}),
+        (Objective, {"rows": "clipped"}),
+    ],
+    ids=str,
+)
+def test_automatic_alpha_is_a_function_of_public_numbers(table, kind, params):
+    X, y = table
+
+    def alpha(epsilon=20.0, X=X, y=y, **more):
+        model = kind(epsilon=epsilon, classes=[0, 1], **params).set_params(**more)
+        return model.fit(X, y).alpha_
+
+    base = alpha()
+    assert alpha(X=-3 * X[::-1], y=1 - y) == base
+    assert alpha(0.1) > alpha(5.0) > base > alpha(100.0)
+    assert alpha(delta=1e-12) > base
+    if kind is Output:
+        assert alpha(tilt=3.0) > base
+        assert params or alpha(data_norm=0.1) < base
+
+
+@both
+def test_probabilities_are_those_of_the_logistic_model(table, kind):
+    X, y = table
+    params = {"loss": "logistic", "alpha": 0.01, **CLIPPED[kind]}
+    binary = exact(kind, X, y, **params)
+    ones = expit(binary.decision_function(X))
+    np.testing.assert_allclose(binary.predict_proba(X), np.column_stack([1 - ones, ones]))
+    many = exact(kind, X, np.arange(len(y)) % 4, **params)
+    np.testing.assert_allclose(many.predict_proba(X), softmax(many.decision_function(X), axis=1))
+    for without in ({}, {"loss": "logistic"}, {"rows": "clipped"}):
+        assert not hasattr(Objective(**without), "predict_proba")
+    assert not hasattr(Output("hinge"), "predict_proba")
+
+
+@pytest.mark.parametrize("model", [Output(), Objective(), Objective(rows="clipped")], ids=str)
+@pytest.mark.parametrize("shape", [(300, 50000), (20000, 300)], ids=["wide", "tall"])
+def test_sparse_data_are_not_made_dense(model, shape):
+    X = sparse.random_array(shape, density=2e-3, rng=np.random.default_rng(0), format="csr")
+    X.toarray = X.todense = lambda *a, **k: pytest.fail("the data were made dense")
+    model.set_params(classes=[0, 1]).fit(X, np.arange(shape[0]) % 2)
+    assert model.coef_.shape == (1, shape[1])
+    assert model.predict(X).shape == shape[:1]

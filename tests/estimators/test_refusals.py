@@ -1,0 +1,192 @@
+"""What no estimator takes, and what each cannot do: refused by name, and nothing is charged."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import numpy as np
+import pytest
+
+import dp_halfspace
+from dp_halfspace import PureNetworkClassifier
+from tests.conftest import separated
+from tests.instances import ESTIMATORS
+
+NAN, INF = float("nan"), float("inf")
+WEIGHTS = r"class_weight\[1\] must be .* between 1e-50 and 1e\+50"
+COMMON = [
+    *(({"epsilon": v}, "epsilon") for v in (0, -1.0, NAN, "1", 1e-290, 1e300)),
+    *(({"delta": v}, "delta") for v in (0.5, -1e-9, NAN, 5e-324)),
+    *(({"data_norm": v}, "data_norm") for v in (0, INF, NAN)),
+    ({"fit_intercept": "yes"}, "fit_intercept"),
+    ({"intercept_scaling": 0.0}, "intercept_scaling"),
+    *(({"classes": v}, "classes") for v in ([0], [0, 0], [[0, 1]], [0.0, NAN])),
+    *(({"class_weight": v}, "class_weight") for v in ("balanced", {7: 1.0}, {0: -1.0}, {0: NAN})),
+    *(({"class_weight": {1: v}}, WEIGHTS) for v in (1e-51, 1e51, 1e155, 1e300)),
+    *(({"random_state": v}, "random_state") for v in (-1, np.random.RandomState(0))),
+    ({"ledger": 3}, "ledger"),
+]
+RADIUS = "adversary_radius .* less than data_norm"
+ADVERSARY = [
+    *(({"adversary_radius": v}, "adversary_radius must be 0, or") for v in (-0.1, NAN, INF)),
+    ({"adversary_radius": 1.0}, RADIUS),
+    ({"adversary_radius": 3.0, "adversary_norm": "inf"}, RADIUS),
+    ({"adversary_radius": 0.3, "data_norm": 0.2}, RADIUS),
+    *(({"adversary_norm": v}, "adversary_norm") for v in (1, "2", "l2", None)),
+]
+ATTACKED = {"adversary_radius": 0.1}
+THREE = {"classes": [0, 1, 2]}
+PAIR = [0.1, 0.2]
+OWN = {
+    "AdaptiveMarginClassifier": [
+        *ADVERSARY,
+        ({**ATTACKED, "solver": "objective_perturbation"}, "solver='noisy_gd'"),
+        ({**ATTACKED, "solver": "phased_prox"}, "solver='noisy_gd'"),
+        ({**ATTACKED, "margin": 0.1}, "margin='auto'"),
+        ({**ATTACKED, "selection": "exponential"}, "selection='none'"),
+        ({**ATTACKED, "delta": 0.0}, "OutputPerturbationClassifier"),
+        ({**ATTACKED, "projection": "rademacher"}, "projection"),
+        ({**ATTACKED, **THREE}, "Only binary .* OutputPerturbationClassifier"),
+        ({"solver": "phased_prox", **THREE}, "phased_prox"),
+        ({"solver": "phased_prox", "delta": 0}, "phased_prox"),
+        ({"selection": "gaussian", "delta": 0}, "selection"),
+        ({"selection": "exponential", "solver": "objective_perturbation"}, "selection"),
+        ({"selection": "random_stopping", "margin": 0.1}, "margin"),
+        *(
+            ({"selection": "exponential", "margin": v}, "margin")
+            for v in ([], [PAIR], [[0.1], [0.2, 0.3]], ["a", "b"], [True], [0.1, NAN])
+        ),
+        *(
+            ({"selection": "exponential", "margin": [0.1, v]}, "margin")
+            for v in (0.0, 1.01, 1e-300)
+        ),
+        *(({"margin": v}, "margin") for v in (PAIR, np.array(5.0), np.array(-1.0), {"a": 0.1})),
+        *(({"margin": v}, "margin") for v in (0.0, 1.5, 1e-300, NAN, "large")),
+        ({"solver": "sgd"}, "solver"),
+        ({"selection": "best"}, "selection"),
+        ({"selection_score": "test"}, "selection_score"),
+        ({"iterate": "first"}, "iterate"),
+        ({"projection": "gaussian"}, "projection"),
+        ({"n_components": 0}, "n_components"),
+        ({"n_components": 2.5}, "n_components"),
+    ],
+    "ObjectivePerturbationClassifier": [
+        ({"rows": "clipped", "metric": True}, "metric"),
+        ({"rows": "clipped", "projection": "hadamard"}, "projection"),
+        ({"epsilon": 1e-3, "metric": True}, "metric"),
+        ({"metric": "yes"}, "metric"),
+        ({"n_components": 0}, "n_components"),
+        ({"shift": -1.0}, "shift"),
+        ({"loss": "hinge"}, "loss"),
+    ],
+    "OutputPerturbationClassifier": [
+        *ADVERSARY,
+        ({"tilt": -1.0}, "tilt must be 0, or .* not a convex problem"),
+        *(({"tilt": v}, "tilt must be 0, or") for v in (NAN, INF)),
+        ({"tilt": "1"}, "tilt"),
+        ({**ATTACKED, "loss": "squared"}, "adversary_radius needs a loss .*'squared'"),
+        *(({"adversary_smoothing": v}, "adversary_smoothing") for v in (0.0, -1.0, 2.0, NAN)),
+    ],
+    "PrivateAUCClassifier": [
+        *(
+            ({"class_counts": v}, "class_counts")
+            for v in ((0, 5), (-1, 2), (1,), (1, 2, 3), ("a", 1), (NAN, 1), (INF, 1), "public")
+        ),
+        *(
+            ({"mechanism": "objective", "loss": v}, "bounded slope")
+            for v in ("squared", "squared_hinge")
+        ),
+        ({"threshold": 0.3, "fit_intercept": False}, "fit_intercept"),
+        (THREE, "Only binary"),
+    ],
+    "PrivateKernelClassifier": [
+        ({"kernel": "sigmoid"}, "kernel"),
+        *(({"length_scale": v}, "length_scale") for v in (0.0, "scale", 1e-9)),
+        ({"n_components": 0}, "n_components"),
+        ({"degree": 0}, "degree"),
+        ({"coef0": -1.0}, "coef0"),
+        *(({"nu": v}, "nu") for v in (0.0, NAN)),
+        *(({"margin": v}, "margin") for v in (0.0, 1.5, "best")),
+        ({"margin": "select", "delta": 0.0}, "margin='select'"),
+        ({"margin": "select", **THREE}, "Only binary"),
+        ({"margin": "select", "solver": "phased_prox"}, "solver='noisy_gd'"),
+        ({"solver": "phased_prox", **THREE}, "Only binary"),
+        ({"solver": "phased_prox", "delta": 0.0}, "phased_prox"),
+        ({"solver": "sgd"}, "solver"),
+        ({"projection": "gaussian"}, "projection"),
+        ({"cache_size": -1.0}, "cache_size"),
+    ],
+    "PureHalfspaceClassifier": [
+        *(({"delta": v}, "delta") for v in (1e-6, "auto")),
+        *(({"n_directions": v}, "n_directions") for v in (10**6 + 1, 1)),
+        ({"n_stages": 0}, "n_stages"),
+        ({"directions": "net"}, "directions"),
+        *(({"margin": v}, "margin") for v in (0.0, "auto")),
+        ({"directions": "lattice", "projection": None}, "n_directions"),
+        (THREE, "Only binary.*ObjectivePerturbationClassifier"),
+    ],
+    "PureNetworkClassifier": [
+        *(
+            ({"n_hidden": v}, "n_hidden")
+            for v in (0, [], [3, 0], [3, -1], [2.5], [[3]], "6", 6.0, None)
+        ),
+        ({"n_hidden": 84}, r"over 10\^\d+ networks.*PrivateKernelClassifier"),
+        ({"n_hidden": [3] * 6}, "6 hidden layers"),
+        ({"n_hidden": [100, 2]}, "n_hidden=100, 2 units"),
+        ({"n_candidates": 10**6 + 1}, "n_candidates"),
+        *(({"epsilon": v}, r"n_samples.*at least 18\.4.*about 1000 to learn") for v in (0.18, 0.1)),
+        (THREE, "Only binary"),
+    ],
+}
+CASES = [
+    pytest.param(name, params, said, id=re.sub(r" at 0x\w+", "", f"{name}-{params}"))
+    for name in ESTIMATORS
+    for params, said in [*COMMON, *OWN.get(name, [])]
+]
+
+
+class Closed:
+    """A ledger that nobody may get to."""
+
+    def charge(self, record):
+        raise AssertionError("charged")
+
+
+@pytest.mark.parametrize(("name", "params", "said"), CASES)
+def test_what_cannot_be_done_is_refused_by_name(monkeypatch, name, params, said):
+    """Before the data are read or anything is charged, and without a trace in the estimator."""
+    module = importlib.import_module("dp_halfspace.estimators.output_perturbation")
+    monkeypatch.setattr(module, "clipped_rows", lambda *a: pytest.fail("the data were read"))
+    X, y = separated(100, 15)
+    model = getattr(dp_halfspace, name)(ledger=Closed()).set_params(**params)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match=said):
+        model.fit(X, y)
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_refused_refit_keeps_the_fitted_model(name):
+    X, y = separated(100, 4)
+    model = getattr(dp_halfspace, name)(classes=[0, 1]).fit(X, y)
+    before = dict(vars(model.set_params(epsilon=-1.0)))
+    with pytest.raises(ValueError, match="epsilon"):
+        model.fit(X, y)
+    assert vars(model) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["PrivateAUCClassifier", "PureHalfspaceClassifier", "PureNetworkClassifier"]
+)
+def test_a_third_class_in_the_data_is_refused(name):
+    X, y = separated(90, 3, 3)
+    with pytest.raises(ValueError, match="Only binary"):
+        getattr(dp_halfspace, name)().fit(X, y)
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(18, 1.0), (100, 0.1), (1, 18.0)])
+def test_too_few_records_for_a_network_are_refused(n, epsilon):
+    X, y = np.zeros((n, 2)), np.arange(n) % 2
+    with pytest.raises(ValueError, match=r"at least 18\.4"):
+        PureNetworkClassifier(epsilon=epsilon, classes=[0, 1]).fit(X, y)

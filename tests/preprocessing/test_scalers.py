@@ -1,0 +1,94 @@
+"""Scalers as scikit-learn transformers: budgets, ranges, holes, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.preprocessing import PrivateScaler, PublicScaler, ReleasedScaler
+from dp_halfspace.privacy import PrivacyLedger, accounting
+from dp_halfspace.privacy.mechanisms import recording
+
+
+def table(n=3000, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.normal(55, 12, n), rng.exponential(1e5, n), rng.integers(0, 2, n)])
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
+@parametrize_with_checks([PrivateScaler(epsilon=3.0)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_units_are_released_and_booked():
+    X, ledger = table(), PrivacyLedger(epsilon=1.1, delta=2e-6)
+    scaler = PrivateScaler(epsilon=1.0, delta=1e-6, ledger=ledger)
+    planned = scaler.plan(X)
+    scaler.fit(X)
+    assert scaler.privacy_.events == planned.events
+    assert accounting.epsilon(planned.events, 1e-6) == pytest.approx(1.0, rel=1e-6)
+    assert len(ledger.entries()) == 1
+    ratio = scaler.scale_ / X.std(axis=0)
+    assert (ratio > 0.3).all()
+    assert (ratio < 3).all()
+    Z = scaler.transform(X)
+    assert np.abs(Z).max() <= 4.0
+    with recording() as releases, pytest.raises(BudgetError):
+        scaler.fit(X)
+    assert releases == []
+
+
+def test_rows_are_transformed_one_by_one():
+    X = table(200)
+    scaler = PrivateScaler(epsilon=math.inf).fit(X)
+    whole = scaler.transform(X)
+    assert np.array_equal(np.vstack([scaler.transform(row[None]) for row in X]), whole)
+    released = ReleasedScaler(scaler.center_, scaler.scale_).fit(X)
+    assert np.array_equal(released.transform(X), whole)
+
+
+def test_public_ranges_by_name_and_by_number():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"age": [0.0, 60.0, 500.0, np.nan], "smoker": [0, 1, 1, 0]})
+    expected = [[-1, -1], [0, 1], [1, 1], [0, -1]]
+    by_name = PublicScaler({"smoker": (0, 1), "age": (0, 120)}).fit_transform(frame)
+    by_number = PublicScaler([(0, 120), (0, 1)]).fit_transform(frame.to_numpy())
+    assert by_name.tolist() == by_number.tolist() == expected
+    assert PublicScaler([(0, 120), (0, 1)]).fit(frame).get_feature_names_out().tolist() == [
+        "age",
+        "smoker",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scaler", "word"),
+    [
+        (PublicScaler([(0, 1)]), "for each of 3 columns"),
+        (PublicScaler([(0, 1), (2, 2), (0, 1)]), "low < high"),
+        (PublicScaler({0: (0, 1), 1: (0, 1)}), "column '2'"),
+        (ReleasedScaler([0, 0], [1, 1]), "3 columns"),
+        (ReleasedScaler([0, 0, 0], [1, 0, 1]), "positive"),
+        (ReleasedScaler([0, 0, math.inf], [1, 1, 1]), "center"),
+        (PrivateScaler(delta=0), "delta > 0"),
+        (PrivateScaler(epsilon=0.0), "epsilon"),
+        (PrivateScaler(clip=0.0), "clip"),
+    ],
+)
+def test_bad_parameters_are_named(scaler, word):
+    with pytest.raises(ValueError, match=word):
+        scaler.fit(table(50))
+
+
+def test_sparse_and_infinite_entries_are_refused():
+    X = table(50)
+    with pytest.raises(ValueError, match="sparse"):
+        PrivateScaler().fit(sparse.csr_array(X))
+    X[3, 1] = math.inf
+    with pytest.raises(ValueError, match="infinity in column 1"):
+        PrivateScaler().fit(X)

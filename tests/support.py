@@ -1,0 +1,97 @@
+"""What many tests share: quiet fits, a ledger, planted noise, the constant column."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import dp_halfspace
+from dp_halfspace import BudgetError, PrivacyWarning
+from dp_halfspace.privacy.mechanisms import recording
+from tests.instances import ESTIMATORS, instances, label
+
+every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
+one_of_each = pytest.mark.parametrize(
+    "estimator", [getattr(dp_halfspace, name)() for name in ESTIMATORS], ids=label
+)
+
+
+# The checks that reach the algorithm; all others see the class, and run on its first model alone.
+REACHING = re.compile(
+    "train|classes|one_label|class_weight|proba|dtypes|pickle|cloneable|sparse_array|contiguous"
+    "|memmap|n_features|invariance|1sample|1feature|dict_unchanged|idempotent|takes_y"
+)
+
+
+def checks(models):
+    """Every check of scikit-learn on the first model of every class, some on all models."""
+    cases, seen = [], set()
+    for model in models:
+        for estimator, check in estimator_checks_generator(model):
+            name = getattr(check, "func", check).__name__
+            again = getattr(check, "keywords", None)  # the same with read-only or short floats
+            if type(model) not in seen or (REACHING.search(name) and not again):
+                cases.append(pytest.param(estimator, check, id=f"{label(model)}-{name}"))
+        seen.add(type(model))
+    return cases
+
+
+def fitted(estimator, X, y, **params):
+    """Fit a clone; a seed is used on purpose in many tests, so its warning is not one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return clone(estimator).set_params(**params).fit(X, y)
+
+
+def releases_of(estimator, X, y, **params):
+    """Fit a clone, return what it released."""
+    with recording() as releases:
+        fitted(estimator, X, y, **params)
+    return releases
+
+
+def public(model):
+    """Public numbers of a fit."""
+    return dict(model.privacy_.public)
+
+
+class Book:
+    """A ledger of somebody else's: it has a method ``charge`` and nothing more."""
+
+    def __init__(self, *, refuse=False):
+        self.records, self.refuse = [], refuse
+
+    def charge(self, record):
+        if self.refuse:
+            raise BudgetError("nothing is left")
+        self.records.append(record)
+
+
+def plant_noise(monkeypatch, kind, factor):
+    """Planted: the noise of a mechanism times a factor."""
+    honest = kind.perturb
+    monkeypatch.setattr(
+        kind,
+        "perturb",
+        lambda self, value, source: value + factor * (honest(self, value, source) - value),
+    )
+
+
+def augmented(X, constant=1.0):
+    """Rows with their constant column."""
+    return np.column_stack([X, np.full(len(X), constant)])
+
+
+def together(model, constant=1.0):
+    """Coefficients and intercept, one row a model, in the coordinates of augmented rows."""
+    return np.column_stack([model.coef_, model.intercept_ / constant])
+
+
+def exact(kind, X, y, **params):
+    """Fit without noise."""
+    return fitted(kind(epsilon=np.inf, classes=np.unique(y)), X, y, **params)
