@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,6 +53,8 @@ __all__ = [
 _PURE_FEWEST, _PURE_MOST, _PURE_RECORDS = 32, 150, 20.0
 # Kernels whose features lead with the columns themselves.
 ADDITIVE = ("auto", "additive")
+# The constant beside columns with features, relative to that beside columns alone.
+_CONSTANT = 2.5
 # Length scales relative to data_norm: beyond, float32 has no features that differ.
 _RELATIVE_SCALES = (1e-6, 1e6)
 # Dimension of a projection that no margin asks for.
@@ -160,13 +162,16 @@ def plan_kernel_training(
     Pure epsilon is that of a perturbed objective.
     """
     is_pure = delta == 0 and math.isfinite(epsilon)
+    columns = feature_map if isinstance(feature_map, AdditiveMap) else None
+    if columns is not None and not columns.is_linear and problem.intercept is not None:
+        problem = replace(problem, intercept=_CONSTANT * problem.intercept)
     check_phased_prox(solver, problem.n_classes, is_pure=is_pure)
     if solver == "noisy_gd" and margin is None and not is_pure:
         mu = gdp_mu(epsilon, delta)
         defaults = kernel_engine_defaults(problem.n_classes)
-        if isinstance(feature_map, AdditiveMap):
+        if columns is not None:
             sizes = (problem.n_samples, problem.n_columns(), problem.n_classes)
-            lead, behind = feature_map.n_features_in, feature_map.relative_length
+            lead, behind = columns.n_features_in, columns.relative_length
             defaults = additive_defaults(*sizes, mu, lead=lead, behind=behind)
         return gradient_training(problem, defaults, mu)
     # Directions that favour few columns are made for columns that mean something.
