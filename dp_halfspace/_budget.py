@@ -15,7 +15,7 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy.ledger import PrivacyLedger
 from dp_halfspace.privacy.record import PrivacyRecord
 
-__all__ = ["BUDGET", "SharedLedger", "resolved_delta"]
+__all__ = ["BUDGET", "SharedLedger"]
 
 # Outside nothing useful can be computed, and accounting would meet the ends of the floats.
 _EPSILON_RANGE = (1e-9, 1e6)
@@ -30,11 +30,6 @@ BUDGET: dict[str, list[Any]] = {
     "random_state": [Interval(Integral, 0, None, closed="left"), None],
     "ledger": [HasMethods("charge"), str, os.PathLike, None],
 }
-
-
-def resolved_delta(delta: float | str, n_samples: int) -> float:
-    """Turn ``delta="auto"`` into min(1/n^2, 1/4), n being public."""
-    return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
 
 
 class _LeftBehind:

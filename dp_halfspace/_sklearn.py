@@ -37,6 +37,7 @@ __all__ = [
     "is_public_number",
     "plain",
     "public_number",
+    "resolved_delta",
     "single_blas_thread",
 ]
 
@@ -57,6 +58,11 @@ def is_public_number(value: Any) -> bool:
     value = plain(value)
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     return is_number and bool(NUMBER_RANGE[0] <= value <= NUMBER_RANGE[1])
+
+
+def resolved_delta(delta: float | str, n_samples: int) -> float:
+    """Turn ``delta="auto"`` into min(1/n^2, 1/4), n being public."""
+    return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
 
 
 def public_number() -> list[Any]:

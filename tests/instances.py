@@ -132,7 +132,7 @@ _SMALLEST_BUDGET = {"PureNetworkClassifier": 20.0}
 
 # Parameters that tell variants apart.
 SHOWN = {
-    "loss", "delta", "alpha", "rows", "fit_intercept", "solver", "margin", "selection",
+    "loss", "delta", "alpha", "rows", "data_norm", "fit_intercept", "solver", "margin", "selection",
     "mechanism", "threshold", "kernel", "cache_size", "projection",
     "directions", "n_stages", "n_hidden", "tilt", "adversary_radius", "adversary_norm",
 }  # fmt: skip

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from dp_halfspace._budget import resolved_delta
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
+from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, resolved_delta
 from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.margin_selection import (
     SELECTIONS,

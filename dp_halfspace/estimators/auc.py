@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from dp_halfspace._budget import resolved_delta
-from dp_halfspace._sklearn import NUMBER_RANGE, Interval, StrOptions, fit_context, public_number
+from dp_halfspace._sklearn import (
+    NUMBER_RANGE,
+    Interval,
+    StrOptions,
+    fit_context,
+    public_number,
+    resolved_delta,
+)
 from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.auc_training import (
     LOSSES,

@@ -15,18 +15,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import BUDGET, SharedLedger, resolved_delta
-from dp_halfspace._sklearn import StrOptions, fit_context, public_number
+from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._sklearn import StrOptions, fit_context, public_number, resolved_delta
 from dp_halfspace._validation import TrainingData, check_features, check_training_data
 from dp_halfspace.algorithms.units.plan import UnitsPlan, affordable_units, in_units
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
-from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import noise_kind
-from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
+from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord, proved_delta
 from dp_halfspace.projection import LinearMap
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         for _ in range(_TRIES):
             ready = self._with(left, math.sqrt(n_features))._planned(data)
             events = (*units.events, *ready.record.events)
-            if math.isinf(epsilon) or accounting.delta(events, epsilon) <= delta:
+            if math.isinf(epsilon) or proved_delta(events, epsilon) <= delta:
                 public = {**dict(ready.record.public), "data_norm": None, **units.public}
                 record = replace(ready.record, epsilon=epsilon, events=events, public=public)
                 return replace(ready, record=record, units=units)

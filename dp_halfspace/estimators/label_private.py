@@ -11,8 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._budget import resolved_delta
-from dp_halfspace._sklearn import NUMBER_RANGE, Interval, StrOptions, fit_context, public_number
+from dp_halfspace._sklearn import (
+    NUMBER_RANGE,
+    Interval,
+    StrOptions,
+    fit_context,
+    public_number,
+    resolved_delta,
+)
 from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.label_training import plan_labels
 from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
@@ -159,6 +165,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     data_norm: Any = None
 
     _adjacency: ClassVar[str] = "replace-one-label"
+    _takes_units: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,

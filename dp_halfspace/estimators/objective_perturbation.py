@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._budget import resolved_delta
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number
+from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number, resolved_delta
 from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.defaults import COMPONENTS, objective_defaults
 from dp_halfspace.algorithms.perturbation.preconditioned_objective import (

@@ -13,8 +13,14 @@ from scipy import sparse
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._budget import resolved_delta
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, public_number
+from dp_halfspace._sklearn import (
+    Interval,
+    Options,
+    StrOptions,
+    fit_context,
+    public_number,
+    resolved_delta,
+)
 from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge

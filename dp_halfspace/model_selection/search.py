@@ -17,8 +17,8 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import SharedLedger, resolved_delta
-from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context
+from dp_halfspace._budget import SharedLedger
+from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context, resolved_delta
 from dp_halfspace._validation import label_set_announced
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.model_selection._search_plan import (

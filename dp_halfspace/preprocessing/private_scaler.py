@@ -6,8 +6,8 @@ import math
 from numbers import Real
 from typing import Any, ClassVar
 
-from dp_halfspace._budget import BUDGET, SharedLedger, resolved_delta
-from dp_halfspace._sklearn import Interval, fit_context
+from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._sklearn import Interval, fit_context, resolved_delta
 from dp_halfspace.algorithms.units.plan import CLIP, Units, UnitsPlan, plan_units
 from dp_halfspace.preprocessing._column_scaler import ColumnScaler, check_dense
 from dp_halfspace.privacy.mechanisms import authorise

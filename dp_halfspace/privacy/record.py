@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -42,6 +43,12 @@ _SHOWN_DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
 # Accepted relative excess over the claimed delta. The computed delta is inflated by
 # 2^-36, so a claim that is accepted is true; another platform may round differently.
 _CLAIM_SLACK = 2.0**-38
+
+
+@lru_cache(maxsize=512)
+def proved_delta(events: tuple[Event, ...], epsilon: float) -> float:
+    """Smallest delta of these events; all folds and candidates of one plan ask for the same."""
+    return accounting.delta(events, epsilon)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -109,7 +116,7 @@ class PrivacyRecord:
         store("public", _frozen_pairs(self.public))
         _check_choice("adjacency", self.adjacency, _ADJACENCIES)
         _check_choice("noise", self.noise, _NOISES)
-        proved = accounting.delta(self.events, self.epsilon)
+        proved = proved_delta(self.events, self.epsilon)
         if proved > self.delta * (1.0 + _CLAIM_SLACK):
             raise ValueError(
                 f"the events prove delta={proved!r} at epsilon={self.epsilon!r}, "

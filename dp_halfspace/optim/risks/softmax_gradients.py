@@ -88,7 +88,7 @@ def softmax_diameter(n_classes: int, reach: float, *, shift: float = 0.0) -> flo
     --------
     >>> from dp_halfspace.optim import softmax_diameter
     >>> round(softmax_diameter(3, 0.0), 4), round(softmax_diameter(3, 5.0), 2)
-    (0.8165, 1.22)
+    (0.8165, 1.21)
     """
     if reach <= 0.0:
         return _largest_gradient(n_classes, 0.0, shift) * _UP
