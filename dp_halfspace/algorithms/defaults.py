@@ -162,7 +162,8 @@ def additive_sizes(
     At most `limit` features, or as many as there are columns. Cosines decay, and cost little
     where they bring nothing; Fourier features have to be paid for.
     """
-    wanted = 2 * FEW_TERMS if _reach(n_samples, n_features, n_classes, mu) >= 40.0 else FEW_TERMS
+    reach = _reach(n_samples, n_features, n_classes, mu)
+    wanted = 1 if reach < 2.0 else FEW_TERMS if reach < 40.0 else 2 * FEW_TERMS
     n_terms = max(1, min(wanted, limit // n_features))
     joint = min(_JOINT, limit - n_terms * n_features) // 2 * 2
     pays = n_samples * mu / n_classes >= _JOINT_RECORDS and joint >= _FEWEST_JOINT
