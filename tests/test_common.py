@@ -39,6 +39,8 @@ RELEASED = {
     "classes_",
     "coef_",
     "data_norm_",
+    "fill_value_",
+    "scaler_",
     "feature_map_",
     "feature_names_in_",
     "hidden_coef_",

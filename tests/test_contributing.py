@@ -20,7 +20,7 @@ _FIXED = {loss.name: loss for loss in (EXP_TAIL, LOGISTIC, HINGE, SQUARED_HINGE,
 
 ESTIMATOR = """
 from dp_halfspace._sklearn import fit_context
-from dp_halfspace._validation import check_training_data, label_weights
+from dp_halfspace._validation import label_weights
 from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk
@@ -46,17 +46,18 @@ class ToyClassifier(PrivateLinearClassifier):
     def fit(self, X, y):
         ready = self._prepared(X, y)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
-        rows = clipped_rows(ready.data.X, self.data_norm)
-        released = ready.plan.run(rows, ready.data.codes, ready.weights, permit)
-        return self._remember(ready.data, ready.record, released)
+        data, scaler = ready.in_units(permit)
+        rows = clipped_rows(data.X, ready.data_norm)
+        released = ready.plan.run(rows, data.codes, ready.weights, permit)
+        return self._remember(ready, released, scaler, clips=True)
 
-    def _prepared(self, X, y):
-        data = check_training_data(self, X, y, classes=self.classes)
+    def _planned(self, data):
         weights = label_weights(None, data.classes)
         n, d = data.X.shape
         risk = empirical_risk(LOGISTIC, n, d, len(weights), self.data_norm * (1 + 2**-50), n)
         plan = plan_output(risk, 0.1, lambda size: additive_noise(size, self.epsilon, 0.0))
-        return Prepared(data, weights, plan, self._record(data, plan.events, **plan.public))
+        record = self._record(data, plan.events, **plan.public)
+        return Prepared(data, weights, plan, record, self.data_norm)
 """
 
 DATA = """

@@ -411,6 +411,8 @@ RELEASED = {
     "classes_",
     "coef_",
     "data_norm_",
+    "fill_value_",
+    "scaler_",
     "intercept_",
     "margin_",
     "n_features_in_",
