@@ -73,6 +73,8 @@ def problem(name: str) -> Benchmark:
 def make(method: str, data: Benchmark, epsilon: float, **params: Any) -> Any:
     """Make one of our classifiers with what is public about a set."""
     classifier = getattr(dp_halfspace, METHODS[method])
+    if method == "kernel":
+        params = {"kernel": "rbf", **params}
     return classifier(
         epsilon=epsilon, data_norm=data.data_norm, classes=list(data.classes), **params
     )

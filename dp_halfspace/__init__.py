@@ -42,6 +42,7 @@ __all__ = [
     "inspection",
     "model_selection",
     "optim",
+    "preprocessing",
     "privacy",
     "projection",
 ]

@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_parameter_constraints,
 )
+from sklearn.utils.validation import _check_feature_names_in as column_names
 from threadpoolctl import ThreadpoolController
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Options",
     "StrOptions",
     "check_parameters",
+    "column_names",
     "fit_context",
     "is_public_number",
     "plain",

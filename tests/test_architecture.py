@@ -198,7 +198,10 @@ def test_one_estimator_per_file():
         assert len([c for c in classes if c.name.endswith("Classifier")]) <= 1, path.name
 
 
-PUBLIC = ["", ".privacy", ".optim", ".projection", ".inspection", ".datasets", ".model_selection"]
+PUBLIC = [
+    "", ".privacy", ".optim", ".projection", ".preprocessing", ".inspection", ".datasets",
+    ".model_selection",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("package", PUBLIC)

@@ -7,7 +7,7 @@ Budgets `mu` are Gaussian signal to noise ratios; columns include the constant o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,12 +17,15 @@ from dp_halfspace.privacy.profiles import gdp_mu
 __all__ = [
     "COMPONENTS",
     "EFFECTIVE_DIMENSION",
+    "FEW_TERMS",
     "MAX_STRIDE",
     "METRIC_SHARE",
     "WIDE",
     "EngineDefaults",
     "ObjectiveDefaults",
     "Steps",
+    "additive_defaults",
+    "additive_sizes",
     "engine_defaults",
     "kernel_engine_defaults",
     "length_scales",
@@ -43,6 +46,11 @@ COMPONENTS = 150
 # Features of a kernel, and columns up to which they have a preconditioner.
 _FEWEST, _MOST = 64, 600
 _MAX_COLUMNS = 2049
+# Features of one column; twice as many with many records.
+FEW_TERMS = 4
+# Fourier features of all columns, the fewest that are any use, and records of a class times mu
+# from which they pay.
+_JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
 # Length scales relative to the public scale of a row: one coarse, and a range of fine ones.
 _COARSE = 0.7
 _FINE = (0.04, 0.35)
@@ -76,7 +84,7 @@ class EngineDefaults(Steps):
     """What the engine uses for one shape of problem and one budget.
 
     `bias` is the constant column, relative to rows divided by their public scale; `metric_share`
-    the share of mu^2 that the metric is worth, where it is released; the last two are as in
+    the share of mu^2 that the metric is worth, where it is released; the last four are as in
     :func:`~dp_halfspace.algorithms.gradient.preconditioner.plan_metric`.
     """
 
@@ -84,6 +92,8 @@ class EngineDefaults(Steps):
     metric_share: float = METRIC_SHARE
     metric_columns: int = WIDE
     effective_dimension: float = EFFECTIVE_DIMENSION
+    lead: int | None = None
+    stretch: float = 1.0
 
 
 def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -> EngineDefaults:
@@ -142,6 +152,48 @@ def length_scales(
     scales = np.concatenate([np.full(size - n_fine, _COARSE), np.exp(low + (high - low) * middles)])
     # A kernel that adds coordinates sees longer differences than one that squares them.
     return np.asarray(scales * (math.sqrt(n_features) if kernel == "laplacian" else 1.0))
+
+
+def additive_sizes(
+    n_samples: int, n_features: int, n_classes: int, mu: float, limit: int
+) -> tuple[int, int]:
+    """Return the number of features of one column and of Fourier features of all of them.
+
+    At most `limit` features, or as many as there are columns. Cosines decay, and cost little
+    where they bring nothing; Fourier features have to be paid for.
+    """
+    reach = _reach(n_samples, n_features, n_classes, mu)
+    wanted = 1 if reach < 2.0 else FEW_TERMS if reach < 40.0 else 2 * FEW_TERMS
+    n_terms = max(1, min(wanted, limit // n_features))
+    joint = min(_JOINT, limit - n_terms * n_features) // 2 * 2
+    pays = n_samples * mu / n_classes >= _JOINT_RECORDS and joint >= _FEWEST_JOINT
+    return n_terms, joint if pays else 0
+
+
+def additive_defaults(
+    n_samples: int, n_columns: int, n_classes: int, mu: float, *, lead: int, behind: float
+) -> EngineDefaults:
+    """Return what the engine uses on `lead` columns with features behind them.
+
+    `behind` is the length of these, relative to that of the columns. Only the columns have a
+    metric where there are more features than 512, or where the noise of a moment of all would
+    drown a quarter of it: ``docs/proofs/metric.md``, section 4.
+    """
+    edge = 2.0 * math.sqrt(n_columns / METRIC_SHARE) / mu
+    is_block = lead < WIDE and lead + 1 < n_columns and (n_columns > WIDE or edge > n_samples / 4)
+    size = min(n_columns, WIDE) if is_block else n_columns
+    defaults = engine_defaults(n_samples, size, n_classes, mu)
+    if not is_block:
+        return defaults
+    # The mean square of a mapped row of the block is about as many directions as are told apart.
+    share = min(max(0.05 * _reach(n_samples, lead, n_classes, mu), 0.02), 1.0)
+    length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
+    return replace(defaults, lead=lead, stretch=length / behind)
+
+
+def _reach(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
+    """Return how many records times mu there are for one coefficient of a column."""
+    return n_samples * mu / (n_features * math.sqrt(n_classes))
 
 
 def kernel_engine_defaults(n_classes: int) -> EngineDefaults:

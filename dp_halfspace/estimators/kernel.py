@@ -19,7 +19,9 @@ from dp_halfspace.algorithms.fits.kernel_selection import (
     plan_margin_choice,
 )
 from dp_halfspace.algorithms.fits.kernel_training import (
+    ADDITIVE,
     Kernel,
+    draw_additive_features,
     draw_features,
     n_features_wanted,
     plan_kernel_training,
@@ -29,11 +31,16 @@ from dp_halfspace.algorithms.fits.kernel_training import (
 from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Training, asked_margin
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
-from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.optim.design.feature_rows import (
+    FeatureRows,
+    Features,
+    clipped_features,
+    unit_feature_rows,
+)
+from dp_halfspace.optim.design.rows import LONGEST, Rows, unit_rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
-from dp_halfspace.projection import KERNELS, PROJECTIONS, FeatureMap
+from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
 
 __all__ = ["PrivateKernelClassifier"]
 
@@ -42,26 +49,32 @@ _MEGABYTE = 2**20
 
 @dataclass(eq=False, repr=False)
 class PrivateKernelClassifier(PrivateLinearClassifier):
-    """Private kernel classifier: random features, then the engine of the linear default.
+    """Private classifier of tables: features of columns, then the engine of the linear default.
 
-    Each row is mapped by itself to random Fourier features (or a sketch of the polynomial
-    kernel) drawn from public randomness, and brought to norm one. A fifth of the budget buys
-    a private metric of the features, the rest 40 accelerated noisy gradient steps. Worth its
-    time where no halfspace fits; where one does, `AdaptiveMarginClassifier` is more accurate.
+    By default the columns lead, and what a halfspace cannot see follows as far as the sizes and
+    the budget pay for it: decaying cosines of each column, Fourier features of all of them. Each
+    row is mapped by itself by a map from public randomness, and brought to norm one. A fifth of
+    the budget buys a private metric, the rest accelerated noisy gradient steps.
 
     Parameters
     ----------
-    kernel : str, default="rbf"
-        ``"rbf"``, ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`)
-        or ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
+    kernel : str, default="auto"
+        ``"additive"`` is the columns and cosines of each: the score is a sum of curves
+        (:class:`~dp_halfspace.inspection.AdditiveDisplay`). ``"auto"`` adds Fourier features of
+        all columns where they pay, and takes the columns alone where nothing else does. Random
+        features alone are those of ``"rbf"``, ``"laplacian"``, ``"matern"`` (see
+        :class:`~dp_halfspace.projection.Spectrum`) or ``"polynomial"``,
+        ``(<x, z> / length_scale^2 + coef0)^degree``.
     length_scale : float or "auto", default="auto"
-        PUBLIC length scale in the units of the data. ``"auto"`` is a mixture: ``.7 data_norm``
-        and, with a share that falls with the numbers of records and of classes, .04 to .35
-        `data_norm` (`data_norm` alone for ``"polynomial"``).
+        PUBLIC length scale in the units of the data, of random features alone. ``"auto"`` is a
+        mixture: ``.7 data_norm`` and, with a share that falls with the numbers of records and of
+        classes, .04 to .35 `data_norm` (`data_norm` alone for ``"polynomial"``).
     n_components : int or "auto", default="auto"
-        Number of features; an odd one is raised to the next even one, since Fourier features
-        come in pairs. ``"auto"`` is about the number of records times mu, within [64, 600].
-        Beyond 2048 there is no metric.
+        Largest number of features of ``"auto"`` and ``"additive"``, not below the number of
+        columns; ``"auto"`` are 511. With ``"additive"`` the number per column is what fits. Of
+        random features alone the number itself; an odd one is raised to the next even one, since
+        Fourier features come in pairs; ``"auto"`` is about the number of records times mu, within
+        [64, 600]. Beyond 2048 there is no metric.
     degree : int, default=3
         Of ``"polynomial"``.
     coef0 : float, default=1.0
@@ -117,7 +130,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     feature_map_ : FeatureMap
-        The public map; ``feature_map_.apply(X / data_norm)`` are the features.
+        The public map; ``feature_map_.apply(X / data_norm_)`` are the features.
     n_components_ : int
         Number of features.
     margin_ : float
@@ -167,7 +180,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     True
     """
 
-    kernel: str = "rbf"
+    kernel: str = "auto"
     _: KW_ONLY
     length_scale: float | str = "auto"
     n_components: int | str = "auto"
@@ -181,7 +194,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
-        "kernel": [StrOptions({*KERNELS, "polynomial"})],
+        "kernel": [StrOptions({*ADDITIVE, *KERNELS, "polynomial"})],
         "length_scale": [StrOptions({"auto"}), *public_number()],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "degree": [Interval(Integral, 1, 16, closed="both")],
@@ -224,9 +237,13 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
         least = SEARCH_MEMORY if self.margin == "select" else 0
         memory = max(int(self.cache_size * _MEGABYTE), least)
-        features = clipped_features(data.X, ready.data_norm, feature_map, memory=memory)
+        features = None
+        if not _is_linear(feature_map):
+            features = _features(data.X, ready.data_norm, feature_map, memory)
 
         def rows_of(training: Training) -> Rows:
+            if features is None:
+                return unit_rows(data.X, ready.data_norm, training.bias)
             return unit_feature_rows(features, training.bias)
 
         used, released = plan.run(rows_of, data.codes, ready.weights, permit)
@@ -247,7 +264,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         )
         problem = replace(problem, seed=self.random_state)
         feature_map = self._drawn_map(problem, seed)
-        plan = self._plan(replace(problem, n_features=feature_map.n_components, is_sparse=False))
+        plan = self._plan(problem, feature_map)
         public = {
             **plan.public,
             "kernel": self.kernel,
@@ -260,7 +277,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         return Prepared(data, weights / weights.max(), (plan, feature_map), record, norm)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
-        features = clipped_features(X, self.data_norm_, self.feature_map_, memory=0)
+        if _is_linear(self.feature_map_):
+            return np.asarray(X @ (self.coef_.T / self.data_norm_))
+        features = _features(X, self.data_norm_, self.feature_map_, 0)
         return FeatureRows(features).margins(self.coef_.T)
 
     @property
@@ -269,27 +288,31 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     def _drawn_map(self, problem: Problem, seed: int) -> FeatureMap:
         """Draw the public features."""
-        if isinstance(self.n_components, str):
-            delta = resolved_delta(self.delta, problem.n_samples)
-            size = n_features_wanted(problem.n_samples, float(self.epsilon), delta)
-        else:
-            size = int(self.n_components)
-        if self.kernel != "polynomial":
-            size += size % 2
+        budget = float(self.epsilon), resolved_delta(self.delta, problem.n_samples)
+        size = None if isinstance(self.n_components, str) else int(self.n_components)
         scale = relative_scale(self.length_scale, float(self.data_norm))
-        kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
-        drawn = draw_features(kernel, problem, size, seed)
+        drawn: FeatureMap
+        if self.kernel in ADDITIVE:
+            drawn = draw_additive_features(self.kernel, problem, size, budget, seed)
+        else:
+            size = size or n_features_wanted(problem.n_samples, *budget)
+            size += size % 2 if self.kernel != "polynomial" else 0
+            kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
+            drawn = draw_features(kernel, problem, size, seed)
         return projected(drawn, self.projection, self._margin(), problem.n_samples, seed + 1)
 
     def _margin(self) -> float | None:
         """Return the margin that is known, if one is."""
         return None if isinstance(self.margin, str) else float(self.margin)
 
-    def _plan(self, problem: Problem) -> Training | MarginPlan:
+    def _plan(self, problem: Problem, feature_map: FeatureMap) -> Training | MarginPlan:
         """Fix the public numbers of a fit on features."""
+        if not _is_linear(feature_map):
+            problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, problem.n_samples)
         if self.margin != "select":
-            return plan_kernel_training(problem, self.solver, self._margin(), epsilon, delta)
+            asked = (self.solver, self._margin(), epsilon, delta)
+            return plan_kernel_training(problem, *asked, feature_map=feature_map)
         is_pure = delta == 0 and math.isfinite(epsilon)
         if problem.n_classes > 2 or is_pure or self.solver != "noisy_gd":
             raise ValueError(
@@ -297,3 +320,14 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
                 "delta > 0 and solver='noisy_gd': use margin='auto'"
             )
         return plan_margin_choice(problem, epsilon, delta)
+
+
+def _is_linear(feature_map: FeatureMap) -> bool:
+    """Tell whether features are the columns themselves, which need no copy and may be sparse."""
+    return isinstance(feature_map, AdditiveMap) and feature_map.is_linear
+
+
+def _features(X: Any, data_norm: float, feature_map: FeatureMap, memory: int) -> Features:
+    """Return features of rows; length scales of a kernel are relative to rows that were clipped."""
+    longest = LONGEST if isinstance(feature_map, AdditiveMap) else 1.0
+    return clipped_features(X, data_norm, feature_map, memory=memory, longest=longest)

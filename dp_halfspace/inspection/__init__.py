@@ -11,6 +11,7 @@ from dp_halfspace.inspection.bounds import (
     strongly_convex_excess_risk,
 )
 from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
+from dp_halfspace.inspection.effects import AdditiveDisplay, ColumnEffect
 from dp_halfspace.inspection.margin_bound import margin_risk_bound
 from dp_halfspace.inspection.population_bound import RiskBound, population_risk_bound
 from dp_halfspace.inspection.report import privacy_report
@@ -25,6 +26,8 @@ from dp_halfspace.inspection.tilted_bound import tilted_risk_bound
 
 __all__ = [
     "AccuracyPanel",
+    "AdditiveDisplay",
+    "ColumnEffect",
     "EpsilonAccuracyDisplay",
     "ErrorLowerBound",
     "RiskBound",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["AccuracyPanel", "EpsilonAccuracyDisplay"]
 
 # Okabe and Ito's colours can be told apart by readers with any colour vision.
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4FA3", "#8C564B")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4FA3", "#8C564B")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES = ((6, 2), (2, 2), (6, 2, 1, 2), (1, 1))
 _COLUMNS = 3
@@ -141,17 +141,9 @@ class EpsilonAccuracyDisplay:
         ImportError
             If matplotlib is needed and not installed.
         """
-        count = len(self.panels)
-        if ax is None:
-            figure = _new_figure(count) if figure is None else figure
-            rows, columns = math.ceil(count / _COLUMNS), min(count, _COLUMNS)
-            axes = [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
-        else:
-            axes = list(np.ravel(np.asarray(ax, dtype=object)))
-            if len(axes) != count:
-                raise ValueError(f"{count} panels need as many axes, got {len(axes)}.")
+        axes = axes_for(len(self.panels), "panels", ax, figure)
         names = dict.fromkeys(name for panel in self.panels for name in panel.curves)
-        styles = dict(zip(names, cycle(zip(_COLORS, _MARKERS, strict=True)), strict=False))
+        styles = dict(zip(names, cycle(zip(COLORS, _MARKERS, strict=True)), strict=False))
         legend: dict[str, Any] = {}
         for axis, panel in zip(axes, self.panels, strict=True):
             _draw(axis, panel, styles)
@@ -188,6 +180,20 @@ def figure_size(n_panels: int) -> tuple[float, float]:
     """Width and height in inches that suit a number of panels."""
     columns = min(n_panels, _COLUMNS)
     return max(5.0, 4.0 * columns), 3.4 * math.ceil(n_panels / _COLUMNS) + 0.8
+
+
+def axes_for(
+    count: int, what: str, ax: Axes | Sequence[Axes] | None, figure: Figure | None
+) -> list[Axes]:
+    """Return the given axes, if there are as many, or new ones in rows of at most three."""
+    if ax is None:
+        figure = _new_figure(count) if figure is None else figure
+        rows, columns = math.ceil(count / _COLUMNS), min(count, _COLUMNS)
+        return [figure.add_subplot(rows, columns, i + 1) for i in range(count)]
+    axes = list(np.ravel(np.asarray(ax, dtype=object)))
+    if len(axes) != count:
+        raise ValueError(f"{count} {what} need as many axes, got {len(axes)}.")
+    return axes
 
 
 def _new_figure(n_panels: int) -> Figure:

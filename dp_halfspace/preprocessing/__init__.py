@@ -1,7 +1,8 @@
-"""Units of columns: learnt privately, or from public ranges."""
+"""Units of columns, learnt privately or from public ranges, and features of columns."""
 
+from dp_halfspace.preprocessing.cosine_features import CosineFeatures
 from dp_halfspace.preprocessing.private_scaler import PrivateScaler
 from dp_halfspace.preprocessing.public_scaler import PublicScaler
 from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
 
-__all__ = ["PrivateScaler", "PublicScaler", "ReleasedScaler"]
+__all__ = ["CosineFeatures", "PrivateScaler", "PublicScaler", "ReleasedScaler"]

@@ -1,5 +1,6 @@
 """Random maps of rows, linear or to features of a kernel, from public randomness only."""
 
+from dp_halfspace.projection.additive import AdditiveMap, draw_additive
 from dp_halfspace.projection.base import LinearMap
 from dp_halfspace.projection.composed import ProjectedFeatures
 from dp_halfspace.projection.fourier import FeatureMap, FourierMap, draw_fourier
@@ -24,6 +25,7 @@ __all__ = [
     "KERNELS",
     "PROJECTIONS",
     "RADIAL",
+    "AdditiveMap",
     "FeatureMap",
     "FourierMap",
     "HadamardMap",
@@ -33,6 +35,7 @@ __all__ = [
     "Spectrum",
     "StructuredFourierMap",
     "TensorSketchMap",
+    "draw_additive",
     "draw_fourier",
     "draw_hadamard",
     "draw_projection",

@@ -15,11 +15,13 @@ from dp_halfspace.estimators import kernel as module
 from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from dp_halfspace.privacy.mechanisms import recording
 from dp_halfspace.projection import (
+    AdditiveMap,
     FourierMap,
     ProjectedFeatures,
     Spectrum,
     StructuredFourierMap,
     TensorSketchMap,
+    draw_additive,
     draw_fourier,
 )
 from tests.adversarial import neighbouring_pairs
@@ -38,7 +40,7 @@ def crossed(n=8000, n_classes=2, seed=0):
 
 
 def seeded(X, y, **params):
-    model = PrivateKernelClassifier(random_state=0, classes=[0, 1], data_norm=ROOT_TWO)
+    model = PrivateKernelClassifier("rbf", random_state=0, classes=[0, 1], data_norm=ROOT_TWO)
     return fitted(model, X, y, **params)
 
 
@@ -46,6 +48,8 @@ def seeded(X, y, **params):
     "params",
     [
         {},
+        {"n_components": 700},
+        {"kernel": "rbf"},
         {"kernel": "laplacian"},
         {"kernel": "matern"},
         {"kernel": "polynomial", "degree": 2, "length_scale": 0.5},
@@ -89,7 +93,7 @@ def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     problem = Problem(500, X.shape[1], 2, False, 1.0)
     again = a._drawn_map(problem, public(a)["feature_seed"])
     np.testing.assert_array_equal(again.frequencies, a.feature_map_.frequencies)
-    free = [PrivateKernelClassifier().fit(X, y).feature_map_.frequencies for _ in range(2)]
+    free = [PrivateKernelClassifier("rbf").fit(X, y).feature_map_.frequencies for _ in range(2)]
     assert not np.array_equal(*free)
 
 
@@ -97,7 +101,7 @@ def test_noise_is_not_on_the_stream_of_the_map(monkeypatch):
     """With the map held fixed two fits still differ, and seeds of maps do not move the noise."""
     X, y = crossed(500)
     monkeypatch.setattr(module, "public_generator", lambda *_: np.random.default_rng(0))
-    a, b = (PrivateKernelClassifier(classes=[0, 1]).fit(X, y) for _ in range(2))
+    a, b = (PrivateKernelClassifier("rbf", classes=[0, 1]).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
     assert not np.array_equal(a.coef_, b.coef_)
     noises = []
@@ -125,6 +129,7 @@ def test_scores_are_linear_in_the_released_features():
 def test_kinds_of_maps():
     X, y = crossed(60)
     assert isinstance(seeded(X, y).feature_map_, FourierMap)
+    assert isinstance(seeded(X, y, kernel="auto").feature_map_, AdditiveMap)
     assert isinstance(seeded(X, y, kernel="polynomial").feature_map_, TensorSketchMap)
     both = seeded(X, y, projection="hadamard", n_components=700)
     assert isinstance(both.feature_map_, ProjectedFeatures)
@@ -149,6 +154,11 @@ def normalised(X):
     return unit_feature_rows(clipped_features(X, 1.0, drawn(X.shape[1]), memory=0), 0.5)
 
 
+def columns_with_features(X):
+    feature_map = draw_additive(X.shape[1], 4, 20, np.random.default_rng(0))
+    return unit_feature_rows(clipped_features(X, 0.1, feature_map, memory=0, longest=1e9), 0.2)
+
+
 def raw_and_too_long(X):
     features = clipped_features(1.1 * X, 1.0, drawn(X.shape[1]), memory=0)
     return FeatureRows(features, scale=np.full(len(X), 1.1))
@@ -171,8 +181,9 @@ def worst_ratios(rows_of):
     return moment, slopes
 
 
-def test_sensitivity_against_brute_force():
-    moment, slopes = worst_ratios(normalised)
+@pytest.mark.parametrize("rows_of", [normalised, columns_with_features])
+def test_sensitivity_against_brute_force(rows_of):
+    moment, slopes = worst_ratios(rows_of)
     assert 0.8 < moment <= 1 + 1e-12
     assert 0.999 < slopes <= 1 + 1e-12
 

@@ -21,6 +21,7 @@ from dp_halfspace.optim.design.rows import flattened, unit_rows
 from dp_halfspace.projection import (
     PROJECTIONS,
     Spectrum,
+    draw_additive,
     draw_fourier,
     draw_projection,
     draw_structured_fourier,
@@ -146,12 +147,13 @@ def test_nor_behind_a_projection(form, kind):
 
 
 @each_form
-@pytest.mark.parametrize("kind", ["fourier", "structured", "sketch"])
+@pytest.mark.parametrize("kind", ["additive", "fourier", "structured", "sketch"])
 @pytest.mark.parametrize("memory", [0, 10**9], ids=["made again", "kept"])
 def test_nor_do_features(form, kind, memory):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 10))
     feature_map = {
+        "additive": lambda: draw_additive(10, 4, 20, rng),
         "fourier": lambda: draw_fourier(Spectrum("rbf"), 10, np.full(30, 0.5), rng),
         "structured": lambda: draw_structured_fourier(Spectrum("rbf"), 10, np.full(32, 0.5), rng),
         "sketch": lambda: draw_tensor_sketch(10, 60, rng, degree=3, coef0=1.0, length_scale=1.0),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dp_halfspace.algorithms.defaults import (
+    WIDE,
+    additive_defaults,
+    additive_sizes,
     kernel_engine_defaults,
     length_scales,
     n_kernel_components,
@@ -22,9 +25,11 @@ from dp_halfspace.algorithms.fits.margin_training import (
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.projection import (
     RADIAL,
+    AdditiveMap,
     FeatureMap,
     ProjectedFeatures,
     Spectrum,
+    draw_additive,
     draw_fourier,
     draw_projection,
     draw_structured_fourier,
@@ -34,7 +39,9 @@ from dp_halfspace.projection import (
 )
 
 __all__ = [
+    "ADDITIVE",
     "Kernel",
+    "draw_additive_features",
     "draw_features",
     "n_features_wanted",
     "plan_kernel_training",
@@ -44,6 +51,10 @@ __all__ = [
 
 # Pure noise grows with the dimension.
 _PURE_FEWEST, _PURE_MOST, _PURE_RECORDS = 32, 150, 20.0
+# Kernels whose features lead with the columns themselves.
+ADDITIVE = ("auto", "additive")
+# The constant beside columns with features, relative to that beside columns alone.
+_CONSTANT = 2.5
 # Length scales relative to data_norm: beyond, float32 has no features that differ.
 _RELATIVE_SCALES = (1e-6, 1e6)
 # Dimension of a projection that no margin asks for.
@@ -107,6 +118,24 @@ def draw_features(kernel: Kernel, problem: Problem, n_components: int, seed: int
     return draw(Spectrum(kernel.name, nu=kernel.nu), n_features, scales, rng)
 
 
+def draw_additive_features(
+    name: str, problem: Problem, n_components: int | None, budget: tuple[float, float], seed: int
+) -> AdditiveMap:
+    """Draw columns, cosines and Fourier features, as many as public sizes and a budget allow.
+
+    At most `n_components`, if there is a number, or as many as there are columns.
+    """
+    (epsilon, delta), n_features = budget, problem.n_features
+    is_pure = delta == 0 and math.isfinite(epsilon)
+    # Pure noise is longer by the root of the number of columns.
+    mu = epsilon / math.sqrt(n_features + 1.0) if is_pure else gdp_mu(epsilon, delta)
+    limit = n_components or (_PURE_MOST if is_pure else WIDE - 1)
+    n_terms, joint = additive_sizes(problem.n_samples, n_features, problem.n_classes, mu, limit)
+    if name == "additive":
+        n_terms, joint = max(1, n_components // n_features) if n_components else n_terms, 0
+    return draw_additive(n_features, n_terms, joint, np.random.default_rng(seed))
+
+
 def projected(
     features: FeatureMap, kind: str | None, margin: float | None, n_samples: int, seed: int
 ) -> FeatureMap:
@@ -120,17 +149,31 @@ def projected(
 
 
 def plan_kernel_training(
-    problem: Problem, solver: str, margin: float | None, epsilon: float, delta: float
+    problem: Problem,
+    solver: str,
+    margin: float | None,
+    epsilon: float,
+    delta: float,
+    *,
+    feature_map: FeatureMap,
 ) -> Training:
     """Plan one fit on features of `problem`, dense and without a projection, within a budget.
 
     Pure epsilon is that of a perturbed objective.
     """
     is_pure = delta == 0 and math.isfinite(epsilon)
+    columns = feature_map if isinstance(feature_map, AdditiveMap) else None
+    if columns is not None and not columns.is_linear and problem.intercept is not None:
+        problem = replace(problem, intercept=_CONSTANT * problem.intercept)
     check_phased_prox(solver, problem.n_classes, is_pure=is_pure)
     if solver == "noisy_gd" and margin is None and not is_pure:
+        mu = gdp_mu(epsilon, delta)
         defaults = kernel_engine_defaults(problem.n_classes)
-        return gradient_training(problem, defaults, gdp_mu(epsilon, delta))
+        if columns is not None:
+            sizes = (problem.n_samples, problem.n_columns(), problem.n_classes)
+            lead, behind = columns.n_features_in, columns.relative_length
+            defaults = additive_defaults(*sizes, mu, lead=lead, behind=behind)
+        return gradient_training(problem, defaults, mu)
     # Directions that favour few columns are made for columns that mean something.
     if is_pure:
         solver = "objective_perturbation"

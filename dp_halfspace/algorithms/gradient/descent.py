@@ -102,6 +102,8 @@ def plan_gradient(
             mu=math.sqrt(share) * mu,
             max_columns=defaults.metric_columns,
             effective_dimension=defaults.effective_dimension,
+            lead=defaults.lead,
+            stretch=defaults.stretch,
         )
     left = mu if metric is None else math.sqrt(1.0 - share) * mu
     descent = plan_descent(

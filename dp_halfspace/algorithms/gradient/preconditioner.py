@@ -9,14 +9,14 @@ are mapped by its inverse root and brought back to norm one, each by itself. Der
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
 
 from dp_halfspace.algorithms.defaults import EFFECTIVE_DIMENSION, WIDE
 from dp_halfspace.algorithms.plan import FloatArray, Noise
-from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.optim.design.rows import Rows, block_size
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
 __all__ = ["Metric", "MetricPlan", "plan_metric", "release_metric", "shrunk_spectrum"]
@@ -35,6 +35,9 @@ class MetricPlan:
     `mechanism` is for the packed moment, whose Euclidean norm is the Frobenius norm. `edge` is
     that of the spectrum of the noise matrix: eigenvalues below it drown. `effective_dimension`
     is how many directions may be told apart.
+
+    With `lead` only so many first columns and the constant, the leading block, have a moment:
+    that of the rows of the block, brought to norm one. Others have the public `stretch`.
     """
 
     n_samples: int
@@ -42,16 +45,18 @@ class MetricPlan:
     mechanism: Noise
     edge: float
     effective_dimension: float = EFFECTIVE_DIMENSION
+    lead: int | None = None
+    stretch: float = 1.0
 
     @property
     def amplification(self) -> float:
         """Bound on the largest factor by which the map stretches a vector."""
-        return math.sqrt(self.n_columns / _TRACE_FLOOR)
+        return max(math.sqrt(self.n_columns / _TRACE_FLOOR), self.stretch)
 
     @property
     def compression(self) -> float:
         """Bound on the largest factor by which the inverse of the map stretches a vector."""
-        return math.sqrt(_CEILING)
+        return max(math.sqrt(_CEILING), 1.0 / self.stretch)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,12 +67,14 @@ class Metric:
     others, so they share a factor, and products need no square matrix.
 
     The r orthonormal columns of `directions` have their own positive `factors`; `stretch` is
-    the factor of all other directions.
+    the factor of all other directions. Coordinates on which all directions are zero may have a
+    stretch of their own: `relative`, one elsewhere, multiplies that of each coordinate.
     """
 
     stretch: float
     directions: FloatArray
     factors: FloatArray
+    relative: FloatArray | float = 1.0
 
     @property
     def T(self) -> Metric:
@@ -77,13 +84,14 @@ class Metric:
     def __matmul__(self, coefficients: FloatArray) -> FloatArray:
         """Return the image of a vector of shape (n_columns,), or of every column of a matrix."""
         missing = (self.directions.T @ coefficients).T * (self.stretch - self.factors)
-        return np.asarray(self.stretch * coefficients - self.directions @ missing.T)
+        stretched = self.stretch * (coefficients.T * self.relative).T
+        return np.asarray(stretched - self.directions @ missing.T)
 
     def image_squares(self, rows: FloatArray) -> FloatArray:
         """Return the squared norms of the images of rows of shape (n, n_columns)."""
         parts = rows @ self.directions
         # By what is left of a row: a difference of squares would lose all digits.
-        rest = rows - parts @ self.directions.T
+        rest = (rows - parts @ self.directions.T) * self.relative
         parts *= self.factors
         squares = np.einsum("ij,ij->i", rest, rest) * self.stretch**2
         return np.asarray(squares + np.einsum("ij,ij->i", parts, parts))
@@ -107,27 +115,34 @@ def plan_metric(
     mu: float,
     max_columns: int = WIDE,
     effective_dimension: float = EFFECTIVE_DIMENSION,
+    lead: int | None = None,
+    stretch: float = 1.0,
 ) -> MetricPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
 
-    None when there are more than `max_columns` columns, or when the noise would drown every
-    eigenvalue: then the metric is not worth its price. Infinite `mu` releases the exact moment.
+    None when the moment would have more than `max_columns` columns, or when the noise would
+    drown every eigenvalue: then the metric is not worth its price. Infinite `mu` releases the
+    exact moment.
 
     The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2`` for
     rows of norm at most one. What is added to it bounds the rounding of the two sums.
     """
-    if n_columns > max_columns:
+    size = n_columns if lead is None else lead + 1
+    if size > max_columns:
         return None
-    edge = 2.0 * math.sqrt(n_columns) / mu
+    edge = 2.0 * math.sqrt(size) / mu
     if edge > n_samples:
         return None
+    if lead is not None:
+        # The block is copied, and summed in blocks of its own.
+        block_rows = block_size(n_samples, lead, is_sparse=False)
     n_blocks = -(-n_samples // block_rows)
     # Errors of both sums; the rows that they share are the same to the last bit:
     # docs/proofs/certificate.md, section 7.
     rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53
     sensitivity = math.sqrt(2.0) * (1.0 + 2.0**-40) + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
-    return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension)
+    return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch)
 
 
 def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
@@ -141,6 +156,8 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
     # 1. Release the packed moment, whose Euclidean norm is the Frobenius norm.
     # 2. Find the directions whose eigenvalues exceed the edge of the noise.
     # 3. Shrink the spectrum, and stretch every direction by the inverse root: post-processing.
+    if plan.lead is not None:
+        return _leading_metric(rows, plan, plan.lead, permit)
     n, size = plan.n_samples, plan.n_columns
     moment = rows.gram(np.ones(rows.shape[0]))
     upper = np.triu(np.ones((size, size), dtype=np.bool_))
@@ -159,6 +176,19 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
     spikes, bulk = shrunk_spectrum(values - surplus, plan)
     stretch = math.sqrt(n / bulk)
     return Metric(stretch, directions, np.sqrt(n / spikes))
+
+
+def _leading_metric(rows: Rows, plan: MetricPlan, lead: int, permit: Permit) -> Metric:
+    """Release the moment of the leading block alone; ``docs/proofs/metric.md``, section 4."""
+    block = rows.leading(lead)
+    size = block.shape[1]
+    metric = release_metric(block, replace(plan, n_columns=size, lead=None), permit)
+    directions = np.zeros((plan.n_columns, len(metric.factors)))
+    relative = np.full(plan.n_columns, plan.stretch / metric.stretch)
+    # The constant column, if there is one, is the last one of all.
+    is_leading = [*range(lead), *range(plan.n_columns - size + lead, plan.n_columns)]
+    directions[is_leading], relative[is_leading] = metric.directions, 1.0
+    return Metric(metric.stretch, directions, metric.factors, relative)
 
 
 def shrunk_spectrum(values: FloatArray, plan: MetricPlan) -> tuple[FloatArray, float]:

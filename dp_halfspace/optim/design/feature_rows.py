@@ -37,7 +37,7 @@ SingleArray: TypeAlias = NDArray[np.float32]
 class Features:
     """The matrix of features, of which the first rows are `kept`. Made by `clipped_features`.
 
-    The factors `scale` bring the rows of `X` to norm one at most.
+    The factors `scale` bring the rows of `X` to their public scale.
     """
 
     X: Any
@@ -132,13 +132,16 @@ class FeatureRows(Rows):
         return Block(lo, hi, matrix, matrix.T, scale, self._bias_of(slice(lo, hi)))
 
 
-def clipped_features(X: Any, data_norm: float, feature_map: FeatureMap, *, memory: int) -> Features:
-    """Return the features of the rows of `X`, clipped to the public `data_norm` and divided by it.
+def clipped_features(
+    X: Any, data_norm: float, feature_map: FeatureMap, *, memory: int, longest: float = 1.0
+) -> Features:
+    """Return the features of the rows of `X`, divided by the public `data_norm`.
 
-    How many are kept between passes is a function of the shape and of `memory`, in bytes.
+    Rows that are then longer than `longest` are scaled down to it. How many are kept between
+    passes is a function of the shape and of `memory`, in bytes.
     """
     X = canonical_csr(X) if sparse.issparse(X) else X
-    scale = clip_scales(X, data_norm) / data_norm
+    scale = clip_scales(X, data_norm * longest) / data_norm
     n, k = X.shape[0], feature_map.n_components
     nothing = np.empty((0, k), dtype=np.float32)
     made = Features(X, scale, feature_map, nothing)
@@ -159,5 +162,5 @@ def unit_feature_rows(features: Features, bias: float | None) -> FeatureRows:
     Of norm at most one as real numbers, whatever the features are: ``docs/proofs/kernel.md``,
     section 2.
     """
-    rows = FeatureRows(features, bias=bias, row_bound=2.0 + (bias or 0.0))
+    rows = FeatureRows(features, bias=bias)
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

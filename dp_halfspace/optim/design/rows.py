@@ -37,6 +37,7 @@ from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales
 from dp_halfspace.projection import LinearMap
 
 __all__ = [
+    "LONGEST",
     "Rows",
     "block_size",
     "clip_scales",
@@ -52,7 +53,7 @@ AnyRows = TypeVar("AnyRows", bound="Rows")
 # overflow; applied afterwards they would come too late.
 _EXTREME = 2.0**400
 # Rows are brought to norm one from up to so many times their public scale.
-_LONGEST = 2.0**60
+LONGEST = 2.0**60
 
 
 class Rows:
@@ -225,6 +226,15 @@ class Rows:
             self._sparse_blocks = [self._csr_block(lo, hi) for lo, hi in bounds]
         return iter(self._sparse_blocks)
 
+    def leading(self, size: int) -> Rows:
+        """Return the first columns and the constant as unit rows, the columns copied.
+
+        For dense rows.
+        """
+        parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
+        rows = Rows(np.concatenate(parts), self._scale, self._bias, row_bound=self._bound)
+        return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+
     def _bias_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
         """Return the constant column of some rows."""
         return self._bias[rows] if isinstance(self._bias, np.ndarray) else self._bias
@@ -324,7 +334,7 @@ def unit_rows(
     array([1.4, 1. ])
     """
     # Squares of longer rows could overflow; beside them the constant is nothing.
-    scale = clip_scales(X, data_norm * _LONGEST) / data_norm
+    scale = clip_scales(X, data_norm * LONGEST) / data_norm
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0))
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

@@ -17,7 +17,7 @@ from dp_halfspace.algorithms.gradient.preconditioner import (
     release_metric,
     shrunk_spectrum,
 )
-from dp_halfspace.optim.design.rows import Rows, unit_rows
+from dp_halfspace.optim.design.rows import Rows, block_size, unit_rows
 from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import permit_for
@@ -239,3 +239,65 @@ def test_sensitivity_is_that_of_the_proof(n, k, block):
     least = math.sqrt(2.0) + float(2 * gamma * n)
     found = plan_metric(n, k, block, mu=1.0).mechanism.sensitivity
     assert least <= found <= least + 2e-12
+
+
+# -- a leading block only ----------------------------------------------------------------
+
+
+def leading_ratio():
+    """Largest change of the moment of the first column and the constant, over what is charged."""
+    worst = 0.0
+    for X, _, other, _ in neighbouring_pairs(np.random.default_rng(0), 100):
+        if X.shape[1] == 1:
+            continue
+        plan = plan_metric(len(X), X.shape[1] + 1, 64, mu=1e3, lead=1)
+        values = [packed(unit_rows(data, 1.0, 0.5), plan).value for data in (X, other)]
+        change = float(np.linalg.norm(values[0] - values[1]))
+        worst = max(worst, change / plan.mechanism.sensitivity)
+    return worst
+
+
+def test_moment_of_a_leading_block_is_within_its_sensitivity():
+    assert 0.7 < leading_ratio() <= 1
+
+
+def test_a_block_that_is_not_brought_to_norm_one_is_seen(monkeypatch):
+    """Planted: the columns as they are, beside a constant of one."""
+    monkeypatch.setattr(Rows, "leading", lambda rows, size: Rows(rows._matrix[:, :size], bias=2.0))
+    assert leading_ratio() > 1
+
+
+@pytest.mark.parametrize("bias", [None, 0.5])
+@pytest.mark.parametrize(("n_columns", "stretch"), [(40, 0.1), (40, 50.0), (7, 1.0)])
+def test_map_of_a_leading_block(bias, n_columns, stretch):
+    """The map of the block alone, and one number for what is behind it."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((500, n_columns)) * np.geomspace(1.0, 0.1, n_columns)
+    rows, lead = unit_rows(X, 1.0, bias), 4
+    size = n_columns + (bias is not None)
+    plan = plan_metric(500, size, 64, mu=math.inf, max_columns=5, lead=lead, stretch=stretch)
+    metric = released(rows, plan)[0]
+    full = metric @ np.eye(size)
+    block = rows.leading(lead)
+    alone = plan_metric(500, block.shape[1], 64, mu=math.inf)
+    of_block = released(block, alone)[0] @ np.eye(block.shape[1])
+    expected = stretch * np.eye(size)
+    index = [*range(lead), *range(n_columns, size)]
+    expected[np.ix_(index, index)] = of_block
+    np.testing.assert_allclose(full, expected, atol=1e-12 * np.abs(expected).max())
+    values = np.linalg.svd(full, compute_uv=False)
+    assert values.max() <= plan.amplification * (1 + 1e-12)
+    assert values.min() * plan.compression >= 1 - 1e-12
+    images = rows.dense(np.arange(500)) @ full
+    np.testing.assert_allclose(metric.image_squares(rows.dense(np.arange(500))), (images**2).sum(1))
+    root = metric.root()
+    root = root if isinstance(root, np.ndarray) else root @ np.eye(size)
+    np.testing.assert_allclose(root.T @ root, full @ full, atol=1e-9 * values.max() ** 2)
+
+
+def test_rounding_of_a_block_is_that_of_its_own_layout():
+    """A block is narrower than the rows it leads, so more of its rows are summed at a time."""
+    wide = plan_metric(10**5, 512, 8, mu=1.0).mechanism.sensitivity
+    block = plan_metric(10**5, 10**4, 8, mu=1.0, lead=10).mechanism.sensitivity
+    own = plan_metric(10**5, 11, block_size(10**5, 10, is_sparse=False), mu=1.0)
+    assert block == own.mechanism.sensitivity != wide

@@ -1,0 +1,162 @@
+"""Decaying cosines of bounded columns, as a transformer that learns nothing."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dp_halfspace._sklearn import Interval, StrOptions, column_names, fit_context
+from dp_halfspace.algorithms.defaults import FEW_TERMS, WIDE
+from dp_halfspace.projection.additive import additive_norm, write_cosines
+
+__all__ = ["CosineFeatures"]
+
+
+class CosineFeatures(TransformerMixin, BaseEstimator):
+    """Every column becomes itself, on [-1, 1], and cosines of it that decay.
+
+    A halfspace of these features is a sum of curves, one for each column: what a linear model
+    cannot see of single columns. The values `v` of a column, brought to [0, 1] and clipped,
+    become ``2 v - 1`` and ``2^.5 cos(k pi v) / k`` for ``k = 2, ..., n_terms``.
+
+    Parameters
+    ----------
+    n_terms : int or "auto", default="auto"
+        Features of each column; 1 for the column alone. ``"auto"`` is 4, or as many as leave
+        at most 511 features, for which the linear default has a preconditioner.
+    ranges : array-like of shape (n_features, 2) or None, default=None
+        PUBLIC lower and upper end of each column, from what the columns mean and never from
+        the data. None means that every column is in [0, 1].
+
+    Attributes
+    ----------
+    n_terms_ : int
+        Features of each column.
+    row_norm_ : float
+        Public bound on the norm of a row of features.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    dp_halfspace.PrivateKernelClassifier : Has these features inside, and learns the units.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` reads the shape of `X` and its column names, and no value. A row of
+    features depends on its own row only: whoever replaces one record replaces one row, of norm
+    at most ``row_norm_``. A hole is 0 in all features of its column.
+
+    Examples
+    --------
+    >>> from dp_halfspace.preprocessing import CosineFeatures
+    >>> features = CosineFeatures(n_terms=3, ranges=[[0, 100]])
+    >>> features.fit_transform([[0.0], [50.0], [100.0]]).round(3)
+    array([[-1.   ,  0.707,  0.471],
+           [ 0.   , -0.707, -0.   ],
+           [ 1.   ,  0.707, -0.471]])
+    >>> features.get_feature_names_out(["age"]).tolist()
+    ['age', 'cos(2 pi age)', 'cos(3 pi age)']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_terms": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
+        "ranges": ["array-like", None],
+    }
+
+    def __init__(self, n_terms: int | str = "auto", *, ranges: ArrayLike | None = None) -> None:
+        self.n_terms = n_terms
+        self.ranges = ranges
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> CosineFeatures:
+        """Read the shape of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Columns; holes are NaN.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        CosineFeatures
+            The transformer itself.
+
+        Raises
+        ------
+        ValueError
+            If `ranges` does not fit the columns.
+        """
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        self._checked_ranges(X.shape[1])
+        automatic = max(1, min(FEW_TERMS, (WIDE - 1) // X.shape[1]))
+        self.n_terms_ = automatic if isinstance(self.n_terms, str) else int(self.n_terms)
+        self.row_norm_ = additive_norm(X.shape[1], self.n_terms_)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Map every row by itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Columns; holes are NaN.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features * n_terms_)
+            The columns, then a block of columns for each cosine.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        low, high = self._checked_ranges(X.shape[1]).T
+        values = np.clip((X - low) / (high - low), 0.0, 1.0)
+        out = np.empty((X.shape[0], X.shape[1] * self.n_terms_))
+        out[:, : X.shape[1]] = 2.0 * values - 1.0
+        write_cosines(values, out[:, X.shape[1] :])
+        return np.nan_to_num(out, copy=False)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the features.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns; None takes those that were seen, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of shape (n_features * n_terms_,), object
+        """
+        check_is_fitted(self)
+        names = column_names(self, input_features)
+        cosines = [f"cos({k} pi {name})" for k in range(2, self.n_terms_ + 1) for name in names]
+        return np.array([*names, *cosines], dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _checked_ranges(self, n_features: int) -> NDArray[np.float64]:
+        """Return the ends of all columns."""
+        if self.ranges is None:
+            return np.tile([0.0, 1.0], (n_features, 1))
+        ranges = np.asarray(self.ranges, dtype=np.float64)
+        if ranges.shape != (n_features, 2) or not (
+            np.isfinite(ranges).all() and (ranges[:, 0] < ranges[:, 1]).all()
+        ):
+            raise ValueError(
+                f"ranges must be {n_features} pairs of finite numbers, the lower one first"
+            )
+        return ranges

@@ -1,0 +1,59 @@
+"""AdditiveDisplay: curves add up to the scores, and are drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
+from dp_halfspace.inspection import AdditiveDisplay, ColumnEffect
+
+RANGES = [[-1.0, 1.0], [-0.5, 0.5]]
+
+
+def data(n_classes=2):
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (600, 2))
+    return X, (n_classes * np.abs(X[:, 0]) * 1.99).astype(int)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_curves_of_an_additive_model_add_up_to_its_scores(n_classes):
+    X, y = data(n_classes)
+    model = PrivateKernelClassifier("additive", classes=range(n_classes), data_norm=2.0).fit(X, y)
+    display = AdditiveDisplay.from_estimator(model, RANGES)
+    first, second = display.columns
+    assert isinstance(first, ColumnEffect)
+    rows = np.column_stack([first.values[::5], second.values[::5]])
+    centre = model.decision_function(np.zeros((1, 2))).reshape(1, -1)
+    total = centre + first.effects[::5] + second.effects[::5]
+    scores = model.decision_function(rows).reshape(len(rows), -1)
+    np.testing.assert_allclose(scores, total, atol=1e-5 * np.abs(total).max())
+    assert len(display.classes) == total.shape[1]
+
+
+def test_curves_of_a_linear_model_are_lines():
+    X, y = data()
+    model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=2.0).fit(X, y)
+    column = AdditiveDisplay.from_estimator(model, RANGES).columns[0]
+    np.testing.assert_allclose(column.effects[:, 0], column.values * model.coef_[0, 0], atol=1e-9)
+
+
+def test_wrong_ranges_are_refused():
+    X, y = data()
+    model = AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y)
+    with pytest.raises(ValueError, match="2 pairs of finite numbers"):
+        AdditiveDisplay.from_estimator(model, RANGES[:1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_drawing(n_classes):
+    figures = pytest.importorskip("matplotlib.figure")
+    X, y = data(n_classes)
+    model = PrivateKernelClassifier("additive", classes=range(n_classes), data_norm=2.0).fit(X, y)
+    display = AdditiveDisplay.from_estimator(model, RANGES)
+    drawn = display.plot(figure=figures.Figure())
+    assert [axis.get_xlabel() for axis in drawn.ax_] == ["x0", "x1"]
+    assert len(drawn.ax_[0].lines) == len(display.classes) + 1
+    assert drawn.plot(ax=drawn.ax_).figure_ is drawn.ax_[0].figure
+    with pytest.raises(ValueError, match="2 columns need as many axes"):
+        drawn.plot(ax=drawn.ax_[:1])
