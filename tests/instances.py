@@ -70,7 +70,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "PrivateKernelClassifier": [
         {},
         {"kernel": "additive", "n_components": 600},
-        {"kernel": "rbf"},
+        {"kernel": "auto"},
         {"kernel": "matern", "length_scale": 2.0, "n_components": 101, "cache_size": 0.0},
         {"kernel": "polynomial", "degree": 2, "n_components": 64},
         {"kernel": "additive", "delta": 0.0},

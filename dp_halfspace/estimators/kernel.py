@@ -58,13 +58,13 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     Parameters
     ----------
-    kernel : str, default="auto"
-        ``"additive"`` is the columns and cosines of each: the score is a sum of curves
-        (:class:`~dp_halfspace.inspection.AdditiveDisplay`). ``"auto"`` adds Fourier features of
-        all columns where they pay, and takes the columns alone where nothing else does. Random
-        features alone are those of ``"rbf"``, ``"laplacian"``, ``"matern"`` (see
-        :class:`~dp_halfspace.projection.Spectrum`) or ``"polynomial"``,
-        ``(<x, z> / length_scale^2 + coef0)^degree``.
+    kernel : str, default="rbf"
+        For tables, ``"auto"`` or ``"additive"``. ``"additive"`` is the columns and cosines of
+        each: the score is a sum of curves (:class:`~dp_halfspace.inspection.AdditiveDisplay`).
+        ``"auto"`` adds Fourier features of all columns where they pay, and takes the columns
+        alone where nothing else does. Random features alone are those of ``"rbf"``,
+        ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
+        ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
     length_scale : float or "auto", default="auto"
         PUBLIC length scale in the units of the data, of random features alone. ``"auto"`` is a
         mixture: ``.7 data_norm`` and, with a share that falls with the numbers of records and of
@@ -180,7 +180,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     True
     """
 
-    kernel: str = "auto"
+    kernel: str = "rbf"
     _: KW_ONLY
     length_scale: float | str = "auto"
     n_components: int | str = "auto"
