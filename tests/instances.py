@@ -43,7 +43,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "OutputPerturbationClassifier": [
         {},
-        {"data_norm": None},
         {"delta": 0.0},
         {"loss": "huber_hinge"},
         {"loss": "smoothed_hinge", "delta": 0.0},
@@ -58,7 +57,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     ],
     "PrivateAUCClassifier": [
         {},
-        {"data_norm": None},
         {"delta": 0.0, "threshold_share": 0.1},
         {"mechanism": "mean_difference"},
         {"mechanism": "mean_difference", "delta": 0.0},

@@ -49,7 +49,7 @@ class ToyClassifier(PrivateLinearClassifier):
         data, scaler = ready.in_units(permit)
         rows = clipped_rows(data.X, ready.data_norm)
         released = ready.plan.run(rows, data.codes, ready.weights, permit)
-        return self._remember(ready, released, scaler, clips=True)
+        return self._remember(ready, released, scaler)
 
     def _planned(self, data):
         weights = label_weights(None, data.classes)
@@ -57,7 +57,7 @@ class ToyClassifier(PrivateLinearClassifier):
         risk = empirical_risk(LOGISTIC, n, d, len(weights), self.data_norm * (1 + 2**-50), n)
         plan = plan_output(risk, 0.1, lambda size: additive_noise(size, self.epsilon, 0.0))
         record = self._record(data, plan.events, **plan.public)
-        return Prepared(data, weights, plan, record, self.data_norm)
+        return Prepared(data, weights, plan, record, self.data_norm, clips=True)
 """
 
 DATA = """

@@ -87,10 +87,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float or None, default=1.0
-        PUBLIC scale of a row, soft: rows are brought to norm one from any length. None is for
-        columns in their natural units, with holes (NaN) or not: the budget then buys a centre and
-        a width for each column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few
-        records) the scale is 1.
+        PUBLIC scale of a row; longer rows are scaled down to it, but by the default steps, which
+        bring rows to norm one from any length. None is for columns in their natural units, with
+        holes (NaN) or not: the budget then buys a centre and a width for each column, see
+        `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale is 1. No row
+        is scaled down then.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
@@ -239,14 +240,15 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         def rows_of(training: Training) -> Rows:
             if training.attack is not None:
                 return scaled_rows(data.X, norm, training.bias)
-            return unit_rows(data.X, norm, training.bias, training.linear_map)
+            projected = training.linear_map
+            return unit_rows(data.X, norm, training.bias, projected, clips=ready.clips)
 
         used, released = ready.plan.run(rows_of, data.codes, ready.weights, permit)
 
         self.margin_ = asked_margin(used, released)
         self.projection_ = used.linear_map
         released = self._in_units_of_data(released, used.bias, used.linear_map, data_norm=norm)
-        return self._remember(ready, released, scaler, clips=used.attack is not None)
+        return self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
@@ -259,7 +261,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             adversary_radius=float(self.adversary_radius),
             adversary_norm="inf" if self.adversary_norm == "inf" else 2,
         )
-        return Prepared(data, weights / weights.max(), plan, record, float(self.data_norm))
+        # The default steps find the scale of the rows; published ones count on a bound.
+        is_soft = isinstance(plan, Training) and plan.is_automatic
+        clips = self._is_scale_stated and not is_soft
+        norm = float(self.data_norm)
+        return Prepared(data, weights / weights.max(), plan, record, norm, clips)
 
     @property
     def _is_binary(self) -> bool:

@@ -78,12 +78,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float or None, default=1.0
-        PUBLIC scale of a row, soft: rows are brought to norm one from any length. None is for
-        columns in their natural units, with holes (NaN) or not: the budget then buys a centre and
-        a width for each column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few
-        records)
-        the scale is 1. ``"objective"``
-        and ``"output"`` scale longer rows down to it and need one within [2^-100, 2^100].
+        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
+        natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
+        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        is 1. Rows of norm one are not scaled down then. ``"objective"``
+        and ``"output"`` need one within [2^-100, 2^100].
     fit_intercept : bool, default=True
         Whether there is an intercept: minus the threshold. It never changes the ranking.
         ``"noisy_gd"`` then appends a constant column to the rows, too.
@@ -204,7 +203,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             released[:, -1] /= -float(self.intercept_scaling)
         else:
             released = released[:, :-1]
-        return self._remember(ready, released, scaler, clips=ready.plan.clips)
+        return self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:
@@ -219,7 +218,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             class_counts=counts if isinstance(counts, str) else [float(c) for c in counts],
             threshold=None if isinstance(self.threshold, str) else float(self.threshold),
         )
-        return Prepared(data, weights / weights.max(), plan, record, float(self.data_norm))
+        norm = float(self.data_norm)
+        return Prepared(data, weights / weights.max(), plan, record, norm, plan.clips)
 
     def _problem(self, X: Any) -> RankingProblem:
         """Gather the public numbers; of `X`, only shape and layout matter."""
@@ -231,6 +231,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             n_features=X.shape[1],
             is_sparse=sparse.issparse(X),
             data_norm=float(self.data_norm),
+            clips=self._is_scale_stated,
             intercept=self._constant_column(),
             loss=self.loss,
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Prepared", "PrivateLinearClassifier"]
 
 # How often a smaller budget is tried beside the units of the columns, and how much smaller.
-_TRIES, _LESS = 60, 0.97
+_TRIES, _LESS = 300, 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class Prepared:
     """What is fixed before a fit pays: validated data, and a plan of public numbers.
 
     Of `data` shape, storage and label set are public, and so are the class `weights`. The `plan`
-    is of the estimator's own, for rows of the public scale `data_norm`; the `record` says what plan
+    is of the estimator's own, for rows of the public scale `data_norm`, to which longer rows
+    are scaled down if it `clips`; the `record` says what plan
     and `units` cost.
     """
 
@@ -51,6 +52,7 @@ class Prepared:
     plan: Any
     record: PrivacyRecord
     data_norm: float
+    clips: bool
     units: UnitsPlan | None = None
 
     def in_units(self, permit: Permit) -> tuple[TrainingData, ReleasedScaler | None]:
@@ -86,6 +88,8 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
 
     _adjacency: ClassVar[str] = "replace-one"
     _takes_units: ClassVar[bool] = True
+    # Whether the scale of a row was stated: then longer rows may be scaled down to it.
+    _is_scale_stated: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
@@ -165,7 +169,8 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
     def _with(self, epsilon: float, data_norm: float) -> Self:
         """Return a twin that plans with another budget and scale; it never sees a ledger."""
         twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__, epsilon=epsilon, data_norm=data_norm, ledger=None)
+        given = {"epsilon": epsilon, "data_norm": data_norm, "ledger": None}
+        twin.__dict__.update(self.__dict__, **given, _is_scale_stated=False)
         return twin
 
     @abstractmethod
@@ -284,20 +289,15 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         ready: Prepared,
         released: NDArray[np.float64],
         scaler: ReleasedScaler | None,
-        *,
-        clips: bool = False,
     ) -> Self:
-        """Set the fitted attributes from released coefficients, all at once.
-
-        `clips` says whether rows were scaled down to the public scale, and not only normalised.
-        """
+        """Set the fitted attributes from released coefficients, all at once."""
         data, constant = ready.data, self._constant_column()
         self.__dict__.pop("feature_names_in_", None)
         if data.feature_names is not None:
             self.feature_names_in_ = data.feature_names
         self.n_features_in_ = data.X.shape[1]
         self.classes_ = data.classes
-        self.data_norm_ = ready.data_norm if clips else math.inf
+        self.data_norm_ = ready.data_norm if ready.clips else math.inf
         self.scaler_ = scaler
         learns = self.data_norm is None and self._takes_units and not sparse.issparse(data.X)
         self.fill_value_ = 0.0 if learns else None

@@ -252,7 +252,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         self.feature_map_ = feature_map
         self.n_components_ = feature_map.n_components
         released = self._in_units_of_data(released, used.bias, data_norm=1.0)
-        return self._remember(ready, released, scaler, clips=True)
+        return self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         """Draw the public features and fix every public number of a fit."""
@@ -274,7 +274,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         }
         record = self._record(data, plan.events, **public)
         norm = float(self.data_norm)
-        return Prepared(data, weights / weights.max(), (plan, feature_map), record, norm)
+        return Prepared(
+            data, weights / weights.max(), (plan, feature_map), record, norm, clips=True
+        )
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         if _is_linear(self.feature_map_):

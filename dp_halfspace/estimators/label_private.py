@@ -213,7 +213,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         self.feature_map_ = features
         self.n_components_ = features.n_components
         self._remember(ready, released, None)
-        self.data_norm_ = ready.data_norm
         self.intercept_ = log_odds_shift(ready.weights)
         return self
 
@@ -236,7 +235,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         )
         record = self._record(data, plan.events, mechanism=self.mechanism, **plan.public)
         norm = math.inf if self.data_norm is None else float(self.data_norm)
-        return Prepared(data, weights, (plan, features, rows), record, norm)
+        return Prepared(data, weights, (plan, features, rows), record, norm, clips=True)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         return np.asarray(self.feature_map_.rows(X).margins(self.coef_.T))

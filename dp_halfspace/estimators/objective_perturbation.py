@@ -89,10 +89,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float or None, default=1.0
-        PUBLIC scale of a row, soft: rows are brought to norm one from any length. None is for
-        columns in their natural units, with holes (NaN) or not: the budget then buys a centre and
-        a width for each column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few
-        records) the scale is 1.
+        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
+        natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
+        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        is 1. Rows of norm one are not scaled down then.
     rows : {"unit", "clipped"}, default="unit"
         ``"unit"`` brings every clipped row, together with the constant column, to norm one;
         no halfspace changes by that. ``"clipped"`` leaves shorter rows as they are: then
@@ -230,18 +230,18 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
         data, scaler = ready.in_units(permit)
 
-        setup, norm, clips = ready.plan, ready.data_norm, self.rows == "clipped"
-        if clips:
+        setup, norm = ready.plan, ready.data_norm
+        if self.rows == "clipped":
             rows = clipped_rows(data.X, norm, setup.bias)
         else:
-            rows = unit_rows(data.X, norm, setup.bias, setup.linear_map)
+            rows = unit_rows(data.X, norm, setup.bias, setup.linear_map, clips=ready.clips)
         released = setup.plan.run(rows, data.codes, ready.weights, permit)
 
         self.alpha_ = setup.plan.objective.ridge
-        if not clips:
+        if self.rows == "unit":
             projected = setup.linear_map
             released = self._in_units_of_data(released, setup.bias, projected, data_norm=norm)
-        return self._remember(ready, released, scaler, clips=clips)
+        return self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
@@ -257,7 +257,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             projection=projection,
             **setup.plan.public,
         )
-        return Prepared(data, weights, setup, record, float(self.data_norm))
+        clips = self._is_scale_stated or self.rows == "clipped"
+        return Prepared(data, weights, setup, record, float(self.data_norm), clips)
 
     def _setup(self, X: Any, weights: NDArray[np.float64]) -> _Setup:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""

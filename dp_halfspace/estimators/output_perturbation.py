@@ -237,7 +237,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
         self.alpha_ = ready.plan.ridge
         self.one_vs_rest_ = ready.plan.risk.n_stacked > 1
-        return self._remember(ready, released, scaler, clips=True)
+        return self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
@@ -252,7 +252,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             adversary_norm="inf" if self.adversary_norm == "inf" else 2,
             adversary_smoothing=float(self.adversary_smoothing),
         )
-        return Prepared(data, weights, plan, record, float(self.data_norm))
+        return Prepared(data, weights, plan, record, float(self.data_norm), clips=True)
 
     def _plan(self, X: Any, weights: NDArray[np.float64], delta: float) -> OutputPlan:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""

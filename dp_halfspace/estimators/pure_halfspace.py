@@ -61,10 +61,10 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     delta : float, default=0.0
         Only 0: the guarantee is pure.
     data_norm : float or None, default=1.0
-        PUBLIC scale of a row, soft: rows are brought to norm one from any length. None is for
-        columns in their natural units, with holes (NaN) or not: the budget then buys a centre and
-        a width for each column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few
-        records) the scale is 1.
+        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
+        natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
+        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        is 1. Rows of norm one are not scaled down then.
     fit_intercept : bool, default=True
         Whether to append a constant column.
     intercept_scaling : float, default=1.0
@@ -189,11 +189,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         data, scaler = ready.in_units(permit)
 
         training, norm = ready.plan, ready.data_norm
-        rows = unit_rows(data.X, norm, training.bias, training.linear_map)
+        projected = training.linear_map
+        rows = unit_rows(data.X, norm, training.bias, projected, clips=ready.clips)
         released = training.plan.run(rows, data.codes, ready.weights, permit)
 
         self.projection_ = training.linear_map
-        projected = training.linear_map
         released = self._in_units_of_data(released, training.bias, projected, data_norm=norm)
         return self._remember(ready, released, scaler)
 
@@ -215,7 +215,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             n_stages=len(training.events),
             n_components=None if linear_map is None else linear_map.n_components,
         )
-        return Prepared(data, weights / weights.max(), training, record, float(self.data_norm))
+        norm, clips = float(self.data_norm), self._is_scale_stated
+        return Prepared(data, weights / weights.max(), training, record, norm, clips)
 
     @property
     def _is_binary(self) -> bool:

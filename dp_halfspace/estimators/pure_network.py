@@ -215,7 +215,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         self.hidden_coef_ = coefs[0] if is_one else coefs
         self.hidden_intercept_ = intercepts[0] if is_one else intercepts
         outputs = np.hstack([network.outputs, np.zeros((1, 1))])
-        self._remember(ready, outputs, scaler, clips=True)
+        self._remember(ready, outputs, scaler)
         self.coef_, self.intercept_ = network.outputs.copy(), network.bias.copy()
         return self
 
@@ -231,7 +231,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         plan = self._plan(data.X.shape[0], self._shape(data.X.shape, linear_map), seed)
         record = self._record(data, plan.events, **plan.public)
         norm = float(self.data_norm)
-        return Prepared(data, weights / weights.max(), (plan, linear_map), record, norm)
+        return Prepared(data, weights / weights.max(), (plan, linear_map), record, norm, clips=True)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         hidden = _points(X, self.data_norm_, self.projection_)

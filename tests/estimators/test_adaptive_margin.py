@@ -122,7 +122,7 @@ def test_margin_and_projection_are_set(way):
     ids=way_id,
 )
 def test_scores_are_those_of_the_projected_rows(kind, way):
-    """By hand: project, multiply by what was released for the projected rows."""
+    """By hand: clip or not, project, multiply by what was released for the projected rows."""
     X, y = make_halfspace(300, 40, margin=0.3, random_state=0)
     X = 3 * X
     params = {**way, "projection": kind, "n_components": 7, "data_norm": 2.0}
@@ -133,7 +133,8 @@ def test_scores_are_those_of_the_projected_rows(kind, way):
     # coef_ lies in the row space of the map: the coefficients there are unique.
     w, residual = np.linalg.lstsq(phi.T, model.coef_[0], rcond=None)[:2]
     assert residual.sum() <= 1e-18 * (model.coef_**2).sum()
-    by_hand = (X @ phi.T) @ w + model.intercept_[0]
+    rows = X * np.minimum(1, model.data_norm_ / np.linalg.norm(X, axis=1))[:, None]
+    by_hand = (rows @ phi.T) @ w + model.intercept_[0]
     np.testing.assert_allclose(model.decision_function(X), by_hand, rtol=1e-8, atol=1e-9)
 
 

@@ -34,13 +34,15 @@ _DOWN = 1.0 - 2.0**-40
 class RankingProblem(Problem):
     """What is public about a fit before a way is chosen.
 
-    `loss` is a key of `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
+    Rows of norm one are scaled down to `data_norm` first if it `clips`. `loss` is a key of
+    `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
     None for a private count. `threshold_share` of the budget buys a threshold; where it is zero,
     `threshold` is public.
     """
 
     n_classes: int = 2
     data_norm: float
+    clips: bool = True
     loss: str
     alpha: float | None
     positive_share: float | None

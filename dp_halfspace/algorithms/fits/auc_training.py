@@ -99,11 +99,12 @@ class Ranker:
     power: float | None = None
 
     def direction(
-        self, X: Any, classes: Classes, data_norm: float, weights: FloatArray, permit: Permit
+        self, X: Any, classes: Classes, weights: FloatArray, permit: Permit, problem: RankingProblem
     ) -> tuple[FloatArray, float]:
         """Release coefficients in units of the data, and the score where the classes meet."""
+        data_norm = problem.data_norm
         if self.row_bound is None:
-            rows = unit_rows(X, data_norm, self.bias)
+            rows = unit_rows(X, data_norm, self.bias, clips=problem.clips)
         else:
             scale = clip_scales(X, data_norm) / data_norm
             rows = Rows(X, scale, self.bias, row_bound=self.row_bound)
@@ -131,7 +132,7 @@ class RankingPlan:
     @property
     def clips(self) -> bool:
         """Whether rows are scaled down to the public scale, and not only normalised."""
-        return self.ranker.row_bound is not None
+        return self.problem.clips or self.ranker.row_bound is not None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -149,7 +150,7 @@ class RankingPlan:
         """
         problem, norm = self.problem, self.problem.data_norm
         ranker, balance = self._balanced(classes, permit)
-        direction, centre = ranker.direction(X, classes, norm, balance, permit)
+        direction, centre = ranker.direction(X, classes, balance, permit, problem)
         threshold = problem.threshold
         if self.threshold is not None:
             largest = float(np.linalg.norm(direction)) * norm

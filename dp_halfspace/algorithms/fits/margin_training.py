@@ -133,6 +133,11 @@ class Training:
     attack: Adversary | None = None
 
     @property
+    def is_automatic(self) -> bool:
+        """Whether these are the default steps, which need neither margin nor bound."""
+        return self.solver == "noisy_gd" and self.margin is None and self.attack is None
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
         return self.plan.events

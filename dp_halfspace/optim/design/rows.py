@@ -318,12 +318,18 @@ def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -
 
 
 def unit_rows(
-    X: Any, data_norm: float, bias: float | None, linear_map: LinearMap | None = None
+    X: Any,
+    data_norm: float,
+    bias: float | None,
+    linear_map: LinearMap | None = None,
+    *,
+    clips: bool = False,
 ) -> Rows:
     """Return the rows ``[x / data_norm, bias]``, divided by their norm.
 
-    The public `data_norm` is a scale and no bound; a public `linear_map` acts on the features,
-    not on the public constant `bias`. The result has norm at most one as real numbers. Without a
+    The public `data_norm` is a scale; with `clips` longer rows are scaled down to it first, so
+    that the constant keeps its share of them. A public `linear_map` acts on the features, not on
+    the public constant `bias`. The result has norm at most one as real numbers. Without a
     constant, a row shorter than ``2^-100 data_norm`` becomes zero.
 
     Examples
@@ -334,7 +340,7 @@ def unit_rows(
     array([1.4, 1. ])
     """
     # Squares of longer rows could overflow; beside them the constant is nothing.
-    scale = clip_scales(X, data_norm * LONGEST) / data_norm
+    scale = clip_scales(X, data_norm if clips else data_norm * LONGEST) / data_norm
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0))
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
