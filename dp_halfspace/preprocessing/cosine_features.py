@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._sklearn import Interval, StrOptions, column_names, fit_context
 from dp_halfspace.algorithms.defaults import FEW_TERMS, WIDE
+from dp_halfspace.preprocessing._column_scaler import check_dense
 from dp_halfspace.projection.additive import additive_norm, write_cosines
 
 __all__ = ["CosineFeatures"]
@@ -97,7 +98,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
         ValueError
             If `ranges` does not fit the columns.
         """
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        X = check_dense(self, X, reset=True)
         self._checked_ranges(X.shape[1])
         automatic = max(1, min(FEW_TERMS, (WIDE - 1) // X.shape[1]))
         self.n_terms_ = automatic if isinstance(self.n_terms, str) else int(self.n_terms)
@@ -118,7 +119,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
             The columns, then a block of columns for each cosine.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
+        X = check_dense(self, X, reset=False).astype(np.float64)
         low, high = self._checked_ranges(X.shape[1]).T
         values = np.clip((X - low) / (high - low), 0.0, 1.0)
         out = np.empty((X.shape[0], X.shape[1] * self.n_terms_))

@@ -6,6 +6,8 @@ import math
 from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dp_halfspace._budget import BUDGET, SharedLedger
 from dp_halfspace._sklearn import Interval, fit_context, resolved_delta
 from dp_halfspace.algorithms.units.plan import CLIP, Units, UnitsPlan, plan_units
@@ -132,6 +134,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         self.center_, self.scale_, self.privacy_ = units.center, units.scale, record
         return self
 
+    @fit_context(prefer_skip_nested_validation=True)
     def plan(self, X: Any, y: Any = None) -> PrivacyRecord:
         """Say what ``fit`` would spend; nothing is drawn or charged.
 
@@ -152,7 +155,8 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
         del y
-        return self._planned(*X.shape)[1]
+        n_samples, n_features = np.shape(X)
+        return self._planned(n_samples, n_features)[1]
 
     def _planned(self, n_samples: int, n_features: int) -> tuple[UnitsPlan, PrivacyRecord]:
         """Fix every public number of a fit."""
