@@ -150,7 +150,9 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             paid = affordable_units(n_samples, n_features, epsilon, delta)
         if paid is None:
             data = replace(data, X=X if sparse.issparse(X) else np.nan_to_num(X))
-            return self._with(epsilon, 1.0)._planned(data)
+            ready = self._with(epsilon, 1.0)._planned(data)
+            public = {**dict(ready.record.public), "private_units": False}
+            return replace(ready, record=replace(ready.record, public=public))
         units, left = paid
         for _ in range(_TRIES):
             ready = self._with(left, math.sqrt(n_features))._planned(data)

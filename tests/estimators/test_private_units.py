@@ -156,6 +156,7 @@ def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
     X, y = hospital(300)
     model = fitted(AdaptiveMarginClassifier, X, y, **options)
     assert model.scaler_ is None
+    assert dict(model.privacy_.public)["private_units"] is False
     rows = fitted(AdaptiveMarginClassifier, sparse.csr_array(X), y)
     assert rows.scaler_ is None
     assert rows.fill_value_ is None
