@@ -161,9 +161,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     def _planned(self, n_samples: int, n_features: int) -> tuple[UnitsPlan, PrivacyRecord]:
         """Fix every public number of a fit."""
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
-        if delta == 0 and math.isfinite(epsilon):
-            raise ValueError("PrivateScaler needs delta > 0: its noise is Gaussian")
-        plan = plan_units(n_samples, n_features, gdp_mu(epsilon, delta))
+        is_pure = delta == 0 and math.isfinite(epsilon)
+        budget = epsilon if is_pure else gdp_mu(epsilon, delta)
+        plan = plan_units(n_samples, n_features, budget, is_pure=is_pure)
         record = PrivacyRecord(
             epsilon=epsilon,
             delta=delta,
