@@ -141,7 +141,7 @@ class DiscreteLaplaceNoise:
 
     def __post_init__(self) -> None:
         if not _SMALLEST_RATE <= self._rate:
-            raise ValueError(f"epsilon must be at least {self.sensitivity} * 2**-53")
+            raise ValueError(f"epsilon must be at least {self.sensitivity} x 2^-53")
 
     @property
     def _rate(self) -> Fraction:

@@ -153,7 +153,9 @@ class UnitsPlan:
     def run(self, X: NDArray[Any], permit: Permit) -> Units:
         """Release centre and width of the columns of a dense matrix, which may hold NaN."""
         noisy = permit.release(octave_counts(X), self.octaves)
-        center, scale, is_narrow = match_octaves(noisy, self.n_samples, _deviation(self.octaves))
+        center, scale, is_narrow = match_octaves(
+            noisy, self.n_samples, _deviation(self.octaves), self.is_pure
+        )
         # A centre at zero has no range round it; chances of both signs could cancel.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
         if len(narrow):
@@ -178,6 +180,7 @@ class UnitsPlan:
                 counts,
                 self.n_samples,
                 _deviation(noise),
+                self.is_pure,
                 (center[j] - low) / length,
                 scale[j] / length,
             )

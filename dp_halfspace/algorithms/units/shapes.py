@@ -30,8 +30,8 @@ _REACH = 16  # octaves on both sides of its width that a shape may extend to
 _MISFIT, _CELL_MISFIT = 0.1, 0.01
 # Prior over the octave of a width: heavy-tailed round one, worth a few columns.
 _PRIOR_OCTAVES, _PRIOR_COLUMNS, _ROUNDS = 8.0, 4.0, 6
-_NARROW = 8.0  # mean over standard deviation from which a column is looked at again
 _COLUMNS_AT_ONCE = 16
+_NARROW = 8.0  # mean over standard deviation from which a column is looked at again
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _shapes() -> _Shapes:
 
 
 def match_octaves(
-    counts: FloatArray, n_samples: int, deviation: float
+    counts: FloatArray, n_samples: int, deviation: float, is_laplace: bool
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Estimate centre and width of each column from noisy counts in octaves.
 
@@ -96,7 +96,7 @@ def match_octaves(
     ----------
     counts : ndarray of shape (n_features, 2 * N_OCTAVES + 1)
     deviation : float
-        Of the noise in a count.
+        Of the noise in a count, Gaussian or, if `is_laplace`, of that law.
 
     Returns
     -------
@@ -108,7 +108,9 @@ def match_octaves(
     shapes, shares = _shapes(), counts / n_samples
     likelihood = np.concatenate(
         [
-            _log_likelihood(shares[lo : lo + _COLUMNS_AT_ONCE], deviation / n_samples, shapes)
+            _log_likelihood(
+                shares[lo : lo + _COLUMNS_AT_ONCE], deviation / n_samples, is_laplace, shapes
+            )
             for lo in range(0, len(shares), _COLUMNS_AT_ONCE)
         ]
     )
@@ -128,15 +130,35 @@ def match_octaves(
     return center, 2.0**logarithm, chances[:, :, far].sum(axis=(1, 2)) > 0.5
 
 
-def _log_likelihood(shares: FloatArray, deviation: float, shapes: _Shapes) -> FloatArray:
+def _gain(found: Any, expected: Any, deviation: float, is_laplace: bool) -> Any:
+    """Return the log likelihood of expected counts over that of none, cell by cell."""
+    if is_laplace:
+        nearer = np.minimum(np.maximum(found, 0.0), expected)
+        return (2.0 * nearer - expected) * (math.sqrt(2.0) / deviation)
+    return (found - expected / 2.0) * expected / deviation**2
+
+
+def _log_likelihood(
+    shares: FloatArray, deviation: float, is_laplace: bool, shapes: _Shapes
+) -> FloatArray:
     """Compare noisy shares of the rows with every shape of every octave of width."""
     sides = np.stack([shares[:, N_OCTAVES + 1 :], shares[:, N_OCTAVES - 1 :: -1]], axis=1)
     padded = np.pad(sides.astype(np.float32), ((0, 0), (0, 0), (_REACH, _REACH)))
+    zeros = shares[:, N_OCTAVES].astype(np.float32)
+    deviation = math.hypot(deviation, _MISFIT)
+    if is_laplace:
+        found = np.zeros((len(shapes.zero), len(shares), N_OCTAVES + 1), dtype=np.float32)
+        found += _gain(zeros[:, None], shapes.zero[:, None, None], deviation, is_laplace=True)
+        for shape, side, cell in np.argwhere(shapes.masses).tolist():
+            window = padded[:, side, cell : cell + N_OCTAVES + 1]
+            mass = shapes.masses[shape, side, cell]
+            found[shape] += _gain(window, mass, deviation, is_laplace=True)
+        return np.moveaxis(found, 0, 2)
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _REACH, axis=2)
     found = np.tensordot(windows, shapes.masses, axes=((1, 3), (1, 2)))
-    found += np.multiply.outer(shares[:, N_OCTAVES].astype(np.float32), shapes.zero)[:, None, :]
+    found += np.multiply.outer(zeros, shapes.zero)[:, None, :]
     found -= ((shapes.masses**2).sum(axis=(1, 2)) + shapes.zero**2) / 2.0
-    found /= np.float32(deviation**2 + _MISFIT**2)
+    found /= np.float32(deviation**2)
     return np.asarray(found)
 
 
@@ -154,7 +176,12 @@ def _pooled(evidence: FloatArray) -> FloatArray:
 
 
 def match_linear(
-    counts: FloatArray, n_samples: int, deviation: float, center: float, width: float
+    counts: FloatArray,
+    n_samples: int,
+    deviation: float,
+    is_laplace: bool,
+    center: float,
+    width: float,
 ) -> tuple[float, float]:
     """Estimate centre and width of a uniform distribution from noisy counts in equal cells.
 
@@ -170,24 +197,21 @@ def match_linear(
         Centre and width in units of the range.
     """
     n_cells = len(counts)
-    variance = deviation**2 + (_CELL_MISFIT * n_samples) ** 2
+    deviation = math.hypot(deviation, _CELL_MISFIT * n_samples)
     logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
-    sums = np.concatenate([[0.0], np.cumsum(counts)])
-
-    def likelihood(found: Any, square: float) -> Any:
-        return (n_samples * found - n_samples**2 * square / 2.0) / variance
-
     rows = []
     for size in np.rint(2.0**logarithms).astype(np.intp):
-        # The mean count in the cells of an interval, by its middle.
+        # What speaks for all rows being in an interval, by its middle.
+        gain = _gain(counts, n_samples / size, deviation, is_laplace)
+        sums = np.concatenate([[0.0], np.cumsum(gain)])
         found = np.full(n_cells, -np.inf)
-        found[size // 2 : size // 2 + n_cells - size + 1] = (sums[size:] - sums[:-size]) / size
-        rows.append(likelihood(found, 1.0 / size))
+        found[size // 2 : size // 2 + n_cells - size + 1] = sums[size:] - sums[:-size]
+        rows.append(found)
     found = np.array(rows) - math.log(len(rows) * n_cells)
     known = np.diff(ndtr((np.arange(n_cells + 1) / n_cells - center) / width))
     largest = float(found.max())
     chances = np.exp(found - largest)
-    kept = likelihood(float(counts @ known), float(known @ known))
+    kept = _gain(counts, n_samples * known, deviation, is_laplace).sum()
     if largest + math.log(chances.sum()) <= kept:
         return center, width
     by_length = np.cumsum(chances.sum(axis=1))
