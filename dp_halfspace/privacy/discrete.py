@@ -140,7 +140,7 @@ class DiscreteLaplaceNoise:
     epsilon: float
 
     def __post_init__(self) -> None:
-        if not _SMALLEST_RATE <= self._rate:
+        if self._rate < _SMALLEST_RATE:
             raise ValueError(f"epsilon must be at least {self.sensitivity} x 2^-53")
 
     @property
@@ -159,14 +159,18 @@ class DiscreteLaplaceNoise:
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Add the noise to integers below 2^53."""
-        pair = np.zeros((2, value.size), dtype=np.int64)
+        pair = np.zeros((2, *value.shape), dtype=np.int64)
         digit, gamma = 1, self._rate
         # What is left out has a probability below exp(-512).
         while gamma < _NEGLIGIBLE:
-            odds = math.exp(-float(gamma))
-            chances = np.full(pair.size, odds / (1.0 + odds))
-            happened = random_events(chances, lambda _, g=gamma: partial(_share, g, 1), source)
-            pair += digit * happened.reshape(pair.shape)
+            pair += digit * _digits(gamma, pair.size, source).reshape(pair.shape)
             digit, gamma = 2 * digit, 2 * gamma
-        noisy = value.astype(np.int64) + (pair[0] - pair[1]).reshape(value.shape)
-        return noisy.astype(np.float64)
+        noisy: NDArray[np.float64] = (value.astype(np.int64) + pair[0] - pair[1]).astype(np.float64)
+        return noisy
+
+
+def _digits(gamma: Fraction, size: int, source: ByteSource) -> NDArray[np.bool_]:
+    """Return independent events of probability ``1 / (1 + exp(gamma))``."""
+    odds = float(np.exp(-float(gamma)))
+    chances = np.full(size, odds / (1.0 + odds))
+    return random_events(chances, lambda _: partial(_share, gamma, 1), source)

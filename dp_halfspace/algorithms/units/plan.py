@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
-from dp_halfspace.algorithms.units.shapes import match_linear, match_octaves
+from dp_halfspace.algorithms.units.shapes import Law, match_linear, match_octaves
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
@@ -29,7 +29,7 @@ Noise: TypeAlias = GaussianNoise | DiscreteLaplaceNoise | L2LaplaceNoise | NoNoi
 
 CLIP = 4.0
 # Parts of mu^2, or of epsilon, for octaves, cells of narrow columns, and moments.
-_PARTS, _PURE_PARTS = (0.6, 0.15, 0.25), (0.6, 0.15, 0.25)
+_PARTS, _PURE_PARTS = (0.6, 0.15, 0.25), (0.75, 0.15, 0.1)
 _N_CELLS = 4096
 _RANGE = (0.4, 1.6)  # of a narrow column, in units of its centre
 _UP = 1.0 + 2.0**-40  # covers the rounding of a root
@@ -43,8 +43,8 @@ _SHARE, _LEAST_SHARE, _LARGEST_SHARE = 120.0, 0.04, 0.15
 # Below this n mu / sqrt(d) the units of most columns are lost in the noise.
 _LEAST_STRENGTH = 8.0
 # The same for pure epsilon and n epsilon / d.
-_PURE_SHARE, _LEAST_PURE_SHARE, _LARGEST_PURE_SHARE = 30.0, 0.05, 0.2
-_LEAST_PURE_STRENGTH = 50.0
+_PURE_SHARE, _LEAST_PURE_SHARE, _LARGEST_PURE_SHARE = 80.0, 0.05, 0.3
+_LEAST_PURE_STRENGTH = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,8 @@ class UnitsPlan:
     def run(self, X: NDArray[Any], permit: Permit) -> Units:
         """Release centre and width of the columns of a dense matrix, which may hold NaN."""
         noisy = permit.release(octave_counts(X), self.octaves)
-        center, scale, is_narrow = match_octaves(
-            noisy, self.n_samples, _deviation(self.octaves), self.is_pure
-        )
+        law = Law(_deviation(self.octaves), self.is_pure)
+        center, scale, is_narrow = match_octaves(noisy, self.n_samples, law)
         # A centre at zero has no range round it; chances of both signs could cancel.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
         if len(narrow):
@@ -174,13 +173,13 @@ class UnitsPlan:
         ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
         noise = self._of_counts(len(narrow), self.budgets[1])
         noisy = permit.release(linear_counts(X[:, narrow], ends[0], ends[1], _N_CELLS), noise)
+        law = Law(_deviation(noise), self.is_pure)
         for j, low, high, counts in zip(narrow, *ends, noisy, strict=True):
             length = high - low
             place, width = match_linear(
                 counts,
                 self.n_samples,
-                _deviation(noise),
-                self.is_pure,
+                law,
                 (center[j] - low) / length,
                 scale[j] / length,
             )
