@@ -62,9 +62,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one adjacency,
-    exactly mu-Gaussian private or, with ``delta=0``, purely private. Public: the number of rows, the columns and every parameter.
-    Private: everything else, which values are missing included. Source: this project,
-    ``docs/proofs/units.md``, Theorems 3 and 4; no paper.
+    exactly mu-Gaussian private or, with ``delta=0``, purely private. Public: the number of rows,
+    the columns and every parameter. Private: everything else, which values are missing included.
+    Source: this project, ``docs/proofs/units.md``, Theorems 3 and 4; no paper.
 
     Examples
     --------
