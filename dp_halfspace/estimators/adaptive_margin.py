@@ -90,7 +90,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         PUBLIC scale of a row; longer rows are scaled down to it, but by the default steps, which
         bring rows to norm one from any length. None is for columns in their natural units, with
         holes (NaN) or not: the budget then buys a centre and a width for each column, see
-        `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale is 1. No row
+        `scaler_`; where that does not pay (CSR, few records) the scale is 1. No row
         is scaled down then.
     fit_intercept : bool, default=True
         Whether to append a constant column.
