@@ -1,0 +1,105 @@
+"""Rows of numbers made from a table, each by itself, by public rules.
+
+Numbers keep their units. Categories become a column each, texts fall into columns by a public
+hash. Whatever is missing, unseen or of another type than its column becomes NaN or zeros.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dp_halfspace.tables.frame import FloatArray, Frame, as_numbers, as_texts
+from dp_halfspace.tables.schema import BOOLEAN, Column
+
+__all__ = ["Encoding"]
+
+# Columns of one text column, and of all of them together.
+_HASHES, _ALL_HASHES = 32, 384
+_TRUTH = {"0": BOOLEAN[0], "1": BOOLEAN[1], "0.0": BOOLEAN[0], "1.0": BOOLEAN[1]}
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Columns of a table in the order of the fit, and whether they had names."""
+
+    columns: tuple[Column, ...]
+    is_named: bool
+
+    @property
+    def numbers(self) -> tuple[Column, ...]:
+        """Columns of numbers."""
+        return tuple(column for column in self.columns if column.is_number)
+
+    @property
+    def n_hashes(self) -> int:
+        """Columns that a column of texts becomes: a function of their number."""
+        n_texts = sum(column.kind == "text" for column in self.columns)
+        return max(2, min(_HASHES, _ALL_HASHES // max(n_texts, 1)))
+
+    @property
+    def length(self) -> float:
+        """Root of the number of columns that are used: about the length of an encoded row."""
+        return math.sqrt(max(1, sum(column.kind != "drop" for column in self.columns)))
+
+    def encoded(self, frame: Frame) -> tuple[FloatArray, FloatArray]:
+        """Return numbers, NaN for holes, within their ranges; and columns of categories.
+
+        Columns are found by name, or by position where either table has no names.
+        """
+        positions = self._positions(frame)
+        numbers = np.empty((frame.n_rows, len(self.numbers)))
+        blocks, n_numbers = [np.empty((frame.n_rows, 0))], 0
+        for column, j in zip(self.columns, positions, strict=True):
+            if column.is_number:
+                values = as_numbers(frame.columns[j])
+                numbers[:, n_numbers] = np.clip(values, column.low, column.high)
+                n_numbers += 1
+            elif column.kind == "categories":
+                blocks.append(_one_hot(as_texts(frame.columns[j]), column.categories))
+            elif column.kind == "text":
+                blocks.append(_hashed(as_texts(frame.columns[j]), self.n_hashes))
+        return numbers, np.hstack(blocks)
+
+    def _positions(self, frame: Frame) -> Sequence[int]:
+        """Find the columns of the fit in another table."""
+        if not (self.is_named and frame.is_named):
+            n_features = len(frame.columns)
+            if n_features != len(self.columns):
+                raise ValueError(
+                    f"X has {n_features} features, but PrivateTableClassifier is expecting "
+                    f"{len(self.columns)} features as input"
+                )
+            return range(n_features)
+        place = {name: j for j, name in enumerate(frame.names)}
+        missing = [column.name for column in self.columns if column.name not in place]
+        if missing:
+            raise ValueError(f"X has no column {missing[0]!r}, which was there at the fit")
+        return [place[column.name] for column in self.columns]
+
+
+def _one_hot(texts: list[str | None], categories: tuple[str, ...]) -> FloatArray:
+    """Return a column for each category, or one of -1 and 1 for two of them."""
+    if categories == BOOLEAN:
+        texts = [_TRUTH.get(text, text) if text else text for text in texts]
+    place = {category: k for k, category in enumerate(categories)}
+    codes = [place.get(text, -1) if text is not None else -1 for text in texts]
+    table = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
+    if len(categories) == 2:
+        table = np.array([[-1.0], [1.0], [0.0]])
+    return np.asarray(table[codes])
+
+
+def _hashed(texts: list[str | None], size: int) -> FloatArray:
+    """Return zeros and one 1 in each row, in a column that the text alone decides."""
+    known: dict[str | None, int] = {None: size}
+    for text in texts:
+        if text is not None and text not in known:
+            digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
+            known[text] = int.from_bytes(digest.digest(), "little") % size
+    table = np.vstack([np.eye(size), np.zeros(size)])
+    return np.asarray(table[[known[text] for text in texts]])
