@@ -19,7 +19,9 @@ from dp_halfspace.tables.schema import BOOLEAN, Column
 __all__ = ["Encoding"]
 
 # Columns of one text column, and of all of them together.
-_HASHES, _ALL_HASHES = 32, 384
+_HASHES, _ALL_HASHES = 32, 256
+# Columns that one text falls into.
+_PLACES = 3
 _TRUTH = {"0": BOOLEAN[0], "1": BOOLEAN[1], "0.0": BOOLEAN[0], "1.0": BOOLEAN[1]}
 
 
@@ -95,11 +97,15 @@ def _one_hot(texts: list[str | None], categories: tuple[str, ...]) -> FloatArray
 
 
 def _hashed(texts: list[str | None], size: int) -> FloatArray:
-    """Return zeros and one 1 in each row, in a column that the text alone decides."""
-    known: dict[str | None, int] = {None: size}
+    """Return rows with `_PLACES` entries, in columns that the text alone decides.
+
+    Texts that share one of their columns, as some do, still differ in the others.
+    """
+    table, known = [np.zeros(size)], {None: 0}
     for text in texts:
-        if text is not None and text not in known:
-            digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
-            known[text] = int.from_bytes(digest.digest(), "little") % size
-    table = np.vstack([np.eye(size), np.zeros(size)])
-    return np.asarray(table[[known[text] for text in texts]])
+        if text not in known:
+            known[text] = len(table)
+            digest = hashlib.blake2b(str(text).encode("utf-8", "surrogatepass"), digest_size=32)
+            words = np.frombuffer(digest.digest(), dtype="<u8")[:_PLACES] % size
+            table.append(np.bincount(words.astype(np.intp), minlength=size) / math.sqrt(_PLACES))
+    return np.array(table)[[known[text] for text in texts]]

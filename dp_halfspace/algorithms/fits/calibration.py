@@ -24,12 +24,12 @@ __all__ = ["DEFAULT_SLOPE", "CalibrationPlan", "affordable_calibration"]
 # Part of the budget; below this n mu (n epsilon, purely) of that part nothing is counted.
 _SHARE, _PURE_SHARE, _LEAST_STRENGTH = 0.04, 0.1, 15.0
 # Log odds for a score, before anything is known, and how far that may be wrong.
-DEFAULT_SLOPE = 1.0
-_LOG_SLOPES = np.linspace(math.log(0.02), math.log(20.0), 70)
+DEFAULT_SLOPE = 0.1
+_LOG_SLOPES = np.linspace(math.log(0.005), math.log(2.0), 61)
 _OFFSETS = np.linspace(-2.0, 2.0, 41)
-_SLOPE_DEVIATION, _OFFSET_DEVIATION = 0.7, 0.3
+_SLOPE_DEVIATION, _OFFSET_DEVIATION = 0.5, 0.2
 # Cells [2^(k/2), 2^((k+1)/2)) of the size of a score, on both sides of zero.
-_LOWEST, _HIGHEST = -5, 6
+_LOWEST, _HIGHEST = 0, 11
 _PER_SIDE = _HIGHEST - _LOWEST + 1
 _SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40)
 
