@@ -136,7 +136,12 @@ SHOWN = {
     "directions", "n_stages", "n_hidden", "tilt", "adversary_radius", "adversary_norm",
 }  # fmt: skip
 
-ESTIMATORS = [n for n in dp_halfspace.__all__ if n.endswith("Classifier")]
+# Tables of texts and holes have common tests of their own: tests/estimators/test_table.py.
+ESTIMATORS = [
+    n
+    for n in dp_halfspace.__all__
+    if n.endswith("Classifier") and n != "PrivateTableClassifier"
+]
 
 
 def instances(*, through_origin: bool = True, **common: Any) -> list[Any]:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
@@ -29,12 +28,12 @@ from dp_halfspace.estimators.base import Prepared
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.privacy.randomness import noise_kind, noise_source
-from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord
+from dp_halfspace.privacy.randomness import noise_source
+from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
 from dp_halfspace.tables.encoding import Encoding
 from dp_halfspace.tables.frame import read_frame
-from dp_halfspace.tables.schema import read_schema, resolved_columns
+from dp_halfspace.tables.schema import Column, label_set, read_schema, resolved_columns
 
 __all__ = ["PrivateTableClassifier"]
 
@@ -46,45 +45,163 @@ _RANGES_LEARN = 100.0
 
 @dataclass(eq=False, repr=False)
 class _Engine(PrivateKernelClassifier):
-    """The engine of columns, of which the first `n_curved` have more than two values."""
+    """The engine of encoded rows: their first `n_curved` columns have more than two values."""
 
     n_curved: int = 0
-    features: str = "auto"
+    is_linear: bool = False
 
     def _drawn_map(self, problem: Problem, seed: int) -> FeatureMap:
-        drawn = super()._drawn_map(problem, seed)
+        drawn: FeatureMap = AdditiveMap(problem.n_features, 1)
+        if self.n_curved and not self.is_linear:
+            drawn = super()._drawn_map(replace(problem, n_features=self.n_curved), seed)
         assert isinstance(drawn, AdditiveMap)
-        if self.features == "linear":
-            drawn = replace(drawn, n_terms=1, fourier=None)
-        return replace(drawn, n_curved=self.n_curved, length=float(self.data_norm))
+        n_features, length = problem.n_features, float(self.data_norm)
+        n_plain = n_features - self.n_curved
+        return replace(drawn, n_features_in=n_features, n_plain=n_plain, length=length)
 
 
 @dataclass(frozen=True)
 class _Ready:
-    """What is fixed before a fit pays: encoded data, which are private, and public plans."""
+    """What is fixed before a fit pays: encoded rows, which are private, and public plans."""
 
     encoding: Encoding
     numbers: NDArray[np.float64]
     others: NDArray[np.float64]
-    public_units: Units
     learnt: NDArray[np.bool_]
     units: UnitsPlan | None
-    engine: _Engine
     prepared: Prepared
-    calibration: CalibrationPlan | None
+    engine: _Engine
+    calibration: CalibrationPlan | None = None
+
+    @property
+    def data(self) -> TrainingData:
+        """The labels."""
+        return self.prepared.data
+
+    @property
+    def record(self) -> PrivacyRecord:
+        """What everything costs."""
+        return self.prepared.record
+
+    def completed(self, epsilon: float, calibration: CalibrationPlan | None) -> _Ready:
+        """Write all that is spent into the one record."""
+        parts = (self.units, self.record, calibration)
+        events = tuple(event for part in parts if part is not None for event in part.events)
+        names = [column.name for column in self.encoding.numbers]
+        public = {
+            **dict(self.record.public),
+            "columns": {column.name: column.describe() for column in self.encoding.columns},
+            "private_units": [] if self.units is None else np.array(names)[self.learnt],
+            "calibrated": calibration is not None,
+        }
+        record = replace(self.record, epsilon=epsilon, events=events, public=public)
+        prepared = replace(self.prepared, record=record)
+        return replace(self, prepared=prepared, calibration=calibration)
 
     def released_units(self, permit: Permit) -> Units:
-        """Learn the units that are not public."""
-        center, scale = self.public_units.center.copy(), self.public_units.scale.copy()
+        """Learn the units that are to be learnt; ranges are those of the other columns."""
+        columns = self.encoding.numbers
+        ends = np.array([(c.low, c.high) if c.has_range else (-1.5, 1.5) for c in columns])
+        ends = ends.reshape(-1, 2) / 2.0
+        units = Units(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
         if self.units is not None:
             found = self.units.run(self.numbers[:, self.learnt], permit)
-            center[self.learnt], scale[self.learnt] = found.center, found.scale
-        return Units(center, scale)
+            units.center[self.learnt], units.scale[self.learnt] = found.center, found.scale
+        return units
+
+    def rows(self, units: Units) -> NDArray[np.float64]:
+        """Return the rows that the engine reads."""
+        return np.hstack([in_units(self.numbers, units), self.others])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTableClassifier(ClassifierMixin, SharedLedger):
-    """TODO."""
+    """Private classifier of tables as they come, with probabilities, within one budget.
+
+    Texts, categories, booleans and dates are encoded by public rules; the units of columns of
+    numbers are stated, or learnt within the budget. Then follow the features and the engine of
+    ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores that calibrate them.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
+    delta : float or "auto", default="auto"
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+    classes : array-like of labels or None, default=None
+        PUBLIC label set. None takes the list ``"target"`` of `schema`, else it declares the labels
+        seen to be public.
+    schema : dict, str, path or None, default=None
+        PUBLIC facts about columns, or the path of a JSON file with them. For each column that is
+        named ``[low, high]`` (values beyond are brought to the nearer end), a list of categories,
+        or a word: ``"number"``, ``"date"``, ``"boolean"``, ``"text"`` or ``"drop"``. What a column
+        that is not named holds is told by its dtype, which is taken as public. The mapping
+        may stand under ``"columns"``, beside ``"target"``, a list of labels.
+    features : {"auto", "additive", "linear"}, default="auto"
+        What is made of columns: themselves (``"linear"``), also decaying cosines of each column of
+        numbers (``"additive"``), also features of all columns where they pay (``"auto"``).
+    probability : bool, default=True
+        Whether 4 % of the budget (a tenth, purely) calibrate the scores, where that pays.
+    class_weight : dict or None, default=None
+        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused. Probabilities of
+        two classes are those of a population with these weights.
+    random_state : int or None, default=None
+        None draws the noise from the operating system. An int makes the fit reproducible and
+        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+    ledger : object with a method ``charge(record)``, or None
+        Charged before any noise is drawn.
+    verbose : int, default=0
+        Accepted for uniformity; there is nothing to report that would be free.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The public label set.
+    encoding_ : Encoding
+        The public rules by which rows become numbers.
+    units_ : Units
+        ``center`` and ``scale`` of every column of numbers, stated or released.
+    model_ : PrivateKernelClassifier
+        The released model of encoded rows.
+    calibration_ : tuple of float
+        Released slope and offset that turn scores into log odds.
+    privacy_ : PrivacyRecord
+        What was spent, on what, and what was assumed public.
+    n_features_in_ : int
+        Number of columns of the table.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    PrivateKernelClassifier : The same engine for numbers.
+    AdaptiveMarginClassifier : The linear default for numbers.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one adjacency.
+    Public: the number of rows, names and dtypes of columns, the label set, every parameter.
+    Private: everything else. A missing entry, an unseen category, a number beyond its range or a
+    text among numbers raises nothing and changes no shape; a wrong schema costs accuracy only. A
+    library that reads a file may take the dtype of a column from its entries: columns that
+    `schema` names do not depend on that.
+
+    References
+    ----------
+    Proofs: ``docs/proofs/units.md``, ``kernel.md``, ``calibration.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace import PrivateTableClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> age, city = rng.uniform(20, 90, size=8000), rng.choice(["Rome", "Oslo"], size=8000)
+    >>> X, y = np.column_stack([age, city]).astype(object), (age > 50) ^ (city == "Oslo")
+    >>> schema = {"0": [0, 120], "1": ["Oslo", "Paris", "Rome"]}
+    >>> model = PrivateTableClassifier(schema=schema, classes=[False, True]).fit(X, y)
+    >>> model.predict_proba([[88, "Rome"], [None, "Bonn"]]).shape
+    (2, 2)
+    """
 
     epsilon: float = 1.0
     delta: float | str = "auto"
@@ -109,20 +226,38 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike) -> PrivateTableClassifier:
-        """Fit."""
+        """Fit the model within the budget.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            A table of pandas, of a library that converts to it, or rows. Any entry may be missing.
+        y : array-like of shape (n_samples,)
+            Labels from `classes`.
+
+        Returns
+        -------
+        PrivateTableClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, schema, labels and budget: nothing was spent or
+            changed.
+        """
         ready = self._prepared(X, y)
-        data, record = ready.prepared.data, ready.prepared.record
-        permit = authorise(record, noise_source(self.random_state), self.ledger)
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
         units = ready.released_units(permit)
-        rows = np.hstack([in_units(ready.numbers, units), ready.others])
-        data = replace(data, X=rows)
-        model = ready.engine._trained(replace(ready.prepared, data=data), permit)
-        line = (DEFAULT_SLOPE, 0.0)
+        prepared = replace(ready.prepared, data=replace(ready.data, X=ready.rows(units)))
+        model = ready.engine._trained(prepared, permit)
+        line = DEFAULT_SLOPE, 0.0
         if ready.calibration is not None:
-            scores = model.decision_function(rows)
-            line = ready.calibration.run(scores, data.codes, ready.prepared.weights, permit)
-        self.encoding_, self.units_, self.model_, self.calibration_ = ready.encoding, units, model, line
-        self.classes_, self.privacy_ = data.classes, record
+            scores = model.decision_function(prepared.data.X)
+            line = ready.calibration.run(scores, ready.data.codes, prepared.weights, permit)
+
+        self.encoding_, self.units_, self.model_ = ready.encoding, units, model
+        self.calibration_, self.classes_, self.privacy_ = line, ready.data.classes, ready.record
         self.n_features_in_ = len(ready.encoding.columns)
         self.__dict__.pop("feature_names_in_", None)
         if ready.encoding.is_named:
@@ -132,8 +267,30 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
 
     @fit_context(prefer_skip_nested_validation=True)
     def plan(self, X: Any, y: ArrayLike) -> PrivacyRecord:
-        """Plan."""
-        return self._prepared(X, y).prepared.record
+        """Say what ``fit`` would spend; nothing is trained, drawn or charged.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            What would be fitted; only shape, names and dtypes matter.
+        y : array-like of shape (n_samples,)
+            Labels; only the label set matters, where it is not stated.
+
+        Returns
+        -------
+        PrivacyRecord
+            The record that a fit would carry.
+
+        Raises
+        ------
+        ValueError, BudgetError, CertificateError
+            As ``fit`` would before it pays.
+
+        Notes
+        -----
+        **Privacy.** A function of public quantities, so calling it costs nothing.
+        """
+        return self._prepared(X, y).record
 
     def _prepared(self, X: Any, y: ArrayLike) -> _Ready:
         """Encode the table, check the labels and divide the budget."""
@@ -141,69 +298,103 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         rules, target = read_schema(self.schema)
         encoding = Encoding(resolved_columns(frame, rules), frame.is_named)
         numbers, others = encoding.encoded(frame)
-        classes = self.classes if self.classes is not None else target
         rows = np.hstack([numbers, others])
+        classes = label_set(target, y) if self.classes is None else self.classes
         data = check_training_data(self, rows, y, classes=classes, allow_missing=True)
 
         n_samples, epsilon = len(rows), float(self.epsilon)
         delta = resolved_delta(self.delta, n_samples)
-        calibration, left = None, epsilon
+        calibration, units, left = None, None, epsilon
         if self.probability:
             calibration, left = affordable_calibration(n_samples, epsilon, delta)
-        public_units, learnt = _public_units(encoding, n_samples, left, delta)
-        units = None
+        learnt = _learnt(encoding.numbers, n_samples, left, delta)
         if learnt.any():
             paid = affordable_units(n_samples, int(learnt.sum()), left, delta)
-            if paid is not None:
-                units, left = paid
+            units, left = paid or (None, left)
         engine = _Engine(
             "additive" if self.features == "additive" else "auto",
-            epsilon=left, delta=delta, data_norm=encoding.length, classes=classes,
-            class_weight=self.class_weight, random_state=self.random_state,
-            n_curved=numbers.shape[1], features=self.features,
-        )  # fmt: skip
-        prepared = engine._planned(data)
-        events = prepared.record.events
-        events = (*(units.events if units else ()), *events)
-        events = (*events, *(calibration.events if calibration else ()))
-        public = {
-            **dict(prepared.record.public),
-            "private_units": [c.name for c, own in zip(encoding.numbers, learnt) if own and units],
-            "calibration": calibration is not None,
-            "columns": {column.name: column.describe() for column in encoding.columns},
-        }
-        record = replace(prepared.record, epsilon=epsilon, events=events, public=public)
-        prepared = replace(prepared, record=record)
-        return _Ready(
-            encoding, numbers, others, public_units, learnt, units, engine, prepared, calibration
+            epsilon=left,
+            delta=delta,
+            data_norm=encoding.length,
+            classes=classes,
+            class_weight=self.class_weight,
+            random_state=self.random_state,
+            n_curved=numbers.shape[1],
+            is_linear=self.features == "linear",
         )
+        ready = _Ready(encoding, numbers, others, learnt, units, engine._planned(data), engine)
+        return ready.completed(epsilon, calibration)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score rows: calibrated log odds, up to a constant of each row for more classes.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            Rows to score. Columns are found by name and may have other dtypes than in the fit,
+            further columns are ignored; without names, they are found by position.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores; with two classes, positive means ``classes_[1]``.
+
+        Raises
+        ------
+        ValueError
+            If a column of the fit is missing.
+        """
         check_is_fitted(self)
         numbers, others = self.encoding_.encoded(read_frame(X))
         rows = np.hstack([in_units(numbers, self.units_), others])
         slope, offset = self.calibration_
-        return slope * self.model_.decision_function(rows) + offset
+        with np.errstate(all="ignore"):
+            return np.asarray(slope * self.model_.decision_function(rows) + offset)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from ``classes_``.
+        """
         scores = self.decision_function(X)
         codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
-    def predict_proba(self, X):
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
+    @available_if(lambda self: self.probability)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of every label; there with ``probability=True``.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        return PrivateKernelClassifier._probabilities(self.decision_function(X))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
 
 
-def _public_units(encoding, n_samples, epsilon, delta):
-    columns = encoding.numbers
-    ranged = np.array([column.has_range for column in columns], dtype=bool)
-    low, high = (np.array([getattr(c, end) for c in columns]) for end in ("low", "high"))
-    center = np.where(ranged, low / 2.0 + high / 2.0, 0.0)
-    scale = np.where(ranged, (high / 2.0 - low / 2.0) / _HALF_RANGE, 1.0)
-    learnt = ~ranged
-    if delta > 0 and n_samples * gdp_mu(epsilon, delta) >= _RANGES_LEARN * math.sqrt(len(columns)):
-        learnt[:] = True
-    return Units(center, scale), learnt
+def _learnt(
+    columns: tuple[Column, ...], n_samples: int, epsilon: float, delta: float
+) -> NDArray[np.bool_]:
+    """Tell which columns have units that are learnt: those without a range, or all of them."""
+    without = np.array([not column.has_range for column in columns], dtype=bool)
+    is_pure = delta == 0 and math.isfinite(epsilon)
+    strength = 0.0 if is_pure else n_samples * gdp_mu(epsilon, delta)
+    return without | (strength >= _RANGES_LEARN * math.sqrt(max(len(columns), 1)))

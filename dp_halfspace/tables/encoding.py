@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,10 +19,9 @@ from dp_halfspace.tables.schema import BOOLEAN, Column
 
 __all__ = ["Encoding"]
 
-# Columns of one text column, and of all of them together.
-_HASHES, _ALL_HASHES = 32, 256
-# Columns that one text falls into.
-_PLACES = 3
+# Columns that one text falls into: two texts that share one of them still differ. Columns to
+# choose each from, and columns of all texts together.
+_PLACES, _CHOICES, _ALL_PLACES = 3, 10, 270
 _TRUTH = {"0": BOOLEAN[0], "1": BOOLEAN[1], "0.0": BOOLEAN[0], "1.0": BOOLEAN[1]}
 
 
@@ -41,7 +41,7 @@ class Encoding:
     def n_hashes(self) -> int:
         """Columns that a column of texts becomes: a function of their number."""
         n_texts = sum(column.kind == "text" for column in self.columns)
-        return max(2, min(_HASHES, _ALL_HASHES // max(n_texts, 1)))
+        return _PLACES * max(1, min(_CHOICES, _ALL_PLACES // (_PLACES * max(n_texts, 1))))
 
     @property
     def length(self) -> float:
@@ -51,9 +51,15 @@ class Encoding:
     def encoded(self, frame: Frame) -> tuple[FloatArray, FloatArray]:
         """Return numbers, NaN for holes, within their ranges; and columns of categories.
 
-        Columns are found by name, or by position where either table has no names.
+        Columns are found by name, or by position where this table or that of the fit has none.
         """
         positions = self._positions(frame)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            # What an odd entry makes Python say would show that it is there.
+            warnings.simplefilter("ignore")
+            return self._encoded(frame, positions)
+
+    def _encoded(self, frame: Frame, positions: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         numbers = np.empty((frame.n_rows, len(self.numbers)))
         blocks, n_numbers = [np.empty((frame.n_rows, 0))], 0
         for column, j in zip(self.columns, positions, strict=True):
@@ -97,15 +103,15 @@ def _one_hot(texts: list[str | None], categories: tuple[str, ...]) -> FloatArray
 
 
 def _hashed(texts: list[str | None], size: int) -> FloatArray:
-    """Return rows with `_PLACES` entries, in columns that the text alone decides.
-
-    Texts that share one of their columns, as some do, still differ in the others.
-    """
-    table, known = [np.zeros(size)], {None: 0}
+    """Return unit rows with entries in columns that the text alone decides."""
+    table = [np.zeros(size)]
+    known: dict[str | None, int] = {None: 0}
     for text in texts:
         if text not in known:
             known[text] = len(table)
-            digest = hashlib.blake2b(str(text).encode("utf-8", "surrogatepass"), digest_size=32)
-            words = np.frombuffer(digest.digest(), dtype="<u8")[:_PLACES] % size
-            table.append(np.bincount(words.astype(np.intp), minlength=size) / math.sqrt(_PLACES))
+            digest = hashlib.blake2b(str(text).encode("utf-8", "surrogatepass"), digest_size=24)
+            words = np.frombuffer(digest.digest(), dtype="<u8") % (size // _PLACES)
+            row = np.zeros((_PLACES, size // _PLACES))
+            row[np.arange(_PLACES), words.astype(np.intp)] = 1.0 / math.sqrt(_PLACES)
+            table.append(row.ravel())
     return np.array(table)[[known[text] for text in texts]]

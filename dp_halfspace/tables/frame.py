@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = ["Frame", "as_numbers", "as_texts", "read_frame", "text_of"]
 FloatArray = NDArray[np.float64]
 # Larger numbers would overflow where they are brought to their units.
 _LARGEST = 1e300
+_EPOCH = datetime(1970, 1, 1)
 _DAYS = {"W": 7.0, "D": 1.0, "h": 1 / 24, "m": 1 / 1440, "s": 1 / 86_400}
 _DAYS |= {unit: _DAYS["s"] / 1000**power for power, unit in enumerate(("ms", "us", "ns"), 1)}
 
@@ -52,14 +54,16 @@ def read_frame(X: Any) -> Frame:
     if hasattr(X, "iloc"):
         names = tuple(str(name) for name in X.columns)
         columns: Iterable[Any] = (X.iloc[:, j] for j in range(len(names)))
+        n_rows = len(X)
     else:
         array = np.asarray(X)
+        n_rows = len(array)
         names = tuple(str(j) for j in range(array.shape[1]))
         columns = array.T
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ValueError(f"X has several columns {twice[0]!r}: names tell columns apart")
-    frame = Frame(names, hasattr(X, "iloc"), tuple(columns), X.shape[0] if hasattr(X, "shape") else len(X))
+    frame = Frame(names, hasattr(X, "iloc"), tuple(columns), n_rows)
     for name, column in zip(frame.names, frame.columns, strict=True):
         if kind_of(column) == "c":
             raise ValueError(f"Complex data not supported: column {name!r} must hold real numbers")
@@ -112,7 +116,10 @@ def _number(value: Any) -> float:
     except Exception:  # noqa: BLE001 - whether it fails is private
         pass
     try:
-        return float(_days(np.array([np.datetime64(value)]).astype("datetime64[us]"))[0])
+        day = datetime.fromisoformat(value) if isinstance(value, str) else value
+        if isinstance(day, datetime):
+            return float((day.replace(tzinfo=None) - _EPOCH) / timedelta(days=1))
+        return float(day.toordinal() - _EPOCH.toordinal())
     except Exception:  # noqa: BLE001
         return np.nan
 
@@ -129,8 +136,9 @@ def text_of(value: Any) -> str | None:
     try:
         if is_missing(value):
             return None
-        if isinstance(value, Integral | Real) and not isinstance(value, bool):
-            return str(int(value)) if value == int(value) else repr(float(value))
+        if isinstance(value, Real) and not isinstance(value, Integral):
+            number = float(value)
+            return str(int(number)) if number.is_integer() else repr(number)
         return str(value)
     except Exception:  # noqa: BLE001 - whether it fails is private
         return None

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from dp_halfspace._sklearn import plain
 from dp_halfspace.tables.frame import Frame, kind_of, text_of
 
-__all__ = ["BOOLEAN", "Column", "read_schema", "resolved_columns"]
+__all__ = ["BOOLEAN", "Column", "label_set", "read_schema", "resolved_columns"]
 
 # What a user may say of a column instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "drop")
@@ -64,9 +67,23 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     target = None
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
         target, schema = schema.get("target"), schema["columns"]
+        target = None if isinstance(target, str) else target
     if not isinstance(schema, Mapping):
         raise ValueError("schema must be a mapping of columns, or the path of a JSON file with one")
     return {str(name): rule for name, rule in schema.items()}, target
+
+
+def label_set(target: Any, y: ArrayLike) -> NDArray[Any] | None:
+    """Return the labels of a schema, as numbers where the labels of the records are numbers."""
+    if target is None:
+        return None
+    labels, dtype = np.asarray(target), np.asarray(y).dtype
+    if labels.dtype.kind == "U" and dtype.kind in "iuf":
+        try:
+            return labels.astype(np.float64).astype(dtype)
+        except ValueError:
+            raise ValueError("target of schema lists texts, but y holds numbers") from None
+    return labels
 
 
 def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ...]:

@@ -132,7 +132,7 @@ def _likeliest(
     excess = higher * (1.0 - chance) * counts[1] - lower * chance * counts[0]
     scale = (higher * (1.0 - chance)) ** 2 + (lower * chance) ** 2
     total = np.maximum(lower * counts[0] + higher * counts[1], 1.0)
-    variance = deviation**2 * scale + total * chance * (1.0 - chance)
+    variance = deviation**2 * scale + total * chance * (1.0 - chance) + 1.0
     fit = (excess**2 / variance + np.log(variance)).sum(axis=2)
     fit += ((_LOG_SLOPES - math.log(DEFAULT_SLOPE)) / _SLOPE_DEVIATION)[:, None] ** 2
     fit += (offsets / _OFFSET_DEVIATION) ** 2
