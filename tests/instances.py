@@ -138,9 +138,7 @@ SHOWN = {
 
 # Tables of texts and holes have common tests of their own: tests/estimators/test_table.py.
 ESTIMATORS = [
-    n
-    for n in dp_halfspace.__all__
-    if n.endswith("Classifier") and n != "PrivateTableClassifier"
+    n for n in dp_halfspace.__all__ if n.endswith("Classifier") and n != "PrivateTableClassifier"
 ]
 
 

@@ -21,7 +21,9 @@ __all__ = ["Encoding"]
 
 # Columns that one text falls into: two texts that share one of them still differ. Columns to
 # choose each from, and columns of all texts together.
-_PLACES, _CHOICES, _ALL_PLACES = 3, 10, 270
+_PLACES, _CHOICES, _ALL_PLACES = 3, 10, 330
+# Of two categories: as far from each other as two columns would be.
+_HALF = math.sqrt(0.5)
 _TRUTH = {"0": BOOLEAN[0], "1": BOOLEAN[1], "0.0": BOOLEAN[0], "1.0": BOOLEAN[1]}
 
 
@@ -98,7 +100,7 @@ def _one_hot(texts: list[str | None], categories: tuple[str, ...]) -> FloatArray
     codes = [place.get(text, -1) if text is not None else -1 for text in texts]
     table = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
     if len(categories) == 2:
-        table = np.array([[-1.0], [1.0], [0.0]])
+        table = np.array([[-_HALF], [_HALF], [0.0]])
     return np.asarray(table[codes])
 
 
