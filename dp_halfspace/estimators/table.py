@@ -40,7 +40,7 @@ __all__ = ["PrivateTableClassifier"]
 # A range in the units that cosines of a column are made for.
 _HALF_RANGE = 1.5
 # From this n mu / sqrt(columns) on units within a range are worth their part of the budget.
-_RANGES_LEARN = 100.0
+_RANGES_LEARN = 150.0
 
 
 @dataclass(eq=False, repr=False)

@@ -22,7 +22,7 @@ from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 __all__ = ["DEFAULT_SLOPE", "CalibrationPlan", "affordable_calibration"]
 
 # Part of the budget; below this n mu (n epsilon, purely) of that part nothing is counted.
-_SHARE, _PURE_SHARE, _LEAST_STRENGTH = 0.04, 0.1, 15.0
+_SHARE, _PURE_SHARE, _LEAST_STRENGTH = 0.04, 0.1, 25.0
 # Log odds for a score, before anything is known, and how far that may be wrong.
 DEFAULT_SLOPE = 0.1
 _LOG_SLOPES = np.linspace(math.log(0.005), math.log(2.0), 61)
