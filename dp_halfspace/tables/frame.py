@@ -21,7 +21,15 @@ FloatArray = NDArray[np.float64]
 # Larger numbers would overflow where they are brought to their units.
 _LARGEST = 1e300
 _EPOCH = datetime(1970, 1, 1)
-_DAYS = {"W": 7.0, "D": 1.0, "h": 1 / 24, "m": 1 / 1440, "s": 1 / 86_400}
+_DAYS = {
+    "Y": 365.2425,
+    "M": 30.436875,
+    "W": 7.0,
+    "D": 1.0,
+    "h": 1 / 24,
+    "m": 1 / 1440,
+    "s": 1 / 86_400,
+}
 _DAYS |= {unit: _DAYS["s"] / 1000**power for power, unit in enumerate(("ms", "us", "ns"), 1)}
 
 
@@ -82,9 +90,8 @@ def _array(column: Any) -> NDArray[Any]:
         return column
     if kind in "biuf":
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    if kind == "M":
-        return np.asarray(column.to_numpy(dtype="datetime64[ns]"))
-    return np.asarray(column.to_numpy(dtype="timedelta64[ns]" if kind == "m" else object))
+    # Dates keep their resolution: in a finer one some would have no number.
+    return np.asarray(column.to_numpy() if kind in "mM" else column.to_numpy(dtype=object))
 
 
 def as_numbers(column: Any) -> FloatArray:
@@ -102,9 +109,7 @@ def as_numbers(column: Any) -> FloatArray:
 def _days(array: NDArray[Any]) -> FloatArray:
     """Return days since 1970, or the length of a duration in days."""
     unit, count = np.datetime_data(array.dtype)
-    if unit not in _DAYS:  # months and years
-        array, unit, count = array.astype(f"{array.dtype.kind}8[D]"), "D", 1
-    days = array.view(np.int64) * (count * _DAYS[unit])
+    days = array.astype(np.int64) * (count * _DAYS.get(unit, 0.0))
     days[np.isnat(array)] = np.nan
     return np.asarray(days)
 
@@ -116,6 +121,8 @@ def _number(value: Any) -> float:
     except Exception:  # noqa: BLE001 - whether it fails is private
         pass
     try:
+        if isinstance(value, timedelta):
+            return value / timedelta(days=1)
         day = datetime.fromisoformat(value) if isinstance(value, str) else value
         if isinstance(day, datetime):
             return float((day.replace(tzinfo=None) - _EPOCH) / timedelta(days=1))
@@ -131,9 +138,9 @@ def as_texts(column: Any) -> list[str | None]:
 
 def text_of(value: Any) -> str | None:
     """Return one text for all ways to write a value."""
-    if isinstance(value, str):
-        return str(value)
     try:
+        if isinstance(value, str):
+            return str(value)
         if is_missing(value):
             return None
         if isinstance(value, Real) and not isinstance(value, Integral):

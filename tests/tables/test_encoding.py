@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 
 import numpy as np
@@ -67,7 +67,11 @@ def test_numbers_are_read_from_every_kind_of_column():
         got = as_numbers(column)
         assert np.isnan(got[1])
         assert got[0] in (2.0, 0.0)
-    assert as_numbers(pd.Series(pd.to_timedelta(["36h"])))[0] == 1.5
+    for durations in (pd.Series(pd.to_timedelta(["36h"])), pd.Series([timedelta(1.5)], dtype="O")):
+        assert as_numbers(durations)[0] == 1.5
+    far = np.array(["9999-12-31", "NaT", "-290000-01-01"], dtype="M8[s]")
+    assert (as_numbers(pd.Series(far)) > 2e6).tolist() == [True, False, False]
+    assert not np.isinf(as_numbers(np.array([2**62, -(2**62)]).astype("M8[Y]"))).any()
     np.testing.assert_array_equal(as_numbers(pd.Series([1, None], dtype="Int64")), [1, np.nan])
     np.testing.assert_array_equal(as_numbers(pd.array([True, None], dtype="boolean")), [1, np.nan])
     assert as_numbers(np.array([np.inf, -np.inf])).tolist() == [1e300, -1e300]
