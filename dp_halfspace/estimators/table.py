@@ -101,7 +101,9 @@ class _Ready:
     def released_units(self, permit: Permit) -> Units:
         """Learn the units that are to be learnt; ranges are those of the other columns."""
         columns = self.encoding.numbers
-        ends = np.array([(c.low, c.high) if c.has_range else (-1.5, 1.5) for c in columns])
+        ends = np.array(
+            [(c.low, c.high) if c.has_range else (-_HALF_RANGE, _HALF_RANGE) for c in columns]
+        )
         ends = ends.reshape(-1, 2) / 2.0
         units = Units(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
         if self.units is not None:

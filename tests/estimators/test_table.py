@@ -236,6 +236,14 @@ def test_the_replay_sees_half_a_sensitivity_of_anything(monkeypatch):
     assert worst(REPLAYED).max() > 1.0
 
 
+def test_a_record_leaves_the_scores_of_the_others_alone():
+    """To the last bit: otherwise a record could move others from cell to cell."""
+    model = clone(TABLE).set_params(features="auto").fit(FRAME, LABELS)
+    first, second = (model.decision_function(odd(FRAME, v)) for v in ({}, NEIGHBOURS[2]))
+    np.testing.assert_array_equal(first[1:], second[1:])
+    assert first[0] != second[0]
+
+
 # -- hostile tables --------------------------------------------------------------------
 
 
