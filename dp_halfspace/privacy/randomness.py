@@ -202,7 +202,9 @@ def public_generator(random_state: int | None, purpose: str) -> np.random.Genera
     False
     """
     if random_state is None:
-        return np.random.Generator(np.random.PCG64())
-    key = _key(_checked_seed(random_state), f"public/{purpose}")
-    entropy = int.from_bytes(hashlib.shake_256(key).digest(32), "little")
+        words = OS_RANDOMNESS.read(32)
+    else:
+        key = _key(_checked_seed(random_state), f"public/{purpose}")
+        words = hashlib.shake_256(key).digest(32)
+    entropy = int.from_bytes(words, "little")
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
