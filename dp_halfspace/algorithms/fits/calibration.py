@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from dp_halfspace.algorithms.plan import FloatArray, Noise
+from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 __all__ = ["DEFAULT_SLOPE", "CalibrationPlan", "affordable_calibration"]
 
-# Part of the budget; below this n mu (n epsilon, purely) of that part nothing is counted.
+# Part of mu^2, or of epsilon; below this n mu (n epsilon / 2) of that part nothing is counted.
 _SHARE, _PURE_SHARE, _LEAST_STRENGTH = 0.04, 0.1, 25.0
 # Log odds for a score, before anything is known, and how far that may be wrong.
 DEFAULT_SLOPE = 0.1
@@ -31,7 +32,7 @@ _SLOPE_DEVIATION, _OFFSET_DEVIATION = 0.5, 0.2
 # Cells [2^(k/2), 2^((k+1)/2)) of the size of a score, on both sides of zero.
 _LOWEST, _HIGHEST = 0, 11
 _PER_SIDE = _HIGHEST - _LOWEST + 1
-_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40)
+_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40), 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class CalibrationPlan:
     """
 
     n_samples: int
-    noise: Noise
+    noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -57,15 +58,14 @@ class CalibrationPlan:
         counts = permit.release(score_counts(scores, classes), self.noise)
         used = np.outer(weights, np.ones(counts.shape[1])) if is_binary else np.ones(counts.shape)
         offsets = _OFFSETS if is_binary else np.zeros(1)
-        return _likeliest(counts, used, self._deviation(counts.size), offsets)
+        return _likeliest(counts, used, self.deviation, offsets)
 
-    def _deviation(self, size: int) -> float:
-        """Return the standard deviation of the noise in one count."""
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise in one count."""
         if isinstance(self.noise, GaussianNoise):
             return self.noise.sigma
-        if isinstance(self.noise, L2LaplaceNoise):
-            return self.noise.scale * math.sqrt(size + 1.0)
-        return 0.0
+        return 0.0 if isinstance(self.noise, NoNoise) else self.noise.deviation
 
 
 def affordable_calibration(
@@ -79,9 +79,9 @@ def affordable_calibration(
         return CalibrationPlan(n_samples, NoNoise()), epsilon
     if delta == 0:
         part = _PURE_SHARE * epsilon
-        if n_samples * part < _LEAST_STRENGTH * math.sqrt(4.0 * _PER_SIDE):
+        if n_samples * part < 2.0 * _LEAST_STRENGTH:
             return None, epsilon
-        noise: Noise = L2LaplaceNoise(_SENSITIVITY, part)
+        noise = DiscreteLaplaceNoise(_PURE_SENSITIVITY, part)
         return CalibrationPlan(n_samples, noise), (epsilon - part) * (1.0 - 2.0**-30)
     mu = gdp_mu(epsilon, delta)
     part = mu * math.sqrt(_SHARE)
@@ -100,7 +100,7 @@ def score_counts(scores: FloatArray, classes: NDArray[np.intp]) -> FloatArray:
     Returns
     -------
     ndarray of shape (2, 2 * _PER_SIDE)
-        Exact. Replacing a record moves it by at most ``sqrt(2)``.
+        Exact. Replacing a record moves it by at most ``sqrt(2)``, by 2 in absolute values.
     """
     is_higher = classes == 1
     counted = np.ones(len(classes), dtype=bool)

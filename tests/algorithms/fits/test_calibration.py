@@ -36,8 +36,9 @@ def worst_change(n_classes):
         scores, classes = rng.choice(HOSTILE, size=shape), rng.integers(n_classes, size=5)
         other, labels = scores.copy(), classes.copy()
         other[2], labels[2] = rng.choice(HOSTILE, size=shape[1:]), rng.integers(n_classes)
-        change = score_counts(scores, classes) - calibration.score_counts(other, labels)
+        change = calibration.score_counts(scores, classes) - calibration.score_counts(other, labels)
         largest = max(largest, float(np.linalg.norm(change)))
+        assert np.abs(change).sum() <= 2
     return largest
 
 
@@ -45,12 +46,14 @@ def worst_change(n_classes):
 def test_a_record_moves_the_counts_by_the_root_of_two(n_classes):
     plan, _ = affordable_calibration(10_000, 1.0, 1e-8)
     assert worst_change(n_classes) == math.sqrt(2.0) <= plan.noise.sensitivity < 1.4143
+    assert affordable_calibration(10_000, 1.0, 0.0)[0].noise.sensitivity == 2
 
 
 def test_brute_force_sees_a_record_that_is_counted_twice(monkeypatch):
     honest = calibration.score_counts
     monkeypatch.setattr(calibration, "score_counts", lambda s, c: 2 * honest(s, c))
-    assert worst_change(2) > math.sqrt(2.0)
+    with pytest.raises(AssertionError):
+        worst_change(2)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
