@@ -80,10 +80,8 @@ class Encoding:
         if not (self.is_named and frame.is_named):
             n_features = len(frame.columns)
             if n_features != len(self.columns):
-                raise ValueError(
-                    f"X has {n_features} features, but PrivateTableClassifier is expecting "
-                    f"{len(self.columns)} features as input"
-                )
+                wanted = f"it is expecting {len(self.columns)} features as input"
+                raise ValueError(f"X has {n_features} features, but {wanted}")
             return range(n_features)
         place = {name: j for j, name in enumerate(frame.names)}
         missing = [column.name for column in self.columns if column.name not in place]

@@ -122,7 +122,7 @@ def _number(value: Any) -> float:
         pass
     try:
         if isinstance(value, timedelta):
-            return value / timedelta(days=1)
+            return float(value / timedelta(days=1))
         day = datetime.fromisoformat(value) if isinstance(value, str) else value
         if isinstance(day, datetime):
             return float((day.replace(tzinfo=None) - _EPOCH) / timedelta(days=1))
