@@ -23,7 +23,7 @@ __all__ = ["Encoding"]
 # choose each from, and columns of all texts together.
 _PLACES, _CHOICES, _ALL_PLACES = 3, 10, 330
 # Of two categories: as far from each other as two columns would be.
-_HALF = math.sqrt(0.5)
+_PAIR = math.sqrt(0.5)
 _TRUTH = {"0": BOOLEAN[0], "1": BOOLEAN[1], "0.0": BOOLEAN[0], "1.0": BOOLEAN[1]}
 
 
@@ -62,6 +62,7 @@ class Encoding:
             return self._encoded(frame, positions)
 
     def _encoded(self, frame: Frame, positions: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """Encode column by column."""
         numbers = np.empty((frame.n_rows, len(self.numbers)))
         blocks, n_numbers = [np.empty((frame.n_rows, 0))], 0
         for column, j in zip(self.columns, positions, strict=True):
@@ -91,14 +92,14 @@ class Encoding:
 
 
 def _one_hot(texts: list[str | None], categories: tuple[str, ...]) -> FloatArray:
-    """Return a column for each category, or one of -1 and 1 for two of them."""
+    """Return a column for each category, or one of both signs for two of them."""
     if categories == BOOLEAN:
         texts = [_TRUTH.get(text, text) if text else text for text in texts]
     place = {category: k for k, category in enumerate(categories)}
     codes = [place.get(text, -1) if text is not None else -1 for text in texts]
     table = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
     if len(categories) == 2:
-        table = np.array([[-_HALF], [_HALF], [0.0]])
+        table = np.array([[-_PAIR], [_PAIR], [0.0]])
     return np.asarray(table[codes])
 
 
