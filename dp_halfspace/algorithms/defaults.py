@@ -138,9 +138,9 @@ def _wide_bias(strength: float) -> float:
 class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
-    The map of the metric is used to the power `metric`, steps are `pace` as long. The larger class
-    weighs the ratio of the sizes to the power `weight`, with `pull` records taken from the
-    larger to the smaller class, within reason.
+    The map of the metric is used to the power `metric`, steps are `pace` as long, and the larger
+    class weighs the ratio of the sizes to the power `weight`, computed as if so many records as
+    `pull` says moved from the larger class to the smaller one.
     """
 
     metric: float
@@ -150,11 +150,12 @@ class RareDefaults:
 
 
 def rare_defaults(
-    share: float, n_samples: int, n_columns: int, mu: float, power: float
+    share: float, n_samples: int, n_columns: int, mu: float, power: float, *, centred: bool
 ) -> RareDefaults:
     """Return what a ranking uses for a public or released share of the rarer class.
 
-    `power` is what a class of a tenth or more of the records has for its weights.
+    `power` is what a class of a tenth or more of the records has for its weights. Rows that are
+    `centred` have no mean for a rare class to differ from, so there is no pull.
     """
     records = share * n_samples * mu
     rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
@@ -162,7 +163,7 @@ def rare_defaults(
         metric=1.0 / (1.0 + (_RESOLVED / records) ** 2),
         pace=1.0 / (1.0 + (_PACED / records) ** 2),
         weight=power + (1.0 - power) * rarity,
-        pull=_PULL * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
+        pull=0.0 if centred else _PULL * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
     )
 
 

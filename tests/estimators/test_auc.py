@@ -181,10 +181,11 @@ def test_the_larger_class_weighs_less_the_more_signal_there_is():
 
 def test_what_follows_the_count_moves_no_noise():
     """The rarer the class, the shorter the steps and the weaker the map; weights stay below one."""
-    ranker = plan_of("auto", 10**4, 1.0, 1e-9).ranker
+    plan = plan_of("auto", 10**4, 1.0, 1e-9)
+    ranker = plan.ranker
     paces, powers = [], []
     for count in (-1e9, 0.0, 20.0, 100.0, 1000.0, 5000.0, 9980.0, 1e9):
-        adapted, weights = ranker.balanced(count, 10**4, 10.0)
+        adapted, weights = ranker.balanced(count, 10.0, plan.problem)
         assert adapted.plan.events == ranker.plan.events
         assert adapted.plan.descent.mechanism == ranker.plan.descent.mechanism
         assert 0 < weights.min() <= weights.max() == 1.0

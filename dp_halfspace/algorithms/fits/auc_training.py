@@ -104,13 +104,17 @@ class Ranker:
     power: float | None = None
     mu: float = 0.0
 
-    def balanced(self, count: float, n_samples: int, deviation: float) -> tuple[Ranker, FloatArray]:
+    def balanced(
+        self, count: float, deviation: float, problem: RankingProblem
+    ) -> tuple[Ranker, FloatArray]:
         """Adapt to a public or released count of positive records, and weigh the classes."""
-        ranker, power, plan = self, self.power or 0.0, self.plan
-        if isinstance(plan, GradientPlan):
+        ranker, power, n_samples = self, self.power or 0.0, problem.n_samples
+        if isinstance(self.plan, GradientPlan):
             share = smaller_share(count, n_samples, deviation=deviation)
-            wanted = rare_defaults(share, n_samples, plan.descent.n_columns, self.mu, power)
-            ranker = replace(self, plan=plan.gentler(wanted.pace, wanted.metric))
+            sizes = (n_samples, problem.n_columns(), self.mu)
+            # Units that were learnt are those of centred rows.
+            wanted = rare_defaults(share, *sizes, power, centred=not problem.clips)
+            ranker = replace(self, plan=self.plan.gentler(wanted.pace, wanted.metric))
             power, deviation = wanted.weight, max(deviation, wanted.pull)
         return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
 
@@ -198,7 +202,7 @@ class RankingPlan:
             deviation = self.count.deviation
         if self.rare and smaller_share(count, n_samples, deviation=deviation) < _RARE:
             ranker = self.rare
-        return ranker.balanced(count, n_samples, deviation)
+        return ranker.balanced(count, deviation, self.problem)
 
 
 def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
