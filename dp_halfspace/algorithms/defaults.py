@@ -59,8 +59,8 @@ _FINE = (0.04, 0.35)
 _FINE_RECORDS, _LARGEST_FINE_SHARE = 2000.0, 0.5
 # Records of the rarer class times mu at which half of the power of the metric is used, and half of
 # a step is taken; how many of them the larger class keeps in any case, for each root of a column;
-# and the share up to which a class is rare.
-_RESOLVED, _PACED, _PULL, _EVEN = 10.0, 20.0, 8.0, 0.1
+# the share up to which a class is rare, and the power of the weights of the rarest.
+_RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +162,7 @@ def rare_defaults(
     return RareDefaults(
         metric=1.0 / (1.0 + (_RESOLVED / records) ** 2),
         pace=1.0 / (1.0 + (_PACED / records) ** 2),
-        weight=power + (1.0 - power) * rarity,
+        weight=power + (_RAREST_POWER - power) * rarity,
         pull=0.0 if centred else _PULL * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
     )
 
