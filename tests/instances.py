@@ -10,11 +10,12 @@ import numpy as np
 
 import dp_halfspace
 
-# For each public estimator: variants that take different paths through the code.
+# For each public estimator: variants that take different paths through the code. Where none
+# is stated, rows are in public units of scale one.
 VARIANTS: dict[str, list[dict[str, Any]]] = {
     "AdaptiveMarginClassifier": [
-        {},
         {"data_norm": None},
+        {},
         {"delta": 0.0},
         {"solver": "objective_perturbation"},
         {"margin": 0.1},
@@ -33,6 +34,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"mechanism": "net", "n_fourier": 100, "delta": 0.0},
     ],
     "ObjectivePerturbationClassifier": [
+        {"data_norm": None},
         {},
         {"delta": 0.0},
         {"rows": "clipped"},
@@ -42,6 +44,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"alpha": 0.5},
     ],
     "OutputPerturbationClassifier": [
+        {"data_norm": None},
         {},
         {"delta": 0.0},
         {"loss": "huber_hinge"},
@@ -56,6 +59,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"tilt": 0.3, "adversary_radius": 0.1, "loss": "hinge"},
     ],
     "PrivateAUCClassifier": [
+        {"data_norm": None},
         {},
         {"delta": 0.0, "threshold_share": 0.1},
         {"mechanism": "mean_difference"},
@@ -66,6 +70,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"mechanism": "output", "loss": "squared_hinge", "delta": 0.0},
     ],
     "PrivateKernelClassifier": [
+        {"data_norm": None},
         {},
         {"kernel": "additive", "n_components": 600},
         {"kernel": "auto"},
@@ -79,12 +84,14 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"kernel": "rbf", "solver": "phased_prox", "margin": 0.2, "n_components": 32},
     ],
     "PureHalfspaceClassifier": [
+        {"data_norm": None},
         {},
         {"directions": "lattice", "projection": "rademacher", "n_components": 5},
         {"n_stages": 3, "n_directions": 5000},
         {"margin": 0.3, "n_stages": 2, "n_directions": 2000},
     ],
     "PureNetworkClassifier": [
+        {"data_norm": None, "n_candidates": 500},
         {"n_candidates": 500},
         {"n_hidden": 3, "n_candidates": 300, "projection": "rademacher", "n_components": 3},
         {"n_hidden": (4, 2), "n_candidates": 300},
@@ -139,10 +146,15 @@ SHOWN = {
 ESTIMATORS = [n for n in dp_halfspace.__all__ if n.endswith("Classifier")]
 
 
+def _scale(name: str) -> dict[str, Any]:
+    """Return the public scale of rows of a variant that states none."""
+    return {} if name == "LabelPrivateClassifier" else {"data_norm": 1.0}
+
+
 def instances(*, through_origin: bool = True, **common: Any) -> list[Any]:
     """Every variant of every estimator, with `common` parameters on top."""
     return [
-        getattr(dp_halfspace, name)(**{**variant, **common})
+        getattr(dp_halfspace, name)(**{**_scale(name), **variant, **common})
         for name in ESTIMATORS
         for variant in VARIANTS[name] + (THROUGH_ORIGIN.get(name, []) if through_origin else [])
     ]
@@ -150,7 +162,10 @@ def instances(*, through_origin: bool = True, **common: Any) -> list[Any]:
 
 def with_ways() -> list[Any]:
     """Every variant, and the further ways."""
-    return [*instances(), *(dp_halfspace.AdaptiveMarginClassifier(**way) for way in WAYS)]
+    return [
+        *instances(),
+        *(dp_halfspace.AdaptiveMarginClassifier(data_norm=1.0, **way) for way in WAYS),
+    ]
 
 
 def adjacency(estimator: Any) -> str:
@@ -167,7 +182,9 @@ def with_enough_records(estimator: Any, *columns: Any) -> list[Any]:
 
 def label(estimator: Any) -> str:
     """Name a variant in the list of tests."""
-    defaults = inspect.signature(type(estimator)).parameters
+    name = type(estimator).__name__
+    parameters = inspect.signature(type(estimator)).parameters.items()
+    usual = {**{k: v.default for k, v in parameters}, **_scale(name)}
     params = estimator.get_params(deep=False).items()
-    changed = {k: v for k, v in params if k in SHOWN and v != defaults[k].default}
-    return type(estimator).__name__ + "-" + "-".join(f"{k}={v}" for k, v in changed.items())
+    changed = {k: v for k, v in params if k in SHOWN and v != usual[k]}
+    return name + "-" + "-".join(f"{k}={v}" for k, v in changed.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -16,12 +17,27 @@ from dp_halfspace.privacy.mechanisms import recording
 from tests.instances import ESTIMATORS, instances, label
 
 every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
+
+
+def first_of_each(models, n):
+    """The first models of every class as they are, all others among the slow tests."""
+    seen = Counter()
+    for model in models:
+        seen[type(model)] += 1
+        yield pytest.param(model, marks=[] if seen[type(model)] <= n else pytest.mark.slow)
+
+
+# What does not touch the guarantee.
+two_of_each = pytest.mark.parametrize(
+    "estimator", list(first_of_each(instances(), 2)), ids=[label(e) for e in instances()]
+)
 one_of_each = pytest.mark.parametrize(
     "estimator", [getattr(dp_halfspace, name)() for name in ESTIMATORS], ids=label
 )
 
 
 # The checks that reach the algorithm; all others see the class, and run on its first model alone.
+# From the third model of a class on they are slow.
 REACHING = re.compile(
     "train|classes|one_label|class_weight|proba|dtypes|pickle|cloneable|sparse_array|contiguous"
     "|memmap|n_features|invariance|1sample|1feature|dict_unchanged|idempotent|takes_y"
@@ -30,14 +46,17 @@ REACHING = re.compile(
 
 def checks(models):
     """Every check of scikit-learn on the first model of every class, some on all models."""
-    cases, seen = [], set()
+    cases, seen = [], Counter()
     for model in models:
+        earlier = seen[type(model)]
+        marks = [] if earlier < 2 else pytest.mark.slow
         for estimator, check in estimator_checks_generator(model):
             name = getattr(check, "func", check).__name__
             again = getattr(check, "keywords", None)  # the same with read-only or short floats
-            if type(model) not in seen or (REACHING.search(name) and not again):
-                cases.append(pytest.param(estimator, check, id=f"{label(model)}-{name}"))
-        seen.add(type(model))
+            if not earlier or (REACHING.search(name) and not again):
+                case = pytest.param(estimator, check, id=f"{label(model)}-{name}", marks=marks)
+                cases.append(case)
+        seen[type(model)] += 1
     return cases
 
 
@@ -94,4 +113,4 @@ def together(model, constant=1.0):
 
 def exact(kind, X, y, **params):
     """Fit without noise."""
-    return fitted(kind(epsilon=np.inf, classes=np.unique(y)), X, y, **params)
+    return fitted(kind(epsilon=np.inf, data_norm=1.0, classes=np.unique(y)), X, y, **params)

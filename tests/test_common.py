@@ -32,7 +32,16 @@ from tests.instances import (
     with_enough_records,
     with_ways,
 )
-from tests.support import Book, checks, every_estimator, fitted, one_of_each, releases_of, together
+from tests.support import (
+    Book,
+    checks,
+    every_estimator,
+    fitted,
+    one_of_each,
+    releases_of,
+    together,
+    two_of_each,
+)
 
 RELEASED = {
     "alpha_",
@@ -198,14 +207,14 @@ def test_units_of_the_data_are_a_choice(estimator, margin_data):
     np.testing.assert_allclose(scores[2], scores[0], rtol=1e-3, atol=1e-5)
 
 
-@every_estimator
+@two_of_each
 def test_only_declared_attributes(estimator, margin_data):
     model = fitted(estimator, *margin_data)
     added = set(vars(model)) - set(vars(estimator))
     assert added <= RELEASED
 
 
-@every_estimator
+@two_of_each
 def test_absent_class_does_not_raise(estimator, margin_data):
     X, y = margin_data
     if takes_many_classes(estimator):
@@ -239,7 +248,7 @@ def test_ledger_is_charged_before_noise(estimator, margin_data):
     assert set(vars(refusing)) == set(estimator.get_params())
 
 
-@every_estimator
+@two_of_each
 def test_seed_reproduces_and_warns(estimator, margin_data):
     X, y = margin_data
     with pytest.warns(PrivacyWarning, match="random_state"):
@@ -253,7 +262,7 @@ def test_seed_reproduces_and_warns(estimator, margin_data):
     assert_fits_differ(estimator, X, y, together(fitted(estimator, X, y)))
 
 
-@every_estimator
+@two_of_each
 def test_clone_and_pickle_share_no_state(estimator, margin_data):
     X, y = margin_data
     model = fitted(estimator, X, y)
@@ -267,7 +276,7 @@ def test_clone_and_pickle_share_no_state(estimator, margin_data):
 # -- behaviour -----------------------------------------------------------------------
 
 
-@every_estimator
+@two_of_each
 def test_parameters_are_untouched_by_fit(estimator, margin_data):
     params = {"classes": [0, 1], "class_weight": {0: 1.0, 1: 2.0}}
     model = clone(estimator).set_params(**params)
@@ -299,7 +308,7 @@ def test_sparse_dense_pandas_and_layouts_agree(estimator, margin_data):
     assert not hasattr(model, "feature_names_in_")
 
 
-@every_estimator
+@two_of_each
 def test_string_labels_and_order_of_classes(estimator, margin_data):
     X, y = margin_data
     words = np.array(["no", "yes"])[y]
@@ -309,7 +318,7 @@ def test_string_labels_and_order_of_classes(estimator, margin_data):
     np.testing.assert_array_equal(model.predict(X) == "yes", numbers.predict(X) == 1)
 
 
-@every_estimator
+@two_of_each
 def test_large_epsilon_separates(estimator):
     for n_classes in (2, 4) if takes_many_classes(estimator) else (2,):
         X, y = separated(1500, 6, n_classes, seed=2)
@@ -318,7 +327,7 @@ def test_large_epsilon_separates(estimator):
         assert any(model.score(X, y) > 0.9 for model in fits)
 
 
-@every_estimator
+@two_of_each
 def test_infinite_epsilon_has_no_noise(estimator, margin_data):
     X, y = margin_data
     # Public features and networks are drawn anew for every fit, unless they are seeded.

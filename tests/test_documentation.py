@@ -113,7 +113,7 @@ def check_script(words: list[str]) -> None:
 
 
 def check_pytest(words: list[str]) -> None:
-    assert words[1:] in ([], ["-n", "auto"], ["-m", "slow"])
+    assert words[1:] in ([], ["-n", "auto"], ["-m", "slow"], ["--fresh"])
 
 
 def check_in_ci(words: list[str]) -> None:

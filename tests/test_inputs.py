@@ -21,7 +21,9 @@ one_of_each = pytest.mark.parametrize("name", ESTIMATORS)
 
 
 def estimator(name, **params):
-    return getattr(dp_halfspace, name)(**{"classes": [0, 1], "epsilon": 5.0, **params})
+    return getattr(dp_halfspace, name)(
+        **{"classes": [0, 1], "epsilon": 5.0, "data_norm": 1.0, **params}
+    )
 
 
 # -- columns ---------------------------------------------------------------------------

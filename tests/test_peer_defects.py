@@ -13,7 +13,9 @@ from tests.conftest import separated
 def exact(X, y, **params):
     """The value that is perturbed, and the mechanism that perturbs it."""
     with recording() as releases:
-        OutputPerturbationClassifier(classes=[0, 1], **params).fit(np.asarray(X, float), y)
+        OutputPerturbationClassifier(**{"classes": [0, 1], "data_norm": 1.0, **params}).fit(
+            np.asarray(X, float), y
+        )
     (release,) = releases
     return release.value, release.mechanism
 
@@ -51,7 +53,7 @@ def test_every_class_gets_its_own_noise():
 
 def test_data_norm_is_never_measured():
     X, y = separated(50, 2)
-    model = OutputPerturbationClassifier().fit(20 * X, y)
+    model = OutputPerturbationClassifier(data_norm=1.0).fit(20 * X, y)
     assert model.get_params()["data_norm"] == 1.0
     assert model.privacy_.to_dict()["public"]["data_norm"] == 1.0
 
@@ -59,6 +61,6 @@ def test_data_norm_is_never_measured():
 def test_multiclass_budget_is_joint():
     """K classes cost one budget, not K, and not a budget divided by the labels seen."""
     X, y = separated(60, 3, 4)
-    record = OutputPerturbationClassifier(loss="huber_hinge").fit(X, y).privacy_
+    record = OutputPerturbationClassifier(loss="huber_hinge", data_norm=1).fit(X, y).privacy_
     assert len(record.events) == 1
     assert privacy.epsilon(record.events, record.delta) <= 1.0

@@ -69,7 +69,7 @@ def test_a_plan_refuses_what_a_fit_refuses():
     X, y = separated(50, 3)
     X[0, 0] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        OutputPerturbationClassifier(classes=[0, 1]).plan(X, y)
+        OutputPerturbationClassifier(data_norm=1, classes=[0, 1]).plan(X, y)
     with pytest.raises(ValueError, match="epsilon"):
         OutputPerturbationClassifier(epsilon=-1.0, classes=[0, 1]).plan(separated(50, 3)[0], y)
 

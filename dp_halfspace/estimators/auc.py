@@ -78,10 +78,10 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
-    data_norm : float or None, default=1.0
+    data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
         natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
-        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        column, see `scaler_`; where that does not pay (CSR, few records) the scale
         is 1. Rows of norm one are not scaled down then. ``"objective"``
         and ``"output"`` need one within [2^-100, 2^100].
     fit_intercept : bool, default=True

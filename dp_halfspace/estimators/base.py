@@ -77,7 +77,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
 
     epsilon: float = 1.0
     delta: float | str = "auto"
-    data_norm: Any = 1.0
+    data_norm: Any = None
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
     classes: ArrayLike | None = None
@@ -319,5 +319,6 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.data_norm is None and self._takes_units
         tags.classifier_tags.multi_class = not self._is_binary
         return tags

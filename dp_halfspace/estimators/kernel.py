@@ -100,10 +100,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon, by a perturbed objective
         on at most 150 features, also where `solver` is the default.
-    data_norm : float or None, default=1.0
+    data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
         natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
-        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        column, see `scaler_`; where that does not pay (CSR, few records) the scale
         is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column to the features.

@@ -78,10 +78,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
-    data_norm : float or None, default=1.0
+    data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
         natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
-        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        column, see `scaler_`; where that does not pay (CSR, few records) the scale
         is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column. It is inside the norm and inside the regulariser.
@@ -178,9 +178,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     >>> model.privacy_.epsilon
     1.0
 
-    Against an adversary who moves every row by .1:
+    Against an adversary who moves every row, of norm one, by .1:
 
-    >>> robust = OutputPerturbationClassifier(adversary_radius=0.1, classes=[-1, 1]).fit(X, y)
+    >>> robust = OutputPerturbationClassifier(adversary_radius=0.1, data_norm=1, classes=[-1, 1])
+    >>> robust = robust.fit(X, y)
     >>> signs = y * robust.decision_function(X)
     >>> worst = signs - 0.1 * (robust.coef_**2).sum() ** 0.5
     >>> bool((worst > 0).mean() > 0.8)

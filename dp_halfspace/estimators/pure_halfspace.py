@@ -60,10 +60,10 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         Budget of one fit, in [1e-9, 1e6]; infinity takes the best and guarantees nothing.
     delta : float, default=0.0
         Only 0: the guarantee is pure.
-    data_norm : float or None, default=1.0
+    data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
         natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
-        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        column, see `scaler_`; where that does not pay (CSR, few records) the scale
         is 1. Rows of norm one are not scaled down then.
     fit_intercept : bool, default=True
         Whether to append a constant column.

@@ -74,10 +74,10 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Records times epsilon must be 18.5 or more: below, a choice of a hundred is guessing.
     delta : float, default=0.0
         Only 0: the guarantee is pure.
-    data_norm : float or None, default=1.0
+    data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
         natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
-        column, see `scaler_`; where that does not pay (CSR, ``delta=0``, few records) the scale
+        column, see `scaler_`; where that does not pay (CSR, few records) the scale
         is 1.
     fit_intercept : bool, default=True
         Whether units and output have biases. Without them the network is an odd function.

@@ -33,7 +33,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     epsilon : float, default=1.0
         Budget of one call of ``fit``, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
-        Positive; ``"auto"`` is ``min(1/n^2, 1/4)``.
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     clip : float, default=4.0
         Widths from the centre beyond which values are cut off.
     random_state : int or None, default=None
@@ -62,9 +62,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one adjacency,
-    exactly mu-Gaussian private. Public: the number of rows, the columns and every parameter.
-    Private: everything else, which values are missing included. Source: this project,
-    ``docs/proofs/units.md``, Theorem 3; no paper.
+    exactly mu-Gaussian private or, with ``delta=0``, purely private. Public: the number of rows,
+    the columns and every parameter. Private: everything else, which values are missing included.
+    Source: this project, ``docs/proofs/units.md``, Theorems 3 and 4; no paper.
 
     Examples
     --------
@@ -161,9 +161,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     def _planned(self, n_samples: int, n_features: int) -> tuple[UnitsPlan, PrivacyRecord]:
         """Fix every public number of a fit."""
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
-        if delta == 0 and math.isfinite(epsilon):
-            raise ValueError("PrivateScaler needs delta > 0: its noise is Gaussian")
-        plan = plan_units(n_samples, n_features, gdp_mu(epsilon, delta))
+        is_pure = delta == 0 and math.isfinite(epsilon)
+        budget = epsilon if is_pure else gdp_mu(epsilon, delta)
+        plan = plan_units(n_samples, n_features, budget, is_pure=is_pure)
         record = PrivacyRecord(
             epsilon=epsilon,
             delta=delta,

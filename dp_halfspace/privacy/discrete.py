@@ -1,6 +1,6 @@
-"""Exactly uniform integers: no floating point between the random bits and the output.
+"""Exact integers: uniform ones, responses at random, and the Laplace law on the integers.
 
-See ``docs/proofs/noise.md``, section 6.
+No floating point between the random bits and the output: ``docs/proofs/noise.md``, section 6.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
 
 
 _GUARD_BITS = 64
+# Of the Laplace law: the noise then stays below 2^62.
+_SMALLEST_RATE, _NEGLIGIBLE = Fraction(1, 2**53), 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,73 @@ class RandomizedResponse:
 
     def _change_enclosure(self, bits: int) -> int:
         """Return an integer within 1 of ``2**bits`` times the probability of a change."""
-        precision = bits + _GUARD_BITS
-        odds = (self.n_classes - 1) * exp_minus(Fraction(self.epsilon), precision)
-        return (odds << bits) // ((1 << precision) + odds)
+        return _share(Fraction(self.epsilon), self.n_classes - 1, bits)
+
+
+def _share(gamma: Fraction, weight: int, bits: int) -> int:
+    """Return an integer within 1 of ``2**bits w / (w + exp(gamma))``."""
+    precision = bits + _GUARD_BITS
+    odds = weight * exp_minus(gamma, precision)
+    return (odds << bits) // ((1 << precision) + odds)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplaceNoise:
+    """Integers k of probability proportional to ``exp(-|k| epsilon / sensitivity)``, exactly.
+
+    For integers of which one record changes the sum of the absolute values by at most
+    `sensitivity`. It is the difference of two geometric variables, whose binary digits are
+    independent. Proof: ``docs/proofs/noise.md``, section 6.
+
+    References
+    ----------
+    A. Ghosh, T. Roughgarden and M. Sundararajan (2009), "Universally utility-maximizing privacy
+    mechanisms".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
+    >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+    >>> DiscreteLaplaceNoise(2, epsilon=400.0).perturb(np.array([3.0, 0.0]), OS_RANDOMNESS)
+    array([3., 0.])
+    """
+
+    sensitivity: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if self._rate < _SMALLEST_RATE:
+            raise ValueError(f"epsilon must be at least {self.sensitivity} x 2^-53")
+
+    @property
+    def _rate(self) -> Fraction:
+        return positive_rational(self.epsilon, "epsilon") / self.sensitivity
+
+    @property
+    def event(self) -> Pure:
+        """What the release costs: ``Pure(epsilon)``."""
+        return Pure(self.epsilon)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of every entry."""
+        return math.sqrt(0.5) / math.sinh(min(float(self._rate) / 2.0, 700.0))
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Add the noise to integers below 2^53."""
+        pair = np.zeros((2, *value.shape), dtype=np.int64)
+        digit, gamma = 1, self._rate
+        # What is left out has a probability below exp(-512).
+        while gamma < _NEGLIGIBLE:
+            pair += digit * _digits(gamma, pair.size, source).reshape(pair.shape)
+            digit, gamma = 2 * digit, 2 * gamma
+        noisy: NDArray[np.float64] = (value.astype(np.int64) + pair[0] - pair[1]).astype(np.float64)
+        return noisy
+
+
+def _digits(gamma: Fraction, size: int, source: ByteSource) -> NDArray[np.bool_]:
+    """Return independent events of probability ``1 / (1 + exp(gamma))``."""
+    odds = float(np.exp(-float(gamma)))
+    chances = np.full(size, odds / (1.0 + odds))
+    return random_events(chances, lambda _: partial(_share, gamma, 1), source)

@@ -26,7 +26,7 @@ every_way = pytest.mark.parametrize("way", WAYS, ids=way_id)
 @pytest.mark.parametrize("margin", [0.05, 0.1, 0.3])
 def test_one_default_for_every_margin(margin):
     X, y = make_halfspace(10000, 20, margin=margin, random_state=0)
-    model = AdaptiveMarginClassifier(epsilon=1.0, classes=[-1, 1]).fit(X, y)
+    model = AdaptiveMarginClassifier(epsilon=1.0, classes=[-1, 1], data_norm=1.0).fit(X, y)
     assert model.score(X, y) > 0.97
 
 
@@ -41,7 +41,7 @@ def test_accuracy_does_not_fall_with_the_dimension():
         wide = sparse.csr_array(
             (X.ravel(), np.tile(columns, n), np.arange(0, n * k + 1, k)), (n, d)
         )
-        model = AdaptiveMarginClassifier(epsilon=1.0, classes=[-1, 1]).fit(wide, y)
+        model = AdaptiveMarginClassifier(epsilon=1.0, classes=[-1, 1], data_norm=1.0).fit(wide, y)
         scores.append(model.score(wide, y))
     assert min(scores) > 0.95
 
@@ -49,7 +49,13 @@ def test_accuracy_does_not_fall_with_the_dimension():
 def test_only_ratios_of_class_weights_matter():
     X, y = make_halfspace(2000, 4, random_state=2)
     a, b = (
-        fitted(AdaptiveMarginClassifier(), X, y, class_weight={-1: w, 1: 4 * w}, random_state=1)
+        fitted(
+            AdaptiveMarginClassifier(data_norm=1.0),
+            X,
+            y,
+            class_weight={-1: w, 1: 4 * w},
+            random_state=1,
+        )
         for w in (1.0, 0.25)
     )
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-9)
@@ -60,7 +66,7 @@ def test_only_ratios_of_class_weights_matter():
 )
 def test_pure_epsilon_searches_directions_or_perturbs_the_objective(n, solver):
     X, y = make_halfspace(n, 4, margin=0.2, random_state=2)
-    model = AdaptiveMarginClassifier(delta=0, classes=[-1, 1]).fit(X, y)
+    model = AdaptiveMarginClassifier(delta=0, classes=[-1, 1], data_norm=1.0).fit(X, y)
     assert public(model)["solver"] == solver
     assert model.privacy_.delta_at(1.0) == 0.0
     assert (model.margin_ == 0.0) == (n == 1000)
@@ -69,7 +75,7 @@ def test_pure_epsilon_searches_directions_or_perturbs_the_objective(n, solver):
 
 def test_infinite_epsilon_is_finite_arithmetic():
     X, y = make_halfspace(500, 4, random_state=2)
-    model = AdaptiveMarginClassifier(epsilon=math.inf, delta=0).fit(X, y)
+    model = AdaptiveMarginClassifier(epsilon=math.inf, delta=0, data_norm=1.0).fit(X, y)
     assert model.score(X, y) > 0.97
 
 
@@ -83,7 +89,9 @@ def test_every_way_learns(way, epsilon):
     params = dict(way)
     if params.get("projection"):
         params["n_components"] = 8
-    model = AdaptiveMarginClassifier(epsilon=epsilon, delta=1e-5, classes=[-1, 1], **params)
+    model = AdaptiveMarginClassifier(
+        epsilon=epsilon, delta=1e-5, classes=[-1, 1], **params, data_norm=1.0
+    )
     model = fitted(model, X, y, random_state=3)
     # A projection of eight columns to eight keeps no margin of its own.
     assert model.score(X, y) > (0.6 if way.get("projection") else 0.97)
@@ -92,7 +100,7 @@ def test_every_way_learns(way, epsilon):
 @every_way
 def test_margin_and_projection_are_set(way):
     X, y = make_halfspace(300, 6, margin=0.3, random_state=0)
-    model = AdaptiveMarginClassifier(**way).fit(X, y)
+    model = AdaptiveMarginClassifier(**way, data_norm=1.0).fit(X, y)
     assert isinstance(model.margin_, float)
     assert 0 < model.margin_ <= 1
     margin = way.get("margin")
@@ -143,12 +151,17 @@ def test_a_seed_fixes_the_projection(kind):
     X, y = make_halfspace(100, 30, margin=0.3, random_state=0)
     way = {"projection": kind, "n_components": 5, "margin": 0.3}
     maps = [
-        fitted(AdaptiveMarginClassifier(**way), X, y, random_state=seed).projection_.to_array()
+        fitted(
+            AdaptiveMarginClassifier(**way, data_norm=1.0), X, y, random_state=seed
+        ).projection_.to_array()
         for seed in (1, 1, 2)
     ]
     np.testing.assert_array_equal(maps[0], maps[1])
     assert not np.array_equal(maps[0], maps[2])
-    free = [AdaptiveMarginClassifier(**way).fit(X, y).projection_.to_array() for _ in range(2)]
+    free = [
+        AdaptiveMarginClassifier(**way, data_norm=1.0).fit(X, y).projection_.to_array()
+        for _ in range(2)
+    ]
     assert not np.array_equal(*free)
 
 
@@ -170,7 +183,12 @@ def test_any_shape_and_type(way, n, d, dtype, form, three, fit_intercept, epsilo
     classes = [0, 1, 2] if three else [0, 1]
     y = rng.integers(len(classes), size=n)
     model = AdaptiveMarginClassifier(
-        epsilon=epsilon, delta=1e-4, classes=classes, fit_intercept=fit_intercept, **way
+        epsilon=epsilon,
+        delta=1e-4,
+        classes=classes,
+        fit_intercept=fit_intercept,
+        **way,
+        data_norm=1.0,
     )
     model.fit(form(X), y)
     assert model.coef_.shape == (3 if three else 1, d)
@@ -201,8 +219,10 @@ def robust_accuracy(model, X, y, radius, kind=2):
 def test_robust_accuracy_is_won(kind):
     X, y = fragile()
     common = {"epsilon": 3.0, "classes": [0, 1], "fit_intercept": False}
-    robust = AdaptiveMarginClassifier(adversary_radius=0.3, adversary_norm=kind, **common).fit(X, y)
-    plain = AdaptiveMarginClassifier(**common).fit(X, y)
+    robust = AdaptiveMarginClassifier(
+        adversary_radius=0.3, adversary_norm=kind, **common, data_norm=1.0
+    ).fit(X, y)
+    plain = AdaptiveMarginClassifier(**common, data_norm=1.0).fit(X, y)
     assert robust_accuracy(robust, X, y, 0.3, kind) > 0.87
     assert robust_accuracy(robust, X, y, 0.3, kind) >= robust_accuracy(plain, X, y, 0.3, kind)
     # The sure column is what an adversary of .3 leaves.
@@ -225,13 +245,17 @@ def test_record_names_the_adversary(margin_data):
     found = public(AdaptiveMarginClassifier(**attacked, data_norm=2.0).fit(*margin_data))
     assert attacked.items() <= found.items()
     assert not found["private_metric"]
-    assert public(AdaptiveMarginClassifier().fit(*margin_data))["adversary_radius"] == 0.0
+    assert (
+        public(AdaptiveMarginClassifier(data_norm=1.0).fit(*margin_data))["adversary_radius"] == 0.0
+    )
 
 
 def test_an_adversary_has_no_price(margin_data):
     """The noise of the steps is that of the whole budget without an adversary."""
-    attacked = releases_of(AdaptiveMarginClassifier(adversary_radius=0.3), *margin_data)
-    plain = releases_of(AdaptiveMarginClassifier(), *margin_data)
+    attacked = releases_of(
+        AdaptiveMarginClassifier(adversary_radius=0.3, data_norm=1.0), *margin_data
+    )
+    plain = releases_of(AdaptiveMarginClassifier(data_norm=1.0), *margin_data)
     assert len({r.mechanism for r in attacked}) == 1
     total = math.sqrt(sum(r.mechanism.mu**2 for r in attacked))
     assert total == pytest.approx(math.sqrt(sum(r.mechanism.mu**2 for r in plain)), rel=1e-6)
@@ -240,5 +264,7 @@ def test_an_adversary_has_no_price(margin_data):
 
 
 def test_margin_counts_the_pull_of_the_adversary(margin_data):
-    model = AdaptiveMarginClassifier(adversary_radius=0.3, epsilon=math.inf).fit(*margin_data)
+    model = AdaptiveMarginClassifier(adversary_radius=0.3, epsilon=math.inf, data_norm=1.0).fit(
+        *margin_data
+    )
     assert 0.0 < model.margin_ <= 1.0

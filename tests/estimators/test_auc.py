@@ -32,7 +32,7 @@ def data():
 
 
 def model(**params):
-    return PrivateAUCClassifier(**{"classes": [0, 1], **params})
+    return PrivateAUCClassifier(**{"classes": [0, 1], **params}, data_norm=1.0)
 
 
 @every_mechanism

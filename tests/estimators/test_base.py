@@ -25,7 +25,7 @@ def test_every_constraint_is_a_parameter():
 
 
 def test_features_at_prediction_are_checked(margin_data):
-    model = OutputPerturbationClassifier().fit(*margin_data)
+    model = OutputPerturbationClassifier(data_norm=1.0).fit(*margin_data)
     with pytest.raises(ValueError, match="5 features"):
         model.predict(np.eye(3))
     with pytest.raises(ValueError, match="NaN or infinity in column 2"):

@@ -42,7 +42,7 @@ class Audit:
 
 
 def output(event, X, other, y, **params):
-    model = OutputPerturbationClassifier(delta=0.0, classes=[0, 1], **params)
+    model = OutputPerturbationClassifier(delta=0.0, classes=[0, 1], **params, data_norm=1.0)
     return Audit(model, X, y, other, y, event, 100)
 
 
@@ -59,7 +59,7 @@ def halfspace(kind, margin=None, epsilon=4.0):
     """All records say one thing; then one of them says the opposite: the worst case."""
     model = PureHalfspaceClassifier(
         epsilon=epsilon, n_directions=2, n_stages=1, classes=[0, 1], fit_intercept=False,
-        margin=margin,
+        margin=margin, data_norm=1.0
     )  # fmt: skip
     X, other = [[1.0, 0.0]] * 2, [[-1.0, 0.0], [1.0, 0.0]]
     event = lambda m: m.predict(X[-1:])[0] == 0  # noqa: E731
@@ -72,7 +72,9 @@ def network(n_hidden):
     """How often a network agrees with the record that differs."""
     X = np.zeros((20, 2))
     X[0, 0] = 1.0
-    model = PureNetworkClassifier(n_hidden, n_candidates=50, n_stages=1, classes=[0, 1])
+    model = PureNetworkClassifier(
+        n_hidden, n_candidates=50, n_stages=1, classes=[0, 1], data_norm=1.0
+    )
     rest = np.arange(19) % 2
     event = lambda m: m.predict(X[:1])[0]  # noqa: E731
     return Audit(model, X, np.r_[1, rest], X, np.r_[0, rest], event, 200)

@@ -93,7 +93,10 @@ def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     problem = Problem(500, X.shape[1], 2, False, 1.0)
     again = a._drawn_map(problem, public(a)["feature_seed"])
     np.testing.assert_array_equal(again.frequencies, a.feature_map_.frequencies)
-    free = [PrivateKernelClassifier("rbf").fit(X, y).feature_map_.frequencies for _ in range(2)]
+    free = [
+        PrivateKernelClassifier("rbf", data_norm=1.0).fit(X, y).feature_map_.frequencies
+        for _ in range(2)
+    ]
     assert not np.array_equal(*free)
 
 
@@ -101,7 +104,9 @@ def test_noise_is_not_on_the_stream_of_the_map(monkeypatch):
     """With the map held fixed two fits still differ, and seeds of maps do not move the noise."""
     X, y = crossed(500)
     monkeypatch.setattr(module, "public_generator", lambda *_: np.random.default_rng(0))
-    a, b = (PrivateKernelClassifier("rbf", classes=[0, 1]).fit(X, y) for _ in range(2))
+    a, b = (
+        PrivateKernelClassifier("rbf", classes=[0, 1], data_norm=1.0).fit(X, y) for _ in range(2)
+    )
     np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
     assert not np.array_equal(a.coef_, b.coef_)
     noises = []
@@ -200,7 +205,7 @@ def test_brute_force_sees_features_that_are_too_long():
 
 def test_selection_pays_for_the_choice_and_one_training():
     X, y = separated(500, 4)
-    model = PrivateKernelClassifier(margin="select", classes=[0, 1], n_components=64)
+    model = PrivateKernelClassifier(margin="select", classes=[0, 1], n_components=64, data_norm=1.0)
     with recording() as releases:
         model.fit(X, y)
     choice, training = model.privacy_.events
@@ -218,7 +223,7 @@ def test_each_solver_spends_one_exact_budget():
     spent = {}
     for solver in ("noisy_gd", "objective_perturbation", "phased_prox"):
         model = PrivateKernelClassifier(
-            solver=solver, n_components=16, delta=1e-5, classes=[0, 1]
+            solver=solver, n_components=16, delta=1e-5, classes=[0, 1], data_norm=1.0
         ).fit(X, y)
         assert public(model)["solver"] == solver
         spent[solver] = privacy.epsilon(model.privacy_.events, 1e-5)
@@ -228,7 +233,9 @@ def test_each_solver_spends_one_exact_budget():
     with recording() as releases:
         model.fit(X, y)
     assert len(releases) > 5
-    pure = PrivateKernelClassifier(delta=0.0, n_components=16, classes=[0, 1]).fit(X, y)
+    pure = PrivateKernelClassifier(delta=0.0, n_components=16, classes=[0, 1], data_norm=1.0).fit(
+        X, y
+    )
     assert public(pure)["solver"] == "objective_perturbation"
 
 
@@ -238,7 +245,7 @@ def test_selection_follows_the_data():
     random = np.random.default_rng(0).integers(2, size=4000)
     settings = {"epsilon": 50.0, "margin": "select", "n_components": 64, "length_scale": 0.3}
     margins = [
-        PrivateKernelClassifier(classes=[0, 1], **settings).fit(X, y).margin_
+        PrivateKernelClassifier(classes=[0, 1], **settings, data_norm=1.0).fit(X, y).margin_
         for y in (easy, random)
     ]
     assert margins[0] < margins[1]

@@ -20,7 +20,7 @@ from tests.conftest import separated
 from tests.support import exact, plant_noise, public, releases_of
 from tests.test_audit import black_box
 
-MODEL = ObjectivePerturbationClassifier()
+MODEL = ObjectivePerturbationClassifier(data_norm=1.0)
 
 
 # -- public numbers --------------------------------------------------------------------
@@ -44,7 +44,9 @@ def test_class_weights_are_charged(table):
 def test_alpha_has_its_documented_floor(table):
     X, y = table
     for rows, square in (("unit", 1.0), ("clipped", 2.0)):
-        model = ObjectivePerturbationClassifier(alpha=1e-30, rows=rows, metric=False).fit(X, y)
+        model = ObjectivePerturbationClassifier(
+            alpha=1e-30, rows=rows, metric=False, data_norm=1.0
+        ).fit(X, y)
         floor = 0.25 * square / (300 * math.expm1(0.5))
         assert model.alpha_ == pytest.approx(floor, rel=1e-9)
         exact_model = exact(ObjectivePerturbationClassifier, X, y, alpha=1e-30, rows=rows)
@@ -53,7 +55,7 @@ def test_alpha_has_its_documented_floor(table):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_profile_is_available_from_the_record(table, delta):
-    record = ObjectivePerturbationClassifier(delta=delta).fit(*table).privacy_
+    record = ObjectivePerturbationClassifier(delta=delta, data_norm=1.0).fit(*table).privacy_
     if delta == 0:
         assert record.epsilon_at(0.0) == pytest.approx(1.0, rel=1e-6)
         assert record.epsilon_at(1e-3) <= 1.0
@@ -74,7 +76,12 @@ def assert_queries_hide_the_solver(**params):
         for features, labels in ((X, y), (other_X, other_y)):
             with recording() as releases:
                 model = ObjectivePerturbationClassifier(
-                    "logistic", rows="clipped", fit_intercept=False, classes=[0, 1], **params
+                    "logistic",
+                    rows="clipped",
+                    fit_intercept=False,
+                    classes=[0, 1],
+                    **params,
+                    data_norm=1.0,
                 ).fit(features, labels)
             linear, output = releases
             w = np.ravel(output.value)
@@ -104,7 +111,7 @@ def test_query_test_sees_a_solver_that_stops_early(monkeypatch):
 
 def audited(loss="huber_hinge"):
     return ObjectivePerturbationClassifier(
-        loss, alpha=3.0, rows="clipped", epsilon=4.0, delta=1e-4, classes=[-1, 1]
+        loss, alpha=3.0, rows="clipped", epsilon=4.0, delta=1e-4, classes=[-1, 1], data_norm=1.0
     )
 
 
@@ -136,7 +143,7 @@ def test_black_box_audit_sees_half_the_noise(monkeypatch):
 def test_projection_keeps_scores_linear(kind):
     X, y = separated(2000, 40, seed=8)
     model = ObjectivePerturbationClassifier(
-        epsilon=20.0, projection=kind, n_components=30, classes=[0, 1]
+        epsilon=20.0, projection=kind, n_components=30, classes=[0, 1], data_norm=1.0
     ).fit(X, y)
     assert model.coef_.shape == (1, 40)
     assert model.score(X, y) > 0.9
@@ -150,7 +157,9 @@ def test_pure_noise_on_many_columns_is_projected(form):
     X, y = separated(3000, 600, seed=9)
     X = np.where(np.abs(X) > 0.02, X, 0.0)
     with recording() as releases:
-        model = ObjectivePerturbationClassifier(epsilon=8.0, delta=0.0).fit(form(X), y)
+        model = ObjectivePerturbationClassifier(epsilon=8.0, delta=0.0, data_norm=1.0).fit(
+            form(X), y
+        )
     assert releases[-1].value.shape == (1, 151)
     # The rule for wide data holds: without its large constant column an imbalanced table
     # would end below its majority class.

@@ -228,7 +228,7 @@ def test_automatic_alpha_is_a_function_of_public_numbers(table, kind, params):
     X, y = table
 
     def alpha(epsilon=20.0, X=X, y=y, **more):
-        model = kind(epsilon=epsilon, classes=[0, 1], **params).set_params(**more)
+        model = kind(epsilon=epsilon, classes=[0, 1], **params, data_norm=1.0).set_params(**more)
         return model.fit(X, y).alpha_
 
     base = alpha()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from dp_halfspace import (
     PureNetworkClassifier,
 )
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy.events import Gaussian
+from dp_halfspace.privacy.events import Exponential, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.mechanisms import recording
 
 GAUSSIAN = [
@@ -29,7 +30,10 @@ GAUSSIAN = [
     PrivateAUCClassifier,
     PrivateKernelClassifier,
 ]
-PURE = [PureHalfspaceClassifier, PureNetworkClassifier]
+AT_DELTA_0 = [(kind, {"delta": 0.0}) for kind in GAUSSIAN] + [
+    (PureHalfspaceClassifier, {"n_directions": 2000}),
+    (PureNetworkClassifier, {"n_candidates": 300}),
+]
 
 
 def hospital(n, seed=0, holes=0.0):
@@ -63,6 +67,24 @@ def test_a_table_in_natural_units_is_learnt(estimator):
     assert np.isfinite(model.decision_function(np.full((1, 6), np.nan))).all()
 
 
+@pytest.mark.parametrize(("estimator", "options"), AT_DELTA_0)
+def test_a_pure_budget_pays_for_units_and_model(estimator, options):
+    """Every event is pure, and the epsilons add up to no more than was asked."""
+    X, y = hospital(4000, holes=0.02)
+    Z, t = hospital(2000, seed=1, holes=0.02)
+    model = fitted(estimator, X, y, epsilon=3.0, **options)
+    record = model.privacy_
+    runs = single_runs(record.events)
+    assert [type(event) for event in record.events[:3]] == [Pure] * 3
+    assert all(isinstance(event, Pure | Exponential) for event in runs)
+    total = sum(Fraction(event.epsilon) * count for event, count in runs.items())
+    assert 2.9 < total <= 3
+    assert record.delta == 0
+    assert dict(record.public)["private_units"] is True
+    assert model.scaler_ is not None
+    assert model.score(Z, t) > 0.7
+
+
 def test_without_units_the_widest_column_is_all_there_is():
     X, y = hospital(6000)
     model = AdaptiveMarginClassifier(epsilon=3.0, data_norm=1e5, classes=[0, 1]).fit(X, y)
@@ -89,8 +111,16 @@ def test_the_default_class_is_exactly_gaussian_private():
     assert accounting.epsilon(record.events, record.delta) == pytest.approx(1.0, rel=1e-6)
 
 
-@pytest.mark.parametrize("estimator", [AdaptiveMarginClassifier, PrivateAUCClassifier])
-def test_every_release_stays_within_its_sensitivity_on_neighbours(estimator):
+@pytest.mark.parametrize(
+    ("estimator", "options", "order"),
+    [
+        (AdaptiveMarginClassifier, {}, 2),
+        (PrivateAUCClassifier, {}, 2),
+        (PureHalfspaceClassifier, {"n_directions": 100}, 1),
+        (OutputPerturbationClassifier, {"delta": 0.0}, 1),
+    ],
+)
+def test_every_release_stays_within_its_sensitivity_on_neighbours(estimator, options, order):
     """Both data sets see the same releases, so that what is summed differs in one record."""
     X, y = hospital(400)
     hostile = [1e300, -1e300, 1e-300, 0.0, math.nan, 5e9]
@@ -98,14 +128,14 @@ def test_every_release_stays_within_its_sensitivity_on_neighbours(estimator):
     other[7], labels[7] = hostile, 1 - y[7]
     history = []
     with recording() as releases:
-        fitted(estimator, X, y, epsilon=1.0)
+        fitted(estimator, X, y, epsilon=3.0, **options)
     history = releases
     with recording() as releases:
-        fitted(estimator, other, labels, epsilon=1.0)
+        fitted(estimator, other, labels, epsilon=3.0, **options)
     # Before anything was released, the values differ by the record alone.
     first, second = history[0], releases[0]
     assert first.mechanism == second.mechanism
-    distance = np.linalg.norm(first.value - second.value)
+    distance = np.linalg.norm((first.value - second.value).ravel(), order)
     assert distance <= first.mechanism.sensitivity
     assert distance > 0.5 * first.mechanism.sensitivity
 
@@ -126,12 +156,14 @@ def test_scores_are_linear_and_no_parameter_of_today_has_a_say(data_norm):
     np.testing.assert_array_equal(model.decision_function(X), before)
 
 
-@pytest.mark.parametrize("estimator", [*GAUSSIAN, *PURE])
-def test_holes_raise_nothing_and_change_no_shape(estimator):
+@pytest.mark.parametrize(
+    ("estimator", "options"), [*((kind, {}) for kind in GAUSSIAN), *AT_DELTA_0]
+)
+def test_holes_raise_nothing_and_change_no_shape(estimator, options):
     X, y = hospital(1500)
     shapes = set()
     for data in (X, np.where(np.arange(6) == 2, np.nan, X), np.full_like(X, np.nan), 0 * X):
-        model = fitted(estimator, data, y, epsilon=1.0)
+        model = fitted(estimator, data, y, epsilon=1.0, **options)
         shapes.add((model.coef_.shape, model.scaler_ is None, model.fill_value_))
         assert np.isfinite(model.decision_function(data)).all()
     assert len(shapes) == 1
@@ -151,7 +183,9 @@ def test_what_cannot_be_is_refused(change, word):
         fitted(AdaptiveMarginClassifier, X, y)
 
 
-@pytest.mark.parametrize("options", [{"delta": 0.0}, {"epsilon": 1e-3}])
+@pytest.mark.parametrize(
+    "options", [{"delta": 0.0}, {"delta": 0.0, "epsilon": 1e-3}, {"epsilon": 1e-3}]
+)
 def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
     X, y = hospital(300)
     model = fitted(AdaptiveMarginClassifier, X, y, **options)

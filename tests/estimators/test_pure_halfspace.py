@@ -16,7 +16,7 @@ from tests.support import fitted, public
 
 def test_record_shows_every_stage():
     X, y = separated(2000, 4)
-    model = PureHalfspaceClassifier(epsilon=0.5, n_directions=500).fit(X, y)
+    model = PureHalfspaceClassifier(epsilon=0.5, n_directions=500, data_norm=1.0).fit(X, y)
     assert len(model.privacy_.events) == 3
     assert all(isinstance(event, Exponential) for event in model.privacy_.events)
     assert public(model)["directions"] == "random"
@@ -25,10 +25,17 @@ def test_record_shows_every_stage():
 
 def test_wide_rows_are_projected_and_mapped_back():
     X, y = separated(500, 100)
-    model = PureHalfspaceClassifier(epsilon=8.0, classes=[0, 1]).fit(sparse.csr_array(X), y)
+    model = PureHalfspaceClassifier(epsilon=8.0, classes=[0, 1], data_norm=1.0).fit(
+        sparse.csr_array(X), y
+    )
     assert model.projection_.n_components == 64
     assert model.coef_.shape == (1, 100)
-    assert PureHalfspaceClassifier(projection=None, n_directions=50).fit(X, y).projection_ is None
+    assert (
+        PureHalfspaceClassifier(projection=None, n_directions=50, data_norm=1.0)
+        .fit(X, y)
+        .projection_
+        is None
+    )
 
 
 def test_direction_has_norm_one_in_the_units_of_the_rows():
@@ -41,7 +48,9 @@ def test_direction_has_norm_one_in_the_units_of_the_rows():
 
 def test_counted_errors_are_those_of_the_model():
     X, y = separated(400, 5, seed=2)
-    model = PureHalfspaceClassifier(epsilon=np.inf, n_stages=1, n_directions=2000).fit(X, y)
+    model = PureHalfspaceClassifier(
+        epsilon=np.inf, n_stages=1, n_directions=2000, data_norm=1.0
+    ).fit(X, y)
     assert model.score(X, y) > 0.98
 
 
@@ -51,7 +60,9 @@ def test_class_weights_move_the_choice():
     y = (X[:, 0] + 0.3 * rng.standard_normal(600) > 0).astype(int)
 
     def share(weight):
-        model = PureHalfspaceClassifier(epsilon=50.0, class_weight={0: 1.0, 1: weight})
+        model = PureHalfspaceClassifier(
+            epsilon=50.0, class_weight={0: 1.0, 1: weight}, data_norm=1.0
+        )
         return np.mean(model.fit(X, y).predict(X))
 
     assert share(20.0) > 0.6 > 0.4 > share(0.05)
@@ -59,7 +70,9 @@ def test_class_weights_move_the_choice():
 
 def test_lattice_finds_a_diagonal():
     X, y = separated(500, 2, seed=4)
-    model = PureHalfspaceClassifier(directions="lattice", epsilon=5.0, classes=[0, 1])
+    model = PureHalfspaceClassifier(
+        directions="lattice", epsilon=5.0, classes=[0, 1], data_norm=1.0
+    )
     assert model.fit(X, y).score(X, y) > 0.9
 
 
@@ -71,7 +84,12 @@ def test_a_few_errors_are_taken_for_wider_margins():
     errors, narrow = [], []
     for margin in (None, 1.0):
         model = PureHalfspaceClassifier(
-            epsilon=np.inf, n_stages=1, margin=margin, classes=[0, 1], fit_intercept=False
+            epsilon=np.inf,
+            n_stages=1,
+            margin=margin,
+            classes=[0, 1],
+            fit_intercept=False,
+            data_norm=1.0,
         ).fit(X, y)
         scores = X @ model.coef_[0]
         errors.append(int((scores < 0).sum()))
@@ -93,7 +111,12 @@ def test_no_direction_depends_on_the_data(monkeypatch):
 
     monkeypatch.setattr(direction_search.DirectionStream, "block", watched)
     for X, y in (separated(50, 3, seed=1), separated(50, 3, seed=2)):
-        fitted(PureHalfspaceClassifier(n_stages=1, n_directions=64), X, y, random_state=3)
+        fitted(
+            PureHalfspaceClassifier(n_stages=1, n_directions=64, data_norm=1.0),
+            X,
+            y,
+            random_state=3,
+        )
     first, second = seen[: len(seen) // 2], seen[len(seen) // 2 :]
     for a, b in zip(first, second, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -50,7 +50,9 @@ def test_wide_rows_go_through_a_projection():
     assert model.projection_.n_components == 12
     assert model.hidden_coef_.shape == (6, 12)
     assert model.predict(X).shape == (500,)
-    plain = PureNetworkClassifier(projection=None, n_candidates=50, n_hidden=2).fit(X, y)
+    plain = PureNetworkClassifier(projection=None, n_candidates=50, n_hidden=2, data_norm=1.0).fit(
+        X, y
+    )
     assert plain.projection_ is None
     assert plain.hidden_coef_.shape == (2, 40)
 
@@ -79,7 +81,9 @@ def test_several_layers_are_released():
 def test_a_list_of_one_layer_is_that_layer():
     X, y = xor(300, 0)
     one, same = (
-        fitted(PureNetworkClassifier(n_hidden, n_candidates=50), X, y, random_state=3)
+        fitted(
+            PureNetworkClassifier(n_hidden, n_candidates=50, data_norm=1.0), X, y, random_state=3
+        )
         for n_hidden in (5, [5])
     )
     np.testing.assert_array_equal(one.hidden_coef_, same.hidden_coef_[0])
@@ -110,6 +114,6 @@ def test_losses_of_neighbours_differ_by_the_sensitivity_at_most(n_hidden):
 
 def test_stages_add_up_to_epsilon():
     X, y = xor(400, 0)
-    model = PureNetworkClassifier(n_stages=5, n_candidates=20).fit(X, y)
+    model = PureNetworkClassifier(n_stages=5, n_candidates=20, data_norm=1.0).fit(X, y)
     assert len(model.privacy_.events) == 5
     assert 1 - 1e-9 < composed(model.privacy_.events, 0.0) <= 1.0

@@ -159,7 +159,7 @@ def test_what_cannot_be_done_is_refused_by_name(monkeypatch, name, params, said)
     module = importlib.import_module("dp_halfspace.estimators.output_perturbation")
     monkeypatch.setattr(module, "clipped_rows", lambda *a: pytest.fail("the data were read"))
     X, y = separated(100, 15)
-    model = getattr(dp_halfspace, name)(ledger=Closed()).set_params(**params)
+    model = getattr(dp_halfspace, name)(ledger=Closed()).set_params(**{"data_norm": 1.0, **params})
     before = dict(vars(model))
     with pytest.raises(ValueError, match=said):
         model.fit(X, y)

@@ -231,7 +231,7 @@ def test_neighbour_test_sees_too_small_a_sensitivity(monkeypatch, case, planted)
 
 def test_record_names_the_options(table):
     for options in OPTIONS:
-        model = OutputPerturbationClassifier(classes=[0, 1], **options).fit(*table)
+        model = OutputPerturbationClassifier(classes=[0, 1], **options, data_norm=1.0).fit(*table)
         assert {k: public(model)[k] for k in options} == options
         assert public(model)["adversary_smoothing"] == 1e-3
 
@@ -241,7 +241,9 @@ def test_released_coefficients_stay_in_the_ball_of_the_minimisers(table, options
     X, y = table
     # Noise of standard deviation far above the radius of the ball.
     with recording() as releases:
-        model = OutputPerturbationClassifier(alpha=1.0, epsilon=1e-4, delta=1e-9, **options)
+        model = OutputPerturbationClassifier(
+            alpha=1.0, epsilon=1e-4, delta=1e-9, **options, data_norm=1.0
+        )
         model.fit(X, y)
     assert np.linalg.norm(releases[0].released) > 2
     assert np.linalg.norm(together(model)) <= np.sqrt(0.2785 / 1.0) * (1 + 1e-3)
@@ -250,9 +252,9 @@ def test_released_coefficients_stay_in_the_ball_of_the_minimisers(table, options
 def test_every_monotone_loss_takes_an_adversary_and_every_loss_a_tilt(table):
     X, y = table
     for loss in MODULE._LOSSES:
-        OutputPerturbationClassifier(loss, tilt=0.1).fit(X, y)
+        OutputPerturbationClassifier(loss, tilt=0.1, data_norm=1.0).fit(X, y)
         if loss != "squared":
-            OutputPerturbationClassifier(loss, adversary_radius=0.1).fit(X, y)
+            OutputPerturbationClassifier(loss, adversary_radius=0.1, data_norm=1.0).fit(X, y)
 
 
 # -- the warning ---------------------------------------------------------------------
@@ -263,7 +265,9 @@ def test_a_tilt_that_gives_one_record_too_much_weight_warns(table):
     texts = []
     for rows, labels in ((X, y), (0 * X, 1 - y)):
         with pytest.warns(PrivacyWarning, match="tilt=20") as caught:
-            OutputPerturbationClassifier(alpha=0.01, tilt=20.0, classes=[0, 1]).fit(rows, labels)
+            OutputPerturbationClassifier(alpha=0.01, tilt=20.0, classes=[0, 1], data_norm=1.0).fit(
+                rows, labels
+            )
         texts.append(str(caught[0].message))
         assert caught[0].filename == __file__
     assert texts[0] == texts[1]
@@ -280,13 +284,17 @@ def test_the_warning_comes_at_a_tenth_of_the_records():
         tilt = factor * np.log(2000 / 10) / spread
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            OutputPerturbationClassifier(alpha=0.05, tilt=tilt, classes=[0, 1]).fit(X, y)
+            OutputPerturbationClassifier(alpha=0.05, tilt=tilt, classes=[0, 1], data_norm=1.0).fit(
+                X, y
+            )
         assert bool(caught) == warns
 
 
 def test_few_records_do_not_warn():
     """Of nine records each has a tenth of the weight anyway."""
-    OutputPerturbationClassifier(alpha=0.01, tilt=9.0, classes=[0, 1]).fit(np.eye(9), np.ones(9))
+    OutputPerturbationClassifier(alpha=0.01, tilt=9.0, classes=[0, 1], data_norm=1.0).fit(
+        np.eye(9), np.ones(9)
+    )
     assert _robust_options._FACTOR == 10
 
 
@@ -297,7 +305,9 @@ def test_private_models_come_near_the_exact_ones():
     X, y = separated(20000, 5, seed=6)
     for options in (ATTACKED, COLUMNS, {"tilt": 0.5}, {"tilt": 0.5, **ATTACKED}):
         radius, norm = options.get("adversary_radius", 0.0), options.get("adversary_norm", 2)
-        private = OutputPerturbationClassifier(classes=[0, 1], alpha=0.05, **options).fit(X, y)
+        private = OutputPerturbationClassifier(
+            classes=[0, 1], alpha=0.05, **options, data_norm=1.0
+        ).fit(X, y)
         plain = exact(X, y, alpha=0.05, **options)
         losses = [
             np.logaddexp(0, -left_margins(m, X, y, radius, norm)).mean() for m in (private, plain)
@@ -315,7 +325,9 @@ def test_automatic_alpha_is_near_the_best_of_a_grid():
         def loss(alpha, options=options, tilt=tilt, radius=radius):
             values = []
             for seed in range(4):
-                model = OutputPerturbationClassifier(alpha=alpha, classes=[0, 1], **options)
+                model = OutputPerturbationClassifier(
+                    alpha=alpha, classes=[0, 1], **options, data_norm=1.0
+                )
                 model = fitted(model, X, y, random_state=seed)
                 losses = np.logaddexp(0, -left_margins(model, X, y, radius))
                 values.append(tilted_mean(losses, tilt))

@@ -14,7 +14,7 @@ from tests.conftest import separated
 from tests.model_selection.test_search_laws import Known, records
 
 X, Y = separated(300, 3, 2)
-MODEL = OutputPerturbationClassifier(classes=[0, 1])
+MODEL = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
 
 
 @pytest.mark.parametrize(

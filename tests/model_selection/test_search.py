@@ -47,10 +47,10 @@ from tests.support import checks
 
 X, Y = separated(400, 3, 2)
 GRID = {"alpha": [1e-3, 1e-2, 1e-1]}
-OUTPUT = OutputPerturbationClassifier(classes=[0, 1])
-OBJECTIVE = ObjectivePerturbationClassifier(classes=[0, 1])
+OUTPUT = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
+OBJECTIVE = ObjectivePerturbationClassifier(classes=[0, 1], data_norm=1.0)
 # Its loss is a sum over pairs of records, which no selection accounts for.
-RANKING = PrivateAUCClassifier("objective", classes=[0, 1])
+RANKING = PrivateAUCClassifier("objective", classes=[0, 1], data_norm=1.0)
 CASES = [
     (OUTPUT, "random_stopping", "auto"),
     (OUTPUT, "random_stopping", 0.0),
@@ -59,7 +59,7 @@ CASES = [
     (OBJECTIVE, "random_stopping", 0.0),
     (OBJECTIVE, "exponential", "auto"),
     (OBJECTIVE, "random_stopping", "auto"),
-    (AdaptiveMarginClassifier(classes=[0, 1]), "random_stopping", "auto"),
+    (AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0), "random_stopping", "auto"),
 ]
 each_case = pytest.mark.parametrize(("estimator", "selection", "delta"), CASES)
 
@@ -95,7 +95,7 @@ def test_a_search_learns(estimator, selection, delta):
 
 
 def test_the_plan_of_a_fit_is_what_the_fit_charges():
-    for estimator in (OUTPUT, OBJECTIVE, AdaptiveMarginClassifier(classes=[0, 1])):
+    for estimator in (OUTPUT, OBJECTIVE, AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0)):
         with recording() as releases:
             planned = planned_record(estimator, X, Y)
         assert releases == []
@@ -363,7 +363,7 @@ def test_perturbed_objectives_must_all_release_the_same():
 
 
 def test_a_pure_estimator_is_searched_with_a_pure_budget():
-    model = PureHalfspaceClassifier(classes=[0, 1])
+    model = PureHalfspaceClassifier(classes=[0, 1], data_norm=1.0)
     fitted = PrivateSearchCV(model, {"n_stages": [1, 2]}, epsilon=3.0).fit(X, Y)
     assert fitted.privacy_.delta == 0.0
     assert fitted.privacy_.epsilon_at(0.0) <= 3.0
@@ -388,7 +388,7 @@ def test_frames_csr_and_pipelines():
     model = make_pipeline(Normalizer(), search(epsilon=20.0)).fit(X, Y)
     assert model.score(X, Y) > 0.7
     assert hasattr(fitted, "predict_proba")
-    other = search(OutputPerturbationClassifier("hinge", classes=[0, 1]))
+    other = search(OutputPerturbationClassifier("hinge", classes=[0, 1], data_norm=1.0))
     assert not hasattr(other, "predict_proba")
 
 
@@ -435,7 +435,10 @@ def test_a_budget_that_is_too_small_for_the_grid_is_a_clear_error():
     ("estimator", "check"),
     checks(
         PrivateSearchCV(
-            OutputPerturbationClassifier(), {"alpha": [0.1, 1.0]}, epsilon=500.0, selection=kind
+            OutputPerturbationClassifier(data_norm=1.0),
+            {"alpha": [0.1, 1.0]},
+            epsilon=500.0,
+            selection=kind,
         )
         for kind in ("exponential", "random_stopping")
     ),

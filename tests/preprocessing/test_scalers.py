@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler, ReleasedScaler
 from dp_halfspace.privacy import PrivacyLedger, accounting
+from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.mechanisms import recording
 
 
@@ -42,6 +43,18 @@ def test_units_are_released_and_booked():
     with recording() as releases, pytest.raises(BudgetError):
         scaler.fit(X)
     assert releases == []
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 30.0])
+def test_a_pure_scaler_spends_its_epsilon_and_no_delta(epsilon):
+    X, ledger = table(6000), PrivacyLedger(epsilon=epsilon, delta=0)
+    scaler = PrivateScaler(epsilon=epsilon, delta=0, ledger=ledger).fit(X)
+    assert all(isinstance(event, Pure) for event in scaler.privacy_.events)
+    assert accounting.delta(scaler.privacy_.events, epsilon) == 0
+    assert accounting.epsilon(scaler.privacy_.events, 0) == pytest.approx(epsilon)
+    ratio = scaler.scale_ / X.std(axis=0)
+    assert (ratio > 0.25).all()
+    assert (ratio < 4).all()
 
 
 def test_rows_are_transformed_one_by_one():
@@ -75,7 +88,6 @@ def test_public_ranges_by_name_and_by_number():
         (ReleasedScaler([0, 0], [1, 1]), "3 columns"),
         (ReleasedScaler([0, 0, 0], [1, 0, 1]), "positive"),
         (ReleasedScaler([0, 0, math.inf], [1, 1, 1]), "center"),
-        (PrivateScaler(delta=0), "delta > 0"),
         (PrivateScaler(epsilon=0.0), "epsilon"),
         (PrivateScaler(clip=0.0), "clip"),
     ],

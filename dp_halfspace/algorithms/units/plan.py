@@ -17,20 +17,22 @@ from numpy.typing import NDArray
 
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
-from dp_halfspace.algorithms.units.shapes import match_linear, match_octaves
+from dp_halfspace.algorithms.units.shapes import Law, match_linear, match_octaves
+from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 __all__ = ["CLIP", "Units", "UnitsPlan", "affordable_units", "in_units", "plan_units"]
 
-Noise: TypeAlias = GaussianNoise | NoNoise
+Noise: TypeAlias = GaussianNoise | DiscreteLaplaceNoise | L2LaplaceNoise | NoNoise
 
 CLIP = 4.0
-# Parts of the budget for octaves, cells of narrow columns, and moments.
-_PARTS = (0.6, 0.15, 0.25)
+# Parts of mu^2, or of epsilon, for octaves, cells of narrow columns, and moments.
+_PARTS, _PURE_PARTS = (0.6, 0.15, 0.25), (0.75, 0.15, 0.1)
 _N_CELLS = 4096
 _RANGE = (0.4, 1.6)  # of a narrow column, in units of its centre
+_UP = 1.0 + 2.0**-40  # covers the rounding of a root
 # Entries of the moments are multiples of 2^-10: their sums are exact.
 _GRID = 1024.0
 _SQUARE_WEIGHT = 1.5
@@ -40,6 +42,9 @@ _SMALLEST_SQUARE, _LARGEST_SQUARE = 0.03, 16.0
 _SHARE, _LEAST_SHARE, _LARGEST_SHARE = 120.0, 0.04, 0.15
 # Below this n mu / sqrt(d) the units of most columns are lost in the noise.
 _LEAST_STRENGTH = 8.0
+# The same for pure epsilon and n epsilon / d.
+_PURE_SHARE, _LEAST_PURE_SHARE, _LARGEST_PURE_SHARE = 80.0, 0.05, 0.3
+_LEAST_PURE_STRENGTH = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +85,15 @@ def affordable_units(
 ) -> tuple[UnitsPlan, float] | None:
     """Plan units as a part of a budget; return the epsilon that is left at the same delta, too.
 
-    None where few records, many columns or a budget without delta make them cost more than they
-    bring.
+    None where few records or many columns make them cost more than they bring.
     """
     if delta == 0 and math.isfinite(epsilon):
-        return None
+        strength = n_samples * epsilon / n_features
+        if strength < _LEAST_PURE_STRENGTH:
+            return None
+        share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
+        units = plan_units(n_samples, n_features, epsilon * share, is_pure=True)
+        return units, epsilon * (1.0 - share) * (1.0 - 2.0**-40)
     mu = gdp_mu(epsilon, delta)
     if n_samples * mu < _LEAST_STRENGTH * math.sqrt(n_features):
         return None
@@ -99,23 +108,42 @@ class UnitsPlan:
 
     Attributes
     ----------
-    octaves : GaussianNoise or NoNoise
-        Of the first counts.
-    cells_mu : float
-        Of the counts of narrow columns, whose number, and with it the noise, is released first.
-    moments : GaussianNoise or NoNoise
+    budgets : tuple of float
+        For octaves, cells of narrow columns and moments: each a mu, or an epsilon if `is_pure`.
     """
 
     n_samples: int
     n_features: int
-    octaves: Noise
-    cells_mu: float
-    moments: Noise
+    budgets: tuple[float, float, float]
+    is_pure: bool
+
+    @property
+    def octaves(self) -> Noise:
+        """Noise of the first counts."""
+        return self._of_counts(self.n_features, self.budgets[0])
+
+    @property
+    def moments(self) -> Noise:
+        """Noise of the moments."""
+        sensitivity = 2.0 * math.sqrt(self.n_features) * _UP
+        budget = self.budgets[2]
+        if math.isinf(budget):
+            return NoNoise()
+        return (L2LaplaceNoise if self.is_pure else GaussianNoise)(sensitivity, budget)
+
+    def _of_counts(self, n_columns: int, budget: float) -> Noise:
+        """Return the noise of the counts of so many columns."""
+        if math.isinf(budget):
+            return NoNoise()
+        if self.is_pure:
+            return DiscreteLaplaceNoise(2 * n_columns, budget)
+        return GaussianNoise(math.sqrt(2.0 * n_columns) * _UP, budget)
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return self.octaves.event, _noise(1.0, self.cells_mu).event, self.moments.event
+        """What a run releases; how many narrow columns there are does not matter."""
+        narrow = self._of_counts(1, self.budgets[1])
+        return self.octaves.event, narrow.event, self.moments.event
 
     @property
     def public(self) -> dict[str, Any]:
@@ -125,7 +153,8 @@ class UnitsPlan:
     def run(self, X: NDArray[Any], permit: Permit) -> Units:
         """Release centre and width of the columns of a dense matrix, which may hold NaN."""
         noisy = permit.release(octave_counts(X), self.octaves)
-        center, scale, is_narrow = match_octaves(noisy, self.n_samples, _deviation(self.octaves))
+        law = Law(_deviation(self.octaves), self.is_pure)
+        center, scale, is_narrow = match_octaves(noisy, self.n_samples, law)
         # A centre at zero has no range round it; chances of both signs could cancel.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
         if len(narrow):
@@ -142,14 +171,15 @@ class UnitsPlan:
     ) -> None:
         """Replace the units of narrow columns by better ones."""
         ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
-        noise = _noise(math.sqrt(2.0 * len(narrow)), self.cells_mu)
+        noise = self._of_counts(len(narrow), self.budgets[1])
         noisy = permit.release(linear_counts(X[:, narrow], ends[0], ends[1], _N_CELLS), noise)
+        law = Law(_deviation(noise), self.is_pure)
         for j, low, high, counts in zip(narrow, *ends, noisy, strict=True):
             length = high - low
             place, width = match_linear(
                 counts,
                 self.n_samples,
-                _deviation(noise),
+                law,
                 (center[j] - low) / length,
                 scale[j] / length,
             )
@@ -158,7 +188,7 @@ class UnitsPlan:
     def _corrected(self, X: NDArray[Any], units: Units, permit: Permit) -> Units:
         """Move centres and widths to the moments of the clipped columns."""
         sums = permit.release(clipped_moments(X, units), self.moments) / self.n_samples
-        deviation = _deviation(self.moments) / self.n_samples
+        deviation = _deviation(self.moments, sums.size) / self.n_samples
         mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
         variance = (CLIP * deviation) ** 2
         mean = mean / (1.0 + variance / _CENTER_VARIANCE)
@@ -185,38 +215,32 @@ def clipped_moments(X: NDArray[Any], units: Units) -> FloatArray:
     return sums
 
 
-def plan_units(n_samples: int, n_features: int, mu: float) -> UnitsPlan:
-    """Fix the public numbers of a release that is mu-Gaussian private.
+def plan_units(
+    n_samples: int, n_features: int, budget: float, *, is_pure: bool = False
+) -> UnitsPlan:
+    """Fix the public numbers of a release of units.
 
     Parameters
     ----------
-    mu : float
-        Of the whole release; infinity means no noise.
+    budget : float
+        Its mu, or its epsilon if `is_pure`; infinity means no noise.
 
     Examples
     --------
     >>> from dp_halfspace.algorithms.units.plan import plan_units
-    >>> len(plan_units(1000, 4, mu=0.1).events)
+    >>> len(plan_units(1000, 4, 0.1).events)
     3
     """
-    # A little less than the parts: the sum of the squares stays below mu^2 when rounded.
-    octaves, cells, moments = (mu * math.sqrt(part) * (1.0 - 2.0**-40) for part in _PARTS)
-    return UnitsPlan(
-        n_samples,
-        n_features,
-        _noise(math.sqrt(2.0 * n_features), octaves),
-        cells,
-        _noise(2.0 * math.sqrt(n_features), moments),
-    )
+    shares = _PURE_PARTS if is_pure else tuple(map(math.sqrt, _PARTS))
+    # A little less than the parts: together they stay below the budget when rounded.
+    octaves, cells, moments = (budget * share * (1.0 - 2.0**-40) for share in shares)
+    return UnitsPlan(n_samples, n_features, (octaves, cells, moments), is_pure)
 
 
-def _noise(sensitivity: float, mu: float) -> Noise:
-    """Return the noise for a sensitivity that is exact but for the rounding of its root."""
-    if math.isinf(mu):
-        return NoNoise()
-    return GaussianNoise(sensitivity * (1.0 + 2.0**-40), mu)
-
-
-def _deviation(noise: Noise) -> float:
-    """Return the standard deviation of the noise in one entry."""
-    return noise.sigma if isinstance(noise, GaussianNoise) else 0.0
+def _deviation(noise: Noise, size: int = 1) -> float:
+    """Return the standard deviation of the noise in one of so many entries."""
+    if isinstance(noise, NoNoise):
+        return 0.0
+    if isinstance(noise, L2LaplaceNoise):
+        return noise.scale * math.sqrt(size + 1)
+    return noise.sigma if isinstance(noise, GaussianNoise) else noise.deviation

@@ -21,7 +21,7 @@ from scipy.special import ndtr, ndtri, softmax
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.cells import LOWEST, N_OCTAVES
 
-__all__ = ["match_linear", "match_octaves"]
+__all__ = ["Law", "match_linear", "match_octaves"]
 
 
 _POINTS = 2000
@@ -30,8 +30,8 @@ _REACH = 16  # octaves on both sides of its width that a shape may extend to
 _MISFIT, _CELL_MISFIT = 0.1, 0.01
 # Prior over the octave of a width: heavy-tailed round one, worth a few columns.
 _PRIOR_OCTAVES, _PRIOR_COLUMNS, _ROUNDS = 8.0, 4.0, 6
-_NARROW = 8.0  # mean over standard deviation from which a column is looked at again
 _COLUMNS_AT_ONCE = 16
+_NARROW = 8.0  # mean over standard deviation from which a column is looked at again
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,26 @@ class _Shapes:
     zero: NDArray[np.float32]
     mean: FloatArray
     octave: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Law of the noise in a count: Gaussian, or that of Laplace."""
+
+    deviation: float
+    is_laplace: bool
+
+    def forgiving(self, scale: float, misfit: float) -> Law:
+        """Return the law in units of `scale`, with a deviation of the shape beside the noise."""
+        return Law(math.hypot(self.deviation / scale, misfit), self.is_laplace)
+
+    def gain(self, found: Any, expected: Any) -> Any:
+        """Return the log likelihood of expected counts over that of none, cell by cell."""
+        if self.is_laplace:
+            # |found| - |found - expected| in units of the scale.
+            nearer = np.minimum(np.maximum(found, 0.0), expected)
+            return (2.0 * nearer - expected) * (math.sqrt(2.0) / self.deviation)
+        return (found - expected / 2.0) * expected / self.deviation**2
 
 
 def _quantiles() -> Iterator[FloatArray]:
@@ -88,14 +108,14 @@ def _shapes() -> _Shapes:
 
 
 def match_octaves(
-    counts: FloatArray, n_samples: int, deviation: float
+    counts: FloatArray, n_samples: int, law: Law
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Estimate centre and width of each column from noisy counts in octaves.
 
     Parameters
     ----------
     counts : ndarray of shape (n_features, 2 * N_OCTAVES + 1)
-    deviation : float
+    law : Law
         Of the noise in a count.
 
     Returns
@@ -106,9 +126,10 @@ def match_octaves(
         tell the width.
     """
     shapes, shares = _shapes(), counts / n_samples
+    law = law.forgiving(n_samples, _MISFIT)
     likelihood = np.concatenate(
         [
-            _log_likelihood(shares[lo : lo + _COLUMNS_AT_ONCE], deviation / n_samples, shapes)
+            _log_likelihood(shares[lo : lo + _COLUMNS_AT_ONCE], law, shapes)
             for lo in range(0, len(shares), _COLUMNS_AT_ONCE)
         ]
     )
@@ -128,15 +149,23 @@ def match_octaves(
     return center, 2.0**logarithm, chances[:, :, far].sum(axis=(1, 2)) > 0.5
 
 
-def _log_likelihood(shares: FloatArray, deviation: float, shapes: _Shapes) -> FloatArray:
+def _log_likelihood(shares: FloatArray, law: Law, shapes: _Shapes) -> FloatArray:
     """Compare noisy shares of the rows with every shape of every octave of width."""
     sides = np.stack([shares[:, N_OCTAVES + 1 :], shares[:, N_OCTAVES - 1 :: -1]], axis=1)
     padded = np.pad(sides.astype(np.float32), ((0, 0), (0, 0), (_REACH, _REACH)))
+    zeros = shares[:, N_OCTAVES].astype(np.float32)
+    if law.is_laplace:
+        zero = law.gain(zeros[:, None], shapes.zero[:, None, None])
+        found = np.repeat(zero, N_OCTAVES + 1, axis=2)
+        for shape, side, cell in np.argwhere(shapes.masses).tolist():
+            window = padded[:, side, cell : cell + N_OCTAVES + 1]
+            found[shape] += law.gain(window, shapes.masses[shape, side, cell])
+        return found.transpose(1, 2, 0)
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * _REACH, axis=2)
     found = np.tensordot(windows, shapes.masses, axes=((1, 3), (1, 2)))
-    found += np.multiply.outer(shares[:, N_OCTAVES].astype(np.float32), shapes.zero)[:, None, :]
+    found += np.multiply.outer(zeros, shapes.zero)[:, None, :]
     found -= ((shapes.masses**2).sum(axis=(1, 2)) + shapes.zero**2) / 2.0
-    found /= np.float32(deviation**2 + _MISFIT**2)
+    found /= np.float32(law.deviation**2)
     return np.asarray(found)
 
 
@@ -154,7 +183,7 @@ def _pooled(evidence: FloatArray) -> FloatArray:
 
 
 def match_linear(
-    counts: FloatArray, n_samples: int, deviation: float, center: float, width: float
+    counts: FloatArray, n_samples: int, law: Law, center: float, width: float
 ) -> tuple[float, float]:
     """Estimate centre and width of a uniform distribution from noisy counts in equal cells.
 
@@ -170,24 +199,20 @@ def match_linear(
         Centre and width in units of the range.
     """
     n_cells = len(counts)
-    variance = deviation**2 + (_CELL_MISFIT * n_samples) ** 2
+    law = law.forgiving(1.0, _CELL_MISFIT * n_samples)
     logarithms = np.arange(0.0, math.log2(n_cells) - 1.0)
-    sums = np.concatenate([[0.0], np.cumsum(counts)])
-
-    def likelihood(found: Any, square: float) -> Any:
-        return (n_samples * found - n_samples**2 * square / 2.0) / variance
-
     rows = []
     for size in np.rint(2.0**logarithms).astype(np.intp):
-        # The mean count in the cells of an interval, by its middle.
+        # What speaks for all rows being in an interval, by its middle.
+        sums = np.concatenate([[0.0], np.cumsum(law.gain(counts, n_samples / size))])
         found = np.full(n_cells, -np.inf)
-        found[size // 2 : size // 2 + n_cells - size + 1] = (sums[size:] - sums[:-size]) / size
-        rows.append(likelihood(found, 1.0 / size))
+        found[size // 2 : size // 2 + n_cells - size + 1] = sums[size:] - sums[:-size]
+        rows.append(found)
     found = np.array(rows) - math.log(len(rows) * n_cells)
     known = np.diff(ndtr((np.arange(n_cells + 1) / n_cells - center) / width))
     largest = float(found.max())
     chances = np.exp(found - largest)
-    kept = likelihood(float(counts @ known), float(known @ known))
+    kept = law.gain(counts, n_samples * known).sum()
     if largest + math.log(chances.sum()) <= kept:
         return center, width
     by_length = np.cumsum(chances.sum(axis=1))

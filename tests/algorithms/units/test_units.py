@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,8 +21,9 @@ from dp_halfspace.algorithms.units.plan import (
     plan_units,
     units_share,
 )
+from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Gaussian, Pure
-from dp_halfspace.privacy.mechanisms import GaussianNoise, Permit, recording
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit, recording
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -33,21 +35,22 @@ N = 40
 
 
 def permit_for(plan, source=OS_RANDOMNESS, events=None) -> Permit:
+    is_free = plan.events[0] == Pure(math.inf)
     return Permit(
         PrivacyRecord(
-            epsilon=math.inf if plan.events[0] == Pure(math.inf) else 1e4,
-            delta=0.0 if plan.events[0] == Pure(math.inf) else 0.4,
+            epsilon=math.inf if is_free else 1e4,
+            delta=0.0 if is_free or plan.is_pure else 0.4,
             adjacency="replace-one",
             events=events or plan.events,
-            noise="none" if plan.events[0] == Pure(math.inf) else "os",
+            noise="none" if is_free else "os",
             public={},
         ),
         source,
     )
 
 
-def released_units(X, mu=math.inf):
-    plan = plan_units(*X.shape, mu)
+def released_units(X, budget=math.inf, is_pure=False):
+    plan = plan_units(*X.shape, budget, is_pure=is_pure)
     return plan.run(X, permit_for(plan))
 
 
@@ -74,30 +77,43 @@ def moments(X):
     return clipped_moments(X, Units(np.full(d, 0.3), np.full(d, 0.7)))
 
 
+# Statistic, norm, bound: a Euclidean norm for Gaussian and L2-Laplace noise, else absolute.
 BOUNDS = [
-    (octaves, lambda d: math.sqrt(2 * d)),
-    (linear, lambda d: math.sqrt(2 * d)),
-    (moments, lambda d: 2 * math.sqrt(d)),
+    (octaves, 2, lambda d: math.sqrt(2 * d)),
+    (octaves, 1, lambda d: 2 * d),
+    (linear, 2, lambda d: math.sqrt(2 * d)),
+    (linear, 1, lambda d: 2 * d),
+    (moments, 2, lambda d: 2 * math.sqrt(d)),
 ]
 
 
-def largest_change(statistic, d, trials=300):
+def largest_change(statistic, d, trials=300, order=2):
     rng = np.random.default_rng(d)
     found = 0.0
-    for _ in range(trials):
-        X, other = neighbours(rng, d)
-        found = max(found, float(np.linalg.norm(statistic(X) - statistic(other))))
-    X = np.zeros((N, d))
-    X[0], other = 100.0, X.copy()
-    other[0] = -100.0
-    return max(found, float(np.linalg.norm(statistic(X) - statistic(other))))
+    pairs = [neighbours(rng, d) for _ in range(trials)]
+    # Duplicates of one record, and one of them replaced by its opposite or by nothing.
+    for first, second in ((100.0, -100.0), (-1.0, math.nan), (1.0, 0.0)):
+        X = np.full((N, d), first)
+        pairs.append((X, np.vstack([X[1:], np.full((1, d), second)])))
+    for X, other in pairs:
+        change = statistic(X) - statistic(other)
+        found = max(found, float(np.linalg.norm(change.ravel(), order)))
+    return found
 
 
 @pytest.mark.parametrize("d", [1, 3, 8])
-@pytest.mark.parametrize(("statistic", "bound"), BOUNDS, ids=lambda f: getattr(f, "__name__", ""))
-def test_no_record_moves_a_statistic_further_than_the_bound_and_one_attains_it(statistic, bound, d):
-    ratio = largest_change(statistic, d) / bound(d)
+@pytest.mark.parametrize(
+    ("statistic", "order", "bound"), BOUNDS, ids=lambda f: getattr(f, "__name__", "")
+)
+def test_no_record_moves_a_statistic_further_than_the_bound_and_one_attains_it(
+    statistic, order, bound, d
+):
+    ratio = largest_change(statistic, d, order=order) / bound(d)
     assert 1 - 1e-12 <= ratio <= 1 + 1e-12
+
+
+def test_planted_bug_a_sensitivity_of_one_a_column_is_seen():
+    assert largest_change(octaves, 3, 50, order=1) > DiscreteLaplaceNoise(3, 1.0).sensitivity
 
 
 def test_planted_bug_a_record_that_counts_twice_is_seen(monkeypatch):
@@ -140,20 +156,44 @@ def test_statistics_are_exact_in_every_order_layout_and_block(statistic, monkeyp
     assert np.array_equal(statistic(X), expected)
 
 
+@pytest.mark.parametrize("is_pure", [False, True])
 @pytest.mark.parametrize("d", [1, 7])
-def test_scales_of_noise_follow_from_public_numbers_alone(d):
+def test_scales_of_noise_follow_from_public_numbers_alone(d, is_pure):
     rng = np.random.default_rng(d)
     for _ in range(5):
         X, other = neighbours(rng, d)
-        plan = plan_units(N, d, 0.7)
+        plan = plan_units(N, d, 0.7, is_pure=is_pure)
         scales = []
         for data in (X, other):
             # One history for both: what is released does not depend on the data then.
             with recording() as releases:
                 plan.run(data, permit_for(plan, SeededBytes(1, "noise")))
-            scales.append([r.mechanism.sigma for r in releases])
+            scales.append([r.mechanism for r in releases])
+            # Noise is added, and no value has a say in it.
+            assert releases[0].value.shape == releases[0].released.shape == (d, 481)
         assert scales[0][0] == scales[1][0]
         assert scales[0][-1] == scales[1][-1]
+
+
+def test_replay_on_neighbours_gives_the_same_units_when_the_noise_makes_up_for_the_record():
+    """What is released is all that the units depend on, for pure epsilon, too."""
+    X, other = neighbours(np.random.default_rng(5), 3)
+    plan = plan_units(N, 3, 2.0, is_pure=True)
+    with recording() as releases:
+        units = plan.run(X, permit_for(plan))
+
+    class Replay:
+        def __init__(self):
+            self.left = [release.released for release in releases]
+
+        def release(self, value, mechanism):
+            assert mechanism.event in plan.events
+            assert value.shape == self.left[0].shape
+            return self.left.pop(0)
+
+    again = plan.run(other, Replay())
+    assert np.array_equal(units.center, again.center)
+    assert np.array_equal(units.scale, again.scale)
 
 
 @pytest.mark.parametrize("mu", [0.01, 0.5, 30.0])
@@ -163,6 +203,26 @@ def test_events_compose_to_no_more_than_was_asked(mu, d):
     assert all(isinstance(event, Gaussian) for event in plan.events)
     total = math.sqrt(sum(event.mu**2 for event in plan.events))
     assert mu * (1 - 1e-9) < total <= mu
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 1e6])
+@pytest.mark.parametrize("d", [1, 100])
+def test_pure_events_sum_to_no_more_than_was_asked(epsilon, d):
+    plan = plan_units(1000, d, epsilon, is_pure=True)
+    assert all(isinstance(event, Pure) for event in plan.events)
+    total = sum(Fraction(event.epsilon) for event in plan.events)
+    assert Fraction(epsilon) * Fraction(1 - 1e-9) < total <= Fraction(epsilon)
+
+
+def test_pure_noise_is_what_the_sensitivities_ask_for():
+    plan = plan_units(1000, 8, 0.5, is_pure=True)
+    octaves, _, moments = plan.budgets
+    assert plan.octaves == DiscreteLaplaceNoise(16, octaves)
+    assert isinstance(plan.moments, L2LaplaceNoise)
+    assert plan.moments.scale >= 2 * math.sqrt(8) / moments
+    # Planted: the scale of half of the sensitivity is not enough.
+    assert not DiscreteLaplaceNoise(8, octaves).deviation >= math.sqrt(2) * 15 / octaves
+    assert plan.octaves.deviation >= math.sqrt(2) * 15 / octaves
 
 
 def test_noise_is_what_the_sensitivities_ask_for():
@@ -180,14 +240,19 @@ def test_planted_bug_a_factor_short_of_sqrt_2_is_seen(sensitivity):
     assert not sensitivity / plan.octaves.mu >= 4.0 / plan.octaves.mu
 
 
-def test_the_noise_of_narrow_columns_counts_them_all():
+@pytest.mark.parametrize("is_pure", [False, True])
+def test_the_noise_of_narrow_columns_counts_them_all(is_pure):
     rng = np.random.default_rng(3)
     X = np.column_stack([2000 + rng.normal(0, 5, 4000) for _ in range(4)])
-    plan = plan_units(*X.shape, 3.0)
+    plan = plan_units(*X.shape, 3.0, is_pure=is_pure)
     with recording() as releases:
         plan.run(X, permit_for(plan))
     assert len(releases) == 3
-    assert releases[1].mechanism.sigma >= math.sqrt(8) / plan.cells_mu
+    mechanism = releases[1].mechanism
+    if is_pure:
+        assert mechanism == DiscreteLaplaceNoise(8, plan.budgets[1])
+    else:
+        assert mechanism.sigma >= math.sqrt(8) / plan.budgets[1]
     assert releases[1].value.shape[0] == 4
 
 
@@ -213,17 +278,18 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("mu", [math.inf, 0.5])
-def test_units_of_common_columns_are_found(name, mu):
+@pytest.mark.parametrize(("budget", "is_pure"), [(math.inf, False), (0.5, False), (0.05, True)])
+def test_units_of_common_columns_are_found(name, budget, is_pure):
     rng = np.random.default_rng(sum(map(ord, name)))
     X = SHAPES[name](rng, 20_000)[:, None]
-    units = released_units(X, mu)
+    units = released_units(X, budget, is_pure)
     ratio = units.scale[0] / X.std()
     assert 0.4 < ratio < 2.5
     assert abs(units.center[0] - X.mean()) < 1.5 * X.std()
 
 
-def test_heavy_tails_zeros_constants_and_holes_have_units():
+@pytest.mark.parametrize("is_pure", [False, True])
+def test_heavy_tails_zeros_constants_and_holes_have_units(is_pure):
     rng = np.random.default_rng(0)
     n = 5000
     X = np.column_stack([
@@ -234,7 +300,7 @@ def test_heavy_tails_zeros_constants_and_holes_have_units():
         np.full(n, math.nan),
         np.where(rng.random(n) < 0.5, math.nan, rng.normal(3, 1, n)),
     ])  # fmt: skip
-    units = released_units(X, 0.5)
+    units = released_units(X, 0.5, is_pure)
     assert np.isfinite(units.center).all()
     assert (units.scale > 0).all()
     assert np.isfinite(units.scale).all()

@@ -152,7 +152,7 @@ def test_two_classes_are_the_logistic_loss():
 @pytest.mark.parametrize("shift", [0.0, 3.0])
 @pytest.mark.parametrize("K", [2, 3, 10, 200])
 def test_monotone_in_the_reach_and_never_above_the_slope(K, shift):
-    found = [softmax_diameter(K, reach, shift=shift) for reach in np.geomspace(1e-3, 1e5, 60)]
+    found = [softmax_diameter(K, reach, shift=shift) for reach in np.geomspace(1e-3, 1e5, 20)]
     assert np.all(np.diff(found) >= -3e-4)
     assert found[-1] <= math.sqrt(2.0) * (1 + 1e-8)
     at_zero = softmax_diameter(K, 0.0, shift=shift)

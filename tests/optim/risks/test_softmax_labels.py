@@ -51,15 +51,15 @@ def pair(K, reach, shift, point):
 
 
 @pytest.mark.parametrize("shift", [-1.0, 0.0, 2.0])
-@pytest.mark.parametrize("K", [3, 4, 8])
+@pytest.mark.parametrize("K", [3, 8])
 def test_every_choice_of_multipliers_is_a_bound(K, shift):
     """Random multipliers, good ones too, against a search for the farthest pair of each case."""
     rng = np.random.default_rng(K)
     nearest = 0.0
-    for reach in (0.5, 3.0, 7.0):
+    for reach in (0.5, 4.0):
         grid = _grid(K, reach, shift, 0.1, SPLIT)
         farthest = dict.fromkeys(_CASES, 0.0)
-        for _ in range(12):
+        for _ in range(8):
             start = rng.standard_normal(2 * K + 4) * np.append(np.ones(2 * K + 2), [0.1, 0.1])
             found = minimize(
                 lambda at, reach=reach: -pair(K, reach, shift, at).square,
