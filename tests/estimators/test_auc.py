@@ -205,7 +205,7 @@ def test_a_class_of_few_records_is_ranked_better_by_small_steps(monkeypatch):
     X = np.exp(0.7 * (rng.standard_normal((8000, 6)) + y[:, None])) / 10.0 - 1.0
 
     def area():
-        fits = [model(epsilon=0.1, data_norm=2.5, random_state=seed).fit(X, y) for seed in range(8)]
+        fits = [model(epsilon=0.1, random_state=seed).fit(X / 2.5, y) for seed in range(8)]
         return np.mean([roc_auc_score(y, fitted.decision_function(X)) for fitted in fits])
 
     adapted = area()
