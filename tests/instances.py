@@ -68,10 +68,10 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "PrivateKernelClassifier": [
         {},
         {"kernel": "additive", "n_components": 600},
-        {"kernel": "auto"},
+        {"kernel": "rbf"},
         {"kernel": "matern", "length_scale": 2.0, "n_components": 101, "cache_size": 0.0},
         {"kernel": "polynomial", "degree": 2, "n_components": 64},
-        {"delta": 0.0, "n_components": 64},
+        {"kernel": "rbf", "delta": 0.0, "n_components": 64},
         {"kernel": "additive", "delta": 0.0},
         {"kernel": "rbf", "margin": 0.2, "n_components": 64},
         {"kernel": "rbf", "margin": "select", "n_components": 64},

@@ -25,7 +25,7 @@ _AMPLITUDE = math.sqrt(2.0)
 # Of all Fourier features of a row, relative to the root of the number of columns.
 _FOURIER = math.sqrt(1.0 / 3.0)
 # Length scales, in units of the reach of a column times the root of their number.
-_SCALES = (0.4, 0.2, 0.1)
+_SCALES = (2 / 3, 1 / 3, 1 / 15)
 _ROWS = 1024
 
 
