@@ -178,7 +178,7 @@ def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permi
     of what was released: ``[u, 1] @ map`` is the standardised row.
     """
     n, d = plan.n_samples, plan.n_columns
-    moment = rows.gram(np.ones(n))
+    moment = rows.gram(rows.shares)
     sums = np.concatenate([moment[:d, d], np.diag(moment)[:d]])
     released = permit.release(sums, plan.mechanism) / n
     centre, squares = np.clip(released[:d], -1.0, 1.0), released[d:]
@@ -208,7 +208,7 @@ def run_mean_difference(
     # 2. Clip the standardised rows to the unit ball, each by itself.
     # 3. Release the weighted sum, and map it back to the coordinates of the rows.
     n_columns = rows.shape[1] - 1
-    signed = np.where(positive, weights[1], -weights[0])
+    signed = np.where(positive, weights[1], -weights[0]) * rows.shares
     with single_blas_thread():
         if plan.standardisation is None:
             return _averaged(rows.adjoint(signed)[:n_columns], plan, permit), 0.0
