@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dp_halfspace.estimators.output_perturbation import OutputPerturbationClassifier
     from dp_halfspace.estimators.pure_halfspace import PureHalfspaceClassifier
     from dp_halfspace.estimators.pure_network import PureNetworkClassifier
+    from dp_halfspace.estimators.table import PrivateTableClassifier
     from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
     from dp_halfspace.model_selection.search import PrivateSearchCV
     from dp_halfspace.privacy.ledger import PrivacyLedger
@@ -36,6 +37,7 @@ __all__ = [
     "PrivateAUCClassifier",
     "PrivateKernelClassifier",
     "PrivateSearchCV",
+    "PrivateTableClassifier",
     "PureHalfspaceClassifier",
     "PureNetworkClassifier",
     "datasets",
@@ -59,6 +61,7 @@ _HOME = {
     "PrivacyLedger": "dp_halfspace.privacy.ledger",
     "PrivateAUCClassifier": "dp_halfspace.estimators.auc",
     "PrivateKernelClassifier": "dp_halfspace.estimators.kernel",
+    "PrivateTableClassifier": "dp_halfspace.estimators.table",
     "PureHalfspaceClassifier": "dp_halfspace.estimators.pure_halfspace",
     "PureNetworkClassifier": "dp_halfspace.estimators.pure_network",
 }

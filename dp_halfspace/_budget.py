@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+from html import escape
 from numbers import Integral, Real
 from typing import Any, NoReturn
 
@@ -78,6 +79,18 @@ class SharedLedger(BaseEstimator):
         """
         params = super().get_params(deep)
         return {k: v.handle if isinstance(v, PrivacyLedger) else v for k, v in params.items()}
+
+    def _repr_html_inner(self) -> str:
+        """Show the budget below what scikit-learn shows of an estimator."""
+        spent = getattr(self, "privacy_", None)
+        text = "A fit has not been paid for yet." if spent is None else f"Spent: {spent!r}"
+        return f"{super()._repr_html_inner()}<p>{escape(text)}</p>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = dict(super()._repr_mimebundle_(**kwargs))
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
 
     def __sklearn_clone__(self) -> Any:
         bare = copy.copy(self)

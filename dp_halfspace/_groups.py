@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._people import People, TrainingData
-from dp_halfspace._validation import _is_missing, _refuse_mask
+from dp_halfspace._validation import is_missing, refuse_mask
 
 __all__ = ["owned_by", "sorted_by_person"]
 
@@ -37,7 +37,7 @@ def sorted_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, Peopl
 
 def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
     """Return the person of each row, numbered by first rows; no error shows or counts any."""
-    _refuse_mask("groups", groups)
+    refuse_mask("groups", groups)
     rule = "groups must be one-dimensional: one hashable value, who it belongs to, for each row"
     if isinstance(groups, str | bytes) or getattr(groups, "ndim", 1) != 1:
         raise ValueError(rule)
@@ -45,7 +45,7 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
     try:
         values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
         owners = [number.setdefault(value, len(number)) for value in values]
-        has_missing = any(map(_is_missing, number))
+        has_missing = any(map(is_missing, number))
     except (TypeError, ValueError, ArithmeticError):
         values, has_missing = None, False
     if values is None or len(values) != n_rows:  # outside, so that no other message is a context

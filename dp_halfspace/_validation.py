@@ -29,8 +29,11 @@ __all__ = [
     "TrainingData",
     "check_features",
     "check_training_data",
+    "check_two_dimensional",
+    "is_missing",
     "label_set_announced",
     "label_weights",
+    "refuse_mask",
 ]
 
 _ROWS_PER_BLOCK = 4096
@@ -88,7 +91,7 @@ def label_set_announced() -> Iterator[None]:
 
 def _checked_labels(y: ArrayLike) -> NDArray[Any]:
     """Return the labels as one column."""
-    _refuse_mask("y", y)
+    refuse_mask("y", y)
     array = np.asarray(y)
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must be real numbers or text")
@@ -96,7 +99,7 @@ def _checked_labels(y: ArrayLike) -> NDArray[Any]:
         raise ValueError("y must be one-dimensional: one label for each record")
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     # numpy turns a missing label among texts in a list into a text.
-    if _has_missing(labels) or (isinstance(y, list | tuple) and any(map(_is_missing, y))):
+    if _has_missing(labels) or (isinstance(y, list | tuple) and any(map(is_missing, y))):
         rule = "every record needs a label"
         raise ValueError(f"Input y contains NaN or infinity, None, NaT or pd.NA: {rule}")
     return labels
@@ -108,10 +111,10 @@ def _has_missing(labels: NDArray[Any]) -> bool:
         return not np.isfinite(labels).all()
     if labels.dtype.kind in "mM":
         return bool(np.isnat(labels).any())
-    return labels.dtype.kind in "OT" and any(map(_is_missing, labels.tolist()))
+    return labels.dtype.kind in "OT" and any(map(is_missing, labels.tolist()))
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Tell whether an object stands for a missing value: None, NaN, infinity, NaT or pd.NA."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return True
@@ -125,8 +128,8 @@ def check_features(
     estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
 ) -> Any:
     """Return `X` as a float matrix, dense or CSR: finite, but for NaN where that is allowed."""
-    _refuse_mask("X", X)
-    _check_two_dimensional(X)
+    refuse_mask("X", X)
+    check_two_dimensional(X)
     _check_sparse_structure(X)
     _refuse_dates(X)
     checked = _converted(estimator, X, reset=reset)
@@ -162,7 +165,7 @@ def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         raise
 
 
-def _refuse_mask(name: str, values: Any) -> None:
+def refuse_mask(name: str, values: Any) -> None:
     """Refuse a masked array by its type: which entries are masked is private."""
     rows = values if isinstance(values, list | tuple) else ()
     if any(isinstance(part, np.ma.MaskedArray) for part in (values, *rows)):
@@ -200,7 +203,7 @@ def _check_sparse_structure(X: Any) -> None:
         raise ValueError("X is a sparse matrix with invalid indices: rebuild it")
 
 
-def _check_two_dimensional(X: Any) -> None:
+def check_two_dimensional(X: Any) -> None:
     """Refuse anything but a table, before a library quotes it in its own message."""
     try:
         n_dimensions = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
@@ -231,7 +234,7 @@ def _not_numeric(X: Any) -> ValueError | TypeError:
     reasons = [_reason(column) for column in columns]
     bad = [j for j, reason in enumerate(reasons) if reason]
     if not bad:
-        holes = [j for j, column in enumerate(columns) if any(map(_is_missing, column))]
+        holes = [j for j, column in enumerate(columns) if any(map(is_missing, column))]
         return _not_finite(names, holes)
     where = f"X is not numeric in {_listed(names, bad)}"
     if TypeError in reasons:
@@ -243,7 +246,7 @@ def _not_numeric(X: Any) -> ValueError | TypeError:
 
 def _reason(column: NDArray[Any]) -> type[Exception] | None:
     """Return why a column does not convert to float, but for what is missing in it."""
-    column = column[[not _is_missing(value) for value in column]]
+    column = column[[not is_missing(value) for value in column]]
     try:
         column.astype(np.float64)
     except TypeError:

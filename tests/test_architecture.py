@@ -32,6 +32,7 @@ RANKS = {
     "_budget": 4,
     "algorithms": 4,
     "preprocessing": 5,
+    "tables": 5,
     "estimators": 6,
     "model_selection": 7,
     "inspection": 7,

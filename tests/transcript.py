@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import mechanisms
+from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, L2LaplaceNoise
 
 
@@ -51,6 +52,8 @@ class Transcript:
             change = np.abs(value - other)
             if isinstance(mechanism, ExponentialChoice):
                 yield float(change.max()) / mechanism.sensitivity
+            elif isinstance(mechanism, DiscreteLaplaceNoise):
+                yield float(change.sum()) / mechanism.sensitivity
             else:
                 assert isinstance(mechanism, GaussianNoise | L2LaplaceNoise)
                 yield float(np.linalg.norm(change)) / mechanism.sensitivity

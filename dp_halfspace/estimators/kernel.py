@@ -39,7 +39,7 @@ from dp_halfspace.optim.design.feature_rows import (
     unit_feature_rows,
 )
 from dp_halfspace.optim.design.rows import LONGEST, Rows, unit_rows
-from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
 
@@ -238,6 +238,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         """
         ready = self._prepared(X, y, groups)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        return self._trained(ready, permit)
+
+    def _trained(self, ready: Prepared, permit: Permit) -> PrivateKernelClassifier:
+        """Run a plan that was paid."""
         data, scaler = ready.in_units(permit)
         plan, feature_map = ready.plan
 

@@ -11,7 +11,7 @@ from dp_halfspace.inspection.bounds import (
     strongly_convex_excess_risk,
 )
 from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
-from dp_halfspace.inspection.effects import AdditiveDisplay, ColumnEffect
+from dp_halfspace.inspection.effects import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
 from dp_halfspace.inspection.margin_bound import margin_risk_bound
 from dp_halfspace.inspection.population_bound import RiskBound, population_risk_bound
 from dp_halfspace.inspection.report import privacy_report
@@ -31,6 +31,7 @@ __all__ = [
     "EpsilonAccuracyDisplay",
     "ErrorLowerBound",
     "RiskBound",
+    "TableEffectsDisplay",
     "adversarial_risk_bound",
     "convex_excess_risk",
     "margin_risk_bound",

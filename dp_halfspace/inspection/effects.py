@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AdditiveDisplay", "ColumnEffect"]
+__all__ = ["AdditiveDisplay", "ColumnEffect", "TableEffectsDisplay"]
 
 _POINTS = 101
+# Of a column of a table whose range was not stated, in its released units.
+_REACH = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +33,18 @@ class ColumnEffect:
     name : str
         Of the column.
     values : ndarray of shape (n_points,)
-        Of the column, in the units of the data.
+        Of the column, in the units of the data; positions of `labels`, where there are any.
     effects : ndarray of shape (n_points, n_scores)
         Scores less those of the middle of all ranges: one column of them for two classes, else
         one for each class.
+    labels : tuple of str
+        Categories or texts of the column, empty for numbers.
     """
 
     name: str
     values: NDArray[np.float64]
     effects: NDArray[np.float64]
+    labels: tuple[str, ...] = ()
 
 
 class AdditiveDisplay:
@@ -156,10 +161,12 @@ class AdditiveDisplay:
         axes = axes_for(len(self.columns), "columns", ax, figure)
         highest = 1.05 * max(float(np.abs(column.effects).max()) for column in self.columns)
         for axis, column in zip(axes, self.columns, strict=True):
+            style = "o" if column.labels else "-"
             for k, label in enumerate(self.classes):
-                axis.plot(
-                    column.values, column.effects[:, k], color=COLORS[k % len(COLORS)], label=label
-                )
+                color = COLORS[k % len(COLORS)]
+                axis.plot(column.values, column.effects[:, k], style, color=color, label=label)
+            if column.labels:
+                axis.set_xticks(column.values, column.labels)
             axis.set_xlabel(column.name)
             axis.set_ylim(-highest or -1.0, highest or 1.0)
             axis.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
@@ -172,6 +179,86 @@ class AdditiveDisplay:
         return self
 
 
-def _scores(model: Any, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+class TableEffectsDisplay(AdditiveDisplay):
+    """The effect of every column of a table on the scores of a `PrivateTableClassifier`.
+
+    Parameters
+    ----------
+    columns : sequence of ColumnEffect
+        The numbers to draw: curves of numbers, dots of categories and texts.
+    classes : array-like of labels
+        Of the scores: the second label only, for two classes.
+
+    See Also
+    --------
+    AdditiveDisplay : Curves of models of numbers; methods and attributes are the same.
+
+    Notes
+    -----
+    Privacy: effects are functions of released numbers and of the public schema, so they cost
+    nothing. With ``features="additive"`` or ``"linear"`` the score of a row is that of an empty
+    row plus the effects of its entries; otherwise effects are those beside an empty row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace import PrivateTableClassifier
+    >>> from dp_halfspace.inspection import TableEffectsDisplay
+    >>> stage = np.random.default_rng(0).choice(["I", "II", "III"], size=(5000, 1))
+    >>> model = PrivateTableClassifier(schema={"0": ["I", "II", "III"]}, classes=[False, True])
+    >>> display = TableEffectsDisplay.from_estimator(model.fit(stage, stage[:, 0] == "III"))
+    >>> display.columns[0].labels[int(display.columns[0].effects.argmax())]
+    'III'
+    """
+
+    @classmethod
+    def from_estimator(cls, model: Any, ranges: Any = None) -> TableEffectsDisplay:
+        """Read the effects of a fitted model.
+
+        Parameters
+        ----------
+        model : PrivateTableClassifier
+            Fitted.
+        ranges : dict or None, default=None
+            PUBLIC ``[low, high]`` of columns of numbers, and lists of texts of columns of texts, by
+            name. Columns of numbers that are not named are shown on their stated range or round
+            their released centre; columns of texts that are not named are left out.
+
+        Returns
+        -------
+        TableEffectsDisplay
+            A display with one curve, or one for each class, to a column.
+
+        Raises
+        ------
+        AttributeError
+            If the model is none of tables.
+        """
+        check_is_fitted(model)
+        columns, units = model.encoding_.columns, model.units_
+        shown = dict(ranges or {})
+        for column, centre, unit in zip(
+            model.encoding_.numbers, units.center, units.scale, strict=True
+        ):
+            own = (centre - _REACH * unit, centre + _REACH * unit)
+            shown.setdefault(column.name, (column.low, column.high) if column.has_range else own)
+        empty = np.full((1, len(columns)), None, dtype=object)
+        middle, effects = _scores(model, empty), []
+        for j, column in enumerate(columns):
+            labels = () if column.is_number else tuple(shown.get(column.name, column.categories))
+            values = np.arange(float(len(labels)))
+            if column.is_number:
+                low, high = shown[column.name]
+                values = np.linspace(float(low), float(high), _POINTS)
+            if column.kind == "drop" or not len(values):
+                continue
+            rows = np.repeat(empty, len(values), axis=0)
+            rows[:, j] = labels or values
+            scores = _scores(model, rows) - middle
+            effects.append(ColumnEffect(column.name, values, scores, tuple(map(str, labels))))
+        return cls(effects, model.classes_[1:] if middle.shape[1] == 1 else model.classes_)
+
+
+def _scores(model: Any, rows: NDArray[Any]) -> NDArray[np.float64]:
     """Return scores of shape (n, n_scores)."""
     return np.asarray(model.decision_function(rows)).reshape(len(rows), -1)

@@ -43,6 +43,10 @@ class AdditiveMap:
         n_terms``, of ``v = 1 / 2 + x sqrt(n_features_in) / 3``, clipped to [0, 1].
     fourier : FourierMap or None
         Of all columns together.
+    n_plain : int
+        Columns at the end, of 0 and 1, that have no further features.
+    length : float or None
+        What the entries of a row were divided by; None for the root of the number of columns.
 
     Notes
     -----
@@ -61,40 +65,52 @@ class AdditiveMap:
     n_features_in: int
     n_terms: int
     fourier: FourierMap | None = None
+    n_plain: int = 0
+    length: float | None = None
+
+    @property
+    def _share(self) -> float:
+        """Length of the columns that have features, relative to that of a row."""
+        if self.length is None:
+            return 1.0
+        return math.sqrt(self.n_features_in - self.n_plain) / self.length
 
     @property
     def relative_length(self) -> float:
         """Root mean square of all features but the columns, whose own is taken for one."""
         cosines = sum(1.0 / k**2 for k in range(2, self.n_terms + 1))
-        return math.sqrt(cosines + (0.0 if self.fourier is None else _FOURIER**2))
+        return self._share * math.sqrt(cosines + (0.0 if self.fourier is None else _FOURIER**2))
 
     @property
     def is_linear(self) -> bool:
         """Whether the columns are all there is."""
-        return self.n_terms == 1 and self.fourier is None
+        return self.n_components == self.n_features_in
 
     @property
     def n_components(self) -> int:
         """Number of columns that `apply` returns."""
         joint = 0 if self.fourier is None else self.fourier.n_components
-        return self.n_features_in * self.n_terms + joint
+        return self.n_plain + (self.n_features_in - self.n_plain) * self.n_terms + joint
 
     def apply(self, X: Any) -> SingleArray:
         """Map every row; see `RowMap.apply`."""
         X = checked_features(X, self.n_features_in)
-        d = self.n_features_in
-        slope = math.sqrt(d) / (2.0 * _REACH)
+        d, share = self.n_features_in, self._share
+        n_curved = d - self.n_plain
+        end = d + n_curved * (self.n_terms - 1)
+        unit = math.sqrt(d) if self.length is None else self.length
         out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
         for lo in range(0, X.shape[0], _ROWS):
             rows, part = X[lo : lo + _ROWS], out[lo : lo + _ROWS]
             rows = rows.toarray() if sparse.issparse(rows) else rows
             part[:, :d] = rows
-            if self.n_terms > 1:
-                values = np.clip(0.5 + np.asarray(rows, dtype=np.float64) * slope, 0.0, 1.0)
-                write_cosines(values, part[:, d : d * self.n_terms], 1.0 / math.sqrt(d))
+            if end > d:
+                curved = np.asarray(rows[:, :n_curved], dtype=np.float64)
+                values = np.clip(0.5 + curved * (unit / (2.0 * _REACH)), 0.0, 1.0)
+                write_cosines(values, part[:, d:end], 1.0 / unit)
         if self.fourier is not None:
-            out[:, d * self.n_terms :] = self.fourier.apply(X)
-            out[:, d * self.n_terms :] *= np.float32(_FOURIER)
+            out[:, end:] = self.fourier.apply(X[:, :n_curved] / share)
+            out[:, end:] *= np.float32(_FOURIER * share)
         return out
 
 

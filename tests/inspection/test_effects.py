@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier
-from dp_halfspace.inspection import AdditiveDisplay, ColumnEffect
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    PrivateKernelClassifier,
+    PrivateTableClassifier,
+)
+from dp_halfspace.inspection import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
 
 RANGES = [[-1.0, 1.0], [-0.5, 0.5]]
 
@@ -57,3 +61,27 @@ def test_drawing(n_classes):
     assert drawn.plot(ax=drawn.ax_).figure_ is drawn.ax_[0].figure
     with pytest.raises(ValueError, match="2 columns need as many axes"):
         drawn.plot(ax=drawn.ax_[:1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_effects_of_a_table_add_up_and_are_drawn(n_classes):
+    figures = pytest.importorskip("matplotlib.figure")
+    rng = np.random.default_rng(1)
+    age, year = rng.uniform(0, 100, 900), rng.normal(2000, 5, 900)
+    words = rng.choice(["u", "v", "w"], (900, 2))
+    X = np.column_stack([age, year, words, age]).astype(object)
+    schema = {"0": [0, 100], "1": "number", "2": ["u", "v", "w"], "4": "drop"}
+    model = PrivateTableClassifier(features="additive", schema=schema, classes=range(n_classes))
+    model.fit(X, (age > 50).astype(int))
+    display = TableEffectsDisplay.from_estimator(model, {"3": ["w", "q"], "1": [1990, 2010]})
+    assert [column.name for column in display.columns] == ["0", "1", "2", "3"]
+    assert [column.labels for column in display.columns[2:]] == [("u", "v", "w"), ("w", "q")]
+    row = [display.columns[0].values[7], display.columns[1].values[9], "v", "w", None]
+    empty, score = model.decision_function(np.array([[None] * 5, row], dtype=object))
+    parts = [c.effects[k] for c, k in zip(display.columns, (7, 9, 1, 0), strict=True)]
+    np.testing.assert_allclose(np.sum(parts, axis=0), np.atleast_1d(score - empty), atol=1e-5)
+    drawn = display.plot(figure=figures.Figure())
+    assert [t.get_text() for t in drawn.ax_[2].get_xticklabels()] == ["u", "v", "w"]
+    own = TableEffectsDisplay.from_estimator(model).columns
+    assert len(own) == 3
+    np.testing.assert_allclose(own[1].values[50], model.units_.center[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,3 +52,18 @@ def test_relative_length_is_about_that_of_uniform_values():
 def test_columns_alone():
     X = np.arange(6.0).reshape(2, 3)
     np.testing.assert_array_equal(AdditiveMap(3, 1).apply(X), X)
+
+
+def test_columns_of_zeros_and_ones_stand_beside_the_features_of_the_others():
+    """As if the other columns were all there is, in the units of the longer row."""
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (30, 5))
+    alone = draw_additive(2, 3, 10, np.random.default_rng(1))
+    beside = replace(alone, n_features_in=5, n_plain=3, length=4.0)
+    share = math.sqrt(2) / 4.0
+    expected = np.hstack([X, share * alone.apply(X[:, :2] / share)[:, 2:]])
+    np.testing.assert_allclose(beside.apply(X), expected, atol=1e-6)
+    assert beside.n_components == expected.shape[1]
+    assert beside.relative_length == share * alone.relative_length
+    assert not beside.is_linear
+    assert AdditiveMap(5, 4, n_plain=5, length=2.0).is_linear
+    np.testing.assert_array_equal(AdditiveMap(5, 4, n_plain=5, length=2.0).apply(X), np.float32(X))

@@ -1,0 +1,402 @@
+"""A private classifier of tables as they come: texts, categories, dates, holes, any units."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._sklearn import StrOptions, fit_context, resolved_delta
+from dp_halfspace._validation import TrainingData, check_training_data
+from dp_halfspace.algorithms.fits.calibration import (
+    DEFAULT_SLOPE,
+    CalibrationPlan,
+    affordable_calibration,
+)
+from dp_halfspace.algorithms.fits.margin_training import Problem
+from dp_halfspace.algorithms.units.plan import Units, UnitsPlan, affordable_units, in_units
+from dp_halfspace.estimators.base import Prepared
+from dp_halfspace.estimators.kernel import PrivateKernelClassifier
+from dp_halfspace.privacy.mechanisms import Permit, authorise
+from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.privacy.randomness import noise_source
+from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.projection import AdditiveMap, FeatureMap
+from dp_halfspace.tables.encoding import Encoding
+from dp_halfspace.tables.frame import read_frame
+from dp_halfspace.tables.schema import Column, label_set, read_schema, resolved_columns
+
+__all__ = ["PrivateTableClassifier"]
+
+# A range in the units that cosines of a column are made for.
+_HALF_RANGE = 1.5
+# From this n mu / sqrt(columns) on units within a range are worth their part of the budget.
+_RANGES_LEARN = 150.0
+
+
+@dataclass(eq=False, repr=False)
+class _Engine(PrivateKernelClassifier):
+    """The engine of encoded rows: their first `n_curved` columns have more than two values."""
+
+    n_curved: int = 0
+    is_linear: bool = False
+
+    def _drawn_map(self, problem: Problem, seed: int) -> FeatureMap:
+        drawn: FeatureMap = AdditiveMap(problem.n_features, 1)
+        if self.n_curved and not self.is_linear:
+            drawn = super()._drawn_map(replace(problem, n_features=self.n_curved), seed)
+        assert isinstance(drawn, AdditiveMap)
+        n_features, length = problem.n_features, float(self.data_norm)
+        n_plain = n_features - self.n_curved
+        return replace(drawn, n_features_in=n_features, n_plain=n_plain, length=length)
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """What is fixed before a fit pays: encoded rows, which are private, and public plans."""
+
+    encoding: Encoding
+    numbers: NDArray[np.float64]
+    others: NDArray[np.float64]
+    learnt: NDArray[np.bool_]
+    units: UnitsPlan | None
+    prepared: Prepared
+    engine: _Engine
+    calibration: CalibrationPlan | None = None
+
+    @property
+    def data(self) -> TrainingData:
+        """The labels."""
+        return self.prepared.data
+
+    @property
+    def record(self) -> PrivacyRecord:
+        """What everything costs."""
+        return self.prepared.record
+
+    def completed(self, epsilon: float, calibration: CalibrationPlan | None) -> _Ready:
+        """Write all that is spent into the one record."""
+        parts = (self.units, self.record, calibration)
+        events = tuple(event for part in parts if part is not None for event in part.events)
+        names = [column.name for column in self.encoding.numbers]
+        public = {
+            **dict(self.record.public),
+            "columns": {column.name: column.describe() for column in self.encoding.columns},
+            "private_units": [] if self.units is None else np.array(names)[self.learnt],
+            "calibrated": calibration is not None,
+        }
+        record = replace(self.record, epsilon=epsilon, events=events, public=public)
+        prepared = replace(self.prepared, record=record)
+        return replace(self, prepared=prepared, calibration=calibration)
+
+    def released_units(self, permit: Permit) -> Units:
+        """Learn the units that are to be learnt; ranges are those of the other columns."""
+        columns = self.encoding.numbers
+        ends = np.array(
+            [(c.low, c.high) if c.has_range else (-_HALF_RANGE, _HALF_RANGE) for c in columns]
+        )
+        ends = ends.reshape(-1, 2) / 2.0
+        units = Units(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
+        if self.units is not None:
+            found = self.units.run(self.numbers[:, self.learnt], permit)
+            units.center[self.learnt], units.scale[self.learnt] = found.center, found.scale
+        return units
+
+    def rows(self, units: Units) -> NDArray[np.float64]:
+        """Return the rows that the engine reads."""
+        return np.hstack([in_units(self.numbers, units), self.others])
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateTableClassifier(ClassifierMixin, SharedLedger):
+    """Private classifier of tables as they come, with probabilities, within one budget.
+
+    Texts, categories, booleans and dates are encoded by public rules; the units of columns of
+    numbers are stated, or learnt within the budget. Then follow the features and the engine of
+    ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores that calibrate them.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
+    delta : float or "auto", default="auto"
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+    classes : array-like of labels or None, default=None
+        PUBLIC label set. None takes the list ``"target"`` of `schema`, else it declares the labels
+        seen to be public.
+    schema : dict, str, path or None, default=None
+        PUBLIC facts about columns, or the path of a JSON file with them. For each column that is
+        named ``[low, high]`` (values beyond are brought to the nearer end), a list of categories,
+        or a word: ``"number"``, ``"date"``, ``"boolean"``, ``"text"`` or ``"drop"``. What a column
+        that is not named holds is told by its dtype, which is taken as public. The mapping
+        may stand under ``"columns"``, beside ``"target"``, a list of labels.
+    features : {"auto", "additive", "linear"}, default="auto"
+        What is made of columns: themselves (``"linear"``), also decaying cosines of each column of
+        numbers (``"additive"``), also features of all columns where they pay (``"auto"``).
+    probability : bool, default=True
+        Whether 4 % of the budget (a tenth, purely) calibrate the scores, where that pays.
+    class_weight : dict or None, default=None
+        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused. Probabilities of
+        two classes are those of a population with these weights.
+    random_state : int or None, default=None
+        None draws the noise from the operating system. An int makes the fit reproducible and
+        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+    ledger : object with a method ``charge(record)``, or None
+        Charged before any noise is drawn.
+    verbose : int, default=0
+        Accepted for uniformity; there is nothing to report that would be free.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The public label set.
+    encoding_ : Encoding
+        The public rules by which rows become numbers.
+    units_ : Units
+        ``center`` and ``scale`` of every column of numbers, stated or released.
+    model_ : PrivateKernelClassifier
+        The released model of encoded rows.
+    calibration_ : tuple of float
+        Released slope and offset that turn scores into log odds.
+    privacy_ : PrivacyRecord
+        What was spent, on what, and what was assumed public.
+    n_features_in_ : int
+        Number of columns of the table.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    PrivateKernelClassifier : The same engine for numbers.
+    AdaptiveMarginClassifier : The linear default for numbers.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one adjacency.
+    Public: the number of rows, names and dtypes of columns, the label set, every parameter.
+    Private: everything else. A missing entry, an unseen category, a number beyond its range or a
+    text among numbers raises nothing and changes no shape; a wrong schema costs accuracy only. A
+    library that reads a file may take the dtype of a column from its entries: columns that
+    `schema` names do not depend on that.
+
+    References
+    ----------
+    Proofs: ``docs/proofs/units.md``, ``kernel.md``, ``calibration.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace import PrivateTableClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> age, city = rng.uniform(20, 90, size=8000), rng.choice(["Rome", "Oslo"], size=8000)
+    >>> X, y = np.column_stack([age, city]).astype(object), (age > 50) ^ (city == "Oslo")
+    >>> schema = {"0": [0, 120], "1": ["Oslo", "Paris", "Rome"]}
+    >>> model = PrivateTableClassifier(schema=schema, classes=[False, True]).fit(X, y)
+    >>> model.predict_proba([[88, "Rome"], [None, "Bonn"]]).shape
+    (2, 2)
+    """
+
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    classes: ArrayLike | None = None
+    schema: Any = None
+    features: str = "auto"
+    probability: bool = True
+    class_weight: dict[Any, float] | None = None
+    random_state: int | None = None
+    ledger: Any = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BUDGET,
+        "classes": ["array-like", None],
+        "schema": [dict, str, os.PathLike, None],
+        "features": [StrOptions({"auto", "linear", "additive"})],
+        "probability": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "verbose": ["verbose"],
+    }
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike) -> PrivateTableClassifier:
+        """Fit the model within the budget.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            A table of pandas, of a library that converts to it, or rows. Any entry may be missing.
+        y : array-like of shape (n_samples,)
+            Labels from `classes`.
+
+        Returns
+        -------
+        PrivateTableClassifier
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, schema, labels and budget: nothing was spent or
+            changed.
+        """
+        ready = self._prepared(X, y)
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        units = ready.released_units(permit)
+        prepared = replace(ready.prepared, data=replace(ready.data, X=ready.rows(units)))
+        model = ready.engine._trained(prepared, permit)
+        line = DEFAULT_SLOPE, 0.0
+        if ready.calibration is not None:
+            scores = model.decision_function(prepared.data.X)
+            line = ready.calibration.run(scores, ready.data.codes, prepared.weights, permit)
+
+        self.encoding_, self.units_, self.model_ = ready.encoding, units, model
+        self.calibration_, self.classes_, self.privacy_ = line, ready.data.classes, ready.record
+        self.n_features_in_ = len(ready.encoding.columns)
+        self.__dict__.pop("feature_names_in_", None)
+        if ready.encoding.is_named:
+            names = [column.name for column in ready.encoding.columns]
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return self
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def plan(self, X: Any, y: ArrayLike) -> PrivacyRecord:
+        """Say what ``fit`` would spend; nothing is trained, drawn or charged.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            What would be fitted; only shape, names and dtypes matter.
+        y : array-like of shape (n_samples,)
+            Labels; only the label set matters, where it is not stated.
+
+        Returns
+        -------
+        PrivacyRecord
+            The record that a fit would carry.
+
+        Raises
+        ------
+        ValueError, BudgetError, CertificateError
+            As ``fit`` would before it pays.
+
+        Notes
+        -----
+        **Privacy.** A function of public quantities, so calling it costs nothing.
+        """
+        return self._prepared(X, y).record
+
+    def _prepared(self, X: Any, y: ArrayLike) -> _Ready:
+        """Encode the table, check the labels and divide the budget."""
+        frame = read_frame(X)
+        rules, target = read_schema(self.schema)
+        encoding = Encoding(resolved_columns(frame, rules), frame.is_named)
+        numbers, others = encoding.encoded(frame)
+        rows = np.hstack([numbers, others])
+        classes = label_set(target, y) if self.classes is None else self.classes
+        data = check_training_data(self, rows, y, classes=classes, allow_missing=True)
+
+        n_samples, epsilon = len(rows), float(self.epsilon)
+        delta = resolved_delta(self.delta, n_samples)
+        calibration, units, left = None, None, epsilon
+        if self.probability:
+            calibration, left = affordable_calibration(n_samples, epsilon, delta)
+        learnt = _learnt(encoding.numbers, n_samples, left, delta)
+        if learnt.any():
+            paid = affordable_units(n_samples, int(learnt.sum()), left, delta)
+            units, left = paid or (None, left)
+        engine = _Engine(
+            "additive" if self.features == "additive" else "auto",
+            epsilon=left,
+            delta=delta,
+            data_norm=encoding.length,
+            classes=classes,
+            class_weight=self.class_weight,
+            random_state=self.random_state,
+            n_curved=numbers.shape[1],
+            is_linear=self.features == "linear",
+        )
+        ready = _Ready(encoding, numbers, others, learnt, units, engine._planned(data), engine)
+        return ready.completed(epsilon, calibration)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score rows: calibrated log odds, up to a constant of each row for more classes.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            Rows to score. Columns are found by name and may have other dtypes than in the fit,
+            further columns are ignored; without names, they are found by position.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores; with two classes, positive means ``classes_[1]``.
+
+        Raises
+        ------
+        ValueError
+            If a column of the fit is missing.
+        """
+        check_is_fitted(self)
+        numbers, others = self.encoding_.encoded(read_frame(X))
+        rows = np.hstack([in_units(numbers, self.units_), others])
+        slope, offset = self.calibration_
+        with np.errstate(all="ignore"):
+            return np.asarray(slope * self.model_.decision_function(rows) + offset)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from ``classes_``.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    @available_if(lambda self: self.probability)
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of every label; there with ``probability=True``.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of ``classes_``.
+        """
+        return PrivateKernelClassifier._probabilities(self.decision_function(X))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def _learnt(
+    columns: tuple[Column, ...], n_samples: int, epsilon: float, delta: float
+) -> NDArray[np.bool_]:
+    """Tell which columns have units that are learnt: those without a range, or all of them."""
+    without = np.array([not column.has_range for column in columns], dtype=bool)
+    is_pure = delta == 0 and math.isfinite(epsilon)
+    strength = 0.0 if is_pure else n_samples * gdp_mu(epsilon, delta)
+    return without | (strength >= _RANGES_LEARN * math.sqrt(max(len(columns), 1)))

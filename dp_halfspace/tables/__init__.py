@@ -1,0 +1,1 @@
+"""Tables in natural units: what is public about their columns, and numbers made from them."""

@@ -1,0 +1,352 @@
+"""PrivateTableClassifier: any table, one budget, and nothing that the entries can be seen by."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import warnings
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from dp_halfspace import (
+    BudgetError,
+    PrivacyLedger,
+    PrivacyWarning,
+    PrivateSearchCV,
+    PrivateTableClassifier,
+)
+from dp_halfspace.algorithms.fits import calibration
+from dp_halfspace.privacy import PrivacyRecord, accounting
+from dp_halfspace.privacy.events import single_runs
+from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
+from tests.support import Book, checks, fitted
+from tests.transcript import replayed
+
+pytestmark = pytest.mark.filterwarnings("ignore:random_state")
+SCHEMA = {"age": [0, 120], "smoker": [False, True], "stage": ["I", "II", "III"], "note": "drop"}
+TABLE = PrivateTableClassifier(epsilon=3.0, classes=["no", "yes"], schema=SCHEMA)
+
+
+def patients(n, seed=0):
+    """Every kind of column, in natural units and with holes."""
+    rng = np.random.default_rng(seed)
+    age, platelets = rng.uniform(20, 95, size=n), rng.normal(260_000, 90_000, size=n)
+    smoker, stage = rng.random(n) < 0.4, rng.choice(["I", "II", "III"], size=n)
+    city, visit = rng.choice(["Rome", "Oslo", "Bonn"], size=n), rng.integers(0, 9000, size=n)
+    score = np.abs(age - 55) / 12 - 1.5 + (platelets < 2e5) + smoker + 1.5 * (stage == "III")
+    score += (city == "Rome") - visit / 9000 - 0.5
+    days = pd.Timestamp("2000-01-01") + pd.to_timedelta(visit, "D")
+    columns = {"age": age, "platelets": platelets, "smoker": smoker, "stage": stage}
+    frame = pd.DataFrame({**columns, "city": city, "visit": days, "note": "x"})
+    frame.loc[rng.random(n) < 0.03, ["platelets", "stage"]] = None
+    return frame, np.where(score + rng.logistic(0, 0.5, size=n) > 0, "yes", "no")
+
+
+FRAME, LABELS = patients(2000)
+TEST, TRUTH = patients(1000, seed=1)
+
+
+def odd(frame, values):
+    """The frame with other entries in its first row; columns may hold anything, as objects."""
+    other = frame.astype(object)
+    for name, value in values.items():
+        other.loc[0, name] = value
+    return other.astype({"age": object, "platelets": object})
+
+
+# What a neighbour may hold in the row that differs.
+NAMES = ("age", "platelets", "smoker", "stage", "city", "visit")
+NEIGHBOURS = [
+    dict(zip(NAMES, values, strict=True))
+    for values in (
+        [None, np.nan, None, None, None, pd.NaT],
+        ["old", "many", "perhaps", "IV", "Paris", "soon"],
+        [1e300, -np.inf, 7, 3, "", 10**400],
+    )
+]
+STATED = {**SCHEMA, "platelets": "number", "city": "text", "visit": "date"}
+
+
+@pytest.mark.parametrize("features", ["auto", "additive", "linear"])
+def test_a_table_is_learnt_as_it_comes(features):
+    model = clone(TABLE).set_params(features=features, random_state=0).fit(FRAME, LABELS)
+    assert model.score(TEST, TRUTH) > (0.75 if features != "linear" else 0.7)
+    chances = model.predict_proba(TEST)
+    np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+    truth = (TRUTH == "yes").astype(float)
+    assert np.mean((chances[:, 1] - truth) ** 2) < 0.19
+    assert abs(chances[:, 1].mean() - truth.mean()) < 0.06
+    np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], model.predict(TEST))
+    assert model.model_.feature_map_.is_linear == (features == "linear")
+
+
+def test_additive_features_see_a_curve_of_a_column():
+    linear, curved = (
+        clone(TABLE)
+        .set_params(features=f, epsilon=20.0, random_state=0)
+        .fit(FRAME, LABELS)
+        .score(TEST, TRUTH)
+        for f in ("linear", "additive")
+    )
+    assert curved > linear + 0.03
+
+
+def test_more_classes_arrays_and_a_public_label_set():
+    labels = np.where(FRAME["stage"].isna(), "none", np.where(LABELS == "yes", "a", "b"))
+    entry = {"target": ["a", "b", "none"], "columns": {"stage": ["I", "II", "III"]}, "rows": 9}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyWarning)
+        model = PrivateTableClassifier(schema=entry, epsilon=5.0).fit(FRAME, labels)
+    assert model.decision_function(TEST).shape == model.predict_proba(TEST).shape == (1000, 3)
+    numbers = FRAME[["age", "platelets"]].to_numpy()
+    model = PrivateTableClassifier(classes=["no", "yes"], schema={"0": [0, 120]}).fit(
+        numbers, LABELS
+    )
+    assert not hasattr(model, "feature_names_in_")
+    assert model.predict(numbers).shape == (2000,)
+    with pytest.warns(PrivacyWarning, match="classes=None"):
+        PrivateTableClassifier().fit(numbers, LABELS)
+
+
+# -- one budget, one record ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+@pytest.mark.parametrize("delta", ["auto", 0.0])
+@pytest.mark.parametrize("probability", [True, False])
+def test_one_record_says_all_that_was_spent(epsilon, delta, probability):
+    model = clone(TABLE).set_params(epsilon=epsilon, delta=delta, probability=probability)
+    planned = model.set_params(random_state=1).plan(FRAME, LABELS)
+    with recording() as releases:
+        record = model.fit(FRAME, LABELS).privacy_
+    assert record == planned == PrivacyRecord.from_dict(json.loads(record.to_json()))
+    assert record.epsilon == epsilon
+    assert accounting.delta(record.events, epsilon) <= record.delta
+    assert accounting.epsilon(record.events, record.delta) > 0.999 * epsilon
+    spent = [release.mechanism.event for release in releases]
+    assert not Counter(spent) - single_runs(record.events)
+    public = dict(record.public)
+    assert public["calibrated"] == probability
+    assert dict(public["columns"])["age"] == "number in [0, 120]"
+    assert dict(public["columns"])["city"] == "text, by the dtype of the column"
+    assert len(dict(public["columns"])) == 7
+
+
+def test_ranges_are_public_units_until_learning_pays():
+    few = clone(TABLE).set_params(epsilon=0.2).fit(FRAME, LABELS)
+    assert (few.units_.center[0], few.units_.scale[0]) == (60.0, 40.0)
+    assert dict(few.privacy_.public)["private_units"] == ("platelets", "visit")
+    many = clone(TABLE).set_params(epsilon=3.0).fit(FRAME, LABELS)
+    assert dict(many.privacy_.public)["private_units"] == ("age", "platelets", "visit")
+    ranges = {**SCHEMA, "platelets": [0, 1e6], "visit": "drop"}
+    none = clone(few).set_params(schema=ranges, epsilon=0.2).fit(FRAME, LABELS)
+    assert dict(none.privacy_.public)["private_units"] == ()
+    tiny = clone(TABLE).set_params(epsilon=1e-3).fit(FRAME, LABELS)
+    assert tiny.calibration_ == (calibration.DEFAULT_SLOPE, 0.0)
+    assert dict(tiny.privacy_.public)["private_units"] == ()
+
+
+def test_the_ledger_is_charged_before_any_noise():
+    book = Book()
+    model = clone(TABLE).set_params(ledger=book).fit(FRAME, LABELS)
+    assert book.records == [model.privacy_]
+    refusing = clone(TABLE).set_params(ledger=Book(refuse=True))
+    with recording() as releases, pytest.raises(BudgetError):
+        refusing.fit(FRAME, LABELS)
+    assert releases == []
+    assert set(vars(refusing)) == set(refusing.get_params())
+    ledger = PrivacyLedger(epsilon=10.0, delta=1e-2)
+    cross_val_score(clone(TABLE).set_params(ledger=ledger), FRAME, LABELS, cv=3)
+    assert len(ledger.entries()) == 3
+
+
+# -- what neighbours see ---------------------------------------------------------------
+
+
+def seen(values, schema=STATED):
+    """Everything but released numbers that a fit and a prediction show."""
+    frame = odd(FRAME, values)
+    labels = LABELS.copy()
+    labels[0] = "no"
+    with warnings.catch_warnings(record=True) as caught, recording() as releases:
+        warnings.simplefilter("always")
+        model = clone(TABLE).set_params(schema=schema, random_state=3).fit(frame, labels)
+        chances = model.predict_proba(frame)
+    state = [(name, type(value), np.shape(value)) for name, value in vars(model).items()
+             if name not in ("schema", "classes")]  # fmt: skip
+    shapes = [(r.mechanism, r.value.shape) for r in releases[:1]]
+    said = [str(warning.message) for warning in caught]
+    assert np.isfinite(chances).all()
+    return model.privacy_, state, chances.dtype, chances.shape, shapes, said, model.encoding_
+
+
+@pytest.mark.parametrize("values", NEIGHBOURS, ids=["holes", "texts", "extremes"])
+def test_nothing_depends_on_what_an_entry_holds(values):
+    assert seen(values) == seen({})
+
+
+def test_the_comparison_sees_a_shape_made_from_the_data():
+    """Without a schema, the dtype of a column is public: objects are texts."""
+    assert seen({}) != seen({}, {**STATED, "age": "text"})
+
+
+def worst(estimator, trials=4):
+    """Largest move of a query in units of its sensitivity; models are the same to the last bit."""
+    frame, labels = FRAME.iloc[:200], LABELS[:200]
+    largest = []
+    for k in range(trials):
+        values = [*NEIGHBOURS, {"age": 120, "platelets": 9e5, "city": "Oslo", "stage": "II"}][k % 4]
+        other = labels.copy()
+        other[0] = "no" if labels[0] == "yes" else "yes"
+        pairs = (odd(frame, {}), labels), (odd(frame, values), other)
+        transcript, (a, b) = replayed(estimator, *pairs)
+        assert a.privacy_ == b.privacy_
+        np.testing.assert_array_equal(a.predict_proba(TEST), b.predict_proba(TEST))
+        largest.append(list(transcript.ratios()))
+    return np.max(largest, axis=0)
+
+
+REPLAYED = clone(TABLE).set_params(epsilon=30.0, schema=STATED, random_state=1)
+
+
+@pytest.mark.parametrize("params", [{}, {"features": "linear"}, {"delta": 0.0}])
+def test_a_fit_is_a_function_of_its_releases(params):
+    ratios = worst(clone(REPLAYED).set_params(**params))
+    assert ratios.max() <= 1.0
+    if "delta" not in params:
+        assert ratios[-1] > 0.7  # the counts of scores
+
+
+def halve(patch, plan):
+    patch.setattr(calibration, "_SENSITIVITY", calibration._SENSITIVITY / plan)
+
+
+def test_the_replay_sees_half_a_sensitivity_of_the_counts(monkeypatch):
+    halve(monkeypatch, 2)
+    assert worst(REPLAYED)[-1] > 1.0
+
+
+def test_the_replay_sees_half_a_sensitivity_of_anything(monkeypatch):
+    honest = GaussianNoise.__init__
+    monkeypatch.setattr(
+        GaussianNoise, "__init__", lambda self, size, mu: honest(self, size / 2, mu)
+    )
+    assert worst(REPLAYED).max() > 1.0
+
+
+def test_a_record_leaves_the_scores_of_the_others_alone():
+    """To the last bit: otherwise a record could move others from cell to cell."""
+    model = clone(TABLE).set_params(features="auto").fit(FRAME, LABELS)
+    first, second = (model.decision_function(odd(FRAME, v)) for v in ({}, NEIGHBOURS[2]))
+    np.testing.assert_array_equal(first[1:], second[1:])
+    assert first[0] != second[0]
+
+
+# -- hostile tables --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    [np.nan, 0.0, 1e300, -1e300, "", None, True, pd.Timestamp("1970-01-01"), pd.NaT, 1e-320],
+    ids=str,
+)
+def test_a_column_of_one_value_is_a_column(column):
+    frame = FRAME.assign(odd=pd.Series([column] * len(FRAME)), age=column)
+    model = clone(TABLE).set_params(schema={"age": [0, 120]}, epsilon=1.0)
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(frame, LABELS)
+        assert np.isfinite(model.decision_function(frame)).all()
+
+
+def test_few_rows_and_absent_classes_fit():
+    for n in (1, 5):
+        model = clone(TABLE).fit(FRAME[:n], np.repeat("no", n))
+        assert model.predict(TEST).shape == (1000,)
+    everything_dropped = dict.fromkeys(FRAME.columns, "drop")
+    with pytest.raises(ValueError, match="0 feature"):
+        clone(TABLE).set_params(schema=everything_dropped).fit(FRAME, LABELS)
+
+
+def test_other_dtypes_and_orders_at_prediction():
+    model = clone(TABLE).fit(FRAME, LABELS)
+    wanted = model.decision_function(TEST)
+    other = TEST[TEST.columns[::-1]].assign(more=1)
+    other = other.astype({"age": str, "city": "category"})
+    other["smoker"] = other["smoker"].astype(int)
+    other["visit"] = other["visit"].astype(object)
+    np.testing.assert_allclose(model.decision_function(other), wanted)
+    with pytest.raises(ValueError, match="no column 'city'"):
+        model.predict(TEST.drop(columns="city"))
+
+
+# -- scikit-learn ----------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
+@pytest.mark.parametrize(("estimator", "check"), checks([PrivateTableClassifier(epsilon=50.0)]))
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+def test_clones_pickles_and_stored_models_are_the_model():
+    model = clone(TABLE).fit(FRAME, LABELS)
+    saved = skops.io.dumps(model)
+    loaded = skops.io.loads(saved, trusted=skops.io.get_untrusted_types(data=saved))
+    for twin in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), loaded):
+        np.testing.assert_array_equal(twin.predict_proba(TEST), model.predict_proba(TEST))
+        assert twin.privacy_ == model.privacy_
+    assert not hasattr(clone(model), "model_")
+    before = model.get_params()
+    model.fit(FRAME, LABELS)
+    assert model.get_params() == before
+    search = GridSearchCV(
+        clone(TABLE).set_params(random_state=0), {"features": ["linear", "additive"]}, cv=2
+    )
+    assert search.fit(FRAME, LABELS).best_score_ > 0.6
+
+
+def test_a_private_search_takes_tables():
+    search = PrivateSearchCV(
+        clone(TABLE).set_params(schema=STATED),
+        {"features": ["linear", "additive"]},
+        selection="exponential",
+        random_state=0,
+    )
+    search.fit(odd(FRAME, NEIGHBOURS[1]), LABELS)
+    assert search.predict(TEST).shape == (1000,)
+
+
+def test_seeds_repeat_and_weights_move():
+    with pytest.warns(PrivacyWarning, match="random_state"):
+        model = clone(TABLE).set_params(random_state=7).fit(FRAME, LABELS)
+    again = fitted(TABLE, FRAME, LABELS, random_state=7)
+    np.testing.assert_array_equal(model.predict_proba(TEST), again.predict_proba(TEST))
+    weighted = fitted(TABLE, FRAME, LABELS, random_state=7, class_weight={"no": 1.0, "yes": 0.2})
+    assert weighted.predict_proba(TEST)[:, 1].mean() < model.predict_proba(TEST)[:, 1].mean() - 0.1
+    with pytest.raises(ValueError, match="balanced"):
+        clone(TABLE).set_params(class_weight="balanced").fit(FRAME, LABELS)
+
+
+def test_probabilities_are_a_choice_and_infinite_budgets_have_no_noise():
+    assert not hasattr(clone(TABLE).set_params(probability=False), "predict_proba")
+    exact = clone(TABLE).set_params(epsilon=math.inf, random_state=0)
+    a, b = (clone(exact).fit(FRAME, LABELS) for _ in range(2))
+    np.testing.assert_array_equal(a.predict_proba(TEST), b.predict_proba(TEST))
+    assert a.privacy_.noise == "none"
+
+
+def test_the_budget_is_shown_where_a_model_is():
+    model = clone(TABLE)
+    assert "not been paid" in model._repr_html_()
+    model.fit(FRAME, LABELS)
+    for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
+        assert "Spent: PrivacyRecord(epsilon=3.0" in html
