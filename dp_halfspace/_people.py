@@ -7,7 +7,7 @@ place of its person, in blocks of the public number of people. Proofs: ``docs/pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,14 @@ class People:
             for number in range(int(counts.max())):
                 place = np.flatnonzero(counts > number)
                 yield starts[lo + place] + number, place, len(counts)
+
+    def gathered(self, block_rows: int, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+        """Return for every row what a function of `places` computes at the place of its person."""
+        places = list(self.places(block_rows))
+        found = np.concatenate([function(*where)[where[1]] for where in places])
+        out = np.empty_like(found)
+        out[np.concatenate([index for index, _, _ in places])] = found
+        return out
 
 
 @dataclass(frozen=True)

@@ -147,14 +147,18 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         )
         data = owned_by(groups, data)
         ready = self._planned_in_units(data) if learns else self._planned(data)
-        if data.people is not None and not self._protects_people(ready.plan):
-            raise ValueError(
-                f"groups is not supported by {type(self).__name__} with these parameters: people "
-                "are protected by AdaptiveMarginClassifier and PrivateKernelClassifier with "
-                "solver='noisy_gd' and neither selection, adversary nor projection, and by "
-                "PrivateAUCClassifier with noisy_gd or mean_difference, all with delta > 0"
-            )
-        return ready
+        return self._checked_for_people(ready)
+
+    def _checked_for_people(self, ready: Prepared) -> Prepared:
+        """Refuse a plan of which it is not proved that it protects people, where there are any."""
+        if ready.data.people is None or self._protects_people(ready.plan):
+            return ready
+        raise ValueError(
+            "groups is not supported with these parameters: people are protected by "
+            "AdaptiveMarginClassifier and PrivateKernelClassifier with solver='noisy_gd' and "
+            "neither selection, adversary nor projection, by PrivateAUCClassifier with noisy_gd "
+            "or mean_difference and by PrivateTableClassifier, all with delta > 0"
+        )
 
     def _protects_people(self, plan: Any) -> bool:
         """Tell whether a person with any number of rows counts like a record in a plan."""

@@ -163,12 +163,13 @@ def clipped_features(
     nothing = np.empty((0, k), dtype=np.float32)
     made = Features(X, scale, feature_map, nothing)
     if people is not None:
-        made_once = np.empty((n, k), dtype=np.float32)
-        for where in people.places(block_size(len(people), k, is_sparse=False)):
-            index, place, size = where
-            block = Features(placed(X, *where), placed(scale, *where), feature_map, nothing)
-            made_once[index] = block[0:size][place]
-        return Features(X, scale, feature_map, made_once)
+        kept = people.gathered(
+            block_size(len(people), k, is_sparse=False),
+            lambda *where: Features(placed(X, *where), placed(scale, *where), feature_map, nothing)[
+                0 : where[2]
+            ],
+        )
+        return Features(X, scale, feature_map, kept)
     step = block_size(n, k, is_sparse=False)
     n_kept = n if 4 * n * k <= memory else memory // (4 * k) // step * step
     if n_kept == 0:

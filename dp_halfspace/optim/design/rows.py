@@ -210,10 +210,9 @@ class Rows:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
         if self.people is None:
             return self._lengths(transform)
-        out = np.empty(self.shape[0])
-        for index, place, size in self.people.places(self.block_rows):
-            out[index] = self._placed(index, place, size)._lengths(transform)[place]
-        return out
+        return self.people.gathered(
+            self.block_rows, lambda *where: self._placed(*where)._lengths(transform)
+        )
 
     def _placed(self: AnyRows, *where: Any) -> AnyRows:
         """Return one block, in which some rows are at the places of their people."""
