@@ -154,7 +154,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     adjacency; with the default solver exactly mu-Gaussian private. Public: the number of
     rows, the columns, the label set and every parameter. Private: everything else. No branch
     depends on the data. With ``selection="random_stopping"`` the running time reveals the
-    number of runs: keep it to yourself.
+    number of runs: keep it to yourself. With `groups` the unit is a person with all rows, and
+    the number of people is public instead of that of rows (``docs/proofs/persons.md``).
 
     References
     ----------

@@ -132,7 +132,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
     adjacency. Public: the number of rows, the columns, the label set and every parameter.
     Private: everything else, class counts included, unless they are passed. An empty class
-    gives noise, not an error.
+    gives noise, not an error. With `groups` the unit is a person with all rows, and the number
+    of people is public instead of that of rows (``docs/proofs/persons.md``).
 
     References
     ----------

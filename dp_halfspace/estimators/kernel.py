@@ -161,7 +161,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     adjacency; with the default margin exactly mu-Gaussian private. Public: the number of
     rows, the columns, the label set, every parameter and the feature map, which is drawn
     without the data. Private: everything else. No branch depends on the data, but for the
-    time that ``margin="select"`` takes.
+    time that ``margin="select"`` takes. With `groups` the unit is a person with all rows, and
+    the number of people is public instead of that of rows (``docs/proofs/persons.md``).
 
     References
     ----------

@@ -188,7 +188,8 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
     Private: everything else. A missing entry, an unseen category, a number beyond its range or a
     text among numbers raises nothing and changes no shape; a wrong schema costs accuracy only. A
     library that reads a file may take the dtype of a column from its entries: columns that
-    `schema` names do not depend on that.
+    `schema` names do not depend on that. With `groups` the unit is a person with all rows, and
+    the number of people is public instead of that of rows (``docs/proofs/persons.md``).
 
     References
     ----------
