@@ -14,7 +14,13 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    LeaveOneGroupOut,
+    StratifiedGroupKFold,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 
 from dp_halfspace import (
@@ -510,3 +516,28 @@ def test_routing_carries_groups_through_pipelines_and_cross_validation():
             pipeline, X, y, cv=GroupKFold(5), params={"groups": groups}, error_score="raise"
         )
     assert scores.shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("splitter", "keeps"),
+    [
+        (GroupKFold(3, shuffle=True, random_state=0), True),
+        (GroupShuffleSplit(3, random_state=0), True),
+        (LeaveOneGroupOut(), True),
+        (GroupKFold(3), False),
+        (StratifiedGroupKFold(3), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_splitters_that_the_pages_name_leave_other_people_where_they_are(splitter, keeps):
+    rng, moved = np.random.default_rng(0), False
+    for _ in range(20):
+        sizes, folds = rng.integers(1, 6, 12), []
+        for size in (1, 30):
+            sizes[4] = size
+            owner = np.repeat(np.arange(12), sizes)
+            y = np.where(owner == 4, size == 1, owner % 2)
+            parts = splitter.split(owner[:, None], y, owner)
+            folds.append([set(owner[test]) for _, test in parts])
+        moved |= folds[0] != folds[1]
+    assert moved is not keeps
