@@ -50,6 +50,8 @@ _FEWEST, _MOST = 64, 600
 _MAX_COLUMNS = 2049
 # Features of one column; twice as many with many records.
 FEW_TERMS = 4
+# Records times mu for a coefficient of a column from which cosines pay.
+_LEAST_REACH = 6.0
 # Fourier features of all columns, the fewest that are any use, and records of a class times mu
 # from which they pay.
 _JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
@@ -202,7 +204,7 @@ def additive_sizes(
     where they bring nothing; Fourier features have to be paid for.
     """
     reach = _reach(n_samples, n_features, n_classes, mu)
-    wanted = 1 if reach < 2.0 else FEW_TERMS if reach < 40.0 else 2 * FEW_TERMS
+    wanted = 1 if reach < _LEAST_REACH else FEW_TERMS if reach < 40.0 else 2 * FEW_TERMS
     n_terms = max(1, min(wanted, limit // n_features))
     joint = min(_JOINT, limit - n_terms * n_features) // 2 * 2
     pays = n_samples * mu / n_classes >= _JOINT_RECORDS and joint >= _FEWEST_JOINT
