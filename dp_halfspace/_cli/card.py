@@ -19,6 +19,7 @@ import numpy as np
 
 import dp_halfspace
 from dp_halfspace.inspection import TableEffectsDisplay
+from dp_halfspace.privacy.record import rounded_text
 
 __all__ = ["Card", "write_card"]
 
@@ -93,18 +94,18 @@ def _promise(card: Card) -> str:
     unit = "one row of the table, its features and its label"
     if card.groups is not None:
         unit = f"one person: all rows with the same value of the column {card.groups!r}"
-    factor = np.format_float_positional(np.exp(record.epsilon), 4, fractional=False, trim="-")
-    slack = ""
-    if record.delta > 0:
-        slack = f" up to an additive probability of δ = {record.delta:.3g}"
-    sure = 100.0 * (1.0 + record.delta_at(0.0)) / 2.0
+    epsilon, delta = rounded_text(record.epsilon), rounded_text(record.delta)
+    with np.errstate(over="ignore"):
+        factor = rounded_text(float(np.exp(record.epsilon)))
+    slack = f", but for a probability of {delta}" if record.delta > 0 else ""
+    sure = rounded_text(100.0 * (1.0 + record.delta_at(0.0)) / 2.0)
     return (
-        f'<p class="claim">(ε, δ)-differential privacy with ε = {record.epsilon:g} and '
-        f"δ = {record.delta:.3g}. The unit of privacy is {escape(unit)}.</p>\n"
+        f'<p class="claim">(ε, δ)-differential privacy with ε = {epsilon} and '
+        f"δ = {delta}. The unit of privacy is {escape(unit)}.</p>\n"
         "<p>Whatever the model shows could have come out as well if any one such unit had been "
         f"replaced by another: no outcome becomes more than {factor} times as likely{slack}. "
         "Somebody who knows everything else, has two candidates for the unit and holds both for "
-        f"equally likely, guesses the right one from this model in at most {sure:.2f} % of the "
+        f"equally likely, guesses the right one from this model in at most {sure} % of the "
         "cases; without the model in 50 %. Other releases about the same table add to this, and "
         "what the table shows about people in general is not hidden.</p>"
     )
@@ -135,16 +136,18 @@ def _public(card: Card) -> str:
 def _spent(card: Card) -> str:
     """Say what the fit cost, and what is left of the ledger."""
     record, ledger = card.model.privacy_, card.ledger
-    rows: list[tuple[Any, ...]] = [("This fit", f"ε = {record.epsilon:g}, δ = {record.delta:.3g}")]
+    rows: list[tuple[Any, ...]] = [
+        ("This fit", f"ε = {rounded_text(record.epsilon)}, δ = {rounded_text(record.delta)}")
+    ]
     if ledger is None:
         return (
             _table(*rows) + "\n<p>No ledger was charged: nobody counts what else is released.</p>"
         )
     return _table(
         *rows,
-        ("Cap of the ledger", f"ε = {ledger.epsilon:g}, δ = {ledger.delta:.3g}"),
-        ("Spent by all releases so far", f"ε = {ledger.spent():.4g}"),
-        ("Left for one more fit", f"ε = {np.floor(1e4 * ledger.remaining()) / 1e4:g}"),
+        ("Cap of the ledger", f"ε = {ledger.epsilon:g}, δ = {ledger.delta:g}"),
+        ("Spent by all releases so far", f"ε = {rounded_text(ledger.spent())}"),
+        ("Left for one more fit", f"ε = {rounded_text(ledger.remaining(), up=False)}"),
     )
 
 

@@ -32,7 +32,9 @@ __all__ = ["Comparison", "Score", "compare", "private_estimators"]
 BASELINES: dict[str, Callable[[], BaseEstimator]] = {
     "majority class": lambda: DummyClassifier(strategy="most_frequent"),
     "LinearSVC, not private": lambda: make_pipeline(
-        SimpleImputer(), StandardScaler(with_mean=False), LinearSVC(random_state=0)
+        SimpleImputer(keep_empty_features=True),
+        StandardScaler(with_mean=False),
+        LinearSVC(random_state=0),
     ),
 }
 

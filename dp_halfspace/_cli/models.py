@@ -6,6 +6,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,6 +21,7 @@ from dp_halfspace._cli.progress import Progress
 from dp_halfspace._cli.tables import read_cells, readable, typed
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
+from dp_halfspace.privacy.record import rounded_text
 
 __all__ = ["fit", "predict"]
 
@@ -35,8 +37,9 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     model = _trained(options, table, ledger, err)
     _write(options.save, lambda path: _dump(model, path))
     record = model.privacy_
-    out.write(f"Guarantee: ({record.epsilon:g}, {record.delta:.3g})-differential privacy, ")
-    out.write(f"{record.adjacency}\nModel:     {options.save}\n")
+    claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
+    unit = "one row" if options.groups is None else f"all rows of one {options.groups!r}"
+    out.write(f"Guarantee: {claim}; unit: {unit}\nModel:     {options.save}\n")
     try:
         if options.card is not None:
             card = Card(model, options.table.name, len(table.y), options.groups, ledger)
@@ -46,8 +49,9 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         raise Stopped(f"interrupted before the card; the model is in {options.save}") from None
     if ledger is not None:
         out.write(
-            f"Ledger:    epsilon {ledger.spent():.4g} of {ledger.epsilon:g} spent at delta "
-            f"{ledger.delta:g}, at most {ledger.remaining():.4g} left for one more fit\n"
+            f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
+            f"delta {ledger.delta:g}; {rounded_text(ledger.remaining(), up=False)} left for one "
+            "more fit\n"
         )
 
 
@@ -72,7 +76,7 @@ def _trained(options: Any, table: TrainingTable, ledger: Any, err: TextIO) -> An
         with progress.fit(ledger) as watch, single_blas_thread(), warnings.catch_warnings():
             # That the labels are declared public has been said.
             warnings.simplefilter("ignore", PrivacyWarning)
-            progress.start(f"training on {len(table.y)} rows")
+            progress.start("training")
             model.set_params(ledger=watch).fit(table.frame, table.y, **people)
         progress.step()
     except (ValueError, BudgetError, CertificateError) as error:
@@ -117,12 +121,13 @@ def predict(options: Any, out: TextIO) -> None:
     model = _loaded(options.model)
     columns = [column for column in model.encoding_.columns if column.kind != "drop"]
     cells = read_cells(options, [column.name for column in columns])
-    frame = typed(cells, columns)
+    # Kinds are those of the fit, whatever this table holds.
+    frame = typed(cells, [replace(column, is_stated=True) for column in columns])
     for column in model.encoding_.columns:
         if column.kind == "drop":
             frame[column.name] = ""
-    result = frame.iloc[:, :0].assign(prediction=model.predict(frame))
     shares = model.predict_proba(frame)
+    result = frame.iloc[:, :0].assign(prediction=model.classes_[shares.argmax(axis=1)])
     for label, share in zip(model.classes_, shares.T, strict=True):
         result[f"probability_{label}"] = np.round(share, 6)
     _write(options.out, lambda path: result.to_csv(path, index=False))

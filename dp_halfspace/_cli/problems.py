@@ -103,7 +103,7 @@ def read_training_table(options: Any) -> TrainingTable:
             "declared public."
         )
     _check_labels(options.table, target, y, classes)
-    ids = None if groups is None else cells.frame[groups].to_numpy()
+    ids = None if groups is None else labels_of(cells, groups)
     return TrainingTable(frame, y, rules, classes, ids, tuple(notes))
 
 

@@ -10,7 +10,7 @@ import csv
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -160,6 +160,9 @@ def schema_of(path: Path | None, table: Path) -> tuple[dict[str, Any], Any]:
 
 def stated_columns(frame: Any, rules: Mapping[str, Any]) -> tuple[Column, ...]:
     """Resolve rules of columns."""
+    unknown = sorted(set(rules) - set(frame.columns))
+    if unknown:
+        raise UserError(f"--schema names the column {unknown[0]!r}, which the table does not have")
     try:
         return resolved_columns(read_frame(frame), rules)
     except ValueError as error:
@@ -179,31 +182,30 @@ def typed(cells: Cells, columns: Sequence[Column]) -> Any:
     for column in columns:
         texts = cells.frame[column.name]
         known = "boolean" if column.categories == BOOLEAN else column.kind
-        if column.is_stated:
-            read = readers.get(known, _texts)
-            made[column.name] = read(texts)
-            continue
-        made[column.name] = _texts(texts)
-        is_missing = texts.str.lower().isin(_MISSING)
-        for read in readers.values():
-            values = read(texts)
-            if values[~is_missing].notna().all():
-                made[column.name] = values
-                break
+        read = readers.get(known, _texts) if column.is_stated else _told(texts, readers.values())
+        made[column.name] = read(texts)
     return pandas.DataFrame(made, index=cells.frame.index)
+
+
+def _told(texts: Any, readers: Iterable[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Return the first way to read a column that reads all of it."""
+    there = texts[~texts.str.lower().isin(_MISSING)]
+    return next((read for read in readers if read(there).notna().all()), _texts)
 
 
 def _texts(texts: Any) -> Any:
     """Return texts, empty ones missing; a whole number is one text with and without a fraction."""
-    return texts.str.replace(_WHOLE, r"\1", regex=True).where(texts != "", None)
+    texts = texts.where(texts != "", None)
+    whole = texts.str.endswith("0", na=False)
+    return texts.where(~whole, texts[whole].str.replace(_WHOLE, r"\1", regex=True))
 
 
 def _numbers(pandas: Any, decimal: str | None, texts: Any) -> Any:
     """Read numbers, by one decimal sign or by either."""
-    if decimal is not None:
-        texts = texts.str.replace("," if decimal == "." else ".", "", regex=False)
-    numbers = pandas.to_numeric(texts.str.replace(",", ".", regex=False), errors="coerce")
-    return numbers.astype("float64")
+    if decimal == ",":
+        texts = texts.str.replace(".", "", regex=False)
+    texts = texts.str.replace(",", "" if decimal == "." else ".", regex=False)
+    return pandas.to_numeric(texts, errors="coerce").astype("float64")
 
 
 def _booleans(pandas: Any, texts: Any) -> Any:
@@ -223,11 +225,11 @@ def _dates(pandas: Any, texts: Any) -> Any:
     return days.dt.tz_localize(None)
 
 
-def labels_of(cells: Cells, target: str) -> Any:
-    """Return labels as texts."""
-    texts = cells.frame[target]
+def labels_of(cells: Cells, name: str) -> Any:
+    """Return a column that no row may leave empty as texts."""
+    texts = cells.frame[name]
     if (texts == "").any():
         line = "row" if cells.path.suffix.lower() == ".parquet" else "line"
         where = f"{line} {texts.index[(texts == '').argmax()]} of {cells.path}"
-        raise UserError(f"column {target!r} is empty in {where}; leave out rows without a label")
+        raise UserError(f"column {name!r} is empty in {where}; leave out such rows")
     return _texts(texts).to_numpy(dtype=str)
