@@ -35,7 +35,7 @@ _WHOLE = re.compile(r"^([+-]?\d+)\.0+$")
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A frame of stripped texts, indexed by line or row of the file; and how numbers look."""
+    """A frame of stripped texts, its rows numbered from 1, and the sign of decimals, or either."""
 
     path: Path
     frame: Any
@@ -92,14 +92,13 @@ def read_cells(options: Any, wanted: Sequence[str]) -> Cells:
         if name and names.count(name) > 1:
             raise UserError(f"two columns of {path} are named {name!r}; rename one of them")
     cells = cells.iloc[:, kept]
-    cells = cells[(cells != "").any(axis=1)]  # blank lines
     if not len(cells):
         raise UserError(f"{path} has no rows below its header")
     return Cells(path, cells, decimal, len(names) - len(kept))
 
 
 def _read(pandas: Any, options: Any, wanted: set[str]) -> tuple[Any, str | None]:
-    """Read texts into a frame, and say what is the sign of its decimals, or "," for either."""
+    """Read texts into a frame, and say what is the sign of decimals, or None for either."""
     path = options.table
     if path.suffix.lower() == ".parquet":
         cells = pandas.read_parquet(path).astype("string").fillna("").astype(object)
@@ -108,17 +107,9 @@ def _read(pandas: Any, options: Any, wanted: set[str]) -> tuple[Any, str | None]
     # No separator and no quotes: the first line as it is.
     line = pandas.read_csv(path, sep="\x01", quoting=csv.QUOTE_NONE, nrows=1, **text).iloc[0, 0]
     separator = options.separator or _separator(str(line), wanted)
-    cells = pandas.read_csv(
-        path,
-        sep=r"\s+" if separator == " " else separator,
-        keep_default_na=False,
-        skip_blank_lines=False,
-        **text,
-    ).fillna("")
+    sign = r"\s+" if separator == " " else separator
+    cells = pandas.read_csv(path, sep=sign, keep_default_na=False, **text).fillna("")
     cells = cells.astype(object)
-    while len(cells) and not (cells.iloc[0] != "").any():
-        cells = cells[1:]
-    cells.index += 1
     decimal = options.decimal or ("." if separator == "," else None)
     return cells.set_axis(cells.iloc[0], axis=1)[1:], decimal
 
@@ -229,7 +220,6 @@ def labels_of(cells: Cells, name: str) -> Any:
     """Return a column that no row may leave empty as texts."""
     texts = cells.frame[name]
     if (texts == "").any():
-        line = "row" if cells.path.suffix.lower() == ".parquet" else "line"
-        where = f"{line} {texts.index[(texts == '').argmax()]} of {cells.path}"
-        raise UserError(f"column {name!r} is empty in {where}; leave out such rows")
+        row = f"row {texts.index[(texts == '').argmax()]} below the header of {cells.path}"
+        raise UserError(f"column {name!r} is empty in {row}; leave out such rows")
     return _texts(texts).to_numpy(dtype=str)
