@@ -263,7 +263,8 @@ def flipped_label():
 RANKING = with_defaults(
     "PrivateAUCClassifier", mechanism="mean_difference", class_counts=(1, 1), threshold=0.0
 )
-KERNEL = with_defaults("PrivateKernelClassifier", n_components=2, length_scale=0.5)
+RBF = {"kernel": "rbf", "n_components": 2, "length_scale": 0.5}
+KERNEL = with_defaults("PrivateKernelClassifier", **RBF)
 # Nothing but the label of one record differs, and all others are zero.
 ONE_LABEL = list(audit_pairs("replace-one"))[2:3]
 

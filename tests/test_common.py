@@ -410,6 +410,7 @@ def test_floating_point_flags_stay_inside(estimator, margin_data):
 @one_of_each
 @pytest.mark.parametrize("case", list(bad_tables()), ids=lambda case: case[2][:40])
 def test_bad_data_errors_name_the_rule_and_no_value(estimator, case, margin_data):
+    estimator = clone(estimator).set_params(data_norm=1.0)
     X, y, named = case
     model = fitted(estimator, *margin_data)
     before = dict(vars(model))

@@ -64,6 +64,7 @@ DIFFERENCE = PrivateAUCClassifier("mean_difference", epsilon=50.0, classes=[0, 1
 FEATURES = PrivateKernelClassifier(
     epsilon=50.0, delta=1e-3, n_components=16, margin=0.3, classes=[0, 1], random_state=1
 )
+RANKING = PrivateAUCClassifier(epsilon=50.0, classes=[0, 1], threshold=0.0, random_state=1)
 PHASES = clone(FEATURES).set_params(solver="phased_prox")
 
 
@@ -72,10 +73,11 @@ PHASES = clone(FEATURES).set_params(solver="phased_prox")
     [
         (GD, 0.99),
         (clone(DIFFERENCE).set_params(threshold_share=0.5), 0.9),
+        (RANKING, 0.99),
         (FEATURES, 0.9),
         (PHASES, 0.5),
     ],
-    ids=["steps", "threshold", "features", "phases"],
+    ids=["steps", "threshold", "ranking", "features", "phases"],
 )
 def test_queries_come_near_their_bound(estimator, near):
     assert near < worst(estimator, 40) <= 1.0
@@ -99,6 +101,18 @@ def halve_differences(patch):
     patch.setattr(module, "_sensitivity", lambda *a: honest(*a) / 2)
 
 
+def heavy_rare_class(patch):
+    """The larger class weighs one, and the rarer one more."""
+    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_training")
+    honest = module.class_weights
+
+    def heavy(*args, **kwargs):
+        weights = honest(*args, **kwargs)
+        return weights / weights.min()
+
+    patch.setattr(module, "class_weights", heavy)
+
+
 def halve_steps(patch):
     """The same, wherever noise is Gaussian."""
     honest = GaussianNoise.__init__
@@ -112,6 +126,7 @@ def halve_steps(patch):
     [
         (DIFFERENCE, halve_threshold),
         (DIFFERENCE, halve_differences),
+        (RANKING, heavy_rare_class),
         (GD, halve_steps),
         (FEATURES, halve_steps),
         (PHASES, halve_steps),
@@ -120,6 +135,20 @@ def halve_steps(patch):
 def test_transcript_test_sees_half_a_sensitivity(monkeypatch, estimator, planted):
     planted(monkeypatch)
     assert worst(estimator, 40) > 1.0
+
+
+def test_transcript_test_sees_steps_that_follow_the_exact_count(monkeypatch):
+    """Planted: the count is paid for and released, and not used."""
+    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_training")
+    honest = module.release_count
+
+    def exact(positive, plan, permit):
+        honest(positive, plan, permit)
+        return float(positive.sum())
+
+    monkeypatch.setattr(module, "release_count", exact)
+    with pytest.raises(AssertionError, match="released model"):
+        worst(RANKING)
 
 
 def test_transcript_test_sees_an_attribute_made_from_the_data(monkeypatch):

@@ -23,6 +23,7 @@ __all__ = [
     "WIDE",
     "EngineDefaults",
     "ObjectiveDefaults",
+    "RareDefaults",
     "Steps",
     "additive_defaults",
     "additive_sizes",
@@ -31,6 +32,7 @@ __all__ = [
     "length_scales",
     "n_kernel_components",
     "objective_defaults",
+    "rare_defaults",
 ]
 
 # More columns than this have no metric: its release costs more than it brings.
@@ -48,6 +50,8 @@ _FEWEST, _MOST = 64, 600
 _MAX_COLUMNS = 2049
 # Features of one column; twice as many with many records.
 FEW_TERMS = 4
+# Records times mu for a coefficient of a column from which cosines pay.
+_LEAST_REACH = 6.0
 # Fourier features of all columns, the fewest that are any use, and records of a class times mu
 # from which they pay.
 _JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
@@ -55,6 +59,10 @@ _JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
 _COARSE = 0.7
 _FINE = (0.04, 0.35)
 _FINE_RECORDS, _LARGEST_FINE_SHARE = 2000.0, 0.5
+# Records of the rarer class times mu at which half of the power of the metric is used, and half of
+# a step is taken; how many of them the larger class keeps in any case, for each root of a column;
+# the share up to which a class is rare, and the power of the weights of the rarest.
+_RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +136,39 @@ def _wide_bias(strength: float) -> float:
     return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
 
 
+@dataclass(frozen=True, slots=True)
+class RareDefaults:
+    """What a ranking uses for a rarer class of one size.
+
+    The map of the metric is used to the power `metric`, steps are `pace` as long, and the larger
+    class weighs the ratio of the sizes to the power `weight`, computed as if so many records as
+    `pull` says moved from the larger class to the smaller one.
+    """
+
+    metric: float
+    pace: float
+    weight: float
+    pull: float
+
+
+def rare_defaults(
+    share: float, n_samples: int, n_columns: int, mu: float, power: float, *, centred: bool
+) -> RareDefaults:
+    """Return what a ranking uses for a public or released share of the rarer class.
+
+    `power` is what a class of a tenth or more of the records has for its weights. Rows that are
+    `centred` have no mean for a rare class to differ from, so there is no pull.
+    """
+    records = share * n_samples * mu
+    rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
+    return RareDefaults(
+        metric=1.0 / (1.0 + (_RESOLVED / records) ** 2),
+        pace=1.0 / (1.0 + (_PACED / records) ** 2),
+        weight=power + (_RAREST_POWER - power) * rarity,
+        pull=0.0 if centred else _PULL * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
+    )
+
+
 def n_kernel_components(n_samples: int, mu: float) -> int:
     """Return the number of features that the noise leaves room for, an even number.
 
@@ -163,7 +204,7 @@ def additive_sizes(
     where they bring nothing; Fourier features have to be paid for.
     """
     reach = _reach(n_samples, n_features, n_classes, mu)
-    wanted = 1 if reach < 2.0 else FEW_TERMS if reach < 40.0 else 2 * FEW_TERMS
+    wanted = 1 if reach < _LEAST_REACH else FEW_TERMS if reach < 40.0 else 2 * FEW_TERMS
     n_terms = max(1, min(wanted, limit // n_features))
     joint = min(_JOINT, limit - n_terms * n_features) // 2 * 2
     pays = n_samples * mu / n_classes >= _JOINT_RECORDS and joint >= _FEWEST_JOINT

@@ -45,10 +45,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     ----------
     mechanism : str, default="auto"
         ``"noisy_gd"``: private metric and noisy gradient steps, as in
-        `AdaptiveMarginClassifier`, with the larger class weighted down (for pure epsilon one
-        perturbed objective of the same rows). ``"mean_difference"``: difference of the class
-        means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
-        minimiser of a loss over all pairs, with a random linear term or with noise.
+        `AdaptiveMarginClassifier`, with the larger class weighted down, and shorter steps behind
+        a weaker metric where a noisy count says that noise drowns the smaller class (for pure
+        epsilon one perturbed objective of the same rows). ``"mean_difference"``: difference of
+        the class means of privately standardised rows. ``"objective"`` and ``"output"``: the
+        exact minimiser of a loss over all pairs, with a random linear term or with noise.
         ``"auto"`` is ``"noisy_gd"``, but for a class of less than 3 % of the records (by the count
         bought or given) among more than 40 columns: there, not for pure epsilon, it is the mean
         difference, at the same price.

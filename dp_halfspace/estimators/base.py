@@ -22,6 +22,7 @@ from dp_halfspace.algorithms.units.plan import UnitsPlan, affordable_units, in_u
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import noise_kind
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Prepared", "PrivateLinearClassifier"]
 
-# How often a smaller budget is tried beside the units of the columns, and how much smaller.
+# Which part of a budget a fit beside the units of the columns uses at least, how often it is
+# aimed at and at which part, and how much less is tried afterwards, how often.
+_USED, _AIMS, _AIM = 1.0 - 1e-6, 12, 1.0 - 5e-7
 _TRIES, _LESS = 300, 0.99
 
 
@@ -154,15 +157,18 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             public = {**dict(ready.record.public), "private_units": False}
             return replace(ready, record=replace(ready.record, public=public))
         units, left = paid
-        for _ in range(_TRIES):
+        for trial in range(_TRIES):
             ready = self._with(left, math.sqrt(n_features))._planned(data)
             events = (*units.events, *ready.record.events)
-            if math.isinf(epsilon) or proved_delta(events, epsilon) <= delta:
+            aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
+            used = accounting.epsilon(events, delta) if aims else epsilon
+            fits = math.isinf(epsilon) or proved_delta(events, epsilon) <= delta
+            if fits and used >= _USED * epsilon:
                 public = {**dict(ready.record.public), "data_norm": None, **units.public}
                 record = replace(ready.record, epsilon=epsilon, events=events, public=public)
                 return replace(ready, record=record, units=units)
-            # Only Gaussian parts divide exactly: others leave less than their mu says.
-            left *= _LESS
+            # Only Gaussian parts divide exactly: others leave more or less than their mu says.
+            left *= _AIM * epsilon / max(used, 0.5 * epsilon) if aims else _LESS
         raise BudgetError(
             f"epsilon={epsilon:g} leaves nothing for the model beside the units of the columns: "
             "give data_norm, the PUBLIC scale of a row, or a larger epsilon"

@@ -58,7 +58,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     Parameters
     ----------
-    kernel : str, default="rbf"
+    kernel : str, default="auto"
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` is the columns and cosines of
         each: the score is a sum of curves (:class:`~dp_halfspace.inspection.AdditiveDisplay`).
         ``"auto"`` adds Fourier features of all columns where they pay, and takes the columns
@@ -180,7 +180,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     True
     """
 
-    kernel: str = "rbf"
+    kernel: str = "auto"
     _: KW_ONLY
     length_scale: float | str = "auto"
     n_components: int | str = "auto"
@@ -299,7 +299,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         scale = relative_scale(self.length_scale, float(self.data_norm))
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
-            drawn = draw_additive_features(self.kernel, problem, size, budget, seed)
+            drawn = draw_additive_features(
+                self.kernel, problem, size, budget, seed, is_stated=self._is_scale_stated
+            )
         else:
             size = size or n_features_wanted(problem.n_samples, *budget)
             size += size % 2 if self.kernel != "polynomial" else 0

@@ -50,6 +50,9 @@ class _Engine(PrivateKernelClassifier):
     n_curved: int = 0
     is_linear: bool = False
 
+    # Ranges are brought to the units that others learn.
+    _is_scale_stated: ClassVar[bool] = False
+
     def _drawn_map(self, problem: Problem, seed: int) -> FeatureMap:
         drawn: FeatureMap = AdditiveMap(problem.n_features, 1)
         if self.n_curved and not self.is_linear:

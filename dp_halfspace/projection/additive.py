@@ -20,14 +20,12 @@ from dp_halfspace.projection.spectra import Spectrum
 
 __all__ = ["AdditiveMap", "additive_norm", "draw_additive", "write_cosines"]
 
-# Where cosines end, in units of a column: beyond, they are constant.
-_REACH = 1.5
 # Of a cosine before it is divided by its frequency: its mean square is then one.
 _AMPLITUDE = math.sqrt(2.0)
 # Of all Fourier features of a row, relative to the root of the number of columns.
 _FOURIER = math.sqrt(1.0 / 3.0)
-# Length scales, in units of a column times the root of their number.
-_SCALES = (1 / 1.5, 1 / 3, 1 / 6)
+# Length scales, in units of the reach of a column times the root of their number.
+_SCALES = (2 / 3, 1 / 3, 1 / 15)
 _ROWS = 1024
 
 
@@ -40,13 +38,16 @@ class AdditiveMap:
     n_features_in : int
     n_terms : int
         Features of each column: itself, and cosines ``2^.5 cos(k pi v) / k``, ``k = 2, ...,
-        n_terms``, of ``v = 1 / 2 + x sqrt(n_features_in) / 3``, clipped to [0, 1].
+        n_terms``, of ``v = (1 + x sqrt(n_features_in) / reach) / 2``, clipped to [0, 1].
     fourier : FourierMap or None
         Of all columns together.
     n_plain : int
         Columns at the end, of 0 and 1, that have no further features.
     length : float or None
         What the entries of a row were divided by; None for the root of the number of columns.
+    reach : float, default=1.5
+        Where cosines end, relative to the root mean square of a row's entries, if the row has
+        norm one: beyond, they are constant.
 
     Notes
     -----
@@ -67,6 +68,7 @@ class AdditiveMap:
     fourier: FourierMap | None = None
     n_plain: int = 0
     length: float | None = None
+    reach: float = 1.5
 
     @property
     def _share(self) -> float:
@@ -106,7 +108,7 @@ class AdditiveMap:
             part[:, :d] = rows
             if end > d:
                 curved = np.asarray(rows[:, :n_curved], dtype=np.float64)
-                values = np.clip(0.5 + curved * (unit / (2.0 * _REACH)), 0.0, 1.0)
+                values = np.clip(0.5 + curved * (unit / (2.0 * self.reach)), 0.0, 1.0)
                 write_cosines(values, part[:, d:end], 1.0 / unit)
         if self.fourier is not None:
             out[:, end:] = self.fourier.apply(X[:, :n_curved] / share)
@@ -131,7 +133,12 @@ def additive_norm(n_features: int, n_terms: int) -> float:
 
 
 def draw_additive(
-    n_features: int, n_terms: int, n_fourier: int, rng: np.random.Generator
+    n_features: int,
+    n_terms: int,
+    n_fourier: int,
+    rng: np.random.Generator,
+    *,
+    reach: float = 1.5,
 ) -> AdditiveMap:
     """Return the map with `n_terms` features of each column and `n_fourier` of all.
 
@@ -144,6 +151,8 @@ def draw_additive(
         An even number; zero for none.
     rng : numpy.random.Generator
         Public randomness, for the Fourier features.
+    reach : float, default=1.5
+        Of a column, see `AdditiveMap`; the length scales of Fourier features go with it.
 
     Returns
     -------
@@ -159,6 +168,6 @@ def draw_additive(
     n_features = checked_size("n_features", n_features)
     fourier = None
     if n_fourier:
-        scales = np.resize(_SCALES, n_fourier // 2)
+        scales = reach * np.resize(_SCALES, n_fourier // 2)
         fourier = draw_fourier(Spectrum("rbf"), n_features, scales, rng)
-    return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier)
+    return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier, reach=reach)

@@ -133,8 +133,9 @@ def test_auto_runs_the_mean_difference_for_a_rare_class_among_many_columns(d):
         assert steps.count == len(values)
 
 
-def test_auto_charges_the_same_events_whatever_the_count():
-    X, y = table(n=4000, d=50, share=0.01)
+@pytest.mark.parametrize("d", [5, 50])
+def test_auto_charges_the_same_events_whatever_the_count(d):
+    X, y = table(n=4000, d=d, share=0.01)
     for params in ({}, {"delta": 0.0}):
         events = [
             model(**params).fit(X, labels).privacy_.events
@@ -176,6 +177,40 @@ def test_the_larger_class_weighs_less_the_more_signal_there_is():
     for left, highest in (({"mu": 0.05}, 0.5), ({"epsilon": 0.05}, 0.25)):
         powers = [power(n, **left) for n in (100, 1000, 10**6)]
         assert 0 < powers[0] < powers[1] < powers[2] == highest
+
+
+def test_what_follows_the_count_moves_no_noise():
+    """The rarer the class, the shorter the steps and the weaker the map; weights stay below one."""
+    plan = plan_of("auto", 10**4, 1.0, 1e-9)
+    ranker = plan.ranker
+    paces, powers = [], []
+    for count in (-1e9, 0.0, 20.0, 100.0, 1000.0, 5000.0, 9980.0, 1e9):
+        adapted, weights = ranker.balanced(count, 10.0, plan.problem)
+        assert adapted.plan.events == ranker.plan.events
+        assert adapted.plan.descent.mechanism == ranker.plan.descent.mechanism
+        assert 0 < weights.min() <= weights.max() == 1.0
+        paces.append(adapted.plan.descent.step_size / ranker.plan.descent.step_size)
+        powers.append(adapted.plan.metric.power)
+    for values in (paces, powers):
+        assert 0 < values[1] < values[2] < values[3] < values[4] < values[5] < 1.0
+        assert values[:2] == pytest.approx([values[-1]] * 2)
+        assert values[-2] == pytest.approx(values[2])
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+def test_a_class_of_few_records_is_ranked_better_by_small_steps(monkeypatch):
+    """Planted: the steps and the metric of classes of equal size."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(8000) < 0.025).astype(int)
+    X = np.exp(0.7 * (rng.standard_normal((8000, 6)) + y[:, None])) / 10.0 - 1.0
+
+    def area():
+        fits = [model(epsilon=0.1, random_state=seed).fit(X / 2.5, y) for seed in range(8)]
+        return np.mean([roc_auc_score(y, fitted.decision_function(X)) for fitted in fits])
+
+    adapted = area()
+    monkeypatch.setattr(auc_training.GradientPlan, "gentler", lambda plan, *_: plan)
+    assert adapted > area() + 0.05
 
 
 def test_parts_never_exceed_the_budget():

@@ -16,7 +16,13 @@ import skops.io
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning, PrivateTableClassifier
+from dp_halfspace import (
+    BudgetError,
+    PrivacyLedger,
+    PrivacyWarning,
+    PrivateSearchCV,
+    PrivateTableClassifier,
+)
 from dp_halfspace.algorithms.fits import calibration
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import single_runs
@@ -306,6 +312,17 @@ def test_clones_pickles_and_stored_models_are_the_model():
         clone(TABLE).set_params(random_state=0), {"features": ["linear", "additive"]}, cv=2
     )
     assert search.fit(FRAME, LABELS).best_score_ > 0.6
+
+
+def test_a_private_search_takes_tables():
+    search = PrivateSearchCV(
+        clone(TABLE).set_params(schema=STATED),
+        {"features": ["linear", "additive"]},
+        selection="exponential",
+        random_state=0,
+    )
+    search.fit(odd(FRAME, NEIGHBOURS[1]), LABELS)
+    assert search.predict(TEST).shape == (1000,)
 
 
 def test_seeds_repeat_and_weights_move():

@@ -157,7 +157,7 @@ def test_nothing_and_no_guarantee():
         assert 0.0 < delta([event], 500.0) < 1e-300
 
 
-@pytest.mark.parametrize("count", [2**40 + 1, 2**63])
+@pytest.mark.parametrize("count", [pytest.param(2**40 + 1, marks=pytest.mark.slow), 2**63])
 def test_huge_counts_are_charged_safely(count):
     for event in (Pure(1e-3), Exponential(1e-3)):
         many = Repeated(event, count)
@@ -693,7 +693,7 @@ deltas = st.floats(1e-12, 0.3)
 
 
 @given(singles, st.integers(1, 9), deltas, lists)
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_repeated_is_repetition(event, count, small_delta, others):
     folded = epsilon([Repeated(event, count), *others], small_delta)
     assert folded == epsilon([event] * count + others, small_delta)
@@ -741,6 +741,7 @@ def test_monotone_in_delta_and_epsilon(events, delta_1, delta_2, epsilon_1, epsi
 
 
 @given(lists, deltas)
+@settings(max_examples=25)
 def test_epsilon_and_delta_are_inverse(events, small_delta):
     found = epsilon(events, small_delta)
     assert delta(events, found) <= small_delta

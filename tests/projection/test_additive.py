@@ -12,12 +12,13 @@ from scipy import sparse
 from dp_halfspace.projection import AdditiveMap, FeatureMap, draw_additive
 
 
-def test_features_are_columns_cosines_and_fourier_features():
+@pytest.mark.parametrize("reach", [1.0, 1.5])
+def test_features_are_columns_cosines_and_fourier_features(reach):
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (30, 3))
-    drawn = draw_additive(3, 4, 10, np.random.default_rng(1))
+    drawn = draw_additive(3, 4, 10, np.random.default_rng(1), reach=reach)
     assert isinstance(drawn, FeatureMap)
     features = drawn.apply(X)
-    values = np.clip(0.5 + X / math.sqrt(3), 0, 1)
+    values = np.clip(0.5 + X * math.sqrt(3) / (2 * reach), 0, 1)
     cosines = [math.sqrt(2 / 3) * np.cos(k * np.pi * values) / k for k in (2, 3, 4)]
     joint = drawn.fourier.apply(X) / math.sqrt(3)
     expected = np.hstack([X, *cosines, joint])

@@ -24,8 +24,8 @@ __all__ = ["Budget", "Choice", "RankingProblem", "pay_for_threshold", "plan_coun
 
 Choice: TypeAlias = ExponentialChoice | NoNoise | None
 
-# Share of mu^2 (of epsilon, when pure) for the count of the positive records.
-_COUNT_SHARE = 0.01
+# Share of mu^2, and of a pure epsilon, for the count of the positive records.
+_COUNT_SHARE, _PURE_COUNT_SHARE = 0.04, 0.01
 # The share that remains is rounded down by this, so that all parts together fit.
 _DOWN = 1.0 - 2.0**-40
 
@@ -109,5 +109,5 @@ def plan_count(problem: RankingProblem, budget: Budget) -> tuple[CountPlan | Non
     """Buy the number of positive records, where their share is not public."""
     if problem.positive_share is not None:
         return None, budget
-    part, left = budget.split(_COUNT_SHARE)
+    part, left = budget.split(_PURE_COUNT_SHARE if problem.is_pure else _COUNT_SHARE)
     return CountPlan(problem.n_samples, part.noise(1.0)), left

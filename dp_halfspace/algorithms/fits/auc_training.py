@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
-from dp_halfspace.algorithms.defaults import ObjectiveDefaults, engine_defaults, objective_defaults
+from dp_halfspace.algorithms.defaults import (
+    ObjectiveDefaults,
+    engine_defaults,
+    objective_defaults,
+    rare_defaults,
+)
 from dp_halfspace.algorithms.fits.auc_budget import (
     Budget,
     Choice,
@@ -24,7 +29,6 @@ from dp_halfspace.algorithms.gradient.mean_difference import (
     MeanDifferencePlan,
     mean_difference_for,
     plan_mean_difference,
-    run_mean_difference,
 )
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
@@ -90,13 +94,29 @@ class Ranker:
 
     `bias` is the constant column beside rows divided by `data_norm`. The rows have norm one, or
     keep their lengths below a `row_bound`. The larger class weighs the ratio of the sizes to the
-    power `power`; None weighs both alike and needs no count.
+    power `power`; None weighs both alike and needs no count. Noisy steps, which are `mu`-Gaussian
+    private, follow the size of the rarer class in all that no noise depends on.
     """
 
     plan: Plan
     bias: float | None
     row_bound: float | None = None
     power: float | None = None
+    mu: float = 0.0
+
+    def balanced(
+        self, count: float, deviation: float, problem: RankingProblem
+    ) -> tuple[Ranker, FloatArray]:
+        """Adapt to a public or released count of positive records, and weigh the classes."""
+        ranker, power, n_samples = self, self.power or 0.0, problem.n_samples
+        if isinstance(self.plan, GradientPlan):
+            share = smaller_share(count, n_samples, deviation=deviation)
+            sizes = (n_samples, problem.n_columns(), self.mu)
+            # Units that were learnt are those of centred rows.
+            wanted = rare_defaults(share, *sizes, power, centred=not problem.clips)
+            ranker = replace(self, plan=self.plan.gentler(wanted.pace, wanted.metric))
+            power, deviation = wanted.weight, max(deviation, wanted.pull)
+        return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
 
     def direction(
         self, X: Any, classes: Classes, weights: FloatArray, permit: Permit, problem: RankingProblem
@@ -182,27 +202,7 @@ class RankingPlan:
             deviation = self.count.deviation
         if self.rare and smaller_share(count, n_samples, deviation=deviation) < _RARE:
             ranker = self.rare
-        power = 1.0 if ranker.power is None else ranker.power
-        return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
-
-
-@dataclass(frozen=True, slots=True)
-class _MeanDifference:
-    """The mean difference as a `Plan`: the score of the mean is the weight of a column of ones."""
-
-    plan: MeanDifferencePlan
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        return self.plan.events
-
-    @property
-    def public(self) -> dict[str, Any]:
-        return {"private_standardisation": self.plan.standardisation is not None}
-
-    def run(self, rows: Rows, classes: Classes, weights: FloatArray, permit: Permit) -> FloatArray:
-        w, centre = run_mean_difference(self.plan, rows, classes == 1, weights, permit)
-        return np.append(w, -centre)[None, :]
+        return ranker.balanced(count, deviation, self.problem)
 
 
 def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
@@ -232,7 +232,7 @@ def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
     if not problem.is_pure:
         defaults = engine_defaults(problem.n_samples, columns, 2, left.mu)
         training = gradient_training(problem, replace(defaults, window=_WINDOW), left.mu)
-        return Ranker(training.plan, training.bias, power=power)
+        return Ranker(training.plan, training.bias, power=power, mu=left.mu)
     wanted = objective_defaults(problem.n_samples, columns, 2, left.epsilon, 0.0)
     loss = shifted_logistic(wanted.shift)
     risk = empirical_risk(loss, n_classes=2, row_norm=1.0, **problem.sizes())
@@ -275,7 +275,7 @@ def _plan_perturbed(
 
 def _difference(plan: MeanDifferencePlan) -> Ranker:
     """Read rows in the unit ball beside a column of ones."""
-    return Ranker(_MeanDifference(plan), 1.0, math.sqrt(2.0) * _UP, power=1.0)
+    return Ranker(plan, 1.0, math.sqrt(2.0) * _UP, power=1.0)
 
 
 def _pairs(

@@ -53,6 +53,8 @@ __all__ = [
 _PURE_FEWEST, _PURE_MOST, _PURE_RECORDS = 32, 150, 20.0
 # Kernels whose features lead with the columns themselves.
 ADDITIVE = ("auto", "additive")
+# Where columns end: in a scale that was stated, and in units that were learnt.
+_STATED, _LEARNT = 1.0, 1.5
 # The constant beside columns with features, relative to that beside columns alone.
 _CONSTANT = 2.5
 # Length scales relative to data_norm: beyond, float32 has no features that differ.
@@ -119,11 +121,18 @@ def draw_features(kernel: Kernel, problem: Problem, n_components: int, seed: int
 
 
 def draw_additive_features(
-    name: str, problem: Problem, n_components: int | None, budget: tuple[float, float], seed: int
+    name: str,
+    problem: Problem,
+    n_components: int | None,
+    budget: tuple[float, float],
+    seed: int,
+    *,
+    is_stated: bool,
 ) -> AdditiveMap:
     """Draw columns, cosines and Fourier features, as many as public sizes and a budget allow.
 
-    At most `n_components`, if there is a number, or as many as there are columns.
+    At most `n_components`, if there is a number, or as many as there are columns. A scale of
+    rows that was stated bounds the columns; in units that were learnt they go further.
     """
     (epsilon, delta), n_features = budget, problem.n_features
     is_pure = delta == 0 and math.isfinite(epsilon)
@@ -133,7 +142,8 @@ def draw_additive_features(
     n_terms, joint = additive_sizes(problem.n_samples, n_features, problem.n_classes, mu, limit)
     if name == "additive":
         n_terms, joint = max(1, n_components // n_features) if n_components else n_terms, 0
-    return draw_additive(n_features, n_terms, joint, np.random.default_rng(seed))
+    reach = _STATED if is_stated else _LEARNT
+    return draw_additive(n_features, n_terms, joint, np.random.default_rng(seed), reach=reach)
 
 
 def projected(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,15 @@ class GradientPlan:
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
         return {"private_metric": self.metric is not None}
+
+    def gentler(self, pace: float, power: float) -> GradientPlan:
+        """Take steps `pace` as long behind this power of the map, for the same events.
+
+        Both are public or released numbers in [0, 1], and no scale of noise depends on them.
+        """
+        descent = replace(self.descent, step_size=pace * self.descent.step_size)
+        metric = None if self.metric is None else replace(self.metric, power=power)
+        return replace(self, descent=descent, metric=metric)
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,6 @@ __all__ = [
     "plan_mean_difference",
     "plan_standardisation",
     "release_standardisation",
-    "run_mean_difference",
 ]
 
 # Of the sums of rows and of their squares together: docs/proofs/auc.md, section 2.
@@ -88,6 +88,31 @@ class MeanDifferencePlan:
         if self.standardisation is None or isinstance(self.mechanism, NoNoise):
             return (event,)
         return (self.standardisation.mechanism.event, event)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {"private_standardisation": self.standardisation is not None}
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Release coefficients of rows in the unit ball, with a last column of ones; see `Plan`.
+
+        Behind them is minus the score of the released mean, zero without a standardisation.
+        """
+        # 1. Release the moments, and with them the map that standardises.
+        # 2. Clip the standardised rows to the unit ball, each by itself.
+        # 3. Release the weighted sum, and map it back to the coordinates of the rows.
+        signed = np.where(classes == 1, weights[1], -weights[0])
+        with single_blas_thread():
+            if self.standardisation is None:
+                sums = rows.adjoint(signed)[:-1]
+                return np.append(_averaged(sums, self, permit), 0.0)[None, :]
+            transform = release_standardisation(rows, self.standardisation, permit)
+            clip = 1.0 / np.maximum(rows.lengths(transform.T), 1.0)
+            sums = transform.T @ rows.adjoint(signed * clip)
+            return np.asarray(transform @ _averaged(sums, self, permit))[None, :]
 
 
 def _noise(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
@@ -188,35 +213,6 @@ def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permi
     length = max(float((variance / flat).sum()), 1.0)
     scale = 1.0 / (np.sqrt(flat) * _CLIP * math.sqrt(length))
     return np.vstack([np.diag(scale), -centre * scale])
-
-
-def run_mean_difference(
-    plan: MeanDifferencePlan,
-    rows: Rows,
-    positive: NDArray[np.bool_],
-    weights: FloatArray,
-    permit: Permit,
-) -> tuple[FloatArray, float]:
-    """Return private coefficients of the rows and the score of their released mean.
-
-    `rows` lie in the unit ball, with a last column of ones; `weights` in [0, 1] of the negative
-    and the positive class are public or released; `permit` is charged with the events of the
-    plan. The coefficients are for rows before they are standardised; the score is zero without
-    a standardisation.
-    """
-    # 1. Release the moments, and with them the map that standardises.
-    # 2. Clip the standardised rows to the unit ball, each by itself.
-    # 3. Release the weighted sum, and map it back to the coordinates of the rows.
-    n_columns = rows.shape[1] - 1
-    signed = np.where(positive, weights[1], -weights[0])
-    with single_blas_thread():
-        if plan.standardisation is None:
-            return _averaged(rows.adjoint(signed)[:n_columns], plan, permit), 0.0
-        transform = release_standardisation(rows, plan.standardisation, permit)
-        clip = 1.0 / np.maximum(rows.lengths(transform.T), 1.0)
-        sums = transform.T @ rows.adjoint(signed * clip)
-        image = transform @ _averaged(sums, plan, permit)
-    return image[:n_columns], -float(image[n_columns])
 
 
 def _averaged(sums: FloatArray, plan: MeanDifferencePlan, permit: Permit) -> FloatArray:

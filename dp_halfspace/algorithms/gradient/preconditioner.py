@@ -38,6 +38,8 @@ class MetricPlan:
 
     With `lead` only so many first columns and the constant, the leading block, have a moment:
     that of the rows of the block, brought to norm one. Others have the public `stretch`.
+
+    `power` in [0, 1] of the map is used, a public or released number: 0 leaves rows as they are.
     """
 
     n_samples: int
@@ -47,6 +49,7 @@ class MetricPlan:
     effective_dimension: float = EFFECTIVE_DIMENSION
     lead: int | None = None
     stretch: float = 1.0
+    power: float = 1.0
 
     @property
     def amplification(self) -> float:
@@ -174,8 +177,8 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
         noisy.T, lower=True, subset_by_value=(surplus + plan.edge, np.inf), check_finite=False
     )
     spikes, bulk = shrunk_spectrum(values - surplus, plan)
-    stretch = math.sqrt(n / bulk)
-    return Metric(stretch, directions, np.sqrt(n / spikes))
+    half = plan.power / 2.0
+    return Metric((n / bulk) ** half, directions, (n / spikes) ** half)
 
 
 def _leading_metric(rows: Rows, plan: MetricPlan, lead: int, permit: Permit) -> Metric:

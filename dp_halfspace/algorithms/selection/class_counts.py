@@ -19,7 +19,7 @@ from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permi
 __all__ = ["CountPlan", "class_weights", "release_count", "smaller_share"]
 
 # A class is assumed to hold at least this share of the records.
-_RAREST = 0.01
+_RAREST = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def class_weights(
 
 
 def smaller_share(count: float, n_samples: int, *, deviation: float = 0.0) -> float:
-    """Return the share of the rarer class, in [0.01, 0.5]; arguments as in `class_weights`."""
+    """Return the share of the rarer class, in [0.001, 0.5]; arguments as in `class_weights`."""
     share = _share(count, n_samples, deviation)
     return min(share, 1.0 - share)
 

@@ -402,7 +402,7 @@ class Book:
 def fit(kind, **more):
     X, y = make_halfspace(300, 4, margin=0.2, random_state=0)
     model = AdaptiveMarginClassifier(
-        [0.05, 0.2], selection=kind, solver="phased_prox", classes=[-1, 1], **more
+        [0.05, 0.2], selection=kind, solver="phased_prox", classes=[-1, 1], **more, data_norm=1.0
     )
     return model.fit(X, y)
 
@@ -518,7 +518,9 @@ def test_trace_test_sees_what_is_kept(leak):
 def test_three_classes(kind):
     X, y = make_halfspace(300, 4, margin=0.2, random_state=0)
     labels = np.where(X[:, 0] > 0.5, 2, y > 0).astype(int)
-    model = AdaptiveMarginClassifier([0.1, 0.3], selection=kind, epsilon=1000.0).fit(X, labels)
+    model = AdaptiveMarginClassifier([0.1, 0.3], selection=kind, epsilon=1000.0, data_norm=1.0).fit(
+        X, labels
+    )
     assert model.coef_.shape == (3, 4)
     assert model.score(X, labels) > 0.7
 

@@ -17,7 +17,6 @@ from dp_halfspace.algorithms.gradient.mean_difference import (
     plan_mean_difference,
     plan_standardisation,
     release_standardisation,
-    run_mean_difference,
 )
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import recording
@@ -69,8 +68,8 @@ def worst_difference():
         for features, labels in ((X, y), (other, flipped)):
             with pytest.MonkeyPatch.context() as patch, recording() as releases:
                 patch.setattr(mean_difference, "release_standardisation", lambda *a, t=transform: t)
-                args = (rows_of(features), labels == 1, np.array([0.6, 1.0]))
-                run_mean_difference(plan, *args, permit_for(*plan.events))
+                args = (rows_of(features), (labels == 1).astype(int), np.array([0.6, 1.0]))
+                plan.run(*args, permit_for(*plan.events))
             values.append(releases[-1].value)
         worst = max(worst, float(np.linalg.norm(values[0] - values[1])))
     return worst / plan.mechanism.sensitivity
@@ -137,13 +136,13 @@ def test_it_ranks_and_its_centre_is_the_mean_score():
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
     plan = plan_mean_difference(5000, 4, 5000, mu=math.inf)
     weights = np.array([1 / 9, 1.0])
-    (w, centre), (again, _) = (
-        run_mean_difference(plan, rows_of(form), positive, weights, permit_for(*plan.events))
+    (*w, behind), (*again, _) = (
+        plan.run(rows_of(form), positive.astype(int), weights, permit_for(*plan.events))[0]
         for form in (X, sparse.csr_array(X))
     )
     scores = X @ w
     assert scores[positive].mean() > scores[~positive].mean() + 0.3 * scores.std()
-    assert centre == pytest.approx(scores.mean(), rel=1e-6)
+    assert -behind == pytest.approx(scores.mean(), rel=1e-6)
     np.testing.assert_allclose(again, w, rtol=1e-9)
 
 
@@ -153,9 +152,9 @@ def test_many_columns_or_little_budget_skip_the_standardisation(budget):
     plan = plan_mean_difference(30, 4, 30, **budget)
     assert plan.standardisation is None
     assert len(plan.events) == 1
-    rows, none = rows_of(np.zeros((30, 4))), np.zeros(30, dtype=bool)
-    w, centre = run_mean_difference(plan, rows, none, np.ones(2), permit_for(*plan.events))
-    assert centre == 0.0
+    rows, none = rows_of(np.zeros((30, 4))), np.zeros(30, dtype=int)
+    w = plan.run(rows, none, np.ones(2), permit_for(*plan.events))[0]
+    assert w[-1] == 0.0
     assert np.isfinite(w).all()
 
 
@@ -167,9 +166,9 @@ def test_a_difference_made_of_the_events_of_the_descent(mu):
     plan = mean_difference_for(descent, 10**5, 4, 10**4)
     assert plan.events == descent.events
     if math.isfinite(mu):
-        rows, positive = rows_of(np.zeros((50, 4))), np.arange(50) < 5
+        rows, classes = rows_of(np.zeros((50, 4))), (np.arange(50) < 5).astype(int)
         with recording() as releases:
-            run_mean_difference(plan, rows, positive, np.ones(2), permit_for(*descent.events))
+            plan.run(rows, classes, np.ones(2), permit_for(*descent.events))
         assert len(releases) == 1 + plan.copies
         single = plan.mechanism.sigma / math.sqrt(plan.copies)
         assert single == pytest.approx(2.0 / (math.sqrt(0.8) * mu), rel=1e-4)

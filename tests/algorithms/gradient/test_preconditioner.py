@@ -295,6 +295,21 @@ def test_map_of_a_leading_block(bias, n_columns, stretch):
     np.testing.assert_allclose(root.T @ root, full @ full, atol=1e-9 * values.max() ** 2)
 
 
+@pytest.mark.parametrize("power", [0.0, 0.3, 1.0])
+def test_a_power_of_the_map(power):
+    """The symmetric power, within the bounds of the whole; nothing of the release moves."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((500, 9)) * np.geomspace(1.0, 0.01, 9)
+    rows, plan = unit_rows(X, 1.0, 0.2), plan_metric(500, 10, 64, mu=math.inf)
+    weaker = replace(plan, power=power)
+    whole, part = (released(rows, p)[0] @ np.eye(10) for p in (plan, weaker))
+    values, vectors = np.linalg.eigh(whole)
+    np.testing.assert_allclose(part, (vectors * values**power) @ vectors.T, atol=1e-9)
+    assert np.linalg.norm(part, 2) <= weaker.amplification
+    assert np.linalg.norm(np.linalg.inv(part), 2) <= weaker.compression
+    assert weaker.mechanism == plan.mechanism
+
+
 def test_rounding_of_a_block_is_that_of_its_own_layout():
     """A block is narrower than the rows it leads, so more of its rows are summed at a time."""
     wide = plan_metric(10**5, 512, 8, mu=1.0).mechanism.sensitivity

@@ -42,7 +42,7 @@ def test_the_rarer_class_weighs_one():
         for deviation in (0.0, 10.0, 1e9):
             weights = class_weights(count, 1000, deviation=deviation, power=0.5)
             assert weights.max() == 1.0
-            assert weights.min() > 0.1
+            assert weights.min() > 0.03
             assert count == 500.0 or weights.argmax() == (count < 500) or deviation > 0
 
 
@@ -58,5 +58,5 @@ def test_a_class_is_rare_only_beyond_the_noise():
     assert smaller_share(20.0, 1000) == pytest.approx(0.02)
     assert smaller_share(980.0, 1000) == pytest.approx(0.02)
     assert smaller_share(20.0, 1000, deviation=100.0) == pytest.approx(0.12)
-    assert smaller_share(-1e9, 1000) == 0.01
+    assert smaller_share(-1e9, 1000) == 0.001
     assert smaller_share(500.0, 1000) == 0.5

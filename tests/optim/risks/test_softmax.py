@@ -100,7 +100,10 @@ def test_farthest_pair_is_covered_and_the_bound_is_near(K, reach, record_propert
 
 @pytest.mark.parametrize("K", CLASSES)
 @pytest.mark.parametrize("shift", [0.5, 2.0, 6.0])
-@pytest.mark.parametrize("reach", [0.01, 1.0, 3.0, 6.0, 15.0])
+@pytest.mark.parametrize(
+    "reach",
+    [0.01, 6.0, *(pytest.param(reach, marks=pytest.mark.slow) for reach in (1.0, 3.0, 15.0))],
+)
 def test_farthest_pair_of_the_shifted_model_is_covered(K, shift, reach):
     ratio = farthest(K, reach, shift) / softmax_diameter(K, reach, shift=shift)
     assert NEAR <= ratio <= 1.0
@@ -180,7 +183,7 @@ def test_bounds_of_cells_hold_inside():
         assert _values((beta, less), K, shift, at_logit, ratio).max() <= bound + 1e-12
 
 
-@pytest.mark.parametrize("K", [2, 3, 4, 8])
+@pytest.mark.parametrize("K", [3, 8])
 def test_ceiling_is_the_maximum_over_all_probabilities(K):
     """One share and equal others suffice: a search over the whole simplex finds no more."""
     rng = np.random.default_rng(3)
@@ -271,7 +274,7 @@ def test_a_plan_with_too_small_a_slope_is_exceeded(monkeypatch, K, factor):
 def test_minimisers_of_neighbours_are_covered(K):
     rng = np.random.default_rng(4)
     worst = size = 0.0
-    for X, y, other_X, other_y in neighbouring_pairs(rng, 60, n_classes=K):
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 24, n_classes=K):
         plan = planned(softmax_risk(*X.shape, K), 10.0 ** rng.uniform(-2.5, 2.0))
         worst = max(worst, moved(plan, X, y, other_X, other_y) / plan.sensitivity)
         size = max(size, float(np.linalg.norm(fitted(plan, X, y))) / plan.radius)
