@@ -50,7 +50,6 @@ class Card:
 
     model: Any
     table: str
-    n_rows: int
     groups: str | None
     ledger: Any
 
@@ -122,10 +121,9 @@ def _public(card: Card) -> str:
         (name, kind, "units learnt within the budget" if name in learnt else "")
         for name, kind in facts.get("columns", ())
     ]
-    people = "rows" if card.groups is None else "rows in the file"
     return (
         _table(
-            (f"Number of {people}", card.n_rows) if card.groups is None else ("Unit", card.groups),
+            ("Number of rows" if card.groups is None else "Number of persons", facts["n_samples"]),
             (f"Labels, {source}", ", ".join(map(str, card.model.classes_))),
         )
         + "\n<p>Names and kinds of the columns:</p>\n"

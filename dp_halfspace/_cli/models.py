@@ -33,8 +33,15 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     table = read_training_table(options)
     for note in table.notes:
         err.write(f"dp_halfspace: note: {note}\n")
+    people: dict[str, Any] = {}
+    if table.groups is not None:
+        if not has_fit_parameter(PrivateTableClassifier(), "groups"):
+            raise UserError(
+                "--groups: this version protects single rows only; make one row of each person"
+            )
+        people["groups"] = table.groups
     ledger = _ledger(options)
-    model = _trained(options, table, ledger, err)
+    model = _trained(options, table, people, ledger, err)
     _write(options.save, lambda path: _dump(model, path))
     record = model.privacy_
     claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
@@ -42,7 +49,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     out.write(f"Guarantee: {claim}; unit: {unit}\nModel:     {options.save}\n")
     try:
         if options.card is not None:
-            card = Card(model, options.table.name, len(table.y), options.groups, ledger)
+            card = Card(model, options.table.name, options.groups, ledger)
             _write(options.card, lambda path: write_card(path, card))
             out.write(f"Card:      {options.card}\n")
     except KeyboardInterrupt:
@@ -55,7 +62,9 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         )
 
 
-def _trained(options: Any, table: TrainingTable, ledger: Any, err: TextIO) -> Any:
+def _trained(
+    options: Any, table: TrainingTable, people: dict[str, Any], ledger: Any, err: TextIO
+) -> Any:
     """Fit within the budget; what an estimator refuses is a sentence."""
     progress = Progress(1, err)
     model = PrivateTableClassifier(
@@ -65,13 +74,6 @@ def _trained(options: Any, table: TrainingTable, ledger: Any, err: TextIO) -> An
         schema=table.rules,
         features=options.features,
     )
-    people: dict[str, Any] = {}
-    if table.groups is not None:
-        if not has_fit_parameter(model, "groups"):
-            raise UserError(
-                "--groups: this version protects single rows only; make one row of each person"
-            )
-        people["groups"] = table.groups
     try:
         with progress.fit(ledger) as watch, single_blas_thread(), warnings.catch_warnings():
             # That the labels are declared public has been said.
@@ -99,9 +101,11 @@ def _ledger(options: Any) -> PrivacyLedger | None:
         return None
     if cap is None and not path.exists():
         raise UserError(f"there is no ledger at {path}; --cap EPSILON DELTA makes one")
-    terms = {} if cap is None else {"epsilon": cap[0], "delta": cap[1], "dataset": options.table}
-    if path.exists():
-        terms.pop("dataset", None)
+    terms: dict[str, Any] = {} if cap is None else {"epsilon": cap[0], "delta": cap[1]}
+    if not path.exists():
+        terms["dataset"] = options.table.name
+        if options.groups is not None:
+            terms["adjacency"] = "replace-one-person"
     try:
         return PrivacyLedger(path, **terms)
     except (ValueError, BudgetError) as error:
