@@ -56,7 +56,7 @@ def test_every_choice_of_multipliers_is_a_bound(K, shift):
     """Random multipliers, good ones too, against a search for the farthest pair of each case."""
     rng = np.random.default_rng(K)
     nearest = 0.0
-    for reach in (0.5, 4.0):
+    for reach in (0.5, 3.0, 7.0):
         grid = _grid(K, reach, shift, 0.1, SPLIT)
         farthest = dict.fromkeys(_CASES, 0.0)
         for _ in range(8):
