@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-from sklearn.utils.validation import has_fit_parameter
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._cli.arguments import Stopped, UserError
@@ -33,15 +32,8 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     table = read_training_table(options)
     for note in table.notes:
         err.write(f"dp_halfspace: note: {note}\n")
-    people: dict[str, Any] = {}
-    if table.groups is not None:
-        if not has_fit_parameter(PrivateTableClassifier(), "groups"):
-            raise UserError(
-                "--groups: this version protects single rows only; make one row of each person"
-            )
-        people["groups"] = table.groups
     ledger = _ledger(options)
-    model = _trained(options, table, people, ledger, err)
+    model = _trained(options, table, ledger, err)
     _write(options.save, lambda path: _dump(model, path))
     record = model.privacy_
     claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
@@ -62,9 +54,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
         )
 
 
-def _trained(
-    options: Any, table: TrainingTable, people: dict[str, Any], ledger: Any, err: TextIO
-) -> Any:
+def _trained(options: Any, table: TrainingTable, ledger: Any, err: TextIO) -> Any:
     """Fit within the budget; what an estimator refuses is a sentence."""
     progress = Progress(1, err)
     model = PrivateTableClassifier(
@@ -79,7 +69,7 @@ def _trained(
             # That the labels are declared public has been said.
             warnings.simplefilter("ignore", PrivacyWarning)
             progress.start("training")
-            model.set_params(ledger=watch).fit(table.frame, table.y, **people)
+            model.set_params(ledger=watch).fit(table.frame, table.y, groups=table.groups)
         progress.step()
     except (ValueError, BudgetError, CertificateError) as error:
         progress.clear()

@@ -185,7 +185,7 @@ def test_a_ledger_refuses_before_anything_is_made(patients, tmp_path, capsys):
 
 
 def test_an_interrupt_is_one_sentence(patients, tmp_path, capsys, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(models, "write_card", interrupted)
@@ -206,26 +206,22 @@ def test_places_that_cannot_be_written_are_seen_first(patients, tmp_path, capsys
     assert "--out: there is no folder" in error(capsys, "predict", "m", "t.csv", "--out", "no/o")
 
 
-def test_persons_are_protected_or_refused(patients, capsys, monkeypatch):
-    groups = [*FIT, *SAVE, "--groups", "city"]
-    assert "column 'city' is empty in row" in error(capsys, *groups)
+def test_persons_are_protected_with_all_their_rows(patients, capsys):
+    assert "column 'city' is empty in row" in error(capsys, *FIT, *SAVE, "--groups", "city")
     patients.assign(who=np.arange(1500) // 3).to_csv("patients.csv", index=False)
-    if not models.has_fit_parameter(PrivateTableClassifier(), "groups"):
-        assert "--groups: this version" in error(capsys, *FIT, *SAVE, "--groups", "who")
-    seen, original = [], PrivateTableClassifier.fit
-
-    def fit(self, X, y, groups=None):
-        seen.append((list(X.columns), groups[:4].tolist()))
-        return original(self, X, y)
-
-    monkeypatch.setattr(PrivateTableClassifier, "fit", fit)
-    assert main([*FIT, *SAVE, "--groups", "who", "--card", "card.html"]) == 0
-    assert seen == [(["age", "stage", "seen", "city"], ["0", "0", "0", "1"])]
+    groups = [*FIT, *SAVE, *STATED, "--groups", "who", "--card", "card.html"]
+    assert main([*groups, "--ledger", "l.db", "--cap", "5", "1e-4"]) == 0
+    printed, errors = capsys.readouterr()
+    assert "unit: all rows of one 'who'" in printed
+    assert errors == "0/1 fits done, now: training\n"
+    record = joblib.load("model.joblib").privacy_
+    assert (record.adjacency, dict(record.public)["n_samples"]) == ("replace-one-person", 500)
+    assert PrivacyLedger("l.db").adjacency == "replace-one-person"
     with open("card.html", encoding="utf-8") as file:
-        text = file.read()
-    assert "all rows with the same value of the column &#x27;who&#x27;" in text
-    assert "Number of persons" in text
-    assert "Number of rows" not in text
+        text = Page(file.read()).text
+    assert "all rows with the same value of the column 'who'" in text
+    assert "Number of persons 500" in text
+    assert "1500" not in text
 
 
 @pytest.mark.parametrize(
