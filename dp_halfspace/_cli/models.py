@@ -120,7 +120,13 @@ def predict(options: Any, out: TextIO) -> None:
     for column in model.encoding_.columns:
         if column.kind == "drop":
             frame[column.name] = ""
-    shares = model.predict_proba(frame)
+    try:
+        shares = model.predict_proba(frame)
+    except Exception as error:
+        raise UserError(
+            f"{options.model} was made by another version of dp_halfspace, which its card names; "
+            "predict by that version"
+        ) from error
     result = frame.iloc[:, :0].assign(prediction=model.classes_[shares.argmax(axis=1)])
     for label, share in zip(model.classes_, shares.T, strict=True):
         result[f"probability_{label}"] = np.round(share, 6)

@@ -256,6 +256,16 @@ def test_what_is_no_model(patients, tmp_path, capsys, content):
     assert "holds no model" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
 
 
+def test_a_model_of_another_version_is_a_sentence(patients, capsys):
+    assert main([*FIT, *SAVE]) == 0
+    capsys.readouterr()
+    model = joblib.load("model.joblib")
+    del model.model_.coef_
+    joblib.dump(model, "old.joblib")
+    line = error(capsys, "predict", "old.joblib", "patients.csv", "--out", "o.csv")
+    assert "another version of dp_halfspace" in line
+
+
 def test_help_and_wrong_words_load_no_estimator():
     code = (
         "import sys; from dp_halfspace._cli import main; main(['fit']); "
