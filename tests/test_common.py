@@ -114,8 +114,10 @@ def test_spends_at_most_the_budget_and_shows_it(estimator, epsilon, margin_data)
     assert f"adjacency={adjacency(estimator)!r}" in repr(record)
     assert record.noise == "os"
     assert privacy.epsilon(record.events, record.delta) <= epsilon * (1 + 1e-12)
-    # The law of a random number of runs is found on a coarser grid.
-    slack = 1e-4 if estimator.get_params().get("selection") == "random_stopping" else 1e-6
+    # The law of a random number of runs is found on a coarser grid, and the part of a budget
+    # beside learnt units by trying.
+    is_coarse = estimator.get_params().get("selection") == "random_stopping"
+    slack = 1e-4 if is_coarse or estimator.data_norm is None else 1e-6
     assert privacy.epsilon(record.events, record.delta) >= epsilon * (1 - slack)
     restored = privacy.PrivacyRecord.from_dict(json.loads(record.to_json()))
     assert privacy.epsilon(restored.events, restored.delta) <= epsilon * (1 + 1e-12)
@@ -321,7 +323,7 @@ def test_string_labels_and_order_of_classes(estimator, margin_data):
 @two_of_each
 def test_large_epsilon_separates(estimator):
     for n_classes in (2, 4) if takes_many_classes(estimator) else (2,):
-        X, y = separated(1500, 6, n_classes, seed=2)
+        X, y = separated(800, 6, n_classes, seed=2)
         # A random projection to few columns loses the separator once in ten times.
         fits = (fitted(estimator, X, y, epsilon=100.0) for _ in range(8))
         assert any(model.score(X, y) > 0.9 for model in fits)
@@ -408,18 +410,16 @@ def test_floating_point_flags_stay_inside(estimator, margin_data):
 
 
 @one_of_each
-@pytest.mark.parametrize("case", list(bad_tables()), ids=lambda case: case[2][:40])
-def test_bad_data_errors_name_the_rule_and_no_value(estimator, case, margin_data):
-    estimator = clone(estimator).set_params(data_norm=1.0)
-    X, y, named = case
-    model = fitted(estimator, *margin_data)
+def test_bad_data_errors_name_the_rule_and_no_value(estimator, margin_data):
+    model = fitted(estimator, *margin_data, data_norm=1.0)
     before = dict(vars(model))
-    with pytest.raises(ValueError, match=re.escape(named)) as caught:
-        model.fit(X, y)
-    assert vars(model) == before
-    # A debugger shows suppressed contexts too.
-    chain = [caught.value, caught.value.__cause__, caught.value.__context__]
-    assert not any(SECRET in str(e) or SECRET[:5] in str(e) for e in chain if e)
+    for X, y, named in bad_tables():
+        with pytest.raises(ValueError, match=re.escape(named)) as caught:
+            model.fit(X, y)
+        assert vars(model) == before
+        # A debugger shows suppressed contexts too.
+        chain = [caught.value, caught.value.__cause__, caught.value.__context__]
+        assert not any(SECRET in str(e) or SECRET[:5] in str(e) for e in chain if e)
 
 
 @one_of_each

@@ -38,7 +38,7 @@ __all__ = ["Prepared", "PrivateLinearClassifier"]
 
 # Which part of a budget a fit beside the units of the columns uses at least, how often it is
 # aimed at and at which part, and how much less is tried afterwards, how often.
-_USED, _AIMS, _AIM = 1.0 - 1e-6, 12, 1.0 - 5e-7
+_USED, _AIMS, _AIM = 1.0 - 1e-4, 12, 1.0 - 3e-5
 _TRIES, _LESS = 300, 0.99
 
 

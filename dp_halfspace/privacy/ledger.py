@@ -210,9 +210,10 @@ class PrivacyLedger:
                 "random_state=None for a release, or ledger=None to try things out"
             )
         if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
+            unprotected = "the features" if "label" in record.adjacency else "several rows of one"
             raise BudgetError(
-                f"a release with adjacency {record.adjacency!r} promises less than this ledger "
-                f"protects ({self.adjacency!r})"
+                f"a release with adjacency {record.adjacency!r} promises nothing about "
+                f"{unprotected}, which this ledger protects ({self.adjacency!r})"
             )
         cap = self._cap()
         with self._store.transaction(writes=True) as account:

@@ -46,7 +46,7 @@ def run(X, y, plan, *, k=2, weights=None):
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-7])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("epsilon", [0.1, 8.0])
 @pytest.mark.parametrize("k", [2, 7])
 @pytest.mark.parametrize("loss", [SHIFTED, huber_hinge(0.5)], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("ridge", [None, 1e-9, 1.0])
