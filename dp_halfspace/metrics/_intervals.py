@@ -52,9 +52,9 @@ def _share(numerator: float, denominator: float, variance: _Quadratic, z: float)
     if denominator <= 0.0:
         return 0.5, 0.0, 1.0
     # A share is between 0 and 1: what noise brings beyond is further from every one of them.
-    numerator = min(max(numerator, 0.0), denominator)
-    value = float(numerator / denominator)
-    constant, linear, square = (z**2 * part for part in variance)
+    numerator, denominator = min(max(float(numerator), 0.0), denominator), float(denominator)
+    value = numerator / denominator
+    constant, linear, square = (z**2 * float(part) for part in variance)
     a, b = denominator**2 - square, denominator * numerator + linear / 2.0
     inside = b**2 - a * (numerator**2 - constant)
     if a <= 0.0 or inside < 0.0:

@@ -10,6 +10,7 @@ from itertools import product
 import numpy as np
 import pytest
 from sklearn.metrics import (
+    auc,
     balanced_accuracy_score,
     brier_score_loss,
     confusion_matrix,
@@ -153,7 +154,7 @@ def test_without_noise_scores_are_those_of_scikit_learn():
     rounded = np.searchsorted(_tallies._PROBABILITIES, chance, side="right")
     assert exact("roc_auc").value == pytest.approx(roc_auc_score(Y, rounded), abs=1e-12)
     fpr, tpr = exact("roc_auc").curve
-    assert np.trapezoid(tpr, fpr) == pytest.approx(exact("roc_auc").value)
+    assert auc(fpr, tpr) == pytest.approx(exact("roc_auc").value)
 
 
 def test_cells_of_scores_of_unknown_units():
@@ -164,6 +165,12 @@ def test_cells_of_scores_of_unknown_units():
     assert composed(noisy.privacy_.events, 0.0) <= 50.0
     few = private_score(Scores(), X[:10], Y[:10], metric="roc_auc", epsilon=0.01)
     assert (len(few.privacy_.events), len(noisy.privacy_.events)) == (1, 4)
+
+
+def test_numbers_are_plain():
+    for metric in sorted({*METRICS} - {"confusion_matrix"}):
+        got = private_score(Known(), X, Y, metric=metric)
+        assert {type(number) for number in (got.value, *got.interval)} == {float}
 
 
 @every_metric
