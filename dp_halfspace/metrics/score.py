@@ -134,7 +134,8 @@ def private_score(
     thresholds : array-like of increasing floats or None, default=None
         For ``"roc_auc"``, PUBLIC: scores are told apart only where one of these is between them.
         None takes half units of log-odds from -8 to 8 for probabilities; for other scores quarters
-        of their width, which is learnt with their centre for about 4 % of the budget.
+        of their width, which is learnt with their centre for about 4 % of the budget. State them
+        for scores that are ten widths or more from zero.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes it reproducible and raises
         `PrivacyWarning`: whoever knows it can subtract the noise.
