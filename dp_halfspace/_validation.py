@@ -11,7 +11,6 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import NUMBER_RANGE, is_public_number, plain
 from dp_halfspace.exceptions import PrivacyWarning
 
@@ -51,16 +51,6 @@ _LABEL_SET = (
 )
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """A validated training set: `codes` are positions of labels in the sorted public `classes`."""
-
-    X: Any
-    codes: NDArray[np.intp]
-    classes: NDArray[Any]
-    feature_names: NDArray[Any] | None
-
-
 def check_training_data(
     estimator: BaseEstimator,
     X: Any,
@@ -68,8 +58,9 @@ def check_training_data(
     *,
     classes: ArrayLike | None,
     allow_missing: bool = False,
+    hides_rows: bool = False,
 ) -> TrainingData:
-    """Validate features and labels without touching the estimator."""
+    """Validate features and labels without touching the estimator, nor counting rows if hidden."""
     if y is None:
         owner = type(estimator).__name__
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")
@@ -79,6 +70,8 @@ def check_training_data(
     vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
     X = check_features(probe, X, reset=True, allow_missing=allow_missing)
     codes, label_set = label_codes(y, classes)
+    if hides_rows and X.shape[0] != len(codes):
+        raise ValueError("X and y must have the same number of rows")
     check_consistent_length(X, codes)
     if classes is None:
         # Asks whether the labels look like classes; a public label set settles that.

@@ -22,7 +22,9 @@ MODULES = sorted(p for p in ROOT.rglob("*.py"))
 RANKS = {
     "exceptions": 0,
     "_sklearn": 0,
+    "_people": 0,
     "_validation": 1,
+    "_groups": 2,
     "projection": 2,
     "datasets": 2,
     "privacy": 3,

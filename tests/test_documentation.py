@@ -152,7 +152,7 @@ def test_commands_exist(page):
 def test_commands_are_found():
     found = commands((ROOT / "README.md").read_text())
     assert {"pip install .", "python -m dp_halfspace", "pytest -n auto"} <= set(found)
-    assert any("--data" in command for command in found)
+    assert any("dp_halfspace fit " in command for command in found)
     contributing = commands((ROOT / "docs" / "contributing.md").read_text())
     assert "sphinx-build -W docs docs/_build/html" in contributing
 
@@ -160,8 +160,8 @@ def test_commands_are_found():
 @pytest.mark.parametrize(
     ("command", "error"),
     [
-        ("python -m dp_halfspace --ranges r.csv", UserError),
-        ("python -m dp_halfspace --data a.csv --norm 3", UserError),
+        ("python -m dp_halfspace --schema s.json", UserError),
+        ("python -m dp_halfspace fit a.csv --norm 3", UserError),
         ('pip install ".[everything]"', AssertionError),
         ("python benchmarks/absent.py", FileNotFoundError),
         ("python benchmarks/linear.py --quick", AssertionError),

@@ -142,8 +142,8 @@ def test_transcript_test_sees_steps_that_follow_the_exact_count(monkeypatch):
     module = importlib.import_module("dp_halfspace.algorithms.fits.auc_training")
     honest = module.release_count
 
-    def exact(positive, plan, permit):
-        honest(positive, plan, permit)
+    def exact(positive, plan, permit, people):
+        honest(positive, plan, permit, people)
         return float(positive.sum())
 
     monkeypatch.setattr(module, "release_count", exact)

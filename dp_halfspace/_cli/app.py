@@ -6,12 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from dp_halfspace._cli.arguments import UserError, parse_options
-from dp_halfspace._cli.compare import compare
-from dp_halfspace._cli.data import read_problem
-from dp_halfspace._cli.problems import builtin_problems
-from dp_halfspace._cli.report import save_json, save_picture, text_report
+from dp_halfspace._cli.arguments import Stopped, UserError, parse_options
 
 __all__ = ["main"]
 
@@ -20,34 +17,54 @@ _INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compare, report, and return the exit status.
+    """Do what the command says, and return the exit status.
 
     It is 2 if the arguments or the data cannot be used, after one sentence on standard error.
     """
     try:
-        return _run(argv)
+        options = parse_options(sys.argv[1:] if argv is None else argv)
+        _run(options)
     except UserError as error:
         sys.stderr.write(f"dp_halfspace: error: {error}\n")
         return _WRONG_USE
-    except KeyboardInterrupt:
-        sys.stderr.write("\ndp_halfspace: interrupted\n")
+    except Stopped as what:
+        sys.stderr.write(f"\ndp_halfspace: {what}\n")
         return _INTERRUPTED
+    except KeyboardInterrupt:
+        sys.stderr.write("\ndp_halfspace: interrupted; nothing was written\n")
+        return _INTERRUPTED
+    return 0
 
 
-def _run(argv: Sequence[str] | None) -> int:
-    """Do what the arguments say."""
-    options = parse_options(argv)
-    own = options.data is not None
-    problems = [read_problem(options)] if own else builtin_problems(options.seed)
+def _run(options: Any) -> None:
+    """Load what the command needs, and no more."""
+    if options.command in ("fit", "predict"):
+        from dp_halfspace._cli import models  # noqa: PLC0415 (loads slowly)
+
+        if options.command == "fit":
+            models.fit(options, sys.stdout, sys.stderr)
+        else:
+            models.predict(options, sys.stdout)
+    else:
+        _compare(options)
+
+
+def _compare(options: Any) -> None:
+    """Compare, and write what is finished."""
+    from dp_halfspace._cli.compare import compare  # noqa: PLC0415 (loads slowly)
+    from dp_halfspace._cli.problems import builtin_problem, own_problem  # noqa: PLC0415
+    from dp_halfspace._cli.report import save_json, save_picture, text_report  # noqa: PLC0415
+
+    problem = own_problem(options) if options.command else builtin_problem()
     folder = _writable_folder(options.out)
-    comparison = compare(problems, options, sys.stderr)
-    report = text_report(problems, options, comparison)
+    comparison = compare(problem, options, sys.stderr)
+    report = text_report(problem, options, comparison)
     text, numbers, picture = (
         folder / name for name in ("report.txt", "results.json", "accuracy.png")
     )
     try:
         text.write_text(report, encoding="utf-8")
-        save_json(numbers, problems, options, comparison)
+        save_json(numbers, problem, options, comparison)
         drawn = save_picture(picture, comparison)
     except OSError as error:
         raise UserError(f"cannot write into {folder}: {error.strerror}") from error
@@ -57,7 +74,8 @@ def _run(argv: Sequence[str] | None) -> int:
         if drawn
         else 'No picture: matplotlib is missing; pip install "dp-halfspace[plot]" brings it.\n'
     )
-    return 0
+    if comparison.stopped:
+        raise Stopped(f"interrupted after {comparison.stopped}; they are in {folder}")
 
 
 def _writable_folder(path: Path) -> Path:

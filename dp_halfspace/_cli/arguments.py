@@ -1,22 +1,37 @@
-"""Options of the command line."""
+"""Commands and options of the command line."""
 
 from __future__ import annotations
 
 import argparse
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-__all__ = ["Options", "UserError", "parse_options"]
+__all__ = ["COMMANDS", "Stopped", "UserError", "parse_options"]
 
-_DESCRIPTION = """\
-Compare the private classifiers of dp_halfspace with the majority class and with a
-LinearSVC that is not private, on built-in data or on your own. Everything it prints and
-writes is for the curator of the data, who may see the records: scores are exact numbers,
-and an error message names the file, the column and the line that it stumbled over.
-"""
+_CURATOR = """Scores are exact numbers computed from the records: they, and messages that name a
+line of a file, are for the curator of the data, who may see the records."""
+_MAIN = f"""Compare the private classifiers of dp_halfspace with the majority class and with a
+LinearSVC that is not private, on built-in data in natural units. {_CURATOR}"""
+_COMPARE = f"""The same comparison on a table of your own, or on a svmlight file. {_CURATOR}"""
+_FIT = """Train a private classifier with probabilities on a table as it comes: numbers in any
+units, texts, dates, holes. The model and its card may be published."""
+_PREDICT = """Label the rows of a table by a saved model: a CSV with the column prediction and one
+column probability_LABEL for each class. Load only models that you trust: joblib runs what it
+loads."""
+_COMMON = "python -m dp_halfspace"
+_EXAMPLES = {
+    "": f"{_COMMON}\n  {_COMMON} --epsilon 1 10 --repeats 1 --out report",
+    "fit": f"{_COMMON} fit patients.csv --target outcome --epsilon 1 --schema schema.json "
+    "--classes no,yes \\\n      --save model.joblib --card card.html\n\n"
+    "schema.json, from what the columns mean and never from the data:\n"
+    '  {"age": [0, 120], "stage": ["I", "II", "III"], "platelets": "number", "seen": "date",\n'
+    '   "smoker": "boolean", "city": "text", "patient": "drop"}',
+    "predict": f"{_COMMON} predict model.joblib new_patients.csv --out predictions.csv",
+    "compare": f"{_COMMON} compare patients.csv --target outcome --epsilon 1 3 --repeats 2",
+}
+COMMANDS = tuple(name for name in _EXAMPLES if name)
 _LARGEST_SEED = 2**32 - 1
 
 
@@ -24,20 +39,8 @@ class UserError(Exception):
     """What the user gave cannot be used; the text says why, without any data value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Checked options of one run."""
-
-    data: Path | None
-    target: str | None
-    epsilons: tuple[float, ...]
-    delta: float | str
-    data_norm: float | None
-    ranges: Path | None
-    test_size: float
-    repeats: int
-    seed: int | None
-    out: Path
+class Stopped(Exception):
+    """The user interrupted; the text says what is left of the work."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -45,7 +48,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Hand the sentence to the caller."""
-        raise UserError(f"{message} (see python -m dp_halfspace --help)")
+        raise UserError(f"{message} (see {self.prog} --help)")
 
 
 _T = TypeVar("_T")
@@ -86,84 +89,156 @@ _delta = _reader(
     lambda x: x == "auto" or 0 <= float(x) < 0.5,
     _NO_DELTA,
 )
+_character = _reader(
+    lambda text: "\t" if text in ("\\t", "tab") else text,
+    "",
+    lambda text: len(text) == 1,
+    "is not one character",
+)
+_labels = _reader(
+    lambda text: [label.strip() for label in text.split(",")],
+    "",
+    lambda labels: len(set(labels)) == len(labels) >= 2 and all(labels),
+    "is not a list of two or more distinct labels, such as no,yes",
+)
 
 
-def parse_options(argv: Sequence[str] | None) -> Options:
-    """Read the command line, or raise `UserError`."""
-    parser = _Parser(prog="python -m dp_halfspace", description=_DESCRIPTION, allow_abbrev=False)
-    _add_data_options(parser)
-    _add_run_options(parser)
-    given = parser.parse_args(argv)
-    if given.data is None:
-        for name in ("target", "data_norm", "ranges"):
-            if getattr(given, name) is not None:
-                raise UserError(f"--{name.replace('_', '-')} is used only together with --data")
-    given.epsilons = tuple(sorted(set(given.epsilons)))
-    return Options(**vars(given))
+def parse_options(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the command line, or raise `UserError`; `command` is empty for the main job."""
+    command = argv[0] if argv and argv[0] in COMMANDS else ""
+    describe, text = {
+        "": (_add_comparison, _MAIN),
+        "fit": (_add_fit, _FIT),
+        "predict": (_add_predict, _PREDICT),
+        "compare": (_add_compare, _COMPARE),
+    }[command]
+    more = "" if command else f"\n\ncommands: {', '.join(COMMANDS)} (each with --help)"
+    parser = _Parser(
+        prog=f"{_COMMON} {command}".strip(),
+        description=text,
+        epilog=f"example:\n  {_EXAMPLES[command]}{more}",
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    describe(parser)
+    words = argv[1:] if command else argv
+    if not command and words and not words[0].startswith("-"):
+        parser.error(f"{words[0]!r} is no command; there are {', '.join(COMMANDS)}")
+    given = parser.parse_args(words)
+    given.command = command
+    return given
 
 
-def _add_data_options(parser: argparse.ArgumentParser) -> None:
-    """Describe the options for the user's own data."""
-    own = parser.add_argument_group("your own data")
-    own.add_argument(
-        "--data",
+def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
+    """Describe a table and how to read it."""
+    parser.add_argument("table", type=Path, metavar="TABLE", help=text)
+    add = parser.add_argument_group("reading the table").add_argument
+    add("--separator", type=_character, help="of a CSV (default: found in the header)")
+    add(
+        "--decimal",
+        choices=(".", ","),
+        help="decimal sign of a CSV; the other one separates thousands (default: . and, where the "
+        "separator is no comma, also a comma)",
+    )
+    add("--encoding", default="utf-8-sig", help="of a CSV (default: UTF-8)")
+
+
+def _add_training(parser: argparse.ArgumentParser, kinds: str, *, required: bool) -> None:
+    """Describe a table with labels."""
+    _add_table(parser, f"{kinds}, optionally compressed (.gz, .bz2, .xz, .zip)")
+    add = parser.add_argument
+    add("--target", metavar="COLUMN", required=required, help="column that holds the label")
+    add(
+        "--schema",
         type=Path,
         metavar="FILE",
-        help="CSV with a header line (.csv) or svmlight (.svm, .svmlight, .libsvm, .txt), "
-        "optionally compressed (.gz, .bz2), or Parquet (.parquet); all columns but the target must "
-        "be numbers",
+        help="JSON with PUBLIC facts about columns, see below or `fit --help`; a file with entries "
+        "of several tables is searched for the name of TABLE",
     )
-    own.add_argument("--target", metavar="COLUMN", help="column of a table that holds the label")
-    own.add_argument(
+    add(
+        "--classes",
+        type=_labels,
+        metavar="A,B",
+        help="the label set (default: that of the schema, else the labels found, which are "
+        "declared public)",
+    )
+
+
+_DELTA_HELP = '"auto" (1/rows^2) or a number in [0, 1/2), 0 being pure epsilon (default: auto)'
+
+
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    """Describe the training of a model."""
+    _add_training(parser, "CSV or Parquet file", required=True)
+    add = parser.add_argument
+    add("--epsilon", type=_positive, required=True, help="privacy budget of the fit")
+    add("--delta", type=_delta, default="auto", help=_DELTA_HELP)
+    add(
+        "--features",
+        choices=("auto", "additive", "linear"),
+        default="auto",
+        help="additive: the score is a sum of curves, one for each column (default: auto)",
+    )
+    add("--groups", metavar="COLUMN", help="persons: all rows of one are protected together")
+    add("--ledger", type=Path, metavar="FILE", help="budget of the table, charged before the fit")
+    add(
+        "--cap",
+        type=float,
+        nargs=2,
+        metavar=("EPSILON", "DELTA"),
+        help="of a ledger that is not there yet",
+    )
+    add("--save", type=Path, required=True, metavar="FILE", help="where the model goes (joblib)")
+    add("--card", type=Path, metavar="FILE", help="where its card goes (HTML)")
+
+
+def _add_predict(parser: argparse.ArgumentParser) -> None:
+    """Describe predictions."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `fit` has saved")
+    _add_table(parser, "CSV or Parquet file with the columns of the fit; others are ignored")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="CSV to write")
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    """Describe the comparison on a table of the user."""
+    kinds = "CSV, Parquet or svmlight file (.svm, .svmlight, .libsvm, .txt)"
+    _add_training(parser, kinds, required=False)
+    parser.add_argument(
         "--data-norm",
         type=_positive,
         metavar="NORM",
-        help="public bound on the Euclidean norm of a row, after --ranges; longer rows are scaled "
-        "down to it (default: 1; with --ranges half the root of the number of columns)",
+        help="PUBLIC scale of rows whose columns are in public units already (default: units "
+        "are learnt; for svmlight 1)",
     )
-    own.add_argument(
-        "--ranges",
-        type=Path,
-        metavar="FILE",
-        help="CSV with the header column,low,high: the lowest and highest value that each column "
-        "can have, known without the data (an age: 0, 120). Columns are mapped to [-1, 1]; do "
-        "this for columns in natural units",
-    )
+    _add_comparison(parser)
 
 
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Describe the options of the comparison itself."""
-    run = parser.add_argument_group("the comparison")
-    run.add_argument(
+def _add_comparison(parser: argparse.ArgumentParser) -> None:
+    """Describe the comparison itself."""
+    add = parser.add_argument_group("the comparison").add_argument
+    add(
         "--epsilon",
         dest="epsilons",
         type=_positive,
         nargs="+",
-        default=[0.1, 0.3, 1.0, 3.0, 10.0],
-        help="privacy budgets to compare at (default: 0.1 0.3 1 3 10)",
+        default=[0.3, 1.0, 3.0, 10.0],
+        help="privacy budgets to compare at (default: 0.3 1 3 10)",
     )
-    run.add_argument(
-        "--delta",
-        type=_delta,
-        default="auto",
-        help='"auto" or a number in [0, 1/2), where 0 is pure epsilon (default: auto)',
-    )
-    run.add_argument(
+    add("--delta", type=_delta, default="auto", help=_DELTA_HELP)
+    add(
         "--test-size",
         type=_fraction,
         default=0.3,
         metavar="FRACTION",
         help="fraction of the rows that is held out to measure accuracy (default: 0.3)",
     )
-    run.add_argument(
-        "--repeats", type=_count, default=3, help="splits and fits to average over (default: 3)"
-    )
-    run.add_argument(
+    add("--repeats", type=_count, default=3, help="splits and fits to average (default: 3)")
+    add(
         "--seed",
         type=_seed,
         help="makes splits and noise reproducible; whoever knows it can subtract the noise",
     )
-    run.add_argument(
+    add(
         "--out",
         type=Path,
         default=Path("dp_halfspace_report"),

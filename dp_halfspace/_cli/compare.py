@@ -8,12 +8,13 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
@@ -22,7 +23,6 @@ from sklearn.svm import LinearSVC
 from sklearn.utils import get_tags
 
 import dp_halfspace
-from dp_halfspace._cli.arguments import Options
 from dp_halfspace._cli.problems import Problem
 from dp_halfspace._cli.progress import Progress
 from dp_halfspace._sklearn import single_blas_thread
@@ -32,7 +32,9 @@ __all__ = ["Comparison", "Score", "compare", "private_estimators"]
 BASELINES: dict[str, Callable[[], BaseEstimator]] = {
     "majority class": lambda: DummyClassifier(strategy="most_frequent"),
     "LinearSVC, not private": lambda: make_pipeline(
-        StandardScaler(with_mean=False), LinearSVC(random_state=0)
+        SimpleImputer(keep_empty_features=True),
+        StandardScaler(with_mean=False),
+        LinearSVC(random_state=0),
     ),
 }
 
@@ -42,6 +44,10 @@ _PURE_NOTE = (
 _SEED_NOTE = (
     "--seed gives every classifier an int random_state: good for comparisons, never for a release."
 )
+
+
+# Name, budget if it has one, and estimator.
+_Trial: TypeAlias = tuple[str, float | None, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,7 @@ class Comparison:
 
     scores: tuple[Score, ...]
     notes: tuple[str, ...]
+    stopped: str = ""  # how many fits were done when the user interrupted
 
 
 def private_estimators() -> dict[str, Any]:
@@ -85,37 +92,41 @@ def private_estimators() -> dict[str, Any]:
     }
 
 
-def compare(problems: Sequence[Problem], options: Options, stream: TextIO) -> Comparison:
+def compare(problem: Problem, options: Any, stream: TextIO) -> Comparison:
     """Run every fit and show progress on a stream; a refused combination becomes a note."""
     scores: list[Score] = []
-    notes: dict[str, None] = {}
-    refusals: dict[tuple[str, str, str], list[float | None]] = {}
-    plans = [(problem, *_applicable(problem)) for problem in problems]
-    per_split = [len(BASELINES) + len(kinds) * len(options.epsilons) for _, kinds, _ in plans]
-    progress = Progress(options.repeats * sum(per_split), stream)
+    kinds, left_out = _applicable(problem)
+    notes = dict.fromkeys([*problem.notes, *left_out])
+    refusals: dict[tuple[str, str], list[float | None]] = {}
+    n_fits = options.repeats * (len(BASELINES) + len(kinds) * len(options.epsilons))
+    progress, stopped = Progress(n_fits, stream), ""
     with warnings.catch_warnings(record=True) as caught, single_blas_thread():
         warnings.simplefilter("always")
-        for problem, kinds, left_out in plans:
-            notes.update(dict.fromkeys(left_out))
-            progress.start(problem.name)
+        try:
             for repeat in range(options.repeats):
                 split = _split(problem, options, repeat)
-                for name, epsilon, estimator in _trials(problem, kinds, options, repeat):
-                    outcome = _run(problem.name, name, epsilon, estimator, split)
+                for trial in _trials(problem, kinds, options, repeat):
+                    progress.start(trial[0])
+                    outcome = _run(problem, trial, split, progress)
                     if isinstance(outcome, Score):
                         scores.append(outcome)
                     else:
-                        refusals.setdefault((problem.name, name, outcome), []).append(epsilon)
+                        refusals.setdefault((trial[0], outcome), []).append(trial[1])
                     progress.step()
-    pure = {name for _, kinds, _ in plans for name, kind in kinds.items() if _is_pure(kind)}
+        except KeyboardInterrupt:
+            progress.clear()
+            stopped = f"{progress.done} of {n_fits} fits"
+            if not scores:
+                raise
+    pure = sorted(name for name, kind in kinds.items() if _is_pure(kind))
     if pure and options.delta != 0:
-        notes[f"{', '.join(sorted(pure))}: {_PURE_NOTE}"] = None
+        notes[f"{', '.join(pure)}: {_PURE_NOTE}"] = None
     if options.seed is not None:
         notes[_SEED_NOTE] = None
     notes.update(dict.fromkeys(_refusal(*key, budgets) for key, budgets in refusals.items()))
     for warning in caught:
         notes[f"{warning.category.__name__}: {' '.join(str(warning.message).split())}"] = None
-    return Comparison(tuple(scores), tuple(notes))
+    return Comparison(tuple(scores), tuple(notes), stopped)
 
 
 def _is_pure(kind: Any) -> bool:
@@ -123,10 +134,10 @@ def _is_pure(kind: Any) -> bool:
     return bool(kind().get_params().get("delta") == 0)
 
 
-def _refusal(dataset: str, name: str, reason: str, budgets: Iterable[float | None]) -> str:
+def _refusal(name: str, reason: str, budgets: Iterable[float | None]) -> str:
     """Say once at which budgets an estimator refused."""
     values = ", ".join(f"{e:g}" for e in dict.fromkeys(budgets) if e is not None)
-    return f"{dataset}: {name}{f' at epsilon {values}' if values else ''} refused: {reason}"
+    return f"{name}{f' at epsilon {values}' if values else ''} refused: {reason}"
 
 
 def _applicable(problem: Problem) -> tuple[dict[str, Any], list[str]]:
@@ -135,9 +146,9 @@ def _applicable(problem: Problem) -> tuple[dict[str, Any], list[str]]:
     for name, kind in private_estimators().items():
         tags = get_tags(kind())
         if len(problem.classes) > 2 and not tags.classifier_tags.multi_class:
-            left_out.append(f"{problem.name}: {name} was left out, it is for two classes.")
+            left_out.append(f"{name} was left out, it is for two classes.")
         elif issparse(problem.X) and not tags.input_tags.sparse:
-            left_out.append(f"{problem.name}: {name} was left out, it takes no sparse rows.")
+            left_out.append(f"{name} was left out, it takes no sparse rows.")
         else:
             kinds[name] = kind
     return kinds, left_out
@@ -148,51 +159,55 @@ def _seed(seed: int | None, *labels: object) -> int | None:
     return None if seed is None else zlib.crc32(repr((seed, *labels)).encode())
 
 
-def _split(problem: Problem, options: Options, repeat: int) -> list[Any]:
-    """Hold out test rows of every class: training and test rows, then their labels."""
+def _split(problem: Problem, options: Any, repeat: int) -> list[Any]:
+    """Hold out test rows of every class: numbers of training and of test rows."""
     split: list[Any] = train_test_split(
-        problem.X,
-        problem.y,
+        np.arange(len(problem.y)),
         test_size=options.test_size,
         stratify=problem.y,
-        random_state=_seed(options.seed, "split", problem.name, repeat),
+        random_state=_seed(options.seed, "split", repeat),
     )
     return split
 
 
-def _trials(
-    problem: Problem, kinds: dict[str, Any], options: Options, repeat: int
-) -> Iterator[tuple[str, float | None, Any]]:
+def _trials(problem: Problem, kinds: dict[str, Any], options: Any, repeat: int) -> Iterator[_Trial]:
     """List what to fit on one split: baselines, then estimators by budget."""
     for name, make in BASELINES.items():
         yield name, None, make()
     for name, kind in kinds.items():
         known = kind().get_params()
-        for epsilon in options.epsilons:
+        for epsilon in sorted(set(options.epsilons)):
             given = {
                 "epsilon": epsilon,
                 "delta": 0.0 if _is_pure(kind) else options.delta,
                 "data_norm": problem.data_norm,
+                "schema": problem.rules,
                 "classes": problem.classes,
-                "random_state": _seed(options.seed, name, problem.name, epsilon, repeat),
+                "random_state": _seed(options.seed, name, epsilon, repeat),
             }
             yield name, epsilon, kind(**{key: given[key] for key in given.keys() & known})
 
 
-def _run(
-    dataset: str, name: str, epsilon: float | None, estimator: Any, split: Sequence[Any]
-) -> Score | str:
+def _run(problem: Problem, trial: _Trial, split: Sequence[Any], progress: Progress) -> Score | str:
     """Fit and score, or say why the estimator refused."""
-    X, Z, y, t = split
+    name, epsilon, estimator = trial
+    params = estimator.get_params() if epsilon is not None else {}
+    rows: Any = problem.X
+    if problem.table is not None and "schema" in params:
+        rows = problem.table.iloc  # as it is in the file
+    (X, Z), (y, t) = ([of[part] for part in split] for of in (rows, problem.y))
     started = time.perf_counter()
     try:
-        fitted = estimator.fit(X, y)
+        with progress.fit() as watch:
+            if "ledger" in params:
+                estimator.set_params(ledger=watch)
+            fitted = estimator.fit(X, y)
     except ValueError as refusal:
         return " ".join(str(refusal).split())
     seconds = time.perf_counter() - started
     record = getattr(fitted, "privacy_", None)
     return Score(
-        dataset=dataset,
+        dataset=problem.name,
         estimator=name,
         adjacency=record and str(record.adjacency),
         epsilon=epsilon,

@@ -8,12 +8,11 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 import dp_halfspace
-from dp_halfspace._cli.arguments import Options
 from dp_halfspace._cli.compare import Comparison, Score
 from dp_halfspace._cli.problems import Problem
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
@@ -31,55 +30,37 @@ _LEGEND = """\
 protects  "record": whole records, features and label. "LABEL ONLY": the labels; all features count
           as public and the model shows them, so never use it when features are sensitive.
           "nothing": not private.
-spent     epsilon and delta of ONE fit of that line."""
+AUC and seconds of a fit are those at the largest epsilon; "delta" is that of one fit."""
 _ADJACENCIES = {
     "replace-one": "whole records are protected, features and label",
     "replace-one-label": "labels only are protected; all features count as public",
     "null": "nothing is protected: not private",
 }
-_OWN_UNITS = (
-    "{}: columns were used as they are in the file, and every row longer than --data-norm {:.4g} "
-    "was scaled down to it for the private classifiers."
-)
-_GIVE_RANGES = (
-    " If columns are in natural units (years, mmHg), large numbers drown small ones: give the "
-    "possible range of each column with --ranges, from what the columns mean and not from the data."
-)
 _PROTECTS = {"replace-one": "record", "replace-one-label": "LABEL ONLY", None: "nothing"}
-_HEADER = ("classifier", "protects", "epsilon", "accuracy", "AUC", "fit, s", "spent")
 
 
-def text_report(problems: Sequence[Problem], options: Options, comparison: Comparison) -> str:
+def text_report(problem: Problem, options: Any, comparison: Comparison) -> str:
     """Write the whole report as text."""
-    blocks = [_WARNING]
-    for problem in problems:
-        scores = [score for score in comparison.scores if score.dataset == problem.name]
-        blocks.append(f"{_title(problem, options)}\n{_table(scores)}")
-    blocks.append(_LEGEND)
-    blocks += [_units(problem) for problem in problems if problem.own_units]
-    averaged = "one random split and fit"
-    if options.repeats > 1:
-        averaged = (
-            f"means over {options.repeats} random splits and fits, +- the standard deviation of "
-            "these"
-        )
-    blocks.append(
+    count = f"means over {options.repeats} random splits and fits"
+    means = count if options.repeats > 1 else "one random split and fit"
+    blocks = [
+        _WARNING,
+        f"{_title(problem, options)}\n{_table(comparison.scores)}",
+        _LEGEND,
         _filled(
-            f"Accuracy and AUC on the test rows: {averaged}. AUC is the area "
+            f"Accuracy and AUC on the test rows, {means}. AUC is the area "
             "under the ROC curve; with more than two classes, the mean over classes of one against "
             "the others. LinearSVC sees columns divided by their standard deviation, an exact "
             "statistic of the records that no private classifier may use."
-        )
-    )
+        ),
+    ]
     if comparison.notes:
         lines = [_filled(note, "- ", "  ") for note in comparison.notes]
         blocks.append("\n".join(["Notes", *lines]))
     return "\n\n".join(blocks) + "\n"
 
 
-def save_json(
-    path: Path, problems: Sequence[Problem], options: Options, comparison: Comparison
-) -> None:
+def save_json(path: Path, problem: Problem, options: Any, comparison: Comparison) -> None:
     """Save all numbers. The seed stays out: with it the noise could be subtracted."""
     content = {
         "version": dp_halfspace.__version__,
@@ -100,7 +81,6 @@ def save_json(
                 "data_norm": problem.data_norm,
                 "scaling": problem.scaling,
             }
-            for problem in problems
         ],
         "adjacencies": _ADJACENCIES,
         "results": [
@@ -126,12 +106,6 @@ def save_picture(path: Path, comparison: Comparison) -> bool:
     return True
 
 
-def _units(problem: Problem) -> str:
-    """Say what happened to columns that no range was given for; sparse ones have no names."""
-    text = _OWN_UNITS.format(problem.name, problem.data_norm)
-    return _filled(text if issparse(problem.X) else text + _GIVE_RANGES)
-
-
 def _filled(text: str, first: str = "", later: str = "") -> str:
     """Break lines between words only."""
     return textwrap.fill(
@@ -144,42 +118,47 @@ def _filled(text: str, first: str = "", later: str = "") -> str:
     )
 
 
-def _title(problem: Problem, options: Options) -> str:
+def _title(problem: Problem, options: Any) -> str:
     """Say what is public about a data set."""
     n_rows, n_features = problem.X.shape
     n_test = math.ceil(options.test_size * n_rows)
     return (
         f"{problem.name}: {n_rows - n_test} training and {n_test} test rows, {n_features} columns, "
-        f"{len(problem.classes)} classes,\ndata_norm {problem.data_norm:.4g} ({problem.scaling})"
+        f"{len(problem.classes)} classes;\n{problem.scaling}"
     )
 
 
 def _table(scores: Sequence[Score]) -> str:
-    """Average repetitions and align columns."""
-    groups: dict[tuple[str, float | None], list[Score]] = {}
+    """Average repetitions: a line for each classifier, a column for each budget."""
+    groups: dict[str, dict[float | None, list[Score]]] = {}
     for score in scores:
-        groups.setdefault((score.estimator, score.epsilon), []).append(score)
-    rows = [_HEADER, *(_row(name, epsilon, group) for (name, epsilon), group in groups.items())]
+        groups.setdefault(score.estimator, {}).setdefault(score.epsilon, []).append(score)
+    budgets = sorted({s.epsilon for s in scores if s.epsilon is not None})
+    header = ["accuracy at epsilon", "protects", *(f"{e:g}" for e in budgets)]
+    rows = [[*header, "AUC", "fit, s", "delta"]]
+    rows += [_row(name, group, budgets) for name, group in groups.items()]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     aligned = "  ".join(f"{{:{'<' if i <= 1 else '>'}{width}}}" for i, width in enumerate(widths))
     lines = [aligned.format(*row) for row in rows]
     return "\n".join([lines[0].rstrip(), "-" * len(lines[0]), *lines[1:]])
 
 
-def _row(name: str, epsilon: float | None, group: Sequence[Score]) -> tuple[str, ...]:
-    """Format one line of the table."""
-    accuracy = [score.accuracy for score in group]
-    auc = np.mean([score.auc for score in group])
-    first = group[0]
-    spread = f" +- {np.std(accuracy):.3f}" if len(group) > 1 else ""
-    return (
+def _row(name: str, group: dict[float | None, list[Score]], budgets: Sequence[float]) -> list[str]:
+    """Format one line of the table; what needs no budget has one number for all."""
+    most = group[max(group, key=lambda epsilon: epsilon or 0.0)]
+    delta = most[0].delta_spent
+    return [
         name,
-        _PROTECTS[first.adjacency],
-        "-" if epsilon is None else f"{epsilon:g}",
-        f"{np.mean(accuracy):.3f}{spread}",
-        "-" if math.isnan(auc) else f"{auc:.3f}",
-        f"{np.mean([score.seconds for score in group]):.3f}",
-        "-"
-        if first.epsilon_spent is None
-        else f"{first.epsilon_spent:.4g}, {first.delta_spent:.2g}",
-    )
+        _PROTECTS[most[0].adjacency],
+        *(_mean([s.accuracy for s in group.get(e, group.get(None, []))]) for e in budgets),
+        _mean([s.auc for s in most]),
+        _mean([s.seconds for s in most], 2),
+        "-" if delta is None else f"{delta:.2g}",
+    ]
+
+
+def _mean(values: Sequence[float], digits: int = 3) -> str:
+    """Format a mean; a dash for what there is not."""
+    if not values or math.isnan(sum(values)):
+        return "-"
+    return f"{np.mean(values):.{digits}f}"

@@ -154,7 +154,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     adjacency; with the default solver exactly mu-Gaussian private. Public: the number of
     rows, the columns, the label set and every parameter. Private: everything else. No branch
     depends on the data. With ``selection="random_stopping"`` the running time reveals the
-    number of runs: keep it to yourself.
+    number of runs: keep it to yourself. With `groups` the unit is a person with all rows, and
+    the number of people is public instead of that of rows (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -213,7 +214,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> AdaptiveMarginClassifier:
+    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> AdaptiveMarginClassifier:
         """Fit the model within the budget.
 
         Parameters
@@ -222,6 +223,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             Finite features; CSR stays sparse.
         y : array-like of shape (n_samples,)
             Labels from `classes`.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to: any hashable values. The unit of privacy is then a person
+            with all rows, each of which weighs one over their number; the number of people is
+            public, who has how many rows is not. For ``solver="noisy_gd"`` with ``delta > 0`` and
+            neither selection, adversary nor projection.
 
         Returns
         -------
@@ -233,7 +239,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         ValueError, BudgetError, CertificateError
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
-        ready = self._prepared(X, y)
+        ready = self._prepared(X, y, groups)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
         data, scaler = ready.in_units(permit)
         norm = ready.data_norm
@@ -242,7 +248,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             if training.attack is not None:
                 return scaled_rows(data.X, norm, training.bias)
             projected = training.linear_map
-            return unit_rows(data.X, norm, training.bias, projected, clips=ready.clips)
+            return unit_rows(
+                data.X, norm, training.bias, projected, clips=ready.clips, people=data.people
+            )
 
         used, released = ready.plan.run(rows_of, data.codes, ready.weights, permit)
 
@@ -253,7 +261,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
-        plan = self._plan(data.X, len(data.classes))
+        plan = self._plan(data)
         record = self._record(
             data,
             plan.events,
@@ -272,9 +280,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
-    def _plan(self, X: Any, n_classes: int) -> Training | SelectionPlan:
-        """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
-        n_samples, n_features = X.shape
+    def _protects_people(self, plan: Any) -> bool:
+        return isinstance(plan, Training) and plan.protects_people
+
+    def _plan(self, data: TrainingData) -> Training | SelectionPlan:
+        """Fix the public numbers of a fit; of the rows, only shape and layout matter."""
+        n_samples, n_features, n_classes = data.n_units, data.X.shape[1], len(data.classes)
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
         is_pure = delta == 0 and math.isfinite(epsilon)
         margins = self._checked_margins(n_classes, is_pure=is_pure)
@@ -282,7 +293,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             n_samples=n_samples,
             n_features=n_features,
             n_classes=n_classes,
-            is_sparse=sparse.issparse(X),
+            is_sparse=sparse.issparse(data.X),
             intercept=self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,

@@ -132,7 +132,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
     adjacency. Public: the number of rows, the columns, the label set and every parameter.
     Private: everything else, class counts included, unless they are passed. An empty class
-    gives noise, not an error.
+    gives noise, not an error. With `groups` the unit is a person with all rows, and the number
+    of people is public instead of that of rows (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -174,7 +175,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> PrivateAUCClassifier:
+    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivateAUCClassifier:
         """Fit the ranking within the budget.
 
         Parameters
@@ -183,6 +184,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             Finite features; CSR stays sparse.
         y : array-like of shape (n_samples,)
             Labels from `classes`.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to: any hashable values. The unit of privacy is then a person
+            with all rows, each of which weighs one over their number; the number of people is
+            public, who has how many rows is not. For ``"auto"``, ``"noisy_gd"`` and
+            ``"mean_difference"`` with ``delta > 0``.
 
         Returns
         -------
@@ -194,11 +200,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         ValueError, BudgetError, CertificateError
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
-        ready = self._prepared(X, y)
+        ready = self._prepared(X, y, groups)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
         data, scaler = ready.in_units(permit)
 
-        released = ready.plan.run(data.X, data.codes, ready.weights, permit)
+        released = ready.plan.run(data.X, data.codes, ready.weights, permit, data.people)
 
         if self.fit_intercept:
             released[:, -1] /= -float(self.intercept_scaling)
@@ -210,7 +216,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         if len(data.classes) != 2:
             raise ValueError("Only binary classification is supported: a ranking has two classes")
         weights = label_weights(self.class_weight, data.classes)
-        plan = plan_training(self._problem(data.X), self.mechanism)
+        plan = plan_training(self._problem(data), self.mechanism)
         counts = self.class_counts
         record = self._record(
             data,
@@ -222,25 +228,28 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         norm = float(self.data_norm)
         return Prepared(data, weights / weights.max(), plan, record, norm, plan.clips)
 
-    def _problem(self, X: Any) -> RankingProblem:
-        """Gather the public numbers; of `X`, only shape and layout matter."""
+    def _protects_people(self, plan: Any) -> bool:
+        return self.mechanism not in ("objective", "output") and not plan.problem.is_pure
+
+    def _problem(self, data: TrainingData) -> RankingProblem:
+        """Gather the public numbers; of the rows, only shape and layout matter."""
         private = isinstance(self.threshold, str)
         if not private and self.threshold and not self.fit_intercept:
             raise ValueError("a threshold other than 0 needs fit_intercept=True")
         return RankingProblem(
-            n_samples=X.shape[0],
-            n_features=X.shape[1],
-            is_sparse=sparse.issparse(X),
+            n_samples=data.n_units,
+            n_features=data.X.shape[1],
+            is_sparse=sparse.issparse(data.X),
             data_norm=float(self.data_norm),
             clips=self._is_scale_stated,
             intercept=self._constant_column(),
             loss=self.loss,
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
-            positive_share=self._positive_share(X.shape[0]),
+            positive_share=self._positive_share(data.n_units),
             threshold_share=self.threshold_share if private and self.fit_intercept else 0.0,
             threshold=0.0 if isinstance(self.threshold, str) else float(self.threshold),
             epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, X.shape[0]),
+            delta=resolved_delta(self.delta, data.n_units),
         )
 
     def _positive_share(self, n_samples: int) -> float | None:

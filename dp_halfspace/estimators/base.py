@@ -16,8 +16,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._groups import owned_by
+from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import TrainingData, check_features, check_training_data
+from dp_halfspace._validation import check_features, check_training_data
 from dp_halfspace.algorithms.units.plan import UnitsPlan, affordable_units, in_units
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.rows import clipped_rows
@@ -63,7 +65,7 @@ class Prepared:
         data = self.data
         if self.units is None:
             return data, None
-        units = self.units.run(data.X, permit)
+        units = self.units.run(data.X, permit, data.people)
         scaler = ReleasedScaler(units.center, units.scale).fit(data.X[:1])
         if data.feature_names is not None:
             scaler.feature_names_in_ = data.feature_names
@@ -105,7 +107,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def plan(self, X: Any, y: ArrayLike) -> PrivacyRecord:
+    def plan(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivacyRecord:
         """Say what ``fit`` would spend; nothing is trained, drawn or charged.
 
         Parameters
@@ -114,6 +116,8 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             What would be fitted. Of `X` only shape and storage matter, and that it is valid.
         y : array-like of shape (n_samples,)
             Labels; only the label set matters, where `classes` does not state it.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to, where ``fit`` takes that; only the number of people matters.
 
         Returns
         -------
@@ -130,9 +134,9 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
-        return self._prepared(X, y).record
+        return self._prepared(X, y, groups).record
 
-    def _prepared(self, X: Any, y: ArrayLike) -> Prepared:
+    def _prepared(self, X: Any, y: ArrayLike, groups: Any = None) -> Prepared:
         """Validate the data and fix every public number of a fit."""
         learns = self.data_norm is None and self._takes_units
         if learns and getattr(self, "adversary_radius", 0.0) != 0.0:
@@ -140,13 +144,34 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
                 "adversary_radius is in the units of the columns: give data_norm, the PUBLIC "
                 "scale of a row in these units, too"
             )
-        data = check_training_data(self, X, y, classes=self.classes, allow_missing=learns)
-        return self._planned_in_units(data) if learns else self._planned(data)
+        hidden = groups is not None
+        data = check_training_data(
+            self, X, y, classes=self.classes, allow_missing=learns, hides_rows=hidden
+        )
+        data = owned_by(groups, data)
+        ready = self._planned_in_units(data) if learns else self._planned(data)
+        return self._checked_for_people(ready)
+
+    def _checked_for_people(self, ready: Prepared) -> Prepared:
+        """Refuse a plan of which it is not proved that it protects people, where there are any."""
+        if ready.data.people is None or self._protects_people(ready.plan):
+            return ready
+        raise ValueError(
+            "groups is not supported with these parameters: people are protected by "
+            "AdaptiveMarginClassifier and PrivateKernelClassifier with solver='noisy_gd' and "
+            "neither selection, adversary nor projection, by PrivateAUCClassifier with noisy_gd "
+            "or mean_difference and by PrivateTableClassifier, all with delta > 0"
+        )
+
+    def _protects_people(self, plan: Any) -> bool:
+        """Tell whether a person with any number of rows counts like a record in a plan."""
+        del plan
+        return False
 
     def _planned_in_units(self, data: TrainingData) -> Prepared:
         """Divide the budget between the units of the columns and a fit in these units."""
         X, epsilon = data.X, float(self.epsilon)
-        n_samples, n_features = X.shape
+        n_samples, n_features = data.n_units, X.shape[1]
         delta = resolved_delta(self.delta, n_samples)
         paid = None
         if not sparse.issparse(X):
@@ -282,11 +307,11 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         self, data: TrainingData, events: tuple[Event, ...], **public: Any
     ) -> PrivacyRecord:
         """Say what is about to be spent, and what is assumed public."""
-        n_samples = data.X.shape[0]
+        n_samples = data.n_units
         return PrivacyRecord(
             epsilon=float(self.epsilon),
             delta=resolved_delta(self.delta, n_samples),
-            adjacency=self._adjacency,
+            adjacency=self._adjacency if data.people is None else "replace-one-person",
             events=events,
             noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
             public={**self._public_facts(n_samples, data.classes), **public},

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from dp_halfspace._people import People
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number, resolved_delta
 from dp_halfspace._validation import TrainingData, label_weights
 from dp_halfspace.algorithms.fits.kernel_selection import (
@@ -160,7 +161,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     adjacency; with the default margin exactly mu-Gaussian private. Public: the number of
     rows, the columns, the label set, every parameter and the feature map, which is drawn
     without the data. Private: everything else. No branch depends on the data, but for the
-    time that ``margin="select"`` takes.
+    time that ``margin="select"`` takes. With `groups` the unit is a person with all rows, and
+    the number of people is public instead of that of rows (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -210,7 +212,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> PrivateKernelClassifier:
+    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivateKernelClassifier:
         """Fit the model within the budget.
 
         Parameters
@@ -219,6 +221,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             Finite features; CSR stays sparse.
         y : array-like of shape (n_samples,)
             Labels from `classes`.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to: any hashable values. The unit of privacy is then a person
+            with all rows, each of which weighs one over their number; the number of people is
+            public, who has how many rows is not. For ``solver="noisy_gd"`` with ``delta > 0`` and a
+            margin that is not selected.
 
         Returns
         -------
@@ -230,7 +237,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         ValueError, BudgetError, CertificateError
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
-        ready = self._prepared(X, y)
+        ready = self._prepared(X, y, groups)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
         return self._trained(ready, permit)
 
@@ -243,12 +250,12 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         memory = max(int(self.cache_size * _MEGABYTE), least)
         features = None
         if not _is_linear(feature_map):
-            features = _features(data.X, ready.data_norm, feature_map, memory)
+            features = _features(data.X, ready.data_norm, feature_map, memory, data.people)
 
         def rows_of(training: Training) -> Rows:
             if features is None:
-                return unit_rows(data.X, ready.data_norm, training.bias)
-            return unit_feature_rows(features, training.bias)
+                return unit_rows(data.X, ready.data_norm, training.bias, people=data.people)
+            return unit_feature_rows(features, training.bias, data.people)
 
         used, released = plan.run(rows_of, data.codes, ready.weights, permit)
 
@@ -262,7 +269,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         """Draw the public features and fix every public number of a fit."""
         weights = label_weights(self.class_weight, data.classes)
         seed = int(public_generator(self.random_state, "features").integers(2**63))
-        (n_samples, n_features), is_sparse = data.X.shape, sparse.issparse(data.X)
+        n_samples, n_features, is_sparse = data.n_units, data.X.shape[1], sparse.issparse(data.X)
         problem = Problem(
             n_samples, n_features, len(data.classes), is_sparse, self._constant_column()
         )
@@ -281,6 +288,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         return Prepared(
             data, weights / weights.max(), (plan, feature_map), record, norm, clips=True
         )
+
+    def _protects_people(self, plan: Any) -> bool:
+        return isinstance(plan[0], Training) and plan[0].protects_people
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         if _is_linear(self.feature_map_):
@@ -335,7 +345,11 @@ def _is_linear(feature_map: FeatureMap) -> bool:
     return isinstance(feature_map, AdditiveMap) and feature_map.is_linear
 
 
-def _features(X: Any, data_norm: float, feature_map: FeatureMap, memory: int) -> Features:
+def _features(
+    X: Any, data_norm: float, feature_map: FeatureMap, memory: int, people: People | None = None
+) -> Features:
     """Return features of rows; length scales of a kernel are relative to rows that were clipped."""
     longest = LONGEST if isinstance(feature_map, AdditiveMap) else 1.0
-    return clipped_features(X, data_norm, feature_map, memory=memory, longest=longest)
+    return clipped_features(
+        X, data_norm, feature_map, memory=memory, longest=longest, people=people
+    )

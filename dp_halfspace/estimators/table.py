@@ -15,8 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._groups import owned_by
+from dp_halfspace._people import TrainingData, placed
 from dp_halfspace._sklearn import StrOptions, fit_context, resolved_delta
-from dp_halfspace._validation import TrainingData, check_training_data
+from dp_halfspace._validation import check_training_data
 from dp_halfspace.algorithms.fits.calibration import (
     DEFAULT_SLOPE,
     CalibrationPlan,
@@ -110,7 +112,7 @@ class _Ready:
         ends = ends.reshape(-1, 2) / 2.0
         units = Units(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
         if self.units is not None:
-            found = self.units.run(self.numbers[:, self.learnt], permit)
+            found = self.units.run(self.numbers[:, self.learnt], permit, self.data.people)
             units.center[self.learnt], units.scale[self.learnt] = found.center, found.scale
         return units
 
@@ -189,7 +191,8 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
     Private: everything else. A missing entry, an unseen category, a number beyond its range or a
     text among numbers raises nothing and changes no shape; a wrong schema costs accuracy only. A
     library that reads a file may take the dtype of a column from its entries: columns that
-    `schema` names do not depend on that.
+    `schema` names do not depend on that. With `groups` the unit is a person with all rows, and
+    the number of people is public instead of that of rows (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -230,7 +233,7 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> PrivateTableClassifier:
+    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivateTableClassifier:
         """Fit the model within the budget.
 
         Parameters
@@ -239,6 +242,10 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
             A table of pandas, of a library that converts to it, or rows. Any entry may be missing.
         y : array-like of shape (n_samples,)
             Labels from `classes`.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to: any hashable values. The unit of privacy is then a person
+            with all rows, each of which weighs one over their number; the number of people is
+            public, who has how many rows is not. For ``delta > 0``.
 
         Returns
         -------
@@ -251,15 +258,17 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
             By what is refused of parameters, schema, labels and budget: nothing was spent or
             changed.
         """
-        ready = self._prepared(X, y)
+        ready = self._prepared(X, y, groups)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
         units = ready.released_units(permit)
         prepared = replace(ready.prepared, data=replace(ready.data, X=ready.rows(units)))
         model = ready.engine._trained(prepared, permit)
         line = DEFAULT_SLOPE, 0.0
         if ready.calibration is not None:
-            scores = model.decision_function(prepared.data.X)
-            line = ready.calibration.run(scores, ready.data.codes, prepared.weights, permit)
+            scores = _scores(model, prepared.data)
+            line = ready.calibration.run(
+                scores, ready.data.codes, prepared.weights, permit, ready.data.people
+            )
 
         self.encoding_, self.units_, self.model_ = ready.encoding, units, model
         self.calibration_, self.classes_, self.privacy_ = line, ready.data.classes, ready.record
@@ -271,7 +280,7 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def plan(self, X: Any, y: ArrayLike) -> PrivacyRecord:
+    def plan(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivacyRecord:
         """Say what ``fit`` would spend; nothing is trained, drawn or charged.
 
         Parameters
@@ -280,6 +289,8 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
             What would be fitted; only shape, names and dtypes matter.
         y : array-like of shape (n_samples,)
             Labels; only the label set matters, where it is not stated.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to; only the number of people matters.
 
         Returns
         -------
@@ -295,9 +306,9 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         -----
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
-        return self._prepared(X, y).record
+        return self._prepared(X, y, groups).record
 
-    def _prepared(self, X: Any, y: ArrayLike) -> _Ready:
+    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> _Ready:
         """Encode the table, check the labels and divide the budget."""
         frame = read_frame(X)
         rules, target = read_schema(self.schema)
@@ -305,9 +316,14 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         numbers, others = encoding.encoded(frame)
         rows = np.hstack([numbers, others])
         classes = label_set(target, y) if self.classes is None else self.classes
-        data = check_training_data(self, rows, y, classes=classes, allow_missing=True)
+        hidden = groups is not None
+        data = check_training_data(
+            self, rows, y, classes=classes, allow_missing=True, hides_rows=hidden
+        )
+        data = owned_by(groups, data)
+        numbers, others = np.hsplit(data.X, [numbers.shape[1]])
 
-        n_samples, epsilon = len(rows), float(self.epsilon)
+        n_samples, epsilon = data.n_units, float(self.epsilon)
         delta = resolved_delta(self.delta, n_samples)
         calibration, units, left = None, None, epsilon
         if self.probability:
@@ -327,7 +343,8 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
             n_curved=numbers.shape[1],
             is_linear=self.features == "linear",
         )
-        ready = _Ready(encoding, numbers, others, learnt, units, engine._planned(data), engine)
+        planned = engine._checked_for_people(engine._planned(data))
+        ready = _Ready(encoding, numbers, others, learnt, units, planned, engine)
         return ready.completed(epsilon, calibration)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -393,6 +410,15 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
         return tags
+
+
+def _scores(model: PrivateKernelClassifier, data: TrainingData) -> NDArray[np.float64]:
+    """Score the rows that were fitted, each at its place."""
+    if data.people is None:
+        return model.decision_function(data.X)
+    return data.people.gathered(
+        len(data.people), lambda *where: model.decision_function(placed(data.X, *where))
+    )
 
 
 def _learnt(

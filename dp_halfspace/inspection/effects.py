@@ -22,6 +22,8 @@ __all__ = ["AdditiveDisplay", "ColumnEffect", "TableEffectsDisplay"]
 _POINTS = 101
 # Of a column of a table whose range was not stated, in its released units.
 _REACH = 2.5
+# Letters of all labels of an axis that stand beside each other.
+_WIDEST = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +169,8 @@ class AdditiveDisplay:
                 axis.plot(column.values, column.effects[:, k], style, color=color, label=label)
             if column.labels:
                 axis.set_xticks(column.values, column.labels)
+                if sum(map(len, column.labels)) > _WIDEST:
+                    axis.tick_params("x", rotation=90, labelsize="xx-small")
             axis.set_xlabel(column.name)
             axis.set_ylim(-highest or -1.0, highest or 1.0)
             axis.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._groups import sorted_by_person
+from dp_halfspace._people import People
 from dp_halfspace._sklearn import Interval, fit_context, resolved_delta
 from dp_halfspace.algorithms.units.plan import CLIP, Units, UnitsPlan, plan_units
 from dp_halfspace.preprocessing._column_scaler import ColumnScaler, check_dense
@@ -62,9 +64,10 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one adjacency,
-    exactly mu-Gaussian private or, with ``delta=0``, purely private. Public: the number of rows,
+    of a record or, with `groups`, of a person with all rows: exactly mu-Gaussian private or, with
+    ``delta=0``, purely private. Public: the number of rows (of people instead, with `groups`),
     the columns and every parameter. Private: everything else, which values are missing included.
-    Source: this project, ``docs/proofs/units.md``, Theorems 3 and 4; no paper.
+    Source: this project, ``docs/proofs/units.md``, Theorems 3 and 4, ``persons.md``; no paper.
 
     Examples
     --------
@@ -97,7 +100,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         self.ledger = ledger
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> PrivateScaler:
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> PrivateScaler:
         """Learn the units within the budget.
 
         Parameters
@@ -106,6 +109,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
             Real numbers; NaN stands for a missing one.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to: any hashable values. The unit of privacy is then a person
+            with all rows. The number of people is public, who has how many rows is not.
 
         Returns
         -------
@@ -121,11 +127,11 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         probe = object.__new__(type(self))
         known = self.__dict__.items()
         probe.__dict__.update({k: v for k, v in known if k != "feature_names_in_"})
-        X = check_dense(probe, X, reset=True)
-        plan, record = self._planned(*X.shape)
+        X, people, _ = sorted_by_person(groups, check_dense(probe, X, reset=True))
+        plan, record = self._planned(X.shape[0], X.shape[1], people)
         permit = authorise(record, noise_source(self.random_state), self.ledger)
 
-        units = plan.run(X, permit)
+        units = plan.run(X, permit, people)
 
         self.__dict__.pop("feature_names_in_", None)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -135,7 +141,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def plan(self, X: Any, y: Any = None) -> PrivacyRecord:
+    def plan(self, X: Any, y: Any = None, groups: Any = None) -> PrivacyRecord:
         """Say what ``fit`` would spend; nothing is drawn or charged.
 
         Parameters
@@ -144,6 +150,8 @@ class PrivateScaler(SharedLedger, ColumnScaler):
             Only its shape matters.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,) or None, default=None
+            As for ``fit``; of them, only the number of people matters.
 
         Returns
         -------
@@ -156,18 +164,24 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         """
         del y
         n_samples, n_features = np.shape(X)
-        return self._planned(n_samples, n_features)[1]
+        people = sorted_by_person(groups, np.empty((n_samples, 0)))[1]
+        return self._planned(n_samples, n_features, people)[1]
 
-    def _planned(self, n_samples: int, n_features: int) -> tuple[UnitsPlan, PrivacyRecord]:
+    def _planned(
+        self, n_samples: int, n_features: int, people: People | None
+    ) -> tuple[UnitsPlan, PrivacyRecord]:
         """Fix every public number of a fit."""
+        n_samples = n_samples if people is None else len(people)
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
         is_pure = delta == 0 and math.isfinite(epsilon)
+        if is_pure and people is not None:
+            raise ValueError("groups needs delta > 0: pure noise is for counts of whole records")
         budget = epsilon if is_pure else gdp_mu(epsilon, delta)
         plan = plan_units(n_samples, n_features, budget, is_pure=is_pure)
         record = PrivacyRecord(
             epsilon=epsilon,
             delta=delta,
-            adjacency="replace-one",
+            adjacency="replace-one" if people is None else "replace-one-person",
             events=plan.events,
             noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
             public={"n_samples": n_samples, "n_features": n_features, **plan.public},

@@ -24,11 +24,11 @@ from uuid import uuid4
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy.events import number_to_json
 from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
+from dp_halfspace.privacy.record import ADJACENCIES
 
 # "dphl", so that a file says what it is before it is read.
 _APPLICATION, _FORMAT = 0x6470686C, 1
 _WAIT_SECONDS = 60.0
-_ADJACENCIES = ("replace-one", "replace-one-label")
 _TERMS = {"id", "dataset", "adjacency", "adaptive", "epsilon", "delta"}
 _SCHEMA = """
 CREATE TABLE account (terms TEXT NOT NULL);
@@ -301,7 +301,7 @@ def found_store(handle: str) -> Store:
 def opened_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> Store:
     """Open or make a store."""
     # The id tells a ledger from any other, also from a later one under the same name.
-    defaults = {"dataset": "data", "adjacency": _ADJACENCIES[0], "adaptive": False}
+    defaults = {"dataset": "data", "adjacency": "replace-one", "adaptive": False}
     complete = {"id": uuid4().hex, **defaults, **terms}
     if path is not None:
         place = Path(path).absolute()
@@ -325,8 +325,8 @@ def checked_terms(**asked: Any) -> dict[str, Any]:
         terms["delta"] = check_delta(terms["delta"])
     if "dataset" in terms:
         terms["dataset"] = str(terms["dataset"])
-    if terms.get("adjacency", _ADJACENCIES[0]) not in _ADJACENCIES:
-        raise ValueError(f"adjacency must be one of {_ADJACENCIES}, got {terms['adjacency']!r}")
+    if terms.get("adjacency", "replace-one") not in ADJACENCIES:
+        raise ValueError(f"adjacency must be one of {ADJACENCIES}, got {terms['adjacency']!r}")
     if not isinstance(terms.get("adaptive", True), bool):
         raise ValueError(f"adaptive must be True or False, got {terms['adaptive']!r}")
     return terms

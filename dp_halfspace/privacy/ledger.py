@@ -27,7 +27,7 @@ from dp_halfspace.privacy._ledger_store import (
 )
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.profiles import check_delta
-from dp_halfspace.privacy.record import PrivacyRecord
+from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,9 @@ class PrivacyLedger:
         The cap. Not needed to reopen a file, which keeps its own.
     dataset : str, default="data"
         A name for people.
-    adjacency : {"replace-one", "replace-one-label"}, default="replace-one"
-        What the cap protects. A ledger of whole records refuses fits that protect labels only.
+    adjacency : {"replace-one", "replace-one-label", "replace-one-person"}, default="replace-one"
+        What the cap protects. A ledger of whole records refuses fits that protect labels only, and
+        one of people with all their rows refuses fits that protect single records, too.
     adaptive : bool, default=False
         Whether budgets may be chosen by looking at earlier results. True accepts less: Gaussian
         and purely private releases only, and those only within a cap on the sum of their squared
@@ -208,10 +209,10 @@ class PrivacyLedger:
                 "a ledger refuses noise from a seed: whoever knows the seed can subtract it. Set "
                 "random_state=None for a release, or ledger=None to try things out"
             )
-        if record.adjacency != self.adjacency and self.adjacency == "replace-one":
+        if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
             raise BudgetError(
-                f"a release with adjacency {record.adjacency!r} promises nothing about the "
-                f"features, which this ledger protects ({self.adjacency!r})"
+                f"a release with adjacency {record.adjacency!r} promises less than this ledger "
+                f"protects ({self.adjacency!r})"
             )
         cap = self._cap()
         with self._store.transaction(writes=True) as account:

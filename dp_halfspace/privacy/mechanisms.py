@@ -223,9 +223,16 @@ def recording() -> Iterator[list[Release]]:
     For audits by whoever holds the data: the exact values are private.
     """
     releases: list[Release] = []
-    token = _RECORDER.set(releases.append)
-    try:
+    with observing(releases.append):
         yield releases
+
+
+@contextmanager
+def observing(observer: Callable[[Release], None]) -> Iterator[None]:
+    """Show every release made inside the block to an observer, who may count them."""
+    token = _RECORDER.set(observer)
+    try:
+        yield
     finally:
         _RECORDER.reset(token)
 

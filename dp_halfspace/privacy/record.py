@@ -21,16 +21,22 @@ from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 # Value of the public fact "classes_source" where nobody stated the label set.
 LABELS_SEEN = "taken from the labels seen"
 
+# From the weakest to the strongest; who a row belongs to is part of none of the first two.
 _ADJACENCIES = {
-    "replace-one": (
-        "neighbouring data sets have the same number of rows and differ in one record, "
-        "features and label together"
-    ),
     "replace-one-label": (
         "neighbouring data sets have the same features and differ in the label of one "
         "record; nothing is promised about the features"
     ),
+    "replace-one": (
+        "neighbouring data sets have the same number of rows and differ in one record, "
+        "features and label together"
+    ),
+    "replace-one-person": (
+        "neighbouring data sets have the same number of people (n_samples) and differ in one of "
+        "them, with all rows; how many rows people have is protected"
+    ),
 }
+ADJACENCIES = tuple(_ADJACENCIES)
 _NOISES = {
     "os": "drawn from the random source of the operating system",
     "seeded": (
@@ -61,7 +67,7 @@ class PrivacyRecord:
         Claimed epsilon, >= 0; infinity claims nothing.
     delta : float
         Claimed delta, in [0, 1).
-    adjacency : {"replace-one", "replace-one-label"}, default="replace-one"
+    adjacency : {"replace-one", "replace-one-label", "replace-one-person"}, default="replace-one"
         Which data sets are neighbours.
     events : iterable of Event
         Everything that was released. Stored as a tuple.

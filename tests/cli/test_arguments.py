@@ -9,16 +9,19 @@ from dp_halfspace._cli.arguments import UserError, parse_options
 
 def test_defaults():
     options = parse_options([])
-    assert options.epsilons == (0.1, 0.3, 1.0, 3.0, 10.0)
+    assert options.epsilons == [0.3, 1.0, 3.0, 10.0]
     assert options.delta == "auto"
-    assert (options.data, options.target, options.seed) == (None, None, None)
-    assert (options.data_norm, options.test_size, options.repeats) == (None, 0.3, 3)
+    assert (options.command, options.seed) == ("", None)
+    assert (options.test_size, options.repeats) == (0.3, 3)
     assert options.out == Path("dp_halfspace_report")
 
 
-def test_budgets_are_sorted_and_unique():
-    assert parse_options(["--epsilon", "3", "0.5", "3"]).epsilons == (0.5, 3.0)
+def test_delta_and_labels_are_read():
     assert parse_options(["--delta", "0"]).delta == 0.0
+    fit = ["fit", "a.csv", "--target", "y", "--epsilon", "1", "--save", "m"]
+    options = parse_options([*fit, "--classes", "no, yes", "--separator", "tab"])
+    assert (options.command, options.classes, options.separator) == ("fit", ["no", "yes"], "\t")
+    assert (options.epsilon, options.encoding, options.decimal) == (1.0, "utf-8-sig", None)
 
 
 @pytest.mark.parametrize(
@@ -38,13 +41,16 @@ def test_budgets_are_sorted_and_unique():
         (["--seed", "-1"], ["--seed"]),
         (["--seed", "x"], ["--seed", "whole number"]),
         (["--seed", str(2**32)], ["--seed", "between"]),
-        (["--data-norm", "2"], ["--data-norm", "--data"]),
-        (["--ranges", "r.csv"], ["--ranges", "--data"]),
-        (["--target", "y"], ["--target", "--data"]),
-        (["--data", "a.csv", "--data-norm", "0"], ["--data-norm", "positive"]),
+        (["--target", "y"], ["--target"]),
+        (["compare", "a.csv", "--data-norm", "0"], ["--data-norm", "positive"]),
+        (["fit", "a.csv"], ["--target", "--epsilon", "--save", "fit --help"]),
+        (["fit", "a.csv", "--classes", "a,a"], ["--classes", "distinct"]),
+        (["fit", "a.csv", "--classes", "a"], ["--classes", "two or more"]),
+        (["fit", "a.csv", "--separator", ";;"], ["--separator", "one character"]),
+        (["predict", "m"], ["TABLE", "--out"]),
         (["--eps", "1"], ["--eps"]),
         (["--unknown"], ["--unknown"]),
-        (["file.csv"], ["file.csv"]),
+        (["file.csv"], ["'file.csv' is no command", "fit, predict, compare"]),
     ],
 )
 def test_mistakes_are_one_sentence(arguments, words):

@@ -5,6 +5,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.metrics import roc_auc_score
@@ -18,15 +19,15 @@ def problem(n_classes=2, n=90):
     rng = np.random.default_rng(0)
     y = np.arange(n) % n_classes
     X = rng.normal(0, 0.1, (n, 3)) + np.eye(max(n_classes, 3))[y][:, :3]
-    return Problem("toy", X, y, 2.0, "none")
+    return Problem("toy", X, y, list(range(n_classes)), "none", 2.0)
 
 
 def options(*arguments):
     return parse_options(["--repeats", "2", *arguments])
 
 
-def run(problems, *arguments):
-    return compare(problems, options(*arguments), io.StringIO())
+def run(toy, *arguments):
+    return compare(toy, options(*arguments), io.StringIO())
 
 
 def test_suite_leaves_out_what_is_no_classifier_or_needs_an_argument(suite):
@@ -35,7 +36,7 @@ def test_suite_leaves_out_what_is_no_classifier_or_needs_an_argument(suite):
 
 
 def test_every_estimator_at_every_budget_and_repeat(suite):
-    result = run([problem()], "--epsilon", "0.5", "2")
+    result = run(problem(), "--epsilon", "0.5", "2")
     counted = {}
     for score in result.scores:
         counted[score.estimator, score.epsilon] = (
@@ -59,16 +60,16 @@ def test_estimators_get_the_public_facts(suite, monkeypatch):
         return original(self, X, y)
 
     monkeypatch.setattr(suite.fake, "fit", fit)
-    run([problem()], "--epsilon", "1", "2", "--delta", "1e-4")
+    run(problem(), "--epsilon", "1", "2", "--delta", "1e-4")
     assert seen == [(e, 1e-4, 2.0, [0, 1], None) for _ in range(2) for e in (1.0, 2.0)]
     seen.clear()
-    run([problem()], "--epsilon", "1", "2", "--seed", "0")
+    run(problem(), "--epsilon", "1", "2", "--seed", "0")
     assert len({entry[-1] for entry in seen}) == 4  # no two fits share their noise
 
 
 def test_separable_data_are_learned_and_scored(suite):
     for n_classes in (2, 3):
-        result = run([problem(n_classes)], "--epsilon", "1000")
+        result = run(problem(n_classes), "--epsilon", "1000")
         best = [s for s in result.scores if s.estimator != "majority class"]
         assert all(s.accuracy == 1.0 and s.auc == 1.0 for s in best)
         majority = [s for s in result.scores if s.estimator == "majority class"]
@@ -88,36 +89,35 @@ def test_auc_is_the_mean_over_classes(suite, monkeypatch):
     toy = problem(3, n=300)
     monkeypatch.setattr(
         "dp_halfspace._cli.compare.train_test_split",
-        lambda X, y, **_: (X[:150], X[150:], y[:150], y[150:]),
+        lambda rows, **_: (rows[:150], rows[150:]),
     )
-    result = compare([toy], options("--epsilon", "0.05"), io.StringIO())
+    result = compare(toy, options("--epsilon", "0.05"), io.StringIO())
     one_hot = toy.y[150:, None] == np.arange(3)
     assert result.scores[-1].auc == pytest.approx(roc_auc_score(one_hot, captured["scores"]))
 
 
 def test_kinds_of_data_that_an_estimator_does_not_take(suite):
     suite(suite.fake, suite.binary)
-    many = run([problem(3)], "--epsilon", "1")
-    assert many.notes == ("toy: BinaryClassifier was left out, it is for two classes.",)
+    many = run(problem(3), "--epsilon", "1")
+    assert many.notes == ("BinaryClassifier was left out, it is for two classes.",)
     toy = problem()
-    sparse = run([replace(toy, X=csr_matrix(toy.X))], "--epsilon", "1")
-    assert sparse.notes == ("toy: BinaryClassifier was left out, it takes no sparse rows.",)
+    sparse = run(replace(toy, X=csr_matrix(toy.X)), "--epsilon", "1")
+    assert sparse.notes == ("BinaryClassifier was left out, it takes no sparse rows.",)
     assert {s.estimator for s in sparse.scores} >= {"FakeClassifier", "LinearSVC, not private"}
 
 
 def test_refusals_for_one_reason_become_one_note(suite):
     suite(suite.refusing)
-    result = run([problem()], "--epsilon", "0.25", "0.5", "2")
+    result = run(problem(), "--epsilon", "0.25", "0.5", "2")
     assert result.notes == (
-        "toy: RefusingClassifier at epsilon 0.25, 0.5 refused: epsilon is too small for this "
-        "sketch.",
+        "RefusingClassifier at epsilon 0.25, 0.5 refused: epsilon is too small for this sketch.",
     )
     assert {s.epsilon for s in result.scores} == {None, 2.0}
 
 
 def test_pure_classes_take_part_with_delta_0_and_say_so(suite):
     suite(suite.fake, suite.pure)
-    result = run([problem()], "--epsilon", "1", "2")
+    result = run(problem(), "--epsilon", "1", "2")
     spent = {(s.estimator, s.delta_spent) for s in result.scores if s.epsilon}
     assert ("PureClassifier", 0.0) in spent
     assert all(delta > 0 for name, delta in spent if name == "FakeClassifier")
@@ -125,14 +125,12 @@ def test_pure_classes_take_part_with_delta_0_and_say_so(suite):
         "PureClassifier: pure epsilon only, hence fitted with delta 0, a stronger promise than "
         "(epsilon, delta).",
     )
-    assert run([problem()], "--epsilon", "1", "--delta", "0").notes == ()
+    assert run(problem(), "--epsilon", "1", "--delta", "0").notes == ()
 
 
 def test_all_of_the_real_suite_takes_part():
     rows = problem(n=300)
-    result = compare(
-        [replace(rows, X=rows.X[:, :2])], options("--repeats", "1", "--epsilon", "1"), io.StringIO()
-    )
+    result = run(replace(rows, X=rows.X[:, :2]), "--repeats", "1", "--epsilon", "1")
     assert {s.estimator for s in result.scores if s.epsilon} == set(private_estimators())
     (note,) = result.notes
     assert note.startswith("PureHalfspaceClassifier, PureNetworkClassifier: pure epsilon only")
@@ -146,6 +144,29 @@ def test_all_of_the_real_suite_takes_part():
 def test_warnings_become_one_note_each(suite):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = run([problem()], "--epsilon", "1", "2", "--seed", "1")
+        result = run(problem(), "--epsilon", "1", "2", "--seed", "1")
     assert result.notes[0].startswith("--seed gives every classifier an int random_state")
     assert result.notes[1:] == ("PrivacyWarning: the noise is seeded",)
+
+
+def test_a_class_with_a_schema_reads_the_table_as_it_is(suite, monkeypatch):
+    seen = []
+
+    class TableClassifier(suite.fake):
+        def __init__(self, *, epsilon=1.0, schema=None, classes=None):
+            super().__init__(epsilon=epsilon, classes=classes)
+            self.schema = schema
+
+        def fit(self, X, y):
+            seen.append((list(X.columns), self.schema))
+            return super().fit(X[["a"]].to_numpy(), y)
+
+        def decision_function(self, X):
+            return super().decision_function(X[["a"]].to_numpy())
+
+    suite(TableClassifier)
+    toy = problem()
+    table = pandas.DataFrame({"a": toy.X[:, 0], "b": "text"})
+    result = run(replace(toy, table=table, rules={"b": "text"}), "--epsilon", "9")
+    assert seen == [(["a", "b"], {"b": "text"})] * 2
+    assert result.notes == ()

@@ -42,7 +42,7 @@ class Audit:
 
 
 def output(event, X, other, y, **params):
-    model = OutputPerturbationClassifier(delta=0.0, classes=[0, 1], **params, data_norm=1.0)
+    model = OutputPerturbationClassifier(delta=0.0, classes=[0, 1], **{"data_norm": 1.0, **params})
     return Audit(model, X, y, other, y, event, 100)
 
 

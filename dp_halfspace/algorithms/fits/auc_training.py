@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._people import People
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import (
     ObjectiveDefaults,
@@ -119,15 +120,22 @@ class Ranker:
         return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
 
     def direction(
-        self, X: Any, classes: Classes, weights: FloatArray, permit: Permit, problem: RankingProblem
+        self,
+        X: Any,
+        classes: Classes,
+        weights: FloatArray,
+        permit: Permit,
+        *,
+        problem: RankingProblem,
+        people: People | None,
     ) -> tuple[FloatArray, float]:
         """Release coefficients in units of the data, and the score where the classes meet."""
         data_norm = problem.data_norm
         if self.row_bound is None:
-            rows = unit_rows(X, data_norm, self.bias, clips=problem.clips)
+            rows = unit_rows(X, data_norm, self.bias, clips=problem.clips, people=people)
         else:
             scale = clip_scales(X, data_norm) / data_norm
-            rows = Rows(X, scale, self.bias, row_bound=self.row_bound)
+            rows = Rows(X, scale, self.bias, row_bound=self.row_bound, people=people)
         with single_blas_thread():
             released = self.plan.run(rows, classes, weights, permit)[0]
         centre = 0.0 if self.bias is None else -float(released[-1]) * self.bias
@@ -162,15 +170,24 @@ class RankingPlan:
         last = (choice.event,) if isinstance(choice, ExponentialChoice) else ()
         return (*count, *self.ranker.plan.events, *last)
 
-    def run(self, X: Any, classes: Classes, weights: FloatArray, permit: Permit) -> FloatArray:
+    def run(
+        self,
+        X: Any,
+        classes: Classes,
+        weights: FloatArray,
+        permit: Permit,
+        people: People | None = None,
+    ) -> FloatArray:
         """Release coefficients in units of the data and, behind them, the threshold.
 
         `X` are features, from which each part makes the rows that it reads; `weights`, in [0, 1],
-        are those of errors and matter to the threshold alone.
+        are those of errors and matter to the threshold alone. `people` may own the rows.
         """
         problem, norm = self.problem, self.problem.data_norm
-        ranker, balance = self._balanced(classes, permit)
-        direction, centre = ranker.direction(X, classes, balance, permit, problem)
+        ranker, balance = self._balanced(classes, permit, people)
+        direction, centre = ranker.direction(
+            X, classes, balance, permit, problem=problem, people=people
+        )
         threshold = problem.threshold
         if self.threshold is not None:
             largest = float(np.linalg.norm(direction)) * norm
@@ -184,10 +201,13 @@ class RankingPlan:
                 mechanism=self.threshold,
                 permit=permit,
                 largest=largest,
+                people=people,
             )
         return np.append(direction, threshold)[None, :]
 
-    def _balanced(self, classes: Classes, permit: Permit) -> tuple[Ranker, FloatArray]:
+    def _balanced(
+        self, classes: Classes, permit: Permit, people: People | None
+    ) -> tuple[Ranker, FloatArray]:
         """Choose ranker and class weights by the number of positive records, public or released.
 
         Whatever it decides, the events are the same.
@@ -198,7 +218,7 @@ class RankingPlan:
         if self.count is None:
             count, deviation = (self.problem.positive_share or 0.0) * n_samples, 0.0
         else:
-            count = release_count(classes == 1, self.count, permit)
+            count = release_count(classes == 1, self.count, permit, people)
             deviation = self.count.deviation
         if self.rare and smaller_share(count, n_samples, deviation=deviation) < _RARE:
             ranker = self.rare

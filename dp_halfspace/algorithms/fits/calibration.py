@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
@@ -32,6 +33,7 @@ _SLOPE_DEVIATION, _OFFSET_DEVIATION = 0.5, 0.2
 # Cells [2^(k/2), 2^((k+1)/2)) of the size of a score, on both sides of zero.
 _LOWEST, _HIGHEST = 0, 11
 _PER_SIDE = _HIGHEST - _LOWEST + 1
+_ENDS = 2.0 ** (np.arange(_LOWEST + 1, _HIGHEST + 1) / 2.0)
 _SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40), 2
 
 
@@ -51,11 +53,16 @@ class CalibrationPlan:
         return (self.noise.event,)
 
     def run(
-        self, scores: FloatArray, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+        self,
+        scores: FloatArray,
+        classes: NDArray[np.intp],
+        weights: FloatArray,
+        permit: Permit,
+        people: People | None = None,
     ) -> tuple[float, float]:
         """Return slope and offset of the log odds; `weights` are those of the two classes."""
         is_binary = scores.ndim == 1
-        counts = permit.release(score_counts(scores, classes), self.noise)
+        counts = permit.release(score_counts(scores, classes, people), self.noise)
         used = np.outer(weights, np.ones(counts.shape[1])) if is_binary else np.ones(counts.shape)
         offsets = _OFFSETS if is_binary else np.zeros(1)
         return _likeliest(counts, used, self.deviation, offsets)
@@ -91,7 +98,9 @@ def affordable_calibration(
     return CalibrationPlan(n_samples, GaussianNoise(_SENSITIVITY, part)), left
 
 
-def score_counts(scores: FloatArray, classes: NDArray[np.intp]) -> FloatArray:
+def score_counts(
+    scores: FloatArray, classes: NDArray[np.intp], people: People | None = None
+) -> FloatArray:
     """Count records by score and by whether the label is the lower or the higher one of two.
 
     For two classes these are the labels. Of more classes they are those of the two highest scores,
@@ -111,11 +120,12 @@ def score_counts(scores: FloatArray, classes: NDArray[np.intp]) -> FloatArray:
         scores = scores[rows, first] - scores[rows, second]
         is_higher = classes == first
         counted = is_higher | (classes == second)
-    size = np.maximum(np.abs(scores), 2.0**-60)
-    place = np.clip(np.floor(2.0 * np.log2(size)), _LOWEST, _HIGHEST).astype(np.intp) - _LOWEST
+    # Comparisons with the ends of cells, so that no rounding depends on where a row stands.
+    place = np.searchsorted(_ENDS, np.abs(scores), side="right")
     cell = np.where(scores < 0, _PER_SIDE - 1 - place, _PER_SIDE + place)
     cell += 2 * _PER_SIDE * is_higher
-    counts = np.bincount(cell[counted], minlength=4 * _PER_SIDE)
+    weights = np.ones(len(classes)) if people is None else people.weights
+    counts = np.bincount(cell[counted], weights[counted], minlength=4 * _PER_SIDE)
     return counts.reshape(2, 2 * _PER_SIDE).astype(np.float64)
 
 

@@ -138,6 +138,12 @@ class Training:
         return self.solver == "noisy_gd" and self.margin is None and self.attack is None
 
     @property
+    def protects_people(self) -> bool:
+        """Whether a person with any number of rows counts like a record: see `Rows.people`."""
+        others = self.attack or self.linear_map
+        return isinstance(self.plan, GradientPlan) and others is None
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
         return self.plan.events

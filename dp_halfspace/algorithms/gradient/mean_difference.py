@@ -104,7 +104,7 @@ class MeanDifferencePlan:
         # 1. Release the moments, and with them the map that standardises.
         # 2. Clip the standardised rows to the unit ball, each by itself.
         # 3. Release the weighted sum, and map it back to the coordinates of the rows.
-        signed = np.where(classes == 1, weights[1], -weights[0])
+        signed = np.where(classes == 1, weights[1], -weights[0]) * rows.shares
         with single_blas_thread():
             if self.standardisation is None:
                 sums = rows.adjoint(signed)[:-1]
@@ -203,7 +203,7 @@ def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permi
     of what was released: ``[u, 1] @ map`` is the standardised row.
     """
     n, d = plan.n_samples, plan.n_columns
-    moment = rows.gram(np.ones(n))
+    moment = rows.gram(rows.shares)
     sums = np.concatenate([moment[:d, d], np.diag(moment)[:d]])
     released = permit.release(sums, plan.mechanism) / n
     centre, squares = np.clip(released[:d], -1.0, 1.0), released[d:]

@@ -162,7 +162,7 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
     if plan.lead is not None:
         return _leading_metric(rows, plan, plan.lead, permit)
     n, size = plan.n_samples, plan.n_columns
-    moment = rows.gram(np.ones(rows.shape[0]))
+    moment = rows.gram(rows.shares)
     upper = np.triu(np.ones((size, size), dtype=np.bool_))
     # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
     weight = np.full((size, size), math.sqrt(2.0))

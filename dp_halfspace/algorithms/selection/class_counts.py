@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
 
@@ -39,13 +40,17 @@ class CountPlan:
         return 0.0
 
 
-def release_count(positive: NDArray[np.bool_], plan: CountPlan, permit: Permit) -> float:
+def release_count(
+    positive: NDArray[np.bool_], plan: CountPlan, permit: Permit, people: People | None = None
+) -> float:
     """Release the number of positive records as any real number, which has to be clamped.
 
+    A person counts by the share of positive rows; such shares add exactly.
     Sensitivity one: ``docs/proofs/auc.md``, section 1. `permit` is charged with the event of the
     plan's mechanism.
     """
-    count = np.array([float(np.count_nonzero(positive))])
+    weights = np.ones(len(positive)) if people is None else people.weights
+    count = np.array([weights[positive].sum()])
     return float(permit.release(count, plan.mechanism)[0])
 
 

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.staged_search import released_choice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
@@ -49,18 +50,23 @@ def threshold_losses(
     grid: FloatArray,
     *,
     largest: float,
+    people: People | None = None,
 ) -> FloatArray:
     """Return the weighted number of errors of every threshold.
 
     `weights` in [0, 1] are of the negative and the positive class. A record within
-    ``2^-17 largest`` of a threshold counts in part.
+    ``2^-17 largest`` of a threshold counts in part, and so does a row that one of `people` owns.
     """
     step = max(largest * _STEP, 1e-300)
     # A positive record is wrong below the threshold: one minus what a negative one would add.
-    base = float(weights[1]) * np.count_nonzero(positive)
-    signed = np.where(positive, -weights[1], weights[0])
+    each = np.ones(len(scores)) if people is None else people.weights
+    base = float(weights[1]) * float(each[positive].sum())
+    signed = np.where(positive, -weights[1], weights[0]) * each
+    # No more terms in one sum than there are people: docs/proofs/persons.md, section 4.
+    size = len(scores) if people is None else len(people)
+    parts = [slice(lo, lo + size) for lo in range(0, len(scores), size)]
     shares = (np.clip((scores - t) / step + 0.5, 0.0, 1.0) for t in grid)
-    return base + np.array([float(signed @ share) for share in shares])
+    return base + np.array([math.fsum(signed[p] @ s[p] for p in parts) for s in shares])
 
 
 def release_threshold(
@@ -72,10 +78,11 @@ def release_threshold(
     mechanism: ExponentialChoice | NoNoise,
     permit: Permit,
     largest: float,
+    people: People | None = None,
 ) -> float:
     """Choose a threshold of the grid with few errors: private, free to be used.
 
     `permit` is charged with the event of `mechanism`.
     """
-    utilities = -threshold_losses(scores, positive, weights, grid, largest=largest)
+    utilities = -threshold_losses(scores, positive, weights, grid, largest=largest, people=people)
     return float(grid[released_choice(utilities, mechanism, permit)])

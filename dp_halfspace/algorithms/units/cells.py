@@ -2,7 +2,8 @@
 
 A record adds at most one to one cell of every column, so replacing it moves the counts of d
 columns by at most ``sqrt(2 d)`` in Euclidean norm and ``2 d`` in absolute value. Counts are
-integers: exact in any order of summation. Proof: ``docs/proofs/units.md``, section 1.
+integers, or sums of weights on a grid: exact in any order of summation. Proof:
+``docs/proofs/units.md``, section 1.
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ N_OCTAVES = HIGHEST - LOWEST + 1
 _BLOCK_ENTRIES = 2**18
 
 
-def octave_counts(X: NDArray[Any]) -> FloatArray:
+def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatArray:
     """Count the entries of each column by sign and octave; NaN counts nowhere.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_samples,) or None
+        What each row counts; None stands for one.
 
     Returns
     -------
@@ -34,7 +40,7 @@ def octave_counts(X: NDArray[Any]) -> FloatArray:
     n_samples, n_features = X.shape
     n_cells = 2 * N_OCTAVES + 2  # the last one takes what is missing
     first = np.arange(n_features) * n_cells
-    counts = np.zeros(n_features * n_cells, dtype=np.int64)
+    counts = np.zeros(n_features * n_cells)
     step = max(1, _BLOCK_ENTRIES // n_features)
     for lo in range(0, n_samples, step):
         block = np.ascontiguousarray(X[lo : lo + step], dtype=np.float64)
@@ -42,17 +48,26 @@ def octave_counts(X: NDArray[Any]) -> FloatArray:
         distance = np.clip(octave - (LOWEST - 1), 0, N_OCTAVES)
         cell = N_OCTAVES + np.where(np.signbit(block), -distance, distance)
         cell[np.isnan(block)] = n_cells - 1
-        counts += np.bincount((cell + first).ravel(), minlength=len(counts))
-    return counts.reshape(n_features, n_cells)[:, :-1].astype(np.float64)
+        each = None if weights is None else np.repeat(weights[lo : lo + step], n_features)
+        counts += np.bincount((cell + first).ravel(), each, minlength=len(counts))
+    return counts.reshape(n_features, n_cells)[:, :-1].copy()
 
 
-def linear_counts(X: NDArray[Any], low: FloatArray, high: FloatArray, n_cells: int) -> FloatArray:
+def linear_counts(
+    X: NDArray[Any],
+    low: FloatArray,
+    high: FloatArray,
+    n_cells: int,
+    weights: FloatArray | None = None,
+) -> FloatArray:
     """Count the entries of each column in equal cells; what is outside is in the nearest one.
 
     Parameters
     ----------
     low, high : ndarray of shape (n_features,)
         Ends of the range, released before.
+    weights : ndarray of shape (n_samples,) or None
+        As in `octave_counts`.
 
     Returns
     -------
@@ -61,7 +76,9 @@ def linear_counts(X: NDArray[Any], low: FloatArray, high: FloatArray, n_cells: i
     counts = np.zeros((X.shape[1], n_cells))
     for j, (start, end) in enumerate(zip(low, high, strict=True)):
         column = np.asarray(X[:, j], dtype=np.float64)
-        column = np.clip(column[~np.isnan(column)], start, end)
+        known = ~np.isnan(column)
+        column = np.clip(column[known], start, end)
         cell = np.minimum((column - start) / (end - start) * n_cells, n_cells - 1)
-        counts[j] = np.bincount(cell.astype(np.intp), minlength=n_cells)
+        each = None if weights is None else weights[known]
+        counts[j] = np.bincount(cell.astype(np.intp), each, minlength=n_cells)
     return counts

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
 from dp_halfspace.algorithms.units.shapes import Law, match_linear, match_octaves
@@ -150,29 +151,36 @@ class UnitsPlan:
         """What a record says about it."""
         return {"private_units": True}
 
-    def run(self, X: NDArray[Any], permit: Permit) -> Units:
-        """Release centre and width of the columns of a dense matrix, which may hold NaN."""
-        noisy = permit.release(octave_counts(X), self.octaves)
+    def run(self, X: NDArray[Any], permit: Permit, people: People | None = None) -> Units:
+        """Release centre and width of the columns of a dense matrix, which may hold NaN.
+
+        `people` may own its rows, if noise is not pure: then the plan is for so many samples.
+        """
+        weights = None if people is None else people.weights
+        noisy = permit.release(octave_counts(X, weights), self.octaves)
         law = Law(_deviation(self.octaves), self.is_pure)
         center, scale, is_narrow = match_octaves(noisy, self.n_samples, law)
         # A centre at zero has no range round it; chances of both signs could cancel.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
+        units = Units(center, scale)
         if len(narrow):
-            self._look_again(X, narrow, center, scale, permit)
-        return self._corrected(X, Units(center, scale), permit)
+            self._look_again(X, narrow, units, permit, weights)
+        return self._corrected(X, people, units, permit)
 
     def _look_again(
         self,
         X: NDArray[Any],
         narrow: NDArray[np.intp],
-        center: FloatArray,
-        scale: FloatArray,
+        units: Units,
         permit: Permit,
+        weights: FloatArray | None,
     ) -> None:
         """Replace the units of narrow columns by better ones."""
+        center, scale = units.center, units.scale
         ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
         noise = self._of_counts(len(narrow), self.budgets[1])
-        noisy = permit.release(linear_counts(X[:, narrow], ends[0], ends[1], _N_CELLS), noise)
+        counts_of = linear_counts(X[:, narrow], ends[0], ends[1], _N_CELLS, weights)
+        noisy = permit.release(counts_of, noise)
         law = Law(_deviation(noise), self.is_pure)
         for j, low, high, counts in zip(narrow, *ends, noisy, strict=True):
             length = high - low
@@ -185,9 +193,12 @@ class UnitsPlan:
             )
             center[j], scale[j] = low + place * length, width * length
 
-    def _corrected(self, X: NDArray[Any], units: Units, permit: Permit) -> Units:
+    def _corrected(
+        self, X: NDArray[Any], people: People | None, units: Units, permit: Permit
+    ) -> Units:
         """Move centres and widths to the moments of the clipped columns."""
-        sums = permit.release(clipped_moments(X, units), self.moments) / self.n_samples
+        moments = clipped_moments(X, units, people)
+        sums = permit.release(moments, self.moments) / self.n_samples
         deviation = _deviation(self.moments, sums.size) / self.n_samples
         mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
         variance = (CLIP * deviation) ** 2
@@ -198,20 +209,32 @@ class UnitsPlan:
         return Units(units.center + units.scale * mean, units.scale * factor)
 
 
-def clipped_moments(X: NDArray[Any], units: Units) -> FloatArray:
+def clipped_moments(X: NDArray[Any], units: Units, people: People | None = None) -> FloatArray:
     """Return the sums of ``s`` and of ``1.5 s^2`` in every column, s in [-1, 1] on a grid.
+
+    Of each person the means over all rows are added, rounded to the grid.
 
     Returns
     -------
     ndarray of shape (2, n_features)
-        Exact; replacing a record moves it by at most ``2 sqrt(n_features)``.
+        Exact; replacing a record, or a person, moves it by at most ``2 sqrt(n_features)``.
     """
     sums = np.zeros((2, X.shape[1]))
     step = max(1, 2**18 // X.shape[1])
-    for lo in range(0, len(X), step):
-        s = np.rint(in_units(X[lo : lo + step], units) * (_GRID / CLIP)) / _GRID
-        sums[0] += s.sum(axis=0)
-        sums[1] += _SQUARE_WEIGHT * np.einsum("ij,ij->j", s, s)
+    n_units = len(X) if people is None else len(people)
+    ends = np.arange(n_units + 1) if people is None else np.append(people.starts, len(X))
+    for lo in range(0, n_units, step):
+        bounds = ends[lo : lo + step + 1]
+        s = np.rint(in_units(X[bounds[0] : bounds[-1]], units) * (_GRID / CLIP))
+        squares = s * s
+        if people is not None:
+            # Integers, so these sums are exact. The mean square is rounded up: it is at least the
+            # square of the mean, and at most one.
+            first, counts = bounds[:-1] - bounds[0], np.diff(bounds)[:, None]
+            s = np.trunc(np.add.reduceat(s, first, axis=0) / counts)
+            squares = np.ceil(np.add.reduceat(squares, first, axis=0) / counts)
+        sums[0] += s.sum(axis=0) / _GRID
+        sums[1] += _SQUARE_WEIGHT * (squares.sum(axis=0) / _GRID**2)
     return sums
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg.blas import dtrmm
 
+from dp_halfspace._people import People, placed
 from dp_halfspace.optim.design.blocks import (
     Block,
     FloatArray,
@@ -50,6 +51,11 @@ class Features:
         """Shape of the matrix."""
         return self.X.shape[0], self.feature_map.n_components
 
+    def placed(self, *where: Any) -> Features:
+        """Return features of which all are kept at some places of a block; see `placed`."""
+        kept = placed(self.kept, *where)
+        return Features(np.empty((len(kept), 0)), self.scale, self.feature_map, kept)
+
     def __getitem__(self, rows: slice | NDArray[np.intp]) -> SingleArray:
         """Return the features of some rows, as float32."""
         if isinstance(rows, slice) and rows.stop is not None and rows.stop <= len(self.kept):
@@ -75,28 +81,32 @@ class FeatureRows(Rows):
         bias: FloatArray | float | None = None,
         *,
         row_bound: float | None = None,
+        people: People | None = None,
     ) -> None:
         # The features take the place of an array, which the constructor would make of them.
-        super().__init__(np.empty((features.shape[0], 0)), scale, bias, row_bound=row_bound)
+        nothing = np.empty((features.shape[0], 0))
+        super().__init__(nothing, scale, bias, row_bound=row_bound, people=people)
         self._matrix = features
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return ``Z^T diag(weights) Z``; see `Rows.gram`."""
         size = self.shape[1]
-        out, product = np.zeros((size, size)), np.empty((size, size))
-        rows = np.empty((self.block_rows, size))
-        for block in self._blocks():
+        product, rows = np.empty((size, size)), np.empty((self.block_rows, size))
+
+        def add(block: Block, out: FloatArray) -> None:
             factor = np.sqrt(weights[block.lo : block.hi])
             part = completed(block, rows[: block.hi - block.lo], factor)
-            # A matrix times its own transpose is half of the work. One addition for each block:
-            # the bound on errors counts these.
+            # A matrix times its own transpose is half of the work.
             out += np.matmul(part.T, part, out=product)
-        return out
 
-    def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
-        """Return the norm of every row, or of its image; see `Rows.lengths`."""
+        return self._summed((size, size), add)
+
+    def _matrix_placed(self, *where: Any) -> Any:
+        return self._matrix.placed(*where)
+
+    def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
         if transform is None:
-            return super().lengths()
+            return super()._lengths(None)
         out = np.empty(self.shape[0])
         rows = np.empty((self.block_rows, self.shape[1]))
         root = triangular(transform) if isinstance(transform, np.ndarray) else None
@@ -133,18 +143,33 @@ class FeatureRows(Rows):
 
 
 def clipped_features(
-    X: Any, data_norm: float, feature_map: FeatureMap, *, memory: int, longest: float = 1.0
+    X: Any,
+    data_norm: float,
+    feature_map: FeatureMap,
+    *,
+    memory: int,
+    longest: float = 1.0,
+    people: People | None = None,
 ) -> Features:
     """Return the features of the rows of `X`, divided by the public `data_norm`.
 
     Rows that are then longer than `longest` are scaled down to it. How many are kept between
-    passes is a function of the shape and of `memory`, in bytes.
+    passes is a function of the shape and of `memory`, in bytes. Of rows that `people` own all are
+    kept, made at the places of their people.
     """
     X = canonical_csr(X) if sparse.issparse(X) else X
     scale = clip_scales(X, data_norm * longest) / data_norm
     n, k = X.shape[0], feature_map.n_components
     nothing = np.empty((0, k), dtype=np.float32)
     made = Features(X, scale, feature_map, nothing)
+    if people is not None:
+        kept = people.gathered(
+            block_size(len(people), k, is_sparse=False),
+            lambda *where: Features(placed(X, *where), placed(scale, *where), feature_map, nothing)[
+                0 : where[2]
+            ],
+        )
+        return Features(X, scale, feature_map, kept)
     step = block_size(n, k, is_sparse=False)
     n_kept = n if 4 * n * k <= memory else memory // (4 * k) // step * step
     if n_kept == 0:
@@ -156,11 +181,13 @@ def clipped_features(
     return Features(X, scale, feature_map, kept)
 
 
-def unit_feature_rows(features: Features, bias: float | None) -> FeatureRows:
+def unit_feature_rows(
+    features: Features, bias: float | None, people: People | None = None
+) -> FeatureRows:
     """Return the rows ``[features, bias]``, divided by their norm; `bias` is public.
 
     Of norm at most one as real numbers, whatever the features are: ``docs/proofs/kernel.md``,
     section 2.
     """
-    rows = FeatureRows(features, bias=bias)
+    rows = FeatureRows(features, bias=bias, people=people)
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

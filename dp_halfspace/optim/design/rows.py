@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._people import People, placed
 from dp_halfspace.optim.design.blocks import (
     Block,
     FloatArray,
@@ -73,6 +74,10 @@ class Rows:
     row_bound : float or None, default=None
         Public bound on the Euclidean norm of a logical row. Without it the largest norm
         is used where one is needed, which is in the iteration count of a fallback.
+    people : People or None, default=None
+        Who owns the rows. Blocks then follow the public number of people, and what is computed
+        for a row by itself is computed at the place of its person. None of the layout of the rows
+        among people shows but in bounded rounding errors.
 
     Raises
     ------
@@ -90,7 +95,9 @@ class Rows:
     array([1. , 0.5, 2. ])
     """
 
-    __slots__ = ("_bias", "_bound", "_buffer", "_extreme", "_matrix", "_scale", "_sparse_blocks")
+    __slots__ = (
+        "_bias", "_bound", "_buffer", "_extreme", "_matrix", "_scale", "_sparse_blocks", "people"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -99,7 +106,9 @@ class Rows:
         bias: FloatArray | float | None = None,
         *,
         row_bound: float | None = None,
+        people: People | None = None,
     ) -> None:
+        self.people = people
         self._matrix: Any = canonical_csr(X) if sparse.issparse(X) else np.asarray(X)
         if self._matrix.ndim != 2 or self._matrix.dtype.kind not in "biuf":
             raise ValueError("X must be a matrix of real numbers")
@@ -127,7 +136,13 @@ class Rows:
     def block_rows(self) -> int:
         """Number of rows in a block; the last one may be smaller."""
         n, d = self._matrix.shape
-        return block_size(n, d, is_sparse=sparse.issparse(self._matrix))
+        n_units = n if self.people is None else len(self.people)
+        return block_size(n_units, d, is_sparse=sparse.issparse(self._matrix))
+
+    @property
+    def shares(self) -> FloatArray:
+        """What each row counts: one, or its share of a person."""
+        return np.ones(self.shape[0]) if self.people is None else self.people.weights
 
     @property
     def row_bound(self) -> float:
@@ -147,10 +162,8 @@ class Rows:
 
     def adjoint(self, p: FloatArray) -> FloatArray:
         """Return ``Z^T p`` for one vector, or for every column of a matrix."""
-        out = np.zeros((self.shape[1], *p.shape[1:]))
-        for block in self._blocks():
-            add_adjoint(block, p[block.lo : block.hi], out)
-        return out
+        shape = (self.shape[1], *p.shape[1:])
+        return self._summed(shape, lambda b, out: add_adjoint(b, p[b.lo : b.hi], out))
 
     def fused_adjoint(
         self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
@@ -161,22 +174,61 @@ class Rows:
         which it may overwrite, in order of the rows; it returns ``p`` for them.
         """
         w = np.ascontiguousarray(w, dtype=np.float64)
-        out = np.zeros(w.shape)
-        for block in self._blocks():
-            p = coefficients(times(block, w), block.lo, block.hi)
-            add_adjoint(block, p, out)
-        return out
+
+        def add(block: Block, out: FloatArray) -> None:
+            add_adjoint(block, coefficients(times(block, w), block.lo, block.hi), out)
+
+        return self._summed(w.shape, add)
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return ``Z^T diag(weights) Z`` for weights that are at least 0."""
-        size = self.shape[1]
-        out = np.zeros((size, size))
+        shape = (self.shape[1], self.shape[1])
+        return self._summed(shape, lambda b, out: add_gram(b, weights[b.lo : b.hi], out))
+
+    def _summed(
+        self, shape: tuple[int, ...], add: Callable[[Block, FloatArray], None]
+    ) -> FloatArray:
+        """Add the parts of all blocks, each by one addition: that is what error bounds count.
+
+        More blocks than people have are added by Kahan's rule, whose error does not grow with
+        them: ``docs/proofs/persons.md``, section 3.
+        """
+        n, step, total = self.shape[0], self.block_rows, np.zeros(shape)
+        if self.people is None or -(-n // step) <= -(-len(self.people) // step):
+            for block in self._blocks():
+                add(block, total)
+            return total
+        missing = np.zeros(shape)
         for block in self._blocks():
-            add_gram(block, weights[block.lo : block.hi], out)
-        return out
+            add(block, missing)
+            larger = total + missing
+            missing -= larger - total
+            total = larger
+        return total
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
+        if self.people is None:
+            return self._lengths(transform)
+        return self.people.gathered(
+            self.block_rows, lambda *where: self._placed(*where)._lengths(transform)
+        )
+
+    def _placed(self: AnyRows, *where: Any) -> AnyRows:
+        """Return one block, in which some rows are at the places of their people."""
+        index, place, size = where
+        scale = None
+        if self._scale is not None:
+            scale = np.ones(size)
+            scale[place] = self._scale[index]
+        bias = placed(self._bias, *where) if isinstance(self._bias, np.ndarray) else self._bias
+        return type(self)(self._matrix_placed(*where), scale, bias, row_bound=self._bound)
+
+    def _matrix_placed(self, *where: Any) -> Any:
+        return placed(self._matrix, *where)
+
+    def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
+        """Compute the lengths at the places where the rows are."""
         out = np.empty(self.shape[0])
         for block in self._blocks():
             out[block.lo : block.hi] = (
@@ -199,7 +251,7 @@ class Rows:
         """
         scale = factor if self._scale is None else factor * self._scale
         bias = None if self._bias is None else factor * self._bias
-        return type(self)(self._matrix, scale, bias, row_bound=row_bound)
+        return type(self)(self._matrix, scale, bias, row_bound=row_bound, people=self.people)
 
     def subset(self, index: NDArray[np.intp]) -> Rows:
         """Return the rows with these numbers, copied."""
@@ -232,7 +284,8 @@ class Rows:
         For dense rows.
         """
         parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
-        rows = Rows(np.concatenate(parts), self._scale, self._bias, row_bound=self._bound)
+        columns = np.concatenate(parts)
+        rows = Rows(columns, self._scale, self._bias, row_bound=self._bound, people=self.people)
         return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
     def _bias_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
@@ -324,13 +377,15 @@ def unit_rows(
     linear_map: LinearMap | None = None,
     *,
     clips: bool = False,
+    people: People | None = None,
 ) -> Rows:
     """Return the rows ``[x / data_norm, bias]``, divided by their norm.
 
     The public `data_norm` is a scale; with `clips` longer rows are scaled down to it first, so
     that the constant keeps its share of them. A public `linear_map` acts on the features, not on
     the public constant `bias`. The result has norm at most one as real numbers. Without a
-    constant, a row shorter than ``2^-100 data_norm`` becomes zero.
+    constant, a row shorter than ``2^-100 data_norm`` becomes zero. `people` may own the rows where
+    there is no map.
 
     Examples
     --------
@@ -342,7 +397,7 @@ def unit_rows(
     # Squares of longer rows could overflow; beside them the constant is nothing.
     scale = clip_scales(X, data_norm if clips else data_norm * LONGEST) / data_norm
     features = X if linear_map is None else linear_map.apply(X)
-    rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0))
+    rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0), people=people)
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 

@@ -1,0 +1,101 @@
+"""People who own rows of a table: the unit of privacy of a fit with groups.
+
+A row weighs one over the number of rows of its person, so a person with all rows counts like a
+record. How many rows there are is private: what is computed for a row by itself is computed at the
+place of its person, in blocks of the public number of people. Proofs: ``docs/proofs/persons.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+__all__ = ["People", "TrainingData", "placed"]
+
+# Weights are multiples of 2^-30 at most: sums of them are exact in any order.
+_GRID_BITS, _EXACT_BITS = 30, 52
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class People:
+    """People, in public order, who own consecutive rows.
+
+    Attributes
+    ----------
+    counts : ndarray of shape (n_people,)
+        Number of rows of each, at least one; private.
+    """
+
+    counts: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @property
+    def starts(self) -> NDArray[np.intp]:
+        """Number of the first row of each."""
+        return np.cumsum(self.counts) - self.counts
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Weight of every row: one over the rows of its person, rounded down to a grid."""
+        one = 1 << min(_GRID_BITS, _EXACT_BITS - len(self).bit_length())
+        return np.repeat((one // self.counts) / one, self.counts)
+
+    def places(self, block_rows: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], int]]:
+        """Yield numbers of rows, their places in a block of people, and the size of the block.
+
+        First the first rows of the people of a block, then their second ones, and so on.
+        """
+        starts = self.starts
+        for lo in range(0, len(self), block_rows):
+            counts = self.counts[lo : lo + block_rows]
+            for number in range(int(counts.max())):
+                place = np.flatnonzero(counts > number)
+                yield starts[lo + place] + number, place, len(counts)
+
+    def gathered(self, block_rows: int, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+        """Return for every row what a function of `places` computes at the place of its person."""
+        places = list(self.places(block_rows))
+        found = np.concatenate([function(*where)[where[1]] for where in places])
+        out = np.empty_like(found)
+        out[np.concatenate([index for index, _, _ in places])] = found
+        return out
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A validated training set: `codes` are positions of labels in the sorted public `classes`.
+
+    Rows that `people` own are sorted by person.
+    """
+
+    X: Any
+    codes: NDArray[np.intp]
+    classes: NDArray[Any]
+    feature_names: NDArray[Any] | None
+    people: People | None = None
+
+    @property
+    def n_units(self) -> int:
+        """Public number of people, or of records."""
+        return int(self.X.shape[0]) if self.people is None else len(self.people)
+
+
+def placed(X: Any, index: NDArray[np.intp], place: NDArray[np.intp], size: int) -> Any:
+    """Return `size` rows like those of an array or CSR matrix: some at their places, else zero."""
+    if sparse.issparse(X):
+        rows, indptr = X[index], np.zeros(size + 1, dtype=X.indptr.dtype)
+        indptr[place + 1] = np.diff(rows.indptr)
+        arrays = (rows.data, rows.indices, np.cumsum(indptr, dtype=indptr.dtype))
+        return sparse.csr_array(arrays, shape=(size, X.shape[1]))
+    # In the order of X: lengths of rows are summed in that order.
+    is_fortran = X.ndim == 2 and X.strides[0] < X.strides[1]
+    out = np.zeros((size, *X.shape[1:]), dtype=X.dtype, order="F" if is_fortran else "C")
+    out[place] = X[index]
+    return out

@@ -1,0 +1,275 @@
+"""Train, save, describe and predict from the command line."""
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import joblib
+import numpy as np
+import pandas
+import pytest
+
+from dp_halfspace import PrivacyLedger, PrivateTableClassifier
+from dp_halfspace._cli import main, models
+
+SECRET = "98765"
+SCHEMA = {
+    "target": ["no", "yes"],
+    "columns": {"age": [0, 120], "stage": ["I", "II <b>"], "seen": "date", "city": "text"},
+}
+
+
+@pytest.fixture
+def patients(tmp_path, monkeypatch):
+    """Write a table and its schema; returns its frame."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    n = 1500
+    age = rng.uniform(20, 90, n)
+    frame = pandas.DataFrame(
+        {
+            "age": age.round(3),
+            "stage": rng.choice(["I", "II <b>"], n),
+            "seen": pandas.Timestamp("2026-01-01")
+            + pandas.to_timedelta(rng.integers(0, 99, n), "D"),
+            "city": rng.choice(["Rome", "Oslo", ""], n),
+            "outcome": np.where(age > 55, "yes", "no"),
+        }
+    )
+    frame.to_csv("patients.csv", index=False)
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    return frame
+
+
+FIT = ["fit", "patients.csv", "--target", "outcome", "--epsilon", "4"]
+SAVE = ["--save", "model.joblib"]
+STATED = ["--schema", "schema.json"]
+
+
+def error(capsys, *arguments):
+    assert main(list(arguments)) == 2
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    line = errors.splitlines()[-1]
+    assert line.startswith("dp_halfspace: error: ")
+    assert SECRET not in errors
+    assert "Traceback" not in errors
+    return line
+
+
+def test_a_model_is_made_and_predicts_without_the_table(patients, tmp_path, capsys):
+    assert main([*FIT, *SAVE, *STATED]) == 0
+    printed, errors = capsys.readouterr()
+    assert "Guarantee: (4, 4.44445e-07)-differential privacy; unit: one row" in printed
+    assert errors == "0/1 fits done, now: training\n"
+    (tmp_path / "patients.csv").rename(tmp_path / "new.csv")
+    model = joblib.load("model.joblib")
+    assert isinstance(model, PrivateTableClassifier)
+    assert model.ledger is None
+    assert (tmp_path / "model.joblib").stat().st_size < 20_000
+    assert main(["predict", "model.joblib", "new.csv", "--out", "out.csv"]) == 0
+    found = pandas.read_csv("out.csv")
+    assert list(found.columns) == ["prediction", "probability_no", "probability_yes"]
+    rows = patients.drop(columns="outcome").replace("", None)
+    np.testing.assert_allclose(found.iloc[:, 1:], model.predict_proba(rows), atol=1e-6)
+    assert (found["prediction"] == patients["outcome"]).mean() > 0.8
+
+
+def test_a_row_without_any_entry_is_a_row(patients, capsys):
+    assert main([*FIT, *SAVE]) == 0
+    with open("new.csv", "w") as file:
+        file.write("age,stage,seen,city\n,,,\n\n50,I,,Rome\n")
+    assert main(["predict", "model.joblib", "new.csv", "--out", "out.csv"]) == 0
+    assert len(pandas.read_csv("out.csv")) == 2
+
+
+def test_columns_of_new_tables_are_read_as_in_the_fit(patients):
+    assert main([*FIT, *SAVE]) == 0
+    assert main(["predict", "model.joblib", "patients.csv", "--out", "a.csv"]) == 0
+    odd = patients.drop(columns="outcome")[["city", "age", "seen", "stage"]]
+    odd["seen"] = odd["seen"].dt.strftime("%d.%m.%Y")
+    odd.assign(extra=1).to_csv("odd.csv", sep=";", decimal=",")
+    with open("odd.csv", "a") as file:
+        file.write(";nowhere;old;never;9;1\n")
+    assert main(["predict", "model.joblib", "odd.csv", "--out", "b.csv"]) == 0
+    a, b = pandas.read_csv("a.csv"), pandas.read_csv("b.csv")
+    pandas.testing.assert_frame_equal(a, b[:-1])
+    assert len(b) == len(a) + 1
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes and text, and checks that tags are closed."""
+
+    VOID = frozenset({"meta", "br"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.links, self.words = [], set(), [], []
+        self.feed(text)
+        assert self.open == []
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.links += [v for k, v in attrs if k in ("src", "href", "xlink:href", "srcset", "data")]
+        self.open += [] if tag in self.VOID else [tag]
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_the_card_says_what_was_promised(patients, capsys):
+    ledger = ["--ledger", "l.db", "--cap", "5", "1e-5"]
+    assert main([*FIT, *SAVE, *STATED, *ledger, "--card", "card.html"]) == 0
+    assert "Ledger:    epsilon 3." in capsys.readouterr().out
+    with open("card.html", encoding="utf-8") as file:
+        text = file.read()
+    page = Page(text)
+    assert page.tags.isdisjoint({"script", "link", "img", "iframe", "object", "b"})
+    assert all(link.startswith("#") for link in page.links)
+    assert not re.search(r"url\((?!#)|@import", text)
+    for words in (
+        "ε = 4 and δ = 4.44445e-07",
+        "The unit of privacy is one row of the table",
+        "54.5982 times as likely",
+        "Number of rows 1500",
+        "Labels, stated no, yes",
+        "age number in [0, 120]",
+        "stage 2 categories",
+        "Cap of the ledger ε = 5, δ = 1e-05",
+        "Not measured",
+        "log odds of yes",
+        "II <b>",
+        "scikit-learn",
+        "Adjacency: replace-one",
+    ):
+        assert words in page.text, words
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
+    assert "svg" in page.tags
+    assert "Rome" not in text
+    spent = PrivacyLedger("l.db").spent()
+    assert f"releases so far ε = {spent:.6g}"[:24] in page.text
+
+
+def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main([*FIT, *SAVE, "--delta", "0", "--card", "card.html"]) == 0
+    with open("card.html", encoding="utf-8") as file:
+        text = Page(file.read()).text
+    for words in ("found in the table and declared public", "city text, by the dtype", "δ = 0."):
+        assert words in text, words
+    assert "matplotlib was not there" in text
+    assert "No ledger was charged" in text
+
+
+def test_a_ledger_refuses_before_anything_is_made(patients, tmp_path, capsys):
+    ledger = ["--ledger", "l.db"]
+    assert "--cap EPSILON DELTA makes one" in error(capsys, *FIT, *SAVE, *ledger)
+    assert "--cap is used only" in error(capsys, *FIT, *SAVE, "--cap", "1", "0")
+    assert "does not fit" in error(capsys, *FIT, *SAVE, *ledger, "--cap", "1", "1e-6")
+    assert "other terms" in error(capsys, *FIT, *SAVE, *ledger, "--cap", "9", "1e-6")
+    assert "not a privacy ledger" in error(capsys, *FIT, *SAVE, "--ledger", "schema.json")
+    assert not (tmp_path / "model.joblib").exists()
+    assert PrivacyLedger("l.db").spent() == 0
+
+
+def test_an_interrupt_is_one_sentence(patients, tmp_path, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(models, "write_card", interrupted)
+    assert main([*FIT, *SAVE, "--card", "c.html"]) == 130
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == "dp_halfspace: interrupted before the card; the model is in model.joblib"
+    (tmp_path / "model.joblib").unlink()
+    monkeypatch.setattr(PrivateTableClassifier, "fit", interrupted)
+    assert main([*FIT, *SAVE]) == 130
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line == "dp_halfspace: interrupted: no model was made or saved"
+    assert {p.name for p in tmp_path.iterdir()} == {"patients.csv", "schema.json"}
+
+
+def test_places_that_cannot_be_written_are_seen_first(patients, tmp_path, capsys):
+    assert "--save: there is no folder" in error(capsys, *FIT, "--save", "no/m.joblib")
+    assert "--card:" in error(capsys, *FIT, *SAVE, "--card", str(tmp_path))
+    assert "--out: there is no folder" in error(capsys, "predict", "m", "t.csv", "--out", "no/o")
+
+
+def test_persons_are_protected_with_all_their_rows(patients, capsys):
+    assert "column 'city' is empty in row" in error(capsys, *FIT, *SAVE, "--groups", "city")
+    patients.assign(who=np.arange(1500) // 3).to_csv("patients.csv", index=False)
+    groups = [*FIT, *SAVE, *STATED, "--groups", "who", "--card", "card.html"]
+    assert main([*groups, "--ledger", "l.db", "--cap", "5", "1e-4"]) == 0
+    printed, errors = capsys.readouterr()
+    assert "unit: all rows of one 'who'" in printed
+    assert errors == "0/1 fits done, now: training\n"
+    record = joblib.load("model.joblib").privacy_
+    assert (record.adjacency, dict(record.public)["n_samples"]) == ("replace-one-person", 500)
+    assert PrivacyLedger("l.db").adjacency == "replace-one-person"
+    with open("card.html", encoding="utf-8") as file:
+        text = Page(file.read()).text
+    assert "all rows with the same value of the column 'who'" in text
+    assert "Number of persons 500" in text
+    assert "1500" not in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "outcome"),
+    [
+        (["1,x,yes", "2,y,no"], 0),
+        (["1e300,x,yes", "-1e300,y,no", f"{SECRET}e9999,z,no"] * 99, 0),
+        (["7,x,yes", "7,x,no"] * 99, 0),
+        ([f",,yes\n{SECRET},True,no"] * 99, 0),
+        (["1,x,yes"] * 99, 0),
+        ([f"1,x,{SECRET}"] * 99, "label that is not in the label set"),
+        ([], "no rows below its header"),
+    ],
+)
+def test_hostile_tables_end_in_a_model_or_a_sentence(tmp_path, capsys, monkeypatch, lines, outcome):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "patients.csv").write_text("\n".join(["a,b,outcome", *lines]) + "\n")
+    command = [*FIT, *SAVE, "--classes", "no,yes", "--card", "card.html"]
+    if outcome == 0:
+        assert main(command) == 0
+        assert main(["predict", "model.joblib", "patients.csv", "--out", "o.csv"]) == 0
+        assert SECRET not in "".join(capsys.readouterr()) + (tmp_path / "card.html").read_text()
+    else:
+        assert outcome in error(capsys, *command)
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", joblib.__file__.encode()])
+def test_what_is_no_model(patients, tmp_path, capsys, content):
+    (tmp_path / "m").write_bytes(content)
+    assert "cannot read m" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
+    joblib.dump({"no": "model"}, "m")
+    assert "holds no model" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
+
+
+def test_a_model_of_another_version_is_a_sentence(patients, capsys):
+    assert main([*FIT, *SAVE]) == 0
+    capsys.readouterr()
+    model = joblib.load("model.joblib")
+    del model.model_.coef_
+    joblib.dump(model, "old.joblib")
+    line = error(capsys, "predict", "old.joblib", "patients.csv", "--out", "o.csv")
+    assert "another version of dp_halfspace" in line
+
+
+def test_help_and_wrong_words_load_no_estimator():
+    code = (
+        "import sys; from dp_halfspace._cli import main; main(['fit']); "
+        "sys.exit('sklearn' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert done.returncode == 0

@@ -1,0 +1,543 @@
+"""A person with all rows is the unit: neighbours differ in one person and in the number of rows.
+
+Proofs: ``docs/proofs/persons.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    LeaveOneGroupOut,
+    StratifiedGroupKFold,
+    cross_val_score,
+)
+from sklearn.pipeline import make_pipeline
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    ObjectivePerturbationClassifier,
+    PrivacyLedger,
+    PrivateAUCClassifier,
+    PrivateKernelClassifier,
+    PrivateTableClassifier,
+)
+from dp_halfspace import _people as people_module
+from dp_halfspace._groups import sorted_by_person
+from dp_halfspace._people import People
+from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms.fits.calibration import score_counts
+from dp_halfspace.algorithms.gradient.preconditioner import Metric, plan_metric
+from dp_halfspace.algorithms.selection.class_counts import release_count
+from dp_halfspace.algorithms.selection.threshold import threshold_grid, threshold_losses
+from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
+from dp_halfspace.algorithms.units.plan import Units, clipped_moments
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.optim.design import blocks
+from dp_halfspace.optim.design.feature_rows import clipped_features, unit_feature_rows
+from dp_halfspace.optim.design.rows import Rows, flattened, unit_rows
+from dp_halfspace.preprocessing import PrivateScaler
+from dp_halfspace.projection import draw_additive
+from tests.adversarial import unit
+from tests.transcript import replayed
+
+pytestmark = pytest.mark.filterwarnings("ignore:random_state")
+
+
+def table(rng, n_people, d, most=50, scale=1.0):
+    """Lists of rows and labels of people, of one to `most` rows."""
+    sizes = rng.integers(1, most + 1, n_people)
+    persons = []
+    for size in sizes:
+        X = np.array([unit(rng, d) for _ in range(size)]) * scale
+        persons.append(
+            (X * rng.choice([0.0, 0.2, 1.0, 30.0], (size, 1)), rng.integers(2, size=size))
+        )
+    return persons
+
+
+def shuffled(persons, rng):
+    """One table of rows in any order but of the first rows, labels and who they belong to."""
+    owner = np.repeat(np.arange(len(persons)), [len(y) for _, y in persons])
+    X, y = (np.concatenate(parts) for parts in zip(*persons, strict=True))
+    first = np.unique(owner, return_index=True)[1]
+    order = np.concatenate([first, rng.permutation(np.delete(np.arange(len(y)), first))])
+    return X[order], y[order], owner[order]
+
+
+def neighbours(trials, seed=0, d=2):
+    """Tables that differ in a person: opposite rows, other labels, few rows in place of many."""
+    rng = np.random.default_rng(seed)
+    for trial in range(trials):
+        persons = table(rng, int(rng.integers(1, 7)), d)
+        x, size, other_size = unit(rng, d), *rng.choice([1, 2, 3, 50], 2)
+        number = int(rng.integers(len(persons)))
+        one = np.tile(x, (size, 1)), np.ones(size, dtype=int)
+        sign = -1.0 if trial % 4 else 1.0
+        label = trial % 2
+        other = np.tile(sign * x, (other_size, 1)), np.full(other_size, label)
+        if trial % 5 == 4:
+            other = table(rng, 1, d)[0]
+        if trial % 3 == 0:
+            persons = [(np.tile(x, (len(y), 1)), np.ones_like(y)) for _, y in persons]
+        pair = []
+        for person in (one, other):
+            changed = [*persons[:number], person, *persons[number + 1 :]]
+            pair.append(shuffled(changed, rng))
+        yield pair
+
+
+CASES = {
+    "units": AdaptiveMarginClassifier(epsilon=50.0),
+    "stated": AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0),
+    "margin": AdaptiveMarginClassifier(0.3, epsilon=50.0, data_norm=1.0),
+    "additive": PrivateKernelClassifier(epsilon=50.0, n_components=30, cache_size=0.0),
+    "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
+    "ranking": PrivateAUCClassifier(epsilon=50.0, threshold_share=0.3),
+    "difference": PrivateAUCClassifier("mean_difference", epsilon=50.0, data_norm=1.0),
+    "table": PrivateTableClassifier(epsilon=50.0),
+    "scaler": PrivateScaler(epsilon=50.0),
+}
+
+
+def released(model):
+    """All fitted numbers, to the last bit."""
+    if isinstance(model, PrivateTableClassifier):
+        line = np.asarray(model.calibration_).tobytes()
+        return [*released(model.model_), model.units_.scale.tobytes(), line]
+    names = ("coef_", "intercept_", "margin_", "center_", "scale_", "data_norm_")
+    return [np.asarray(getattr(model, n)).tobytes() for n in names if hasattr(model, n)]
+
+
+def worst(estimator, trials=25, seed=1):
+    """Largest change of a query over its sensitivity; models and records are the same."""
+    largest = 0.0
+    if hasattr(estimator, "classes"):
+        estimator = clone(estimator).set_params(classes=[0, 1])
+    estimator = clone(estimator).set_params(random_state=1)
+    for pair in neighbours(trials, seed):
+        if type(estimator) is PrivateAUCClassifier or not getattr(estimator, "data_norm", 0):
+            # Enough people for units: further ones, of one row each.
+            pair = [
+                (np.vstack([X, np.eye(400, 2)]), np.append(y, np.zeros(400, int)),
+                 np.append(owner, 1000 + np.arange(400)))
+                for X, y, owner in pair
+            ]  # fmt: skip
+        transcript, (a, b) = replayed(estimator, *pair)
+        assert a.privacy_ == b.privacy_
+        assert a.privacy_.adjacency == "replace-one-person"
+        assert released(a) == released(b), "released model"
+        largest = max([largest, *transcript.ratios()])
+    return largest
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have(name):
+    assert worst(CASES[name], 4) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "near", "seed"), [("stated", 0.99, 2), ("fourier", 0.9, 2), ("scaler", 0.99, 2)]
+)
+def test_some_people_come_near_the_bound(name, near, seed):
+    assert near < worst(CASES[name], 8, seed) <= 1.0
+
+
+@pytest.mark.parametrize("name", ["units", "stated", "difference", "scaler"])
+def test_planted_bug_rows_that_weigh_one_are_seen(monkeypatch, name):
+    monkeypatch.setattr(People, "weights", property(lambda self: np.ones(self.counts.sum())))
+    assert worst(CASES[name], 6) > 1.5
+
+
+@pytest.mark.parametrize("name", ["stated", "ranking", "scaler"])
+def test_planted_bug_the_number_of_rows_in_a_plan_is_seen(monkeypatch, name):
+    monkeypatch.setattr(People, "__len__", lambda self: int(self.counts.sum()))
+    with pytest.raises((AssertionError, IndexError, ValueError)):
+        worst(CASES[name], 6)
+
+
+def owned(person_rows):
+    """Rows of people, and who owns them."""
+    return np.concatenate(person_rows), People(np.array([len(X) for X in person_rows]))
+
+
+def changes(statistic, trials=150, d=3):
+    """Norms of the change of a statistic when a person is replaced, by orders 1 and 2."""
+    rng = np.random.default_rng(0)
+    pool = np.array([0.0, 1.0, -1.0, math.nan, 1e300, -1e-300, 3.9, *rng.normal(size=20)])
+    for trial in range(trials):
+        people = [rng.choice(pool, (rng.integers(1, 51), d)) for _ in range(rng.integers(1, 6))]
+        values = []
+        for size in (int(rng.integers(1, 51)), int(rng.integers(1, 51))):
+            person = rng.choice(pool, (size, d))
+            if trial % 2:
+                person = np.full((size, d), 100.0 if not values else -100.0)
+            values.append(statistic(*owned([*people, person])))
+        change = (values[0] - values[1]).ravel()
+        yield np.abs(change).sum(), np.linalg.norm(change)
+
+
+UNITS = Units(np.full(3, 0.3), np.full(3, 0.7))
+STATISTICS = {
+    "scores": lambda X, people: score_counts(50 * X[:, 0], X[:, 1] > 0, people),
+    "octaves": lambda X, people: octave_counts(X, people.weights),
+    "cells": lambda X, people: linear_counts(X, -np.ones(3), np.ones(3), 8, people.weights),
+    "moments": lambda X, people: clipped_moments(X, UNITS, people),
+}
+BOUNDS = {
+    "scores": (2, math.sqrt(2)),
+    "octaves": (6, math.sqrt(6)),
+    "cells": (6, math.sqrt(6)),
+    "moments": (9, 2 * math.sqrt(3)),
+}
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_person_moves_a_statistic_of_columns_like_a_record(name):
+    found = np.array(list(changes(STATISTICS[name]))).max(axis=0)
+    absolute, euclidean = BOUNDS[name]
+    assert found[0] <= absolute
+    assert 1 - 1e-6 <= found[1] / euclidean <= 1 + 2.0**-40
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_planted_bug_rows_that_count_one_by_one_are_seen(name):
+    plain = {
+        "scores": lambda X, _: score_counts(50 * X[:, 0], X[:, 1] > 0),
+        "octaves": lambda X, _: octave_counts(X),
+        "cells": lambda X, _: linear_counts(X, -np.ones(3), np.ones(3), 8),
+        "moments": lambda X, _: clipped_moments(X, UNITS),
+    }
+    assert max(change[1] for change in changes(plain[name], 20)) > 2 * BOUNDS[name][1]
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_statistics_are_exact_in_every_order_of_the_rows_of_a_person(name):
+    rng = np.random.default_rng(1)
+    people = [rng.normal(size=(size, 3)) * 3 for size in rng.integers(1, 51, 30)]
+    first = STATISTICS[name](*owned(people))
+    turned = STATISTICS[name](*owned([X[::-1] for X in people[::-1]]))
+    np.testing.assert_array_equal(first, turned)
+
+
+def test_weights_of_a_person_add_up_to_one_at_most_and_sums_are_exact():
+    counts = np.array([1, 2, 3, 7, 50, 1001, 2**20])
+    for n_people in (7, 2**22):
+        many = np.ones(n_people, dtype=np.int64)
+        many[:7] = counts
+        weights = People(many).weights
+        starts = np.cumsum(many) - many
+        one = 1 << min(30, 52 - n_people.bit_length())
+        for start, size in zip(starts[:7], counts, strict=True):
+            total = Fraction(int(weights[start] * one) * int(size), one)
+            assert 1 - Fraction(int(size), one) < total <= 1
+        assert (weights * one == np.rint(weights * one)).all()
+        assert weights[starts[0]] == 1.0
+
+
+def test_count_of_positive_people_is_a_sum_of_shares(monkeypatch):
+    people, seen = People(np.array([4, 1])), []
+    monkeypatch.setattr(people_module.People, "__len__", lambda self: 2)
+
+    class Permit:
+        def release(self, value, mechanism):
+            seen.append(float(value[0]))
+            return value
+
+    class Plan:
+        mechanism = None
+
+    release_count(np.array([True, False, False, True, True]), Plan(), Permit(), people)
+    assert seen == [1.5]
+
+
+def test_errors_of_a_threshold_move_by_one_at_most_and_do_not_grow_with_rows():
+    rng, largest = np.random.default_rng(0), 0.0
+    for _ in range(12):
+        sizes = rng.integers(1, 51, 4)
+        pair = []
+        for size, label in ((int(rng.integers(1, 51)), True), (int(rng.integers(1, 51)), False)):
+            people = People(np.append(sizes, size))
+            seed = np.random.default_rng(3)
+            scores = np.append(seed.uniform(-1, 1, sizes.sum()), np.full(size, -1.0))
+            positive = np.append(seed.random(sizes.sum()) < 0.5, np.full(size, label))
+            grid, weights = threshold_grid(1.0, 0.0), np.array([1.0, 0.7])
+            pair.append(threshold_losses(
+                scores, positive, weights, grid, largest=1.0, people=people
+            ))  # fmt: skip
+        largest = max(largest, np.abs(pair[0] - pair[1]).max())
+    assert 0.69 < largest <= 1.0
+
+
+FORMS = {"C": np.asarray, "F": np.asfortranarray, "single": np.float32, "CSR": sparse.csr_array}
+
+
+def own_bits(X, people, kind):
+    """What is computed for the rows of the last person but one, and after it."""
+    if kind == "features":
+        features = clipped_features(
+            X, 1.0, draw_additive(X.shape[1], 3, 20, np.random.default_rng(0)), memory=0,
+            people=people,
+        )  # fmt: skip
+        rows = unit_feature_rows(features, 0.5, people)
+        found = [features.kept]
+    else:
+        rows, found = unit_rows(X, 1.0, 0.2, people=people), []
+    size = rows.shape[1]
+    turn = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))[0]
+    root = np.linalg.qr((turn * np.geomspace(0.25, 200.0, size)) @ turn.T)[1]
+    thin = Metric(150.0, np.ascontiguousarray(turn[:, :2]), np.array([0.25, 3.0]))
+    found += [rows._scale]
+    found += [flattened(rows, m, row_bound=4.0)._scale for m in (root, thin)]
+    return found
+
+
+def rows_that_moved(form, kind="rows"):
+    """How many rows of other people change a bit when the first person has other rows."""
+    rng = np.random.default_rng(0)
+    others = [rng.standard_normal((size, 7)) for size in rng.integers(1, 5, 70)]
+    kept = sum(map(len, others))
+    moved = 0
+    with single_blas_thread():
+        for sizes in ((1, 2), (5, 50), (3, 1)):
+            found = []
+            for size in sizes:
+                X, people = owned([rng.standard_normal((size, 7)) * 1e3, *others])
+                found.append(own_bits(FORMS[form](X), people, kind))
+            for a, b in zip(*found, strict=True):
+                moved += int((a[-kept:] != b[-kept:]).any(axis=tuple(range(1, a.ndim))).sum())
+    return moved
+
+
+@pytest.mark.parametrize("kind", ["rows", "features"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("entries", [3 * 2**16, 64])
+def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(monkeypatch, form, kind, entries):
+    monkeypatch.setattr(blocks, "_BLOCK_ENTRIES", entries)
+    assert rows_that_moved(form, kind) == 0
+
+
+def sum_error(n_rows):
+    """Error of a sum over rows of one person, in units of rounding and of the sum."""
+    X = np.full((n_rows, 1), 0.7)  # a sum of equal numbers errs in one direction
+    people = People(np.array([n_rows]))
+    rows = Rows(X, row_bound=10.0, people=people)
+    exact = n_rows * Fraction(0.7) * Fraction(people.weights[0])
+    return float(abs(Fraction(rows.adjoint(people.weights)[0]) - exact) / exact) * 2.0**53
+
+
+def test_sums_of_many_rows_are_as_exact_as_those_of_few(monkeypatch):
+    # One person plans one block of one row: block_rows + n_blocks + 5 roundings.
+    assert sum_error(10_000) <= 7
+
+    # Planted: without compensation the error grows with the private number of rows.
+    def plain(self, shape, add):
+        total = np.zeros(shape)
+        for block in self._blocks():
+            add(block, total)
+        return total
+
+    monkeypatch.setattr(Rows, "_summed", plain)
+    assert sum_error(10_000) > 7
+
+
+def test_second_moment_moves_like_that_of_a_record():
+    rng, largest, plan = np.random.default_rng(0), 0.0, plan_metric(5, 3, 5, mu=9.0)
+    for trial in range(20):
+        others = [rng.standard_normal((rng.integers(1, 51), 3)) for _ in range(4)]
+        x, z = np.linalg.qr(rng.standard_normal((3, 2)))[0].T
+        moments = []
+        for vector in (x, z):
+            rows = np.tile(vector, (rng.integers(1, 51), 1))
+            if trial % 3 == 0:
+                rows = rng.standard_normal(rows.shape)
+            X, people = owned([rows, *others])
+            found = unit_rows(X, 1.0, None, people=people)
+            moments.append(found.gram(found.shares))
+        largest = max(largest, np.linalg.norm(moments[0] - moments[1]))
+    assert 1 - 1e-6 < largest / math.sqrt(2) <= plan.mechanism.sensitivity / math.sqrt(2)
+
+
+def small_table(n=300, d=3):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) * np.array([1.0, 1e3, 1e-3])
+    return X, (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.float32, sparse.csr_array])
+@pytest.mark.parametrize("name", [name for name in CASES if name != "scaler"])
+def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
+    X, y = small_table()
+    if name == "table" and form is sparse.csr_array:
+        return  # a table is dense
+    model = clone(CASES[name]).set_params(classes=[0, 1], random_state=3)
+    plain = clone(model).fit(form(X), y)
+    grouped = clone(model).fit(form(X), y, groups=np.random.default_rng(0).permutation(len(y)))
+    assert released(plain) == released(grouped)
+    assert plain.privacy_.events == grouped.privacy_.events
+    assert plain.privacy_.adjacency == "replace-one"
+    assert grouped.privacy_.adjacency == "replace-one-person"
+    assert "differ in one of them, with all rows" in grouped.privacy_.summary()
+    assert clone(model).plan(form(X), y, groups=range(len(y))) == grouped.privacy_
+
+
+def test_scaler_of_people_of_one_row_each_is_that_of_records():
+    X, _ = small_table()
+    model = PrivateScaler(epsilon=5.0, random_state=1)
+    plain, grouped = clone(model).fit(X), clone(model).fit(X, groups=range(300))
+    assert released(plain) == released(grouped)
+    assert clone(model).plan(X, groups=range(300)) == grouped.privacy_
+    with pytest.raises(ValueError, match="delta > 0"):
+        PrivateScaler(delta=0.0).fit(X, groups=range(300))
+
+
+def test_record_counts_people_and_delta_follows_them():
+    X, y = small_table()
+    model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0).fit(X, y, np.arange(300) // 3)
+    assert dict(model.privacy_.public)["n_samples"] == 100
+    assert model.privacy_.delta == 1e-4
+
+
+@pytest.mark.parametrize(
+    ("model", "groups"),
+    [
+        (AdaptiveMarginClassifier(solver="objective_perturbation"), None),
+        (AdaptiveMarginClassifier(delta=0.0), None),
+        (AdaptiveMarginClassifier(selection="exponential"), None),
+        (AdaptiveMarginClassifier(solver="phased_prox"), None),
+        (AdaptiveMarginClassifier(adversary_radius=0.1, data_norm=1.0), None),
+        (AdaptiveMarginClassifier(projection="rademacher", n_components=2), None),
+        (PrivateKernelClassifier(delta=0.0), None),
+        (PrivateKernelClassifier(margin="select"), None),
+        (PrivateAUCClassifier("objective"), None),
+        (PrivateAUCClassifier(delta=0.0), None),
+        (PrivateTableClassifier(delta=0.0), None),
+        (ObjectivePerturbationClassifier(), None),
+    ],
+)
+def test_what_does_not_protect_people_refuses_groups_before_it_pays(model, groups):
+    X, y = small_table()
+    model.set_params(classes=[0, 1], ledger=PrivacyLedger(epsilon=10, delta=1e-3))
+    use = model.plan if type(model) is ObjectivePerturbationClassifier else model.fit
+    with pytest.raises(ValueError, match="people are protected by AdaptiveMarginClassifier"):
+        use(X, y, groups=np.arange(300) // 2)
+    assert not model.ledger.entries()
+
+
+@pytest.mark.parametrize(
+    ("groups", "match"),
+    [
+        (["secret"] * 299, "one-dimensional"),
+        (np.zeros((300, 1)), "one-dimensional"),
+        ([["secret"]] * 300, "hashable"),
+        ("secret" * 50, "one-dimensional"),
+        (7, "one-dimensional"),
+        (["secret", None] * 150, "missing"),
+        ([1.0, math.nan] * 150, "missing"),
+        (pd.Series(["secret", pd.NA] * 150, dtype="string"), "missing"),
+        (np.array(["2020", "NaT"] * 150, dtype="datetime64[D]"), "missing"),
+        (np.ma.array(np.arange(300), mask=[True] + [False] * 299), "mask"),
+    ],
+)
+def test_bad_groups_are_refused_without_a_value_or_a_count(groups, match):
+    X, y = small_table()
+    with pytest.raises(ValueError, match=match) as caught:
+        AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y, groups=groups)
+    shown = f"{caught.value}{caught.value.__context__}"
+    assert "groups" in shown
+    assert not any(word in shown for word in ("secret", "299", "300"))
+
+
+def test_lengths_that_differ_are_refused_without_the_number_of_rows():
+    X, y = small_table()
+    with pytest.raises(ValueError, match="same number of rows") as caught:
+        AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y[1:], groups=range(300))
+    assert "299" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [("ward", i // 2) for i in range(300)],
+        [f"id {i // 2}" for i in range(300)],
+        pd.Series(pd.Categorical([i // 2 for i in range(300)])),
+        np.arange(300) // 2 + 0.5,
+        [object] * 300,
+    ],
+)
+def test_any_hashable_values_name_people(groups):
+    X, y = small_table()
+    data, people, codes = sorted_by_person(groups, X, y)
+    assert people.counts.sum() == 300
+    assert len(people) in (1, 150)
+    np.testing.assert_array_equal(data, X)
+    model = AdaptiveMarginClassifier(classes=[0, 1]).fit(X, codes, groups=groups)
+    assert np.isfinite(model.coef_).all()
+
+
+def test_ledger_takes_what_protects_as_much_as_it_does():
+    X, y = small_table()
+    groups, strength = (
+        np.arange(300) // 2,
+        ("replace-one-label", "replace-one", "replace-one-person"),
+    )
+    record = AdaptiveMarginClassifier(classes=[0, 1]).plan(X, y, groups)
+    single = AdaptiveMarginClassifier(classes=[0, 1]).plan(X, y)
+    for adjacency in strength:
+        ledger = PrivacyLedger(epsilon=5, delta=1e-3, adjacency=adjacency)
+        ledger.charge(record)
+        if adjacency == "replace-one-person":
+            with pytest.raises(BudgetError, match="promises less"):
+                ledger.charge(single)
+        else:
+            ledger.charge(single)
+        assert len(ledger.entries()) == 1 + (adjacency != "replace-one-person")
+
+
+def test_routing_carries_groups_through_pipelines_and_cross_validation():
+    X, y = small_table()
+    groups = np.arange(300) // 3
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler = PrivateScaler().set_fit_request(groups=True)
+        model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=2.0).set_fit_request(groups=True)
+        pipeline = make_pipeline(scaler, model).fit(X, y, groups=groups)
+        assert dict(pipeline[-1].privacy_.public)["n_samples"] == 100
+        assert pipeline[0].privacy_.adjacency == "replace-one-person"
+        scores = cross_val_score(
+            pipeline, X, y, cv=GroupKFold(5), params={"groups": groups}, error_score="raise"
+        )
+    assert scores.shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("splitter", "keeps"),
+    [
+        (GroupKFold(3, shuffle=True, random_state=0), True),
+        (GroupShuffleSplit(3, random_state=0), True),
+        (LeaveOneGroupOut(), True),
+        (GroupKFold(3), False),
+        (StratifiedGroupKFold(3), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_splitters_that_the_pages_name_leave_other_people_where_they_are(splitter, keeps):
+    rng, moved = np.random.default_rng(0), False
+    for _ in range(20):
+        sizes, folds = rng.integers(1, 6, 12), []
+        for size in (1, 30):
+            sizes[4] = size
+            owner = np.repeat(np.arange(12), sizes)
+            y = np.where(owner == 4, size == 1, owner % 2)
+            parts = splitter.split(owner[:, None], y, owner)
+            folds.append([set(owner[test]) for _, test in parts])
+        moved |= folds[0] != folds[1]
+    assert moved is not keeps
