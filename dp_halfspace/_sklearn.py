@@ -32,6 +32,7 @@ __all__ = [
     "Options",
     "StrOptions",
     "check_parameters",
+    "check_values",
     "column_names",
     "fit_context",
     "is_public_number",
@@ -77,8 +78,13 @@ def check_parameters(estimator: Any) -> None:
     parameters does not skip this one.
     """
     constraints = estimator._parameter_constraints
-    params = {name: plain(getattr(estimator, name)) for name in constraints}
-    owner = type(estimator).__name__
+    params = {name: getattr(estimator, name) for name in constraints}
+    check_values(constraints, params, type(estimator).__name__)
+
+
+def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owner: str) -> None:
+    """Do the same for the named arguments of a function."""
+    params = {name: plain(value) for name, value in values.items()}
     for name, value in params.items():
         takes_flags = "boolean" in constraints[name] or "verbose" in constraints[name]
         if isinstance(value, bool) and not takes_flags:

@@ -31,6 +31,7 @@ __all__ = [
     "check_training_data",
     "check_two_dimensional",
     "is_missing",
+    "label_codes",
     "label_set_announced",
     "label_weights",
     "refuse_mask",
@@ -68,14 +69,13 @@ def check_training_data(
     probe = object.__new__(type(estimator))
     vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
     X = check_features(probe, X, reset=True, allow_missing=allow_missing)
-    labels = _checked_labels(y)
-    if hides_rows and X.shape[0] != len(labels):
+    codes, label_set = label_codes(y, classes)
+    if hides_rows and X.shape[0] != len(codes):
         raise ValueError("X and y must have the same number of rows")
-    check_consistent_length(X, labels)
-    codes, label_set = _encode(labels, classes)
+    check_consistent_length(X, codes)
     if classes is None:
         # Asks whether the labels look like classes; a public label set settles that.
-        check_classification_targets(labels)
+        check_classification_targets(label_set[codes])
         # The levels are this function, the preparation, `fit`, its wrapper and the caller.
         warnings.warn(_LABEL_SET, PrivacyWarning, stacklevel=5)
     return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
@@ -283,10 +283,10 @@ def _not_finite(names: Any, columns: list[int]) -> ValueError:
     )
 
 
-def _encode(y: NDArray[Any], classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Translate labels into positions in the public label set."""
+def label_codes(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Translate labels into positions in the sorted public label set; return both."""
     try:
-        seen, inverse = np.unique(y, return_inverse=True)
+        seen, inverse = np.unique(_checked_labels(y), return_inverse=True)
     except (TypeError, ArithmeticError):
         raise ValueError("y mixes types: use labels of one type") from None
     if classes is None:

@@ -36,6 +36,7 @@ RANKS = {
     "estimators": 6,
     "model_selection": 7,
     "inspection": 7,
+    "metrics": 7,
     "__init__": 8,
     "_cli": 9,
     "__main__": 10,
@@ -203,7 +204,7 @@ def test_one_estimator_per_file():
 
 PUBLIC = [
     "", ".privacy", ".optim", ".projection", ".preprocessing", ".inspection", ".datasets",
-    ".model_selection",
+    ".model_selection", ".metrics",
 ]  # fmt: skip
 
 

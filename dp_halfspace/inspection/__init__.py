@@ -13,6 +13,7 @@ from dp_halfspace.inspection.bounds import (
 from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
 from dp_halfspace.inspection.effects import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
 from dp_halfspace.inspection.margin_bound import margin_risk_bound
+from dp_halfspace.inspection.pipeline import PipelineFinding, check_pipeline
 from dp_halfspace.inspection.population_bound import RiskBound, population_risk_bound
 from dp_halfspace.inspection.report import privacy_report
 from dp_halfspace.inspection.sample_complexity import (
@@ -30,9 +31,11 @@ __all__ = [
     "ColumnEffect",
     "EpsilonAccuracyDisplay",
     "ErrorLowerBound",
+    "PipelineFinding",
     "RiskBound",
     "TableEffectsDisplay",
     "adversarial_risk_bound",
+    "check_pipeline",
     "convex_excess_risk",
     "margin_risk_bound",
     "margin_sample_complexity",

@@ -1,0 +1,230 @@
+"""What stands around a private model: every transformer of scikit-learn is classified rightly."""
+
+from __future__ import annotations
+
+import types
+import warnings
+
+import numpy as np
+import pytest
+from sklearn import model_selection
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, SparseCoder
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.feature_selection import SelectFromModel, SelectKBest
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import IterativeImputer, MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, KFold
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    MultiLabelBinarizer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+    TargetEncoder,
+)
+from sklearn.utils import all_estimators
+
+from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
+from dp_halfspace.inspection import PipelineFinding, check_pipeline
+from dp_halfspace.inspection import pipeline as table
+from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler
+
+OURS = AdaptiveMarginClassifier(classes=[0, 1])
+KNOTS = np.linspace(-1.0, 1.0, 4)[:, None] * np.ones(3)
+
+
+def found(*steps, cv=None):
+    """Names of the classes that a pipeline of these steps is told about."""
+    return [f.step.split("(")[-1][:-1] for f in check_pipeline(make_pipeline(*steps), cv=cv)]
+
+
+def test_every_transformer_of_scikit_learn_is_classified():
+    names = {name for name, _ in all_estimators("transformer")}
+    known = table.READERS.keys() | table.STATELESS | table.HOLDERS
+    assert not names - known, "decide what these read from the records"
+    assert not table.READERS.keys() & (table.STATELESS | table.HOLDERS)
+    assert not table.STATED.keys() - table.READERS.keys()
+    splitters = {n for n in dir(model_selection) if n.endswith(("Fold", "Split", "Out"))}
+    abstract = {"BaseShuffleSplit"}
+    named = {n for n in splitters if "Stratified" in n} | set(table._SPLITTERS.split())
+    assert not {n for n in splitters if n[0].isupper()} - named - abstract
+
+
+CLASSES = dict(all_estimators("transformer"))
+STATELESS = [
+    *(
+        CLASSES[n]()
+        for n in sorted(table.STATELESS & CLASSES.keys())
+        if n not in ("FeatureHasher", "HashingVectorizer", "PatchExtractor", "SparseCoder")
+    ),
+    SparseCoder(np.eye(3)),
+    OneHotEncoder(categories=[[0, 1, 2]] * 3, handle_unknown="ignore"),
+    OrdinalEncoder(
+        categories=[[0, 1, 2]] * 3, handle_unknown="use_encoded_value", unknown_value=-1
+    ),
+    MissingIndicator(features="all"),
+    SimpleImputer(strategy="constant", keep_empty_features=True),
+    SplineTransformer(knots=KNOTS),
+    RBFSampler(),
+    PublicScaler([(0, 1)] * 3),
+]
+
+
+@pytest.mark.parametrize("step", STATELESS, ids=lambda s: type(s).__name__)
+def test_what_passes_learns_nothing(step):
+    """Fits on two data sets transform a third one alike."""
+    rng = np.random.default_rng(0)
+    A, B, C = (rng.integers(0, 3, (40, 3)).astype(float) for _ in range(3))
+    if "Projection" in type(step).__name__:
+        step.set_params(n_components=2)
+    if "Imputer" in type(step).__name__ or "Missing" in type(step).__name__:
+        A[3, 1] = B[:, 2] = C[5] = np.nan
+    if "random_state" in step.get_params():
+        step = clone(step).set_params(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        images = [clone(step).fit(fit_to).transform(C) for fit_to in (A, B)]
+    images = [image.toarray() if hasattr(image, "toarray") else image for image in images]
+    np.testing.assert_array_equal(*images)
+    assert found(clone(step).set_params(), OURS) == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        StandardScaler(),
+        SimpleImputer(),
+        SimpleImputer(strategy="constant", keep_empty_features=True, add_indicator=True),
+        IterativeImputer(),
+        MissingIndicator(),
+        SelectKBest(),
+        PCA(),
+        CountVectorizer(),
+        TfidfVectorizer(vocabulary=["a"]),
+        OneHotEncoder(),
+        OneHotEncoder(categories=[[0, 1]], min_frequency=3),
+        MultiLabelBinarizer(),
+        KBinsDiscretizer(),
+        SplineTransformer(),
+        TargetEncoder(categories=[[0, 1]]),
+        RBFSampler(gamma="scale"),
+    ],
+    ids=lambda s: type(s).__name__,
+)
+def test_what_learns_is_found(step):
+    assert found(step, OURS) == [type(step).__name__]
+    assert found(FrozenEstimator(step), OURS) == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Normalizer(),
+        HashingVectorizer(),
+        CountVectorizer(vocabulary=["a", "b"]),
+        TfidfVectorizer(vocabulary=["a"], use_idf=False),
+        MultiLabelBinarizer(classes=[1, 2]),
+        SelectFromModel(FrozenEstimator(LogisticRegression()), prefit=True),
+        "passthrough",
+        PrivateScaler(),
+        CosineFeatures(),
+        FixedThresholdClassifier(OURS),
+    ],
+    ids=str,
+)
+def test_what_keeps_nothing_passes(step):
+    assert check_pipeline(make_pipeline(step, OURS)) == ()
+
+
+def test_steps_inside_steps_are_named():
+    inner = FeatureUnion([("pca", PCA()), ("square", PolynomialFeatures())])
+    columns = ColumnTransformer(
+        [("codes", OneHotEncoder(), [0]), ("rest", inner, [1, 2])], remainder=StandardScaler()
+    )
+    findings = check_pipeline(Pipeline([("columns", columns), ("model", OURS)]))
+    assert [f.step for f in findings] == [
+        "columns__codes (OneHotEncoder)",
+        "columns__rest__pca (PCA)",
+        "columns__remainder (StandardScaler)",
+    ]
+    assert all(isinstance(f, PipelineFinding) and f.reads and f.instead for f in findings)
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        BaggingClassifier(OURS),
+        AdaBoostClassifier(OURS),
+        VotingClassifier([("a", OURS)]),
+        StackingClassifier([("a", OURS)], final_estimator=OURS),
+        CalibratedClassifierCV(OURS),
+        GridSearchCV(OURS, {}, cv=KFold(3)),
+    ],
+    ids=lambda h: type(h).__name__,
+)
+def test_models_round_models(holder):
+    assert found(holder) == [type(holder).__name__]
+    changed = clone(holder)
+    name = "estimator" if hasattr(holder, "estimator") else "estimators"
+    scaled = make_pipeline(StandardScaler(), OURS)
+    changed.set_params(**{name: scaled if name == "estimator" else [("a", scaled)]})
+    assert found(changed) == [type(holder).__name__, "StandardScaler"]
+
+
+def test_folds_must_not_read_labels():
+    for cv in (None, 3, model_selection.StratifiedShuffleSplit(2)):
+        assert len(found(GridSearchCV(OURS, {}, cv=cv))) == 2
+        assert len(found(OURS, cv=cv)) == (cv is not None)
+    splits = [(np.arange(3), np.arange(3, 6))]
+    for cv in (KFold(2), model_selection.ShuffleSplit(), splits):
+        assert found(OURS, cv=cv) == []
+    other = types.SimpleNamespace(split=None)
+    assert check_pipeline(OURS, cv=other)[0].reads == "not known"
+
+
+def test_models_without_privacy():
+    (finding,) = check_pipeline(LogisticRegression())
+    assert "without privacy" in finding.reads
+    for model in (SGDClassifier(early_stopping=True), GradientBoostingClassifier()):
+        stops = isinstance(model, SGDClassifier)
+        assert ("stops early" in check_pipeline(model)[0].reads) == stops
+    assert "stops early" in check_pipeline(GradientBoostingClassifier(n_iter_no_change=3))[0].reads
+
+
+def test_parameters_of_ours_that_give_something_away():
+    search = PrivateSearchCV(AdaptiveMarginClassifier(random_state=1), {})
+    reads = [f.reads for f in check_pipeline(search)]
+    assert len(reads) == 2
+    assert "seed" in reads[0]
+    assert "labels" in reads[1]
+
+
+class Scaler(TransformerMixin, BaseEstimator):
+    """Somebody's own step."""
+
+
+def test_what_is_not_known_is_said_to_be():
+    assert [f.reads for f in check_pipeline(make_pipeline(Scaler(), OURS))] == ["not known"]
+    # As imbalanced-learn has them; it is not imported.
+    sampler = type("SMOTE", (Scaler,), {"__module__": "imblearn.over_sampling"})()
+    pipeline = type("Pipeline", (Pipeline,), {"__module__": "imblearn.pipeline"})
+    (finding,) = check_pipeline(pipeline([("resample", sampler), ("model", OURS)]))
+    assert finding.step == "resample (SMOTE)"
+    assert "invent records" in finding.reads

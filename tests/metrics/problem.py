@@ -1,0 +1,74 @@
+"""Records from a known law, a model with known scores, and what its metrics truly are."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import norm
+
+from dp_halfspace import PrivacyWarning
+from dp_halfspace.metrics import private_score
+from dp_halfspace.metrics._tallies import _PROBABILITIES
+
+SHARE, SHIFT = 0.4, 0.8
+
+
+class Known:
+    """Probabilities that are right where class 1 is a normal law at .8, class 0 one at -.8."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, X):
+        p = expit(2.0 * SHIFT * X[:, 0] + np.log(SHARE / (1.0 - SHARE)))
+        return np.column_stack([1.0 - p, p])
+
+    def predict(self, X):
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
+
+
+def records(rng, n):
+    y = (rng.random(n) < SHARE).astype(int)
+    return (SHIFT * (2 * y - 1) + rng.standard_normal(n))[:, None], y
+
+
+def truths():
+    """The metrics on the law itself; the area is that of rounded scores."""
+    border = -np.log(SHARE / (1.0 - SHARE)) / (2.0 * SHIFT)
+    specificity, recall = norm.cdf(border + SHIFT), norm.sf(border - SHIFT)
+    confusion = np.array(
+        [
+            [(1 - SHARE) * specificity, (1 - SHARE) * (1 - specificity)],
+            [SHARE * (1 - recall), SHARE * recall],
+        ]
+    )
+    x = np.linspace(-9.0, 9.0, 200_001)
+    p = Known().predict_proba(x[:, None])[:, 1]
+    density = SHARE * norm.pdf(x - SHIFT) * (1 - p) ** 2 + (1 - SHARE) * norm.pdf(x + SHIFT) * p**2
+    odds = np.log(_PROBABILITIES / (1 - _PROBABILITIES))
+    ends = np.concatenate([[-np.inf], (odds / (2 * SHIFT)) + border, [np.inf]])
+    positive, negative = (np.diff(norm.cdf(ends - s)) for s in (SHIFT, -SHIFT))
+    below = np.cumsum(negative) - negative / 2.0
+    return {
+        "accuracy": np.trace(confusion),
+        "balanced_accuracy": (specificity + recall) / 2.0,
+        "confusion_matrix": confusion,
+        "roc_auc": positive @ below,
+        "brier": density.sum() * (x[1] - x[0]),
+    }
+
+
+def coverage(metric, *, runs, n, seed=0, **budget):
+    """Return the share of runs whose interval covers the truth, over samples and noise."""
+    rng = np.random.default_rng(seed)
+    truth = truths()[metric] * (n if metric == "confusion_matrix" else 1.0)
+    covered = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        for run in range(runs):
+            X, y = records(rng, n)
+            score = private_score(Known(), X, y, metric=metric, random_state=run, **budget)
+            low, high = score.interval
+            covered.append(np.mean((low <= truth) & (truth <= high)))
+    return float(np.mean(covered))

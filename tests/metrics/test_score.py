@@ -1,0 +1,310 @@
+"""Scores of held-out records: bounds on one record, charges, intervals, refusals."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.metrics import (
+    auc,
+    balanced_accuracy_score,
+    brier_score_loss,
+    confusion_matrix,
+    roc_auc_score,
+)
+
+import dp_halfspace
+from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning
+from dp_halfspace.metrics import PrivateScore, _tallies, private_score, score
+from dp_halfspace.privacy import epsilon as composed
+from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
+from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
+from tests.conftest import separated
+from tests.metrics.problem import Known, coverage, records
+from tests.support import Book, fitted, one_of_each, plant_noise
+
+METRICS = sorted(_tallies.SENSITIVITIES)
+every_metric = pytest.mark.parametrize("metric", METRICS)
+X, Y = records(np.random.default_rng(0), 500)
+
+
+class Scores(Known):
+    """The same without probabilities, in units nobody knows."""
+
+    predict_proba = property()
+
+    def decision_function(self, X):
+        return 300.0 * X[:, 0] - 5000.0
+
+    def predict(self, X):
+        return (X[:, 0] > 0.0).astype(int)
+
+
+class Table(Known):
+    """Says what is written in the record: a probability in thousandths."""
+
+    def predict_proba(self, X):
+        return np.column_stack([1.0 - X[:, 0], X[:, 0]])
+
+
+def largest_changes(metric, scale):
+    """Over all pairs of records that a table of outcomes can hold."""
+    values = {"brier": range(scale + 1), "roc_auc": np.linspace(0.0, 1.0, 9)}.get(metric, (0, 1))
+    thresholds = _tallies._PROBABILITIES if metric == "roc_auc" else None
+    kept = np.array([*values][1:2])
+    sums = [
+        _tallies.tally(metric, np.append(kept, value), np.array([0, code]), 2, thresholds)
+        for value, code in product(values, (0, 1))
+    ]
+    moves = [a - b for a, b in product(sums, sums)]
+    return max(np.abs(m).sum() for m in moves), max(np.linalg.norm(m) for m in moves)
+
+
+@every_metric
+def test_no_record_moves_more_than_is_charged_for(metric, monkeypatch):
+    scale = 60
+    absolute, euclidean = _tallies.SENSITIVITIES[metric]
+    if metric == "brier":
+        absolute, euclidean = scale, scale
+        monkeypatch.setattr(_tallies, "SCALE", scale)
+    assert largest_changes(metric, scale) == pytest.approx((absolute, euclidean), rel=1e-12)
+
+
+def test_losses_at_full_scale_move_no_more():
+    full = _tallies.SCALE
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(0, full + 1, (2, 20_000))
+    a[:100], b[:100] = np.arange(100), full - np.arange(100)
+    sums = [np.array([x, x * (full - x) // full]) for x in (a, b)]
+    assert np.abs(sums[0] - sums[1]).sum(axis=0).max() <= full
+
+
+def moved(metric, model, delta):
+    """Change of the value in whole calls, in units of the noise, and what was charged."""
+    first = np.array([[0.0], [0.3], [1.0], [0.5], [0.7]])
+    labels = np.array([1, 0, 1, 0, 1])
+    found = []
+    for x, label in product((0.0, 1.0), (0, 1)):
+        other = np.append(labels[1:], label)
+        with recording() as releases:
+            private_score(
+                model, np.vstack([first[1:], [[x]]]), other, metric=metric, delta=delta,
+                thresholds=[0.1, 0.5, 0.9] if metric == "roc_auc" else None,
+            )  # fmt: skip
+        found.append(releases[-1])
+    noise = found[0].mechanism
+    pure = isinstance(noise, DiscreteLaplaceNoise)
+    unit = noise.sensitivity / noise.epsilon if pure else noise.sigma
+    order = 1 if pure else 2
+    gaps = [np.linalg.norm((a.value - b.value).ravel(), order) for a in found for b in found]
+    return max(gaps) / unit, noise.epsilon if pure else noise.mu
+
+
+@every_metric
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_whole_calls_stay_within_the_charge(metric, delta):
+    seen, charged = moved(metric, Table(), delta)
+    assert seen == pytest.approx(charged, rel=1e-3)
+    assert seen <= charged * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_a_missing_factor_is_seen(monkeypatch, delta):
+    """Planted: noise for one cell of a table instead of two."""
+    monkeypatch.setitem(_tallies.SENSITIVITIES, "confusion_matrix", (1, 1.0))
+    seen, charged = moved("confusion_matrix", Table(), delta)
+    assert seen > 1.4 * charged
+
+
+@one_of_each
+def test_a_record_is_scored_by_itself(estimator):
+    """Outcomes of one record keep their bits while all others are replaced."""
+    rows, labels = separated(300, 5)
+    model = fitted(estimator, rows, labels, classes=[0, 1], random_state=0)
+    rng = np.random.default_rng(2)
+    others = rows * rng.choice([0.0, 1e-300, -1.0, 1e8], size=rows.shape)
+    for metric in ("accuracy", "roc_auc", "brier"):
+        if metric == "brier" and not hasattr(model, "predict_proba"):
+            continue
+        for i in (0, 150, 299):
+            others_i = others.copy()
+            others_i[i] = rows[i]
+            first, second = (
+                _tallies.outcomes(metric, model, z, labels, model.classes_)[i]
+                for z in (rows, others_i)
+            )
+            assert first == second
+
+
+def exact(metric, model=None):
+    return private_score(model or Known(), X, Y, metric=metric, epsilon=math.inf)
+
+
+def test_without_noise_scores_are_those_of_scikit_learn():
+    model = Known()
+    guess, chance = model.predict(X), model.predict_proba(X)[:, 1]
+    assert exact("accuracy").value == np.mean(guess == Y)
+    assert exact("balanced_accuracy").value == pytest.approx(balanced_accuracy_score(Y, guess))
+    np.testing.assert_allclose(exact("confusion_matrix").value, confusion_matrix(Y, guess))
+    assert exact("brier").value == pytest.approx(brier_score_loss(Y, chance), abs=1e-5)
+    rounded = np.searchsorted(_tallies._PROBABILITIES, chance, side="right")
+    assert exact("roc_auc").value == pytest.approx(roc_auc_score(Y, rounded), abs=1e-12)
+    fpr, tpr = exact("roc_auc").curve
+    assert auc(fpr, tpr) == pytest.approx(exact("roc_auc").value)
+
+
+def test_cells_of_scores_of_unknown_units():
+    area = roc_auc_score(Y, X[:, 0])
+    assert exact("roc_auc", Scores()).value == pytest.approx(area, abs=0.01)
+    noisy = private_score(Scores(), X, Y, metric="roc_auc", epsilon=50.0, delta=0)
+    assert noisy.value == pytest.approx(area, abs=0.05)
+    assert composed(noisy.privacy_.events, 0.0) <= 50.0
+    few = private_score(Scores(), X[:10], Y[:10], metric="roc_auc", epsilon=0.01)
+    assert (len(few.privacy_.events), len(noisy.privacy_.events)) == (1, 4)
+
+
+def test_numbers_are_plain():
+    for metric in sorted({*METRICS} - {"confusion_matrix"}):
+        got = private_score(Known(), X, Y, metric=metric)
+        assert {type(number) for number in (got.value, *got.interval)} == {float}
+
+
+@every_metric
+def test_a_score_and_a_fit_share_one_ledger(metric):
+    ledger = PrivacyLedger(epsilon=1.5, delta=1e-5)
+    model = dp_halfspace.OutputPerturbationClassifier(
+        epsilon=1.0, delta=1e-6, data_norm=1.0, classes=[0, 1], ledger=ledger
+    ).fit(X, Y)
+    got = private_score(model, X, Y, metric=metric, delta=1e-6, epsilon=0.7, ledger=ledger)
+    assert isinstance(got, PrivateScore)
+    events = [*model.privacy_.events, *got.privacy_.events]
+    assert ledger.spent() == pytest.approx(composed(events, 1e-5), rel=1e-9)
+    assert dict(got.privacy_.public)["n_samples"] == 500
+    with pytest.raises(BudgetError), recording() as releases:
+        private_score(model, X, Y, metric=metric, epsilon=1.2, ledger=ledger)
+    assert not releases
+
+
+def charged_first(ledger):
+    """Whether nothing was drawn when the ledger refused."""
+    with recording() as releases, pytest.raises(BudgetError):
+        private_score(Known(), X, Y, ledger=ledger)
+    return not releases
+
+
+def test_the_charge_comes_first(monkeypatch):
+    assert charged_first(Book(refuse=True))
+    book = Book()
+    private_score(Known(), X, Y, ledger=book)
+    assert len(book.records) == 1
+    honest = score.authorise
+
+    def late(record, source, ledger):
+        """Planted: the noise is drawn, and then paid for."""
+        honest(record, source).release(np.zeros(1), GaussianNoise(1.0, record.events[0].mu))
+        return honest(record, source, ledger)
+
+    monkeypatch.setattr(score, "authorise", late)
+    assert not charged_first(Book(refuse=True))
+
+
+def test_noise_has_the_deviation_that_intervals_count_on(monkeypatch):
+    """And planted: half of the noise is seen."""
+
+    def spread():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyWarning)
+            scores = [
+                private_score(Known(), X, Y, metric="accuracy", delta=1e-6, random_state=i).value
+                for i in range(150)
+            ]
+        return np.std(scores) * len(Y)
+
+    sigma = GaussianNoise(1.0, score.gdp_mu(1.0, 1e-6)).sigma
+    assert abs(spread() / sigma - 1.0) < 6.0 / math.sqrt(300.0)
+    plant_noise(monkeypatch, GaussianNoise, 0.5)
+    assert abs(spread() / sigma - 1.0) > 6.0 / math.sqrt(300.0)
+
+
+@every_metric
+def test_intervals_cover_a_little(metric):
+    assert 0.87 < coverage(metric, runs=120, n=800, epsilon=2.0, delta=1e-6) <= 1.0
+
+
+@pytest.mark.slow
+@every_metric
+def test_intervals_cover(metric):
+    for delta in (1e-6, 0):
+        assert 0.94 < coverage(metric, runs=2000, n=2000, epsilon=1.0, delta=delta) < 0.97
+
+
+def test_intervals_need_the_noise():
+    """Planted: intervals of sampling alone miss too often."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(score, "_variance", lambda noise: 0.0)
+        assert coverage("accuracy", runs=120, n=800, epsilon=0.2, delta=1e-6) < 0.8
+
+
+def test_few_records_and_absent_classes_give_numbers():
+    for metric, n, epsilon in product(METRICS, (1, 2, 30), (0.01, math.inf)):
+        found = private_score(Known(), X[:n], np.zeros(n, int), metric=metric, epsilon=epsilon)
+        low, high = found.interval
+        assert np.isfinite(found.value).all()
+        assert np.all((low >= 0) & (low <= found.value) & (found.value <= high))
+        assert np.all(high <= (n if np.ndim(high) else 1))
+
+
+def test_three_classes():
+    rows, labels = separated(900, 4, 3)
+    model = dp_halfspace.AdaptiveMarginClassifier(epsilon=50.0, classes=[0, 1, 2])
+    model.fit(rows, labels)
+    matrix = private_score(model, rows, labels, metric="confusion_matrix", epsilon=5.0)
+    assert matrix.value.shape == (3, 3)
+    assert abs(np.trace(matrix.value) - 900 * model.score(rows, labels)) < 100
+    with pytest.raises(ValueError, match="two classes"):
+        private_score(model, rows, labels, metric="roc_auc")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"metric": "f1"}, "'metric' parameter of private_score"),
+        ({"epsilon": True}, "'epsilon' parameter of private_score must not be a boolean"),
+        ({"epsilon": 0.0}, "'epsilon' parameter of private_score"),
+        ({"delta": 0.7}, "'delta' parameter of private_score"),
+        ({"ledger": 3}, "'ledger' parameter of private_score"),
+        ({"metric": "roc_auc", "thresholds": [1.0, 0.0]}, "thresholds must be None or an incr"),
+        ({"model": object()}, "no attribute classes_"),
+        ({"model": Scores(), "metric": "brier"}, "needs a model with predict_proba"),
+        ({"y": np.full(500, 7)}, "not among the public labels"),
+        ({"y": Y[:-1]}, "inconsistent numbers of samples"),
+        ({"X": np.ma.masked_array(X)}, "X is a masked array"),
+    ],
+)
+def test_refusals_cost_nothing(arguments, message):
+    book = Book()
+    given = {"model": Known(), "X": X, "y": Y, "ledger": book, **arguments}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        private_score(given.pop("model"), given.pop("X"), given.pop("y"), **given)
+    assert not book.records
+
+
+def test_a_seed_is_announced_and_refused_by_ledgers():
+    with pytest.warns(PrivacyWarning, match="random_state"):
+        first = private_score(Known(), X, Y, random_state=3)
+    with pytest.warns(PrivacyWarning):
+        assert private_score(Known(), X, Y, random_state=3).value == first.value
+    assert first.privacy_.noise == "seeded"
+
+
+def test_pictures():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    assert exact("roc_auc").plot().line_ is not None
+    assert exact("confusion_matrix").plot().confusion_matrix.sum() == 500
+    with pytest.raises(ValueError, match="nothing to draw"):
+        exact("accuracy").plot()
