@@ -37,7 +37,7 @@ one_of_each = pytest.mark.parametrize(
 
 
 # The checks that reach the algorithm; all others see the class, and run on its first model alone.
-# From the third model of a class on they are slow.
+# From the second model of a class on they are slow.
 REACHING = re.compile(
     "train|classes|one_label|class_weight|proba|dtypes|pickle|cloneable|sparse_array|contiguous"
     "|memmap|n_features|invariance|1sample|1feature|dict_unchanged|idempotent|takes_y"
@@ -49,7 +49,7 @@ def checks(models):
     cases, seen = [], Counter()
     for model in models:
         earlier = seen[type(model)]
-        marks = [] if earlier < 2 else pytest.mark.slow
+        marks = pytest.mark.slow if earlier else []
         for estimator, check in estimator_checks_generator(model):
             name = getattr(check, "func", check).__name__
             again = getattr(check, "keywords", None)  # the same with read-only or short floats

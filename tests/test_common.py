@@ -105,7 +105,7 @@ def test_sklearn_checks(estimator, check):
 
 
 @with_every_way
-@pytest.mark.parametrize("epsilon", [0.1, 8.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(0.1, marks=pytest.mark.slow), 8.0])
 def test_spends_at_most_the_budget_and_shows_it(estimator, epsilon, margin_data):
     record = fitted(estimator, *margin_data, epsilon=epsilon).privacy_
     assert record.epsilon == epsilon

@@ -5,25 +5,19 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 
 from tests.seeded import RECORD, changes, results
 
 KNOWN = json.loads(RECORD.read_text())
 
 
-@pytest.fixture(scope="module")
-def found():
-    return results()
+def test_every_variant_is_recorded_and_has_not_moved():
+    """Beyond the rounding of another machine: ``python -m tests.seeded`` compares bit for bit.
 
-
-def test_every_variant_is_recorded(found):
-    """``python -m tests.seeded --write`` after a variant came or went."""
+    ``python -m tests.seeded --write`` after a variant came or went.
+    """
+    found = results()
     assert found.keys() == KNOWN.keys()
-
-
-def test_seeded_results_have_not_moved(found):
-    """Beyond the rounding of another machine: ``python -m tests.seeded`` compares bit for bit."""
     moved = {name: change for name, change in changes(KNOWN, found).items() if change > 1e-6}
     assert not moved
 

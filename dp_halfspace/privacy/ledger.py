@@ -210,7 +210,9 @@ class PrivacyLedger:
                 "random_state=None for a release, or ledger=None to try things out"
             )
         if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
-            unprotected = "the features" if "label" in record.adjacency else "several rows of one"
+            unprotected = (
+                "the features" if "label" in record.adjacency else "all rows of one person"
+            )
             raise BudgetError(
                 f"a release with adjacency {record.adjacency!r} promises nothing about "
                 f"{unprotected}, which this ledger protects ({self.adjacency!r})"

@@ -144,7 +144,7 @@ def test_cost_of_noise_bounds_the_measured_one(name):
     for variance in (3e-4,) if steep else (0.03, 1.0):
         for scale in (0.0,) if steep else (0.0, 0.5, 2.0):
             W = scale * rng.standard_normal(shape)
-            noise = math.sqrt(variance) * rng.standard_normal((50, *shape))
+            noise = math.sqrt(variance) * rng.standard_normal((100, *shape))
             pairs = [mean_loss(risk, X, classes, W + s * b) for b in noise for s in (1, -1)]
             added = np.mean(pairs) - mean_loss(risk, X, classes, W)
             worst = max(worst, added / risk.noise_cost(variance))
