@@ -90,7 +90,7 @@ def test_the_search_follows_the_slope_of_the_distance():
         assert slopes == pytest.approx(negative(point, *where)[1], abs=1e-5)
 
 
-@pytest.mark.parametrize("K", [*CLASSES, 100])
+@pytest.mark.parametrize("K", [*CLASSES, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reach", REACHES)
 def test_farthest_pair_is_covered_and_the_bound_is_near(K, reach, record_property):
     ratio = farthest(K, reach) / softmax_diameter(K, reach)
