@@ -19,6 +19,7 @@ __all__ = ["People", "TrainingData", "placed"]
 
 # Weights are multiples of 2^-30 at most: sums of them are exact in any order.
 _GRID_BITS, _EXACT_BITS = 30, 52
+_PEOPLE_AT_A_TIME = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +45,12 @@ class People:
     @property
     def weights(self) -> NDArray[np.float64]:
         """Weight of every row: one over the rows of its person, rounded down to a grid."""
-        one = 1 << min(_GRID_BITS, _EXACT_BITS - len(self).bit_length())
+        return self.weights_for(1)
+
+    def weights_for(self, largest: int) -> NDArray[np.float64]:
+        """Return weights whose sums are exact with factors that are integers up to `largest`."""
+        bits = _EXACT_BITS - len(self).bit_length() - (largest - 1).bit_length()
+        one = 1 << min(_GRID_BITS, bits)
         return np.repeat((one // self.counts) / one, self.counts)
 
     def places(self, block_rows: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], int]]:
@@ -58,6 +64,24 @@ class People:
             for number in range(int(counts.max())):
                 place = np.flatnonzero(counts > number)
                 yield starts[lo + place] + number, place, len(counts)
+
+    def row_by_row(self, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+        """Return for every row what a function of a list of rows makes of it.
+
+        Each row stands at the place of its person, among all first rows or in a block of later
+        ones; where a person has no such row, the last one fills the place.
+        """
+        starts, n = self.starts, len(self)
+        first = function(starts)
+        out = np.empty((self.counts.sum(), *first.shape[1:]), dtype=first.dtype)
+        out[starts] = first
+        for lo in range(0, n, _PEOPLE_AT_A_TIME):
+            block = slice(lo, min(lo + _PEOPLE_AT_A_TIME, n))
+            for number in range(1, int(self.counts[block].max())):
+                index = starts[block] + np.minimum(number, self.counts[block] - 1)
+                there = self.counts[block] > number
+                out[index[there]] = function(index)[there]
+        return out
 
     def gathered(self, block_rows: int, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
         """Return for every row what a function of `places` computes at the place of its person."""

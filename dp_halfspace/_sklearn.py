@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn import config_context
+from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
@@ -39,6 +40,7 @@ __all__ = [
     "plain",
     "public_number",
     "resolved_delta",
+    "rows_of",
     "single_blas_thread",
 ]
 

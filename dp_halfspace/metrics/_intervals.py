@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.metrics._tallies import SCALE
+from dp_halfspace.metrics._tallies import COUNT, SCALE
 
-__all__ = ["Estimate", "estimate", "roc_curve"]
+__all__ = ["Estimate", "calibration_curve", "estimate", "roc_curve"]
 
 # Value, low end, high end.
 Estimate = tuple[Any, Any, Any]
@@ -39,8 +39,14 @@ def estimate(
         return _share(total, n, (variance / SCALE**2 - inner, n, -n), z)
     if metric == "roc_auc":
         return _area(counts, variance, z)
-    recalls = np.array([_recall(wrong, right, variance, z) for wrong, right in counts])
+    if metric == "calibration_curve":
+        pairs, variance = counts[:2].T / COUNT, variance / COUNT**2
+    else:
+        pairs = counts
+    recalls = np.array([_recall(wrong, right, variance, z) for wrong, right in pairs])
     value, low, high = recalls.T
+    if metric == "calibration_curve":
+        return value, low, high
     # Deviations of independent estimates add up in squares, on each side by itself.
     below, above = np.hypot.reduce(value - low), np.hypot.reduce(high - value)
     mean, k = float(value.mean()), len(counts)
@@ -89,6 +95,16 @@ def _area(counts: NDArray[np.float64], variance: float, z: float) -> Estimate:
     square = 2.0 * (low + high - 2.0 * middle)
     variances = low, high - low - square, square
     return _share(float(positive @ above @ negative), float(n * p), variances, z)
+
+
+def calibration_curve(
+    counts: NDArray[np.float64], borders: NDArray[np.float64], shares: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the share of positives and the mean probability of every bin."""
+    edges = np.array([0.0, *borders, 1.0])
+    place = counts[2] / np.maximum(0.5 * (counts[0] + counts[1]), 0.5 * COUNT)
+    means = edges[:-1] + np.diff(edges) * (0.5 + np.clip(place, -0.5, 0.5))
+    return shares, means
 
 
 def roc_curve(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1,6 +1,7 @@
 """What a score counts: whole numbers, summed over the records, that one record moves little.
 
-The sums are exact and so are their sensitivities. Proof: ``docs/proofs/metrics.md``, section 1.
+A person with several records counts like one, by weights or by the mean of them. The sums are exact
+and so are their sensitivities. Proof: ``docs/proofs/metrics.md``, sections 1 and 3.
 """
 
 from __future__ import annotations
@@ -12,33 +13,53 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from dp_halfspace._people import People
 from dp_halfspace._validation import label_codes
 from dp_halfspace.algorithms.units.plan import Units
 
-__all__ = ["SCALE", "SENSITIVITIES", "cells_around", "outcomes", "public_thresholds", "tally"]
+__all__ = [
+    "COUNT",
+    "SCALE",
+    "SENSITIVITIES",
+    "cells_around",
+    "outcomes",
+    "public_thresholds",
+    "tally",
+]
 
 # Losses of the Brier score are rounded to multiples of 1 / SCALE.
 SCALE = 2**16
+# Of a calibration curve: what a record counts for, and half a bin, in whole units.
+COUNT, _HALF = 64, 16
 # Of every metric under the replacement of one record: in the sum of absolute values, and Euclidean.
 SENSITIVITIES: dict[str, tuple[int, float]] = {
     "accuracy": (1, 1.0),
     "balanced_accuracy": (2, math.sqrt(2.0)),
     "confusion_matrix": (2, math.sqrt(2.0)),
     "roc_auc": (2, math.sqrt(2.0)),
+    "calibration_curve": (2 * COUNT + 2 * _HALF, 96.0),
     "brier": (SCALE, float(SCALE)),
 }
-# Half units of log-odds; and of scores whose scale is not known, quarters of their width.
+# Half units of log-odds; tenths; and of scores whose scale is not known, thirds of their width
+# where most of them are and ever wider steps beyond.
 _PROBABILITIES = expit(np.linspace(-8.0, 8.0, 33))
-_WIDTHS = np.linspace(-3.0, 3.0, 25)
+_TENTHS = np.arange(1, 10) / 10.0
+_WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 25))
 
 
-def public_thresholds(model: Any, given: ArrayLike | None) -> NDArray[np.float64] | None:
+def public_thresholds(
+    metric: str, model: Any, given: ArrayLike | None
+) -> NDArray[np.float64] | None:
     """Return the public borders of the cells of scores; None if they are to be learnt."""
     if given is None:
+        if metric == "calibration_curve":
+            return _TENTHS
         return _PROBABILITIES if hasattr(model, "predict_proba") else None
     borders = np.asarray(given, dtype=np.float64)
     if borders.ndim != 1 or not borders.size or not (np.diff(borders) > 0).all():
         raise ValueError("thresholds must be None or an increasing list of public numbers")
+    if metric == "calibration_curve" and not (borders[0] > 0.0 and borders[-1] < 1.0):
+        raise ValueError("thresholds of a calibration curve must be between 0 and 1")
     return borders
 
 
@@ -52,12 +73,12 @@ def outcomes(
     metric: str, model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[Any]:
     """Return what the model makes of each record: a code, a score, or a loss in whole units."""
-    if metric not in ("roc_auc", "brier"):
+    if metric not in ("roc_auc", "calibration_curve", "brier"):
         return label_codes(model.predict(X), classes)[0]
     if not hasattr(model, "predict_proba"):
         return np.nan_to_num(np.array(model.decision_function(X), dtype=np.float64))
     chances = np.array(model.predict_proba(X), dtype=np.float64)
-    if metric == "roc_auc":
+    if metric != "brier":
         return np.nan_to_num(chances[:, 1])
     chances[np.arange(len(chances)), codes] -= 1.0
     loss = np.nan_to_num(0.5 * (chances**2).sum(axis=1), nan=1.0)
@@ -70,27 +91,42 @@ def tally(
     values: NDArray[Any],
     codes: NDArray[np.intp],
     n_classes: int,
+    *,
     thresholds: NDArray[np.float64] | None,
+    people: People | None = None,
 ) -> NDArray[np.float64]:
-    """Sum the outcomes of all records."""
+    """Sum the outcomes of all records, or of all people, who own consecutive ones."""
     if metric == "brier":
+        if people is not None:
+            values = np.add.reduceat(values, people.starts) // people.counts
         # The second sum says how the losses vary, and costs nothing.
         spread = values * (SCALE - values) // SCALE
         return np.array([values.sum(), spread.sum()], dtype=np.float64)
+    weights = None if people is None else people.weights_for(COUNT)
     if thresholds is not None:
         cells = np.searchsorted(thresholds, values, side="right")
-        return _histogram(codes, cells, (2, len(thresholds) + 1))
+        counts = _histogram(codes, cells, (2, len(thresholds) + 1), weights)
+        if metric == "roc_auc":
+            return counts
+        edges = np.array([0.0, *thresholds, 1.0])
+        share = (values - edges[cells]) / np.diff(edges)[cells]
+        place = np.rint(_HALF * np.clip(2.0 * share - 1.0, -1.0, 1.0))
+        place = place if weights is None else place * weights
+        return np.vstack([COUNT * counts, np.bincount(cells, place, counts.shape[1])])
     if metric == "confusion_matrix":
-        return _histogram(codes, values, (n_classes, n_classes))
+        return _histogram(codes, values, (n_classes, n_classes), weights)
     hits = (values == codes).astype(np.intp)
     if metric == "accuracy":
-        return np.array([hits.sum()], dtype=np.float64)
-    return _histogram(codes, hits, (n_classes, 2))
+        return _histogram(0 * hits, hits, (1, 2), weights)[0, 1:]
+    return _histogram(codes, hits, (n_classes, 2), weights)
 
 
 def _histogram(
-    rows: NDArray[np.intp], columns: NDArray[np.intp], shape: tuple[int, int]
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    shape: tuple[int, int],
+    weights: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
-    """Count the records of every cell of a table."""
-    counts = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1])
+    """Add the weights of the records of every cell of a table."""
+    counts = np.bincount(rows * shape[1] + columns, weights, shape[0] * shape[1])
     return counts.astype(np.float64).reshape(shape)

@@ -6,6 +6,7 @@ All counts of a metric are released at once, and everything shown is a function 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
 from dp_halfspace._budget import BUDGET
-from dp_halfspace._sklearn import StrOptions, check_values, resolved_delta
+from dp_halfspace._groups import sorted_by_person
+from dp_halfspace._people import People
+from dp_halfspace._sklearn import StrOptions, check_values, resolved_delta, rows_of
 from dp_halfspace._validation import label_codes, refuse_mask
-from dp_halfspace.algorithms.units.plan import Units, affordable_units
-from dp_halfspace.metrics._intervals import estimate, roc_curve
+from dp_halfspace.algorithms.units.plan import Units, UnitsPlan, affordable_units
+from dp_halfspace.metrics._intervals import calibration_curve, estimate, roc_curve
 from dp_halfspace.metrics._tallies import (
     SENSITIVITIES,
     cells_around,
@@ -26,12 +29,14 @@ from dp_halfspace.metrics._tallies import (
     tally,
 )
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
-from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, authorise
-from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, authorise
+from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
 if TYPE_CHECKING:
+    from sklearn.calibration import CalibrationDisplay
     from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay
 
 __all__ = ["PrivateScore", "private_score"]
@@ -51,17 +56,20 @@ class PrivateScore:
     ----------
     metric : str
         Its name.
-    value : float or ndarray of shape (n_classes, n_classes)
-        The estimate; of a confusion matrix noisy counts, true labels by rows, between 0 and n.
+    value : float or ndarray of shape (n_classes, n_classes) or (n_bins,)
+        The estimate; of a confusion matrix noisy counts, true labels by rows, between 0 and n; of
+        a calibration curve the share of positives in every bin.
     interval : tuple (low, high)
         Covers the score on fresh records in 95 % of all samples and draws of the noise; of a
-        confusion matrix two arrays, the interval of every entry by itself, for n fresh records.
+        confusion matrix or a calibration curve two arrays, the interval of every entry by itself,
+        for n fresh records.
     privacy_ : PrivacyRecord
-        What was spent.
+        What was spent, on all metrics of one call together.
     classes : ndarray of shape (n_classes,)
         The public label set.
-    curve : tuple (fpr, tpr) or None
-        For ``metric="roc_auc"``: rates at the public thresholds, from (0, 0) to (1, 1).
+    curve : tuple of two arrays, or None
+        For ``metric="roc_auc"`` (fpr, tpr), rates at the public thresholds, from (0, 0) to (1, 1).
+        For ``"calibration_curve"`` (prob_true, prob_pred) of every bin.
     """
 
     metric: str
@@ -71,33 +79,32 @@ class PrivateScore:
     classes: NDArray[Any] = field(repr=False)
     curve: tuple[NDArray[np.float64], NDArray[np.float64]] | None = field(repr=False)
 
-    def plot(self, ax: Any = None) -> RocCurveDisplay | ConfusionMatrixDisplay:
-        """Draw a ROC curve or a confusion matrix with matplotlib.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+    def display(self) -> RocCurveDisplay | ConfusionMatrixDisplay | CalibrationDisplay:
+        """Return the display of scikit-learn for this score, whose ``plot`` draws with matplotlib.
 
         Returns
         -------
-        RocCurveDisplay or ConfusionMatrixDisplay
-            Of scikit-learn.
+        RocCurveDisplay, ConfusionMatrixDisplay or CalibrationDisplay
+            Of a calibration curve the bins of which something is known.
 
         Raises
         ------
         ValueError
             For other metrics, which are one number.
         """
+        from sklearn.calibration import CalibrationDisplay  # noqa: PLC0415
         from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay  # noqa: PLC0415
 
-        if self.curve is not None:
-            fpr, tpr = self.curve
-            return RocCurveDisplay(fpr=fpr, tpr=tpr, roc_auc=self.value).plot(ax=ax)
         if self.metric == "confusion_matrix":
             counts = np.rint(self.value).astype(int)
-            return ConfusionMatrixDisplay(counts, display_labels=self.classes).plot(ax=ax)
-        raise ValueError(f"metric={self.metric!r} is one number: there is nothing to draw")
+            return ConfusionMatrixDisplay(counts, display_labels=self.classes)
+        if self.curve is None:
+            raise ValueError(f"metric={self.metric!r} is one number: there is nothing to draw")
+        first, second = self.curve
+        if self.metric == "roc_auc":
+            return RocCurveDisplay(fpr=first, tpr=second, roc_auc=self.value)
+        is_known = np.subtract(*self.interval[::-1]) < 1.0
+        return CalibrationDisplay(first[is_known], second[is_known], None)
 
 
 def private_score(
@@ -105,37 +112,44 @@ def private_score(
     X: Any,
     y: ArrayLike,
     *,
-    metric: str = "accuracy",
+    metric: str | Sequence[str] = "accuracy",
     epsilon: float = 1.0,
     delta: float | str = "auto",
+    groups: Any = None,
     thresholds: ArrayLike | None = None,
     random_state: int | None = None,
     ledger: Any = None,
-) -> PrivateScore:
+) -> Any:
     """Release how good a model is on held-out records, within a budget.
 
     Parameters
     ----------
     model : fitted classifier
         With ``classes_`` and ``predict``; for ``"roc_auc"`` with ``predict_proba`` or
-        ``decision_function``, for ``"brier"`` with ``predict_proba``. A pipeline will do.
+        ``decision_function``, for ``"brier"`` and ``"calibration_curve"`` with ``predict_proba``.
+        A pipeline will do.
     X : array-like of shape (n_samples, n_features)
         Records that the model was not fitted to; whatever the model takes.
     y : array-like of shape (n_samples,)
         Labels, from the public set ``model.classes_``.
-    metric : str, default="accuracy"
+    metric : str or list of str, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
-        ``"roc_auc"`` (two classes; the curve comes with it) or ``"brier"`` (half the squared
+        ``"roc_auc"`` (two classes; the curve comes with it), ``"calibration_curve"`` (two classes;
+        share of positives in bins of the probability) or ``"brier"`` (half the squared
         distance between probabilities and truth, in [0, 1]; with two classes that of scikit-learn).
+        A list shares the budget in equal parts, of mu^2 or, if `delta` is 0, of `epsilon`.
     epsilon : float, default=1.0
         Budget of this call, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Who each record belongs to; needs ``delta > 0``. The unit of privacy is then a person with
+        all records, each of which weighs one over their number; n is the number of people.
     thresholds : array-like of increasing floats or None, default=None
-        For ``"roc_auc"``, PUBLIC: scores are told apart only where one of these is between them.
-        None takes half units of log-odds from -8 to 8 for probabilities; for other scores quarters
-        of their width, which is learnt with their centre for about 4 % of the budget. State them
-        for scores that are ten widths or more from zero.
+        PUBLIC. For ``"roc_auc"``, scores are told apart only where one of these is between them;
+        None takes half units of log-odds from -8 to 8 for probabilities; for other scores a third
+        of their width and more, which is learnt with their centre for about 4 % of the budget.
+        For ``"calibration_curve"`` the inner borders of the bins, by default tenths.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes it reproducible and raises
         `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -144,8 +158,9 @@ def private_score(
 
     Returns
     -------
-    PrivateScore
-        ``value``, ``interval`` (95 %, sampling and noise) and ``privacy_``.
+    PrivateScore, or list of it
+        ``value``, ``interval`` (95 %, sampling and noise) and ``privacy_``; for a list of metrics
+        a list, with one record for all.
 
     Raises
     ------
@@ -155,7 +170,8 @@ def private_score(
     Notes
     -----
     **Privacy.** (epsilon, delta)-differentially private in the held-out records, under replace-one
-    adjacency. Public: their number, ``model.classes_``, `thresholds` and every other argument.
+    adjacency, of a record or, with `groups`, of a person with any number of records. Public: their
+    number, or that of people, ``model.classes_``, `thresholds` and every other argument.
     Private: everything else, class counts included. The model must be public or paid for, and
     treat every record by itself, as all models here do; its own errors are its own. Held-out
     records that belong to the same data set as those of the fit are charged to the same ledger.
@@ -175,55 +191,148 @@ def private_score(
     >>> 0.8 < low <= score.value <= high <= 1.0
     True
     """
-    constraints = {"metric": [StrOptions(set(SENSITIVITIES))], **BUDGET}
     budget = {"epsilon": epsilon, "delta": delta, "random_state": random_state, "ledger": ledger}
-    check_values(constraints, {"metric": metric, **budget}, "private_score")
-    codes, classes = _checked(model, X, y, metric)
-    n = len(codes)
-    epsilon, delta = float(epsilon), resolved_delta(delta, n)
-    borders = public_thresholds(model, thresholds) if metric == "roc_auc" else None
-    learns = metric == "roc_auc" and borders is None
-    plan, left = (affordable_units(n, 1, epsilon, delta) if learns else None) or (None, epsilon)
-    noise = _noise(metric, left, delta)
+    metrics = [metric] if isinstance(metric, str) else list(metric)
+    for name in metrics or [""]:
+        check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
+    data = _checked(model, X, y, metrics, groups)
+    epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
+    if groups is not None and delta == 0 and math.isfinite(epsilon):
+        raise ValueError("groups needs delta > 0: pure noise is for counts of whole records")
+    part = _part(epsilon, delta, len(metrics))
+    jobs = [_job(name, model, thresholds, data.n, (part, delta)) for name in metrics]
     record = PrivacyRecord(
         epsilon=epsilon,
         delta=delta,
-        events=(*(plan.events if plan else ()), noise.event),
+        adjacency="replace-one" if data.people is None else "replace-one-person",
+        events=tuple(event for job in jobs for event in job.events),
         noise="none" if math.isinf(epsilon) else noise_kind(random_state),
-        public={"n_samples": n, "n_classes": len(classes), "metric": metric},
+        public={"n_samples": data.n, "n_classes": len(data.classes), "metric": metric},
     )
     with np.errstate(all="ignore"):
-        values = outcomes(metric, model, X, codes, classes)
+        values = [data.outcomes(job.metric, model) for job in jobs]
     permit = authorise(record, noise_source(random_state), ledger)
-
-    if learns:
-        units = plan.run(values[:, None], permit) if plan else _NO_UNITS
-        borders = cells_around(units)
-    counts = permit.release(tally(metric, values, codes, len(classes), borders), noise)
-
-    z = _LAPLACE if isinstance(noise, DiscreteLaplaceNoise) else _NORMAL
-    value, low, high = estimate(metric, counts, n, _variance(noise), z)
-    curve = roc_curve(counts) if metric == "roc_auc" else None
-    return PrivateScore(metric, value, (low, high), record, classes, curve)
+    scores = [job.run(data, each, permit, record) for job, each in zip(jobs, values, strict=True)]
+    return scores[0] if isinstance(metric, str) else scores
 
 
-def _checked(
-    model: Any, X: Any, y: ArrayLike, metric: str
-) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Check the schema of the records against the model; return codes of labels, and labels."""
+_CONSTRAINTS = {"metric": [StrOptions(set(SENSITIVITIES))], **BUDGET}
+
+
+@dataclass(frozen=True, slots=True)
+class _HeldOut:
+    """Checked records; those of one person stand together in `order`, as the labels do."""
+
+    X: Any
+    codes: NDArray[np.intp]
+    classes: NDArray[Any]
+    people: People | None
+    order: NDArray[np.intp]
+
+    @property
+    def n(self) -> int:
+        """Public number of records, or of people."""
+        return len(self.codes) if self.people is None else len(self.people)
+
+    def outcomes(self, metric: str, model: Any) -> NDArray[Any]:
+        """Return what the model makes of each record, by itself."""
+        if self.people is None:
+            return outcomes(metric, model, self.X, self.codes, self.classes)
+
+        def of(index: NDArray[np.intp]) -> NDArray[Any]:
+            rows = rows_of(self.X, self.order[index])
+            return outcomes(metric, model, rows, self.codes[index], self.classes)
+
+        return self.people.row_by_row(of)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One metric: what it releases, fixed by public numbers."""
+
+    metric: str
+    borders: NDArray[np.float64] | None
+    units: UnitsPlan | None
+    noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that is released."""
+        return (*(self.units.events if self.units else ()), self.noise.event)
+
+    def run(
+        self, data: _HeldOut, values: NDArray[Any], permit: Permit, record: PrivacyRecord
+    ) -> PrivateScore:
+        """Count, add the noise and estimate."""
+        borders = self.borders
+        if self.metric == "roc_auc" and borders is None:
+            learnt = self.units.run(values[:, None], permit, data.people) if self.units else None
+            borders = cells_around(learnt or _NO_UNITS)
+        exact = tally(
+            self.metric,
+            values,
+            data.codes,
+            len(data.classes),
+            thresholds=borders,
+            people=data.people,
+        )
+        counts = permit.release(exact, self.noise)
+
+        z = _LAPLACE if isinstance(self.noise, DiscreteLaplaceNoise) else _NORMAL
+        value, low, high = estimate(self.metric, counts, data.n, _variance(self.noise), z)
+        curve = None
+        if self.metric == "roc_auc":
+            curve = roc_curve(counts)
+        elif borders is not None:
+            curve = calibration_curve(counts, borders, value)
+        return PrivateScore(self.metric, value, (low, high), record, data.classes, curve)
+
+
+def _job(
+    metric: str, model: Any, thresholds: ArrayLike | None, n: int, budget: tuple[float, float]
+) -> _Job:
+    """Plan one metric within its part of the budget."""
+    epsilon, delta = budget
+    ranked = metric in ("roc_auc", "calibration_curve")
+    borders = public_thresholds(metric, model, thresholds) if ranked else None
+    learns = metric == "roc_auc" and borders is None
+    units, left = (affordable_units(n, 1, epsilon, delta) if learns else None) or (None, epsilon)
+    return _Job(metric, borders, units, _noise(metric, left, delta))
+
+
+def _part(epsilon: float, delta: float, count: int) -> float:
+    """Return the epsilon of one of so many metrics: equal parts of mu^2, or of a pure epsilon."""
+    if count == 1 or math.isinf(epsilon):
+        return epsilon
+    if delta == 0:
+        return epsilon / count * (1.0 - 2.0**-40)
+    return gdp_epsilon(gdp_mu(epsilon, delta) / math.sqrt(count) * (1.0 - 2.0**-30), delta)
+
+
+def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: Any) -> _HeldOut:
+    """Check the schema of the records against the model."""
     if not hasattr(model, "classes_"):
         raise ValueError("model must be a fitted classifier: it has no attribute classes_")
-    needed = {"brier": ("predict_proba",), "roc_auc": ("predict_proba", "decision_function")}
-    methods = needed.get(metric, ("predict",))
-    if not any(hasattr(model, name) for name in methods):
-        raise ValueError(f"metric={metric!r} needs a model with {' or '.join(methods)}")
+    needed = {
+        "brier": ("predict_proba",),
+        "calibration_curve": ("predict_proba",),
+        "roc_auc": ("predict_proba", "decision_function"),
+    }
     classes = np.asarray(model.classes_)
-    if metric == "roc_auc" and len(classes) != 2:
-        raise ValueError("metric='roc_auc' needs a model of two classes")
+    for metric in metrics:
+        methods = needed.get(metric, ("predict",))
+        if not any(hasattr(model, name) for name in methods):
+            raise ValueError(f"metric={metric!r} needs a model with {' or '.join(methods)}")
+        if metric in ("roc_auc", "calibration_curve") and len(classes) != 2:
+            raise ValueError(f"metric={metric!r} needs a model of two classes")
     refuse_mask("X", X)
     codes, _ = label_codes(y, classes)
-    check_consistent_length(X, codes)
-    return codes, classes
+    if groups is None:
+        check_consistent_length(X, codes)
+    elif len(codes) != (X.shape[0] if hasattr(X, "shape") else len(X)):
+        raise ValueError("X and y must have the same number of rows")
+    order, people, codes = sorted_by_person(groups, np.arange(len(codes)), codes)
+    return _HeldOut(X, codes, classes, people, order)
 
 
 def _noise(

@@ -29,6 +29,7 @@ from tests.support import Book, fitted, one_of_each, plant_noise
 
 METRICS = sorted(_tallies.SENSITIVITIES)
 every_metric = pytest.mark.parametrize("metric", METRICS)
+BORDERS = {"roc_auc": _tallies._PROBABILITIES, "calibration_curve": _tallies._TENTHS}
 X, Y = records(np.random.default_rng(0), 500)
 
 
@@ -53,11 +54,15 @@ class Table(Known):
 
 def largest_changes(metric, scale):
     """Over all pairs of records that a table of outcomes can hold."""
-    values = {"brier": range(scale + 1), "roc_auc": np.linspace(0.0, 1.0, 9)}.get(metric, (0, 1))
-    thresholds = _tallies._PROBABILITIES if metric == "roc_auc" else None
+    grid = np.linspace(0.0, 1.0, 41)
+    values = {"brier": range(scale + 1), "roc_auc": grid, "calibration_curve": grid}
+    values = values.get(metric, (0, 1))
+    thresholds = BORDERS.get(metric)
     kept = np.array([*values][1:2])
     sums = [
-        _tallies.tally(metric, np.append(kept, value), np.array([0, code]), 2, thresholds)
+        _tallies.tally(
+            metric, np.append(kept, value), np.array([0, code]), 2, thresholds=thresholds
+        )
         for value, code in product(values, (0, 1))
     ]
     moves = [a - b for a, b in product(sums, sums)]
