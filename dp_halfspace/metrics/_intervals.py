@@ -1,8 +1,9 @@
 """What noisy counts say: estimates, and intervals that hold sampling and noise.
 
-A share ``p`` is kept if the noisy ``numerator - p denominator`` is within `z` standard deviations
-of zero, a quadratic inequality. Everything here is a function of what was released.
-Derivation: ``docs/proofs/metrics.md``, section 3.
+A share ``p`` is kept if the noisy ``numerator - p denominator`` is within about two standard
+deviations of zero; near 0 and 1, further on the side where no share is, and less far on the other.
+Everything here is a function of what was released. Derivation: ``docs/proofs/metrics.md``,
+section 4.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
 
 from dp_halfspace.metrics._tallies import COUNT, SCALE
 
@@ -21,29 +24,34 @@ __all__ = ["Estimate", "calibration_curve", "estimate", "roc_curve"]
 Estimate = tuple[Any, Any, Any]
 _Quadratic = tuple[float, float, float]
 
+# In deviations: a little more than 95 % of a normal law, and what the tails of one Laplace variable
+# add. The last is the one-sided quantile.
+_TWO, _LAPLACE = 2.0, 0.185
+_INSIDE = float(2.0 * ndtr(_TWO) - 1.0)
+_ONE_SIDED = float(ndtri(_INSIDE))
+
 
 def estimate(
-    metric: str, counts: NDArray[np.float64], n: int, variance: float, z: float
+    metric: str, counts: NDArray[np.float64], n: int, variance: float, *, is_laplace: bool
 ) -> Estimate:
     """Estimate a metric from noisy counts, each with noise of the given variance."""
+    tail = _LAPLACE * variance**2 if is_laplace else 0.0
     if metric == "accuracy":
-        return _share(counts[0], n, (variance, n, -n), z)
+        return _share(counts[0], n, (variance, n, -n), tail)
     if metric == "confusion_matrix":
-        cells = [_share(c, n, (variance, n, -n), z) for c in counts.ravel()]
+        cells = [_share(c, n, (variance, n, -n), tail) for c in counts.ravel()]
         value, low, high = (n * np.reshape(part, counts.shape) for part in np.transpose(cells))
         return value, low, high
     if metric == "brier":
         total, spread = counts / SCALE
-        total = min(max(total, 0.0), float(n))
-        inner = min(max(spread, 0.0), total * (1.0 - total / n))
-        return _share(total, n, (variance / SCALE**2 - inner, n, -n), z)
+        known = min(max(total, 0.0), float(n))
+        inner = min(max(spread, 0.0), known * (1.0 - known / n))
+        return _share(total, n, (variance / SCALE**2 - inner, n, -n), tail / SCALE**4)
     if metric == "roc_auc":
-        return _area(counts, variance, z)
+        return _area(counts, variance)
     if metric == "calibration_curve":
-        pairs, variance = counts[:2].T / COUNT, variance / COUNT**2
-    else:
-        pairs = counts
-    recalls = np.array([_recall(wrong, right, variance, z) for wrong, right in pairs])
+        counts, variance, tail = counts[:2].T / COUNT, variance / COUNT**2, tail / COUNT**4
+    recalls = np.array([_recall(wrong, right, variance, tail) for wrong, right in counts])
     value, low, high = recalls.T
     if metric == "calibration_curve":
         return value, low, high
@@ -53,29 +61,51 @@ def estimate(
     return mean, max(0.0, mean - float(below) / k), min(1.0, mean + float(above) / k)
 
 
-def _share(numerator: float, denominator: float, variance: _Quadratic, z: float) -> Estimate:
+def _share(numerator: float, denominator: float, variance: _Quadratic, tail: float) -> Estimate:
     """Estimate a share; the variance is a quadratic polynomial in it, lowest power first."""
-    if denominator <= 0.0:
-        return 0.5, 0.0, 1.0
-    # A share is between 0 and 1: what noise brings beyond is further from every one of them.
-    numerator, denominator = min(max(float(numerator), 0.0), denominator), float(denominator)
-    value = numerator / denominator
-    constant, linear, square = (z**2 * float(part) for part in variance)
-    a, b = denominator**2 - square, denominator * numerator + linear / 2.0
-    inside = b**2 - a * (numerator**2 - constant)
-    if a <= 0.0 or inside < 0.0:
-        return value, 0.0, 1.0
-    half = math.sqrt(inside)
-    return value, max(0.0, min(value, (b - half) / a)), min(1.0, max(value, (b + half) / a))
+    numerator, denominator = float(numerator), float(denominator)
+    value = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0.0 else 0.5
+    constant, linear, square = map(float, variance)
+    mirrored = constant + linear + square, -linear - 2.0 * square, square
+    high = _high_end(numerator, denominator, (constant, linear, square), tail)
+    low = 1.0 - _high_end(denominator - numerator, denominator, mirrored, tail)
+    return value, min(max(low, 0.0), value), max(min(high, 1.0), value)
 
 
-def _recall(wrong: float, right: float, variance: float, z: float) -> Estimate:
+def _high_end(numerator: float, denominator: float, variance: _Quadratic, tail: float) -> float:
+    """Return the largest share that the released numbers do not speak against."""
+    constant, linear, square = variance
+
+    def excess(p: float) -> float:
+        v = constant + p * (linear + p * square)
+        if v <= 0.0:
+            return p * denominator - numerator
+        deviation = math.sqrt(v)
+        most = _TWO + min(tail / v**2, _LAPLACE)
+        from_0, from_1 = (q * denominator / deviation / most for q in (p, 1.0 - p))
+        if from_0 < 1.0:
+            # Noise that goes below zero says as little as noise at zero.
+            beyond = ndtr(_TWO + (1.0 - from_0) * (_ONE_SIDED - _TWO)) - _INSIDE
+            most *= -float(ndtri(max(beyond, 1e-99))) / _TWO
+        elif from_1 < 1.0:
+            most *= 1.0 + (1.0 - from_1) * (_ONE_SIDED / _TWO - 1.0)
+        return p * denominator - numerator - most * deviation
+
+    first = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0.0 else 1.0
+    if excess(1.0) <= 0.0 or excess(first) > 0.0:
+        return 1.0
+    return float(brentq(excess, first, 1.0, xtol=1e-12))
+
+
+def _recall(wrong: float, right: float, variance: float, tail: float) -> Estimate:
     """Estimate the share of a class that is predicted right; both counts are noisy."""
     n = wrong + right
-    return _share(right, n, (variance, n - 2.0 * variance, 2.0 * variance - n), z)
+    p = min(max(right / n, 0.0), 1.0) if n > 0.0 else 0.5
+    tail *= p**4 + (1.0 - p) ** 4
+    return _share(right, n, (variance, n - 2.0 * variance, 2.0 * variance - n), tail)
 
 
-def _area(counts: NDArray[np.float64], variance: float, z: float) -> Estimate:
+def _area(counts: NDArray[np.float64], variance: float) -> Estimate:
     """Estimate the area under the curve of scores that are rounded to cells."""
     negative, positive = counts
     m = counts.shape[1]
@@ -94,7 +124,7 @@ def _area(counts: NDArray[np.float64], variance: float, z: float) -> Estimate:
     low, middle, high = spread(0.0), spread(0.5), spread(1.0)
     square = 2.0 * (low + high - 2.0 * middle)
     variances = low, high - low - square, square
-    return _share(float(positive @ above @ negative), float(n * p), variances, z)
+    return _share(float(positive @ above @ negative), float(n * p), variances, 0.0)
 
 
 def calibration_curve(

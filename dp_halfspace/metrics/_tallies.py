@@ -15,14 +15,14 @@ from scipy.special import expit
 
 from dp_halfspace._people import People
 from dp_halfspace._validation import label_codes
-from dp_halfspace.algorithms.units.plan import Units
 
 __all__ = [
     "COUNT",
     "SCALE",
     "SENSITIVITIES",
-    "cells_around",
+    "cells_between",
     "outcomes",
+    "places",
     "public_thresholds",
     "tally",
 ]
@@ -44,7 +44,11 @@ SENSITIVITIES: dict[str, tuple[int, float]] = {
 # where most of them are and ever wider steps beyond.
 _PROBABILITIES = expit(np.linspace(-8.0, 8.0, 33))
 _TENTHS = np.arange(1, 10) / 10.0
-_WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 25))
+_WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 33))
+# Where quartiles of such scores may lie; they are as far apart as 1.35 deviations of a normal law.
+_SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
+PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
+_QUARTILES = 1.35
 
 
 def public_thresholds(
@@ -63,9 +67,21 @@ def public_thresholds(
     return borders
 
 
-def cells_around(units: Units) -> NDArray[np.float64]:
-    """Return borders of cells in released units of one column of scores."""
-    borders: NDArray[np.float64] = units.center + units.scale * _WIDTHS
+def places(values: NDArray[np.float64], people: People | None) -> NDArray[np.float64]:
+    """Return how far each of the public places is from the two quartiles, in records, negative."""
+    order = np.argsort(values)
+    weights = np.ones(len(values)) if people is None else people.weights[order]
+    n = len(values) if people is None else len(people)
+    reached = np.append(0.0, np.cumsum(weights))
+    below = reached[np.searchsorted(values[order], PLACES, side="right")]
+    scores: NDArray[np.float64] = -np.abs(below - np.array([[0.25], [0.75]]) * n)
+    return scores
+
+
+def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return borders of cells for scores whose quartiles were released, in any order."""
+    width = np.ptp(ends) + 2.0**-8 * np.abs(ends).max() + _SIZES[0]
+    borders: NDArray[np.float64] = ends.mean() + width / _QUARTILES * _WIDTHS
     return borders
 
 

@@ -19,19 +19,27 @@ from dp_halfspace._groups import sorted_by_person
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import StrOptions, check_values, resolved_delta, rows_of
 from dp_halfspace._validation import label_codes, refuse_mask
-from dp_halfspace.algorithms.units.plan import Units, UnitsPlan, affordable_units
 from dp_halfspace.metrics._intervals import calibration_curve, estimate, roc_curve
 from dp_halfspace.metrics._tallies import (
+    PLACES,
     SENSITIVITIES,
-    cells_around,
+    cells_between,
     outcomes,
+    places,
     public_thresholds,
     tally,
 )
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
-from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit, authorise
-from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
+from dp_halfspace.privacy.events import Event, Gaussian
+from dp_halfspace.privacy.mechanisms import (
+    ExponentialChoice,
+    GaussianNoise,
+    NoNoise,
+    Permit,
+    authorise,
+)
+from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -41,11 +49,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PrivateScore", "private_score"]
 
-# Of scores where nothing can be learnt about them within the budget.
-_NO_UNITS = Units(np.zeros(1), np.ones(1))
-# 97.5 % quantiles in standard deviations. That of the Laplace law serves sums with sampling too:
-# they are closer to a normal one, whose quantile is smaller.
-_NORMAL, _LAPLACE = 1.959964, math.log(20.0) / math.sqrt(2.0)
+# Part of epsilon that a quartile of scores of unknown scale takes: so much over n epsilon, between
+# two ends. Where it would be more, quartiles are taken for -1 and 1.
+_PLACE, _LEAST_SHARE, _LARGEST_SHARE = 150.0, 0.04, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +205,7 @@ def private_score(
     epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
     if groups is not None and delta == 0 and math.isfinite(epsilon):
         raise ValueError("groups needs delta > 0: pure noise is for counts of whole records")
-    part = _part(epsilon, delta, len(metrics))
-    jobs = [_job(name, model, thresholds, data.n, (part, delta)) for name in metrics]
+    jobs = _jobs(metrics, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
     record = PrivacyRecord(
         epsilon=epsilon,
         delta=delta,
@@ -252,13 +257,13 @@ class _Job:
 
     metric: str
     borders: NDArray[np.float64] | None
-    units: UnitsPlan | None
+    place: ExponentialChoice | NoNoise | None
     noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Everything that is released."""
-        return (*(self.units.events if self.units else ()), self.noise.event)
+        return (*(() if self.place is None else 2 * (self.place.event,)), self.noise.event)
 
     def run(
         self, data: _HeldOut, values: NDArray[Any], permit: Permit, record: PrivacyRecord
@@ -266,8 +271,7 @@ class _Job:
         """Count, add the noise and estimate."""
         borders = self.borders
         if self.metric == "roc_auc" and borders is None:
-            learnt = self.units.run(values[:, None], permit, data.people) if self.units else None
-            borders = cells_around(learnt or _NO_UNITS)
+            borders = cells_between(self._quartiles(values, data.people, permit))
         exact = tally(
             self.metric,
             values,
@@ -278,8 +282,9 @@ class _Job:
         )
         counts = permit.release(exact, self.noise)
 
-        z = _LAPLACE if isinstance(self.noise, DiscreteLaplaceNoise) else _NORMAL
-        value, low, high = estimate(self.metric, counts, data.n, _variance(self.noise), z)
+        is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
+        variance = _variance(self.noise)
+        value, low, high = estimate(self.metric, counts, data.n, variance, is_laplace=is_laplace)
         curve = None
         if self.metric == "roc_auc":
             curve = roc_curve(counts)
@@ -287,26 +292,57 @@ class _Job:
             curve = calibration_curve(counts, borders, value)
         return PrivateScore(self.metric, value, (low, high), record, data.classes, curve)
 
+    def _quartiles(
+        self, values: NDArray[np.float64], people: People | None, permit: Permit
+    ) -> NDArray[np.float64]:
+        """Release the quartiles of the scores."""
+        if self.place is None:
+            return np.array([-1.0, 1.0])
+        chosen = [permit.release(each, self.place) for each in places(values, people)]
+        if isinstance(self.place, NoNoise):
+            chosen = [np.array([each.argmax()]) for each in chosen]
+        found: NDArray[np.float64] = PLACES[np.concatenate(chosen).astype(np.intp)]
+        return found
 
-def _job(
-    metric: str, model: Any, thresholds: ArrayLike | None, n: int, budget: tuple[float, float]
-) -> _Job:
-    """Plan one metric within its part of the budget."""
-    epsilon, delta = budget
-    ranked = metric in ("roc_auc", "calibration_curve")
-    borders = public_thresholds(metric, model, thresholds) if ranked else None
-    learns = metric == "roc_auc" and borders is None
-    units, left = (affordable_units(n, 1, epsilon, delta) if learns else None) or (None, epsilon)
-    return _Job(metric, borders, units, _noise(metric, left, delta))
 
-
-def _part(epsilon: float, delta: float, count: int) -> float:
-    """Return the epsilon of one of so many metrics: equal parts of mu^2, or of a pure epsilon."""
-    if count == 1 or math.isinf(epsilon):
-        return epsilon
-    if delta == 0:
-        return epsilon / count * (1.0 - 2.0**-40)
-    return gdp_epsilon(gdp_mu(epsilon, delta) / math.sqrt(count) * (1.0 - 2.0**-30), delta)
+def _jobs(
+    metrics: Sequence[str],
+    model: Any,
+    thresholds: ArrayLike | None,
+    *,
+    n: int,
+    epsilon: float,
+    delta: float,
+) -> list[_Job]:
+    """Divide a budget: equal parts of mu^2, beside what quartiles cost, or of a pure epsilon."""
+    borders = [
+        public_thresholds(metric, model, thresholds)
+        if metric in ("roc_auc", "calibration_curve")
+        else None
+        for metric in metrics
+    ]
+    learns = [m == "roc_auc" and b is None for m, b in zip(metrics, borders, strict=True)]
+    part = epsilon / len(metrics) * (1.0 - 2.0**-40 * (len(metrics) > 1))
+    place: ExponentialChoice | NoNoise | None = None
+    share = max(_PLACE / (n * part), _LEAST_SHARE)
+    if any(learns) and math.isinf(epsilon):
+        place = NoNoise()
+    elif any(learns) and share <= _LARGEST_SHARE:
+        place = ExponentialChoice(1.0, share * part)
+    mu = 0.0
+    if delta > 0 and math.isfinite(epsilon):
+        mu = gdp_mu(epsilon, delta)
+        if place is not None:
+            others = [place.event] * 2 * sum(learns)
+            mu = accounting.calibrate(
+                lambda mu: [*others, Gaussian(mu)], epsilon, delta, lower=0.0, upper=mu, rtol=1e-4
+            )
+        mu *= math.sqrt(1.0 / len(metrics)) * (1.0 - 2.0**-40 * (len(metrics) > 1))
+    jobs = []
+    for metric, border, learn in zip(metrics, borders, learns, strict=True):
+        left = part * (1.0 - 2.0 * share) * (1.0 - 2.0**-40) if learn and place else part
+        jobs.append(_Job(metric, border, place if learn else None, _noise(metric, left, mu)))
+    return jobs
 
 
 def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: Any) -> _HeldOut:
@@ -336,15 +372,13 @@ def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: A
 
 
 def _noise(
-    metric: str, epsilon: float, delta: float
+    metric: str, epsilon: float, mu: float
 ) -> GaussianNoise | DiscreteLaplaceNoise | NoNoise:
-    """Choose the noise by public numbers alone."""
+    """Choose the noise by public numbers alone: pure where there is no mu."""
     absolute, euclidean = SENSITIVITIES[metric]
     if math.isinf(epsilon):
         return NoNoise()
-    if delta == 0:
-        return DiscreteLaplaceNoise(absolute, epsilon)
-    return GaussianNoise(euclidean, gdp_mu(epsilon, delta))
+    return GaussianNoise(euclidean, mu) if mu else DiscreteLaplaceNoise(absolute, epsilon)
 
 
 def _variance(noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise) -> float:

@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from dp_halfspace import PrivacyWarning
 from dp_halfspace.metrics import private_score
-from dp_halfspace.metrics._tallies import _PROBABILITIES
+from dp_halfspace.metrics._tallies import _PROBABILITIES, _TENTHS
 
 SHARE, SHIFT = 0.4, 0.8
 
@@ -31,6 +31,16 @@ class Known:
 def records(rng, n):
     y = (rng.random(n) < SHARE).astype(int)
     return (SHIFT * (2 * y - 1) + rng.standard_normal(n))[:, None], y
+
+
+def calibrated():
+    """Share of positives in tenths of the probability, which are those of the law."""
+    ends = np.concatenate([[-np.inf], np.log(_TENTHS / (1 - _TENTHS)), [np.inf]])
+    ends = (ends - np.log(SHARE / (1.0 - SHARE))) / (2.0 * SHIFT)
+    positive, negative = (
+        q * np.diff(norm.cdf(ends - s)) for q, s in ((SHARE, SHIFT), (1.0 - SHARE, -SHIFT))
+    )
+    return positive / (positive + negative)
 
 
 def truths():
@@ -55,6 +65,7 @@ def truths():
         "balanced_accuracy": (specificity + recall) / 2.0,
         "confusion_matrix": confusion,
         "roc_auc": positive @ below,
+        "calibration_curve": calibrated(),
         "brier": density.sum() * (x[1] - x[0]),
     }
 
