@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import warnings
 from itertools import product
@@ -18,8 +19,9 @@ from sklearn.metrics import (
 )
 
 import dp_halfspace
+from benchmarks import score_coverage
 from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning
-from dp_halfspace.metrics import PrivateScore, _tallies, private_score, score
+from dp_halfspace.metrics import PrivateScore, _intervals, _tallies, private_score, score
 from dp_halfspace.privacy import epsilon as composed
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
@@ -194,6 +196,37 @@ def test_a_score_and_a_fit_share_one_ledger(metric):
     assert not releases
 
 
+@pytest.mark.parametrize("delta", [1e-6, 0])
+@pytest.mark.parametrize("model", [Known(), Scores()])
+def test_several_metrics_share_one_budget(model, delta):
+    names = ["accuracy", "roc_auc", "confusion_matrix"]
+    book = Book()
+    scores = private_score(model, X, Y, metric=names, epsilon=3.0, delta=delta, ledger=book)
+    assert [found.metric for found in scores] == names
+    (record,) = book.records
+    assert all(found.privacy_ is record for found in scores)
+    assert 0.97 * 3.0 < composed(record.events, delta) <= 3.0 * (1.0 + 1e-9)
+    with pytest.raises(ValueError, match="'metric' parameter"):
+        private_score(model, X, Y, metric=[], ledger=book)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0])
+def test_scores_far_from_zero_are_told_apart(delta):
+    area, far = roc_auc_score(Y, X[:, 0]), Scores()
+    far.decision_function = lambda X: 1e6 * X[:, 0] + 2e7
+    rows, labels = np.tile(X, (8, 1)), np.tile(Y, 8)
+    found = private_score(far, rows, labels, metric="roc_auc", epsilon=5.0, delta=delta)
+    assert found.value == pytest.approx(area, abs=0.04)
+
+
+def test_a_bin_that_is_not_paid_for_is_seen(monkeypatch):
+    """Planted: places within bins are free."""
+    monkeypatch.setitem(_tallies.SENSITIVITIES, "calibration_curve", (128, 64 * math.sqrt(2.0)))
+    for delta in (0, 1e-6):
+        seen, charged = moved("calibration_curve", Table(), delta)
+        assert seen > 1.05 * charged
+
+
 def charged_first(ledger):
     """Whether nothing was drawn when the ledger refused."""
     with recording() as releases, pytest.raises(BudgetError):
@@ -238,6 +271,27 @@ def test_noise_has_the_deviation_that_intervals_count_on(monkeypatch):
 @every_metric
 def test_intervals_cover_a_little(metric):
     assert 0.87 < coverage(metric, runs=120, n=800, epsilon=2.0, delta=1e-6) <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("DP_HALFSPACE_DATA" not in os.environ, reason="needs the shared tables")
+@pytest.mark.parametrize("table", score_coverage.TABLES)
+def test_intervals_cover_on_real_tables(table):
+    people = score_coverage.population(table)
+    for metric, delta in product(METRICS, (1e-6, 0)):
+        found = score_coverage.coverage(people, metric, 2000, 2000, epsilon=1.0, delta=delta)
+        assert 0.94 < found < 0.97, (metric, delta)
+
+
+@pytest.mark.parametrize(("area", "spread"), [(0.99, 4.0), (0.5, 1.0)])
+def test_shares_near_their_ends_are_covered(area, spread):
+    """Noise beyond 0 or 1 neither widens nor empties an interval."""
+    rng = np.random.default_rng(0)
+    noisy = 100.0 * area + spread * rng.standard_normal(4000)
+    ends = [_intervals._share(count, 100.0, (spread**2, 0.0, 0.0), 0.0) for count in noisy]
+    _, low, high = np.transpose(ends)
+    assert 0.94 < np.mean((low <= area) & (area <= high)) < 0.97
+    assert (high - low).min() > 0.0
 
 
 @pytest.mark.slow
