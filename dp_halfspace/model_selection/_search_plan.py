@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from sklearn.base import clone
 
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.inspection.pipeline import check_pipeline
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.mechanisms import (
@@ -73,13 +74,68 @@ class SearchPlan:
     adjacency: str
 
 
+def model_inside(estimator: Any) -> tuple[str, Any]:
+    """Find the model of this package at the end of a pipeline, and the prefix of its parameters."""
+    prefix = ""
+    while not hasattr(estimator, "epsilon"):
+        if getattr(estimator, "steps", None):
+            name, inner = estimator.steps[-1]
+        else:
+            name, inner = "estimator", getattr(estimator, "estimator", None)
+            inner = getattr(estimator, "estimator_", inner)
+        if inner is None:
+            raise ValueError(
+                "estimator must be a classifier of this package, or a pipeline that ends in one; "
+                f"{type(estimator).__name__} is not"
+            )
+        prefix, estimator = f"{prefix}{name}__", inner
+    return prefix, estimator
+
+
+def check_around(estimator: Any) -> None:
+    """Refuse what a pipeline learns from the records, or spends on them, besides its model."""
+    prefix, _ = model_inside(estimator)
+    if not prefix:
+        return
+    # Of the model itself, its own fit says what there is to say.
+    for finding in check_pipeline(clone(estimator).set_params(**{prefix[:-2]: "passthrough"})):
+        raise ValueError(
+            f"the search covers the model and not what stands around it: {finding.step} reads "
+            f"{finding.reads}; use instead {finding.instead}"
+        )
+    names = [name for name in estimator.get_params() if name.endswith("__epsilon")]
+    if names != [f"{prefix}epsilon"]:
+        raise ValueError(
+            "a search has one budget, and the estimator takes several: "
+            f"{', '.join(sorted(names))}; use data_norm=None in the place of a PrivateScaler"
+        )
+
+
+class _Planned(Exception):
+    """Carries the record of a fit that stops before it pays."""
+
+    def charge(self, record: PrivacyRecord) -> NoReturn:
+        """Keep the record and stop."""
+        self.record = record
+        raise self
+
+
 def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
     """Return what an unseeded fit would leave as its record; nothing is drawn or charged.
 
     Raises ValueError as the fit itself would, for its parameters or the schema of the data.
     """
-    record: PrivacyRecord = clone(estimator).set_params(random_state=None).plan(X, y)
-    return record
+    prefix, _ = model_inside(estimator)
+    if not prefix:
+        record: PrivacyRecord = clone(estimator).set_params(random_state=None).plan(X, y)
+        return record
+    stop = _Planned()
+    own = {f"{prefix}random_state": None, f"{prefix}ledger": stop}
+    try:
+        clone(estimator).set_params(**own).fit(X, y)
+    except _Planned:
+        return stop.record
+    raise RuntimeError("a fit did not say what it was going to spend")
 
 
 def score_sensitivity(n_samples: int) -> float:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
+from dp_halfspace.model_selection._scores import Scoring, score_of
+from dp_halfspace.model_selection._search_plan import model_inside
 from dp_halfspace.privacy.mechanisms import Mechanism
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
 Run: TypeAlias = tuple[Any, float]
-Scoring: TypeAlias = Callable[..., ArrayLike]
 
 
 def trained_runs(
@@ -23,7 +23,7 @@ def trained_runs(
     *,
     X: Any,
     y: ArrayLike,
-    scoring: Scoring | None,
+    scoring: Scoring,
     seed: int | None,
     n_jobs: int | None,
     noise: Mechanism | None = None,
@@ -31,11 +31,9 @@ def trained_runs(
 ) -> Iterator[Run]:
     """Train models and score them, in their order whatever the number of jobs.
 
-    The models are changed by their fits; scores are computed on the training rows. The scoring is
-    a callable from a fitted model, `X` and `y` to a number in [0, 1] for each record; None counts
-    correct predictions. Without a seed all randomness is the operating system's, drawn where it is
-    used. The noise is for each score; None where scores are not released one by one. A `verbose`
-    joblib shows how many fits there are.
+    The models are changed by their fits; scores are computed on the training rows. Without a seed
+    all randomness is the operating system's, drawn where it is used. The noise is for each score;
+    None where scores are not released one by one. A `verbose` joblib shows how many fits there are.
     """
     tasks = (
         delayed(_run)(
@@ -52,30 +50,24 @@ def _run(
     X: Any,
     y: ArrayLike,
     *,
-    scoring: Scoring | None,
+    scoring: Scoring,
     noise: Mechanism | None,
     seed: tuple[int, int] | None,
 ) -> Run:
-    """Train one candidate and count what it gets right, with noise where each score is released.
+    """Train one candidate and score it, with noise where each score is released.
 
     Runs in a worker. Its randomness is drawn here, from the operating system.
     """
     if seed is not None:
         own = SeededBytes(seed[0], f"run {seed[1]}")
-        model.set_params(random_state=int.from_bytes(own.read(4), "little"))
-    labels = np.asarray(y).ravel()
+        name = f"{model_inside(model)[0]}random_state"
+        model.set_params(**{name: int.from_bytes(own.read(4), "little")})
     with warnings.catch_warnings():
         # A warning for each fit would tell how many there are. What the data's schema and the
         # parameters give reason to say was said when the search was planned.
         warnings.simplefilter("ignore")
         model.fit(X, y)
-        if scoring is None:
-            each = np.asarray(model.predict(X) == labels, dtype=np.float64)
-        else:
-            each = np.nan_to_num(np.asarray(scoring(model, X, y), dtype=np.float64))
-    if each.shape != labels.shape:
-        raise ValueError("scoring must return one number for each record")
-    score = math.fsum(np.clip(each, 0.0, 1.0))
+        score = score_of(scoring, model, X, y)
     if noise is not None:
         source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")
         score = float(noise.perturb(np.array([score]), source)[0])

@@ -21,9 +21,12 @@ from dp_halfspace._budget import SharedLedger
 from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context, resolved_delta
 from dp_halfspace._validation import label_set_announced
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.model_selection._scores import SCORINGS, RobustAccuracy
 from dp_halfspace.model_selection._search_plan import (
     SELECTIONS,
     SearchPlan,
+    check_around,
+    model_inside,
     plan_search,
     planned_record,
 )
@@ -99,13 +102,15 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     """Private choice of the parameters of a classifier of the suite.
 
     Candidates are trained within shares of one budget and compared by their number of correct
-    predictions on the training rows, privately. One model is released: the best one found. How
-    many were trained, all others and all scores stay inside.
+    predictions on the training rows, or another score, privately. One model is released: the best
+    one found. How many were trained, all others and all scores stay inside.
 
     Parameters
     ----------
     estimator : classifier of this package
-        Its own `epsilon`, `delta` and `random_state` are not used.
+        Or a pipeline that ends in one and that
+        :func:`~dp_halfspace.inspection.check_pipeline` finds nothing in. Its own `epsilon`, `delta`
+        and `random_state` are not used.
     param_grid : dict or list of dict, default=None
         PUBLIC grid, as for :class:`~sklearn.model_selection.GridSearchCV`. The empty grid ``{}``
         has one candidate, the estimator as it is.
@@ -129,9 +134,11 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         is trained once, and the exponential mechanism chooses; for any estimator, best for a few
         candidates. ``"auto"`` takes the second where the first has no exact account and for up to
         four candidates (two for perturbed objectives, three for pure epsilon).
-    scoring : "accuracy" or callable, default="accuracy"
-        A callable gets a fitted estimator, `X` and `y` and returns a number in [0, 1] for each
-        record, the larger the better, that depends on that record and the estimator alone.
+    scoring : str or callable, default="accuracy"
+        ``"accuracy"``, ``"balanced_accuracy"``, or ``"roc_auc"`` for two classes. A callable gets a
+        fitted estimator, `X` and `y` and returns a number in [0, 1] for each record, the larger
+        the better, that depends on that record and the estimator alone
+        (:class:`~dp_halfspace.model_selection.RobustAccuracy`, for example).
         Numbers outside are cut. It must not raise, print or keep anything for reasons that depend
         on the data: it sees every run, and the runs are secret.
     miss : float, default=0.1
@@ -200,7 +207,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         "epsilon": PrivateLinearClassifier._parameter_constraints["epsilon"],
         "delta": PrivateLinearClassifier._parameter_constraints["delta"],
         "selection": [StrOptions(set(SELECTIONS))],
-        "scoring": [StrOptions({"accuracy"}), callable],
+        "scoring": [StrOptions(set(SCORINGS)), callable],
         "miss": [Interval(Real, 1e-3, 1, closed="neither")],
         "n_jobs": [Integral, None],
         "random_state": PrivateLinearClassifier._parameter_constraints["random_state"],
@@ -265,14 +272,15 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
         grid, plan, total = self._prepared(X, y)
-        ledger = self.estimator.ledger if self.ledger is None else self.ledger
+        ledger = model_inside(self.estimator)[1].ledger if self.ledger is None else self.ledger
         permit = authorise(total, noise_source(self.random_state), ledger)
 
         index, best = self._searched(plan, X, y, permit)
 
         # Neither its share of the budget nor its place among the runs is what was promised.
-        best.privacy_, best.ledger = total, ledger
-        best.random_state = self.random_state
+        prefix, model = model_inside(best)
+        best.set_params(**{f"{prefix}ledger": ledger, f"{prefix}random_state": self.random_state})
+        model.privacy_, model.ledger, model.random_state = total, ledger, self.random_state
         self.best_estimator_ = best
         self.best_params_ = dict(grid[index])
         self.classes_ = best.classes_
@@ -316,7 +324,9 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         """Validate the data and fix every public number of a search."""
         grid = self._grid()
         facts = dict(planned_record(self._candidate({}), X, y).public)
-        is_pure = isinstance(self.delta, str) and self.estimator.delta == 0
+        if self.scoring == "roc_auc" and len(facts["classes"]) != 2:
+            raise ValueError("scoring='roc_auc' needs two classes")
+        is_pure = isinstance(self.delta, str) and model_inside(self.estimator)[1].delta == 0
         delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
         with label_set_announced():
             plan = plan_search(
@@ -337,8 +347,11 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             public={
                 **{k: v for k, v in facts.items() if k in _KEPT},
                 "estimator": type(self.estimator).__name__,
+                "scoring": self.scoring if isinstance(self.scoring, str) else repr(self.scoring),
                 "candidates": [sorted(params.items(), key=str) for params in grid],
                 "selection": "exponential" if plan.law is None else "random_stopping",
+                "epsilon_of_a_run": plan.candidates[0]["epsilon"],
+                "choice": repr(plan.choice),
                 "mean_runs": None if plan.law is None else plan.law.mean,
             },
         )
@@ -348,12 +361,15 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         """List the candidates; public."""
         if (self.param_grid is None) == (self.param_distributions is None):
             raise ValueError("give either param_grid or param_distributions")
-        known = self.estimator.get_params()
-        if not set(_OWN) <= set(known):
+        prefix, model = model_inside(self.estimator)
+        known, own = self.estimator.get_params(), {f"{prefix}{name}" for name in _OWN}
+        if not own <= set(known):
             raise ValueError(
-                f"estimator must be a classifier of this package; {type(self.estimator).__name__} "
+                f"estimator must be a classifier of this package; {type(model).__name__} "
                 f"does not have the parameters {', '.join(_OWN)}"
             )
+        if prefix and isinstance(self.scoring, RobustAccuracy):
+            raise ValueError("RobustAccuracy needs a linear model without a pipeline around it")
         if self.param_grid is not None:
             grid = list(ParameterGrid(self.param_grid))
         else:
@@ -362,13 +378,19 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             sampler = ParameterSampler(self.param_distributions, self.n_iter, random_state=seed)
             grid = list(sampler)
         for name in {name for params in grid for name in params}:
-            if name in _OWN or name not in known:
+            if name in own or name not in known:
                 raise ValueError(f"the grid must not contain {name!r}")
+        for params in grid:
+            check_around(self._candidate(params))
         return [params for params in grid for _ in range(self.n_repeats)]
 
     def _candidate(self, params: dict[str, Any]) -> Any:
         """Make an estimator that charges nothing of its own."""
-        return clone(self.estimator).set_params(ledger=None, random_state=None, **params)
+        free = {name: value for name, value in params.items() if name not in _OWN}
+        candidate = clone(self.estimator).set_params(**free)
+        own = {"ledger": None, "random_state": None, **params}
+        prefix, _ = model_inside(candidate)
+        return candidate.set_params(**{f"{prefix}{k}": v for k, v in own.items() if k in _OWN})
 
     def _searched(self, plan: SearchPlan, X: Any, y: ArrayLike, permit: Permit) -> tuple[int, Any]:
         """Train, compare and keep the best; return its number and model."""
@@ -376,7 +398,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             trained_runs,
             X=X,
             y=y,
-            scoring=None if isinstance(self.scoring, str) else self.scoring,
+            scoring=self.scoring,
             seed=None if self.random_state is None else int(self.random_state),
             n_jobs=self.n_jobs,
         )

@@ -34,6 +34,7 @@ from dp_halfspace import (
     privacy,
 )
 from dp_halfspace.model_selection import _search_plan as plan_module
+from dp_halfspace.model_selection import _scores as scores_module
 from dp_halfspace.model_selection import _search_runs as runs_module
 from dp_halfspace.model_selection import search as search_module
 from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
@@ -303,7 +304,7 @@ def test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record():
 def test_score_test_sees_scores_that_are_not_cut(monkeypatch):
     """Planted: a record may count for as much as it likes."""
     careless = SimpleNamespace(fsum=lambda each: 1e9, inf=math.inf)
-    monkeypatch.setattr(runs_module, "math", careless)
+    monkeypatch.setattr(scores_module, "math", careless)
     with pytest.raises(AssertionError):
         test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record()
 
