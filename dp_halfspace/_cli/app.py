@@ -45,6 +45,10 @@ def _run(options: Any) -> None:
             models.fit(options, sys.stdout, sys.stderr)
         else:
             models.predict(options, sys.stdout)
+    elif options.command == "evaluate":
+        from dp_halfspace._cli.evaluate import evaluate  # noqa: PLC0415 (loads slowly)
+
+        evaluate(options, sys.stdout)
     else:
         _compare(options)
 

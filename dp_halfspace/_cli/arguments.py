@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
-__all__ = ["COMMANDS", "Stopped", "UserError", "parse_options"]
+__all__ = ["COMMANDS", "METRICS", "Stopped", "UserError", "parse_options"]
 
 _CURATOR = """Scores are exact numbers computed from the records: they, and messages that name a
 line of a file, are for the curator of the data, who may see the records."""
@@ -20,6 +20,8 @@ units, texts, dates, holes. The model and its card may be published."""
 _PREDICT = """Label the rows of a table by a saved model: a CSV with the column prediction and one
 column probability_LABEL for each class. Load only models that you trust: joblib runs what it
 loads."""
+_EVALUATE = """Score a saved model on rows that it was not trained on, within a budget: each score
+comes with an interval that holds sampling and noise, and may be published."""
 _COMMON = "python -m dp_halfspace"
 _EXAMPLES = {
     "": f"{_COMMON}\n  {_COMMON} --epsilon 1 10 --repeats 1 --out report",
@@ -29,8 +31,18 @@ _EXAMPLES = {
     '  {"age": [0, 120], "stage": ["I", "II", "III"], "platelets": "number", "seen": "date",\n'
     '   "smoker": "boolean", "city": "text", "patient": "drop"}',
     "predict": f"{_COMMON} predict model.joblib new_patients.csv --out predictions.csv",
+    "evaluate": f"{_COMMON} evaluate model.joblib held_out.csv --epsilon 0.5 --target outcome "
+    "\\\n      --metric accuracy roc_auc --ledger budget.db",
     "compare": f"{_COMMON} compare patients.csv --target outcome --epsilon 1 3 --repeats 2",
 }
+METRICS = (
+    "accuracy",
+    "balanced_accuracy",
+    "brier",
+    "calibration_curve",
+    "confusion_matrix",
+    "roc_auc",
+)
 COMMANDS = tuple(name for name in _EXAMPLES if name)
 _LARGEST_SEED = 2**32 - 1
 
@@ -110,6 +122,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
         "": (_add_comparison, _MAIN),
         "fit": (_add_fit, _FIT),
         "predict": (_add_predict, _PREDICT),
+        "evaluate": (_add_evaluate, _EVALUATE),
         "compare": (_add_compare, _COMPARE),
     }[command]
     more = "" if command else f"\n\ncommands: {', '.join(COMMANDS)} (each with --help)"
@@ -167,26 +180,37 @@ def _add_training(parser: argparse.ArgumentParser, kinds: str, *, required: bool
 _DELTA_HELP = '"auto" (1/rows^2) or a number in [0, 1/2), 0 being pure epsilon (default: auto)'
 
 
-def _add_fit(parser: argparse.ArgumentParser) -> None:
-    """Describe the training of a model."""
-    _add_training(parser, "CSV or Parquet file", required=True)
+def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
+    """Describe a budget, whom it protects and where it is booked."""
     add = parser.add_argument
-    add("--epsilon", type=_positive, required=True, help="privacy budget of the fit")
+    add("--epsilon", type=_positive, required=True, help=f"privacy budget of the {what}")
     add("--delta", type=_delta, default="auto", help=_DELTA_HELP)
-    add(
-        "--features",
-        choices=("auto", "additive", "linear"),
-        default="auto",
-        help="additive: the score is a sum of curves, one for each column (default: auto)",
-    )
     add("--groups", metavar="COLUMN", help="persons: all rows of one are protected together")
-    add("--ledger", type=Path, metavar="FILE", help="budget of the table, charged before the fit")
+    add(
+        "--ledger",
+        type=Path,
+        metavar="FILE",
+        help=f"budget of the table, charged before the {what}",
+    )
     add(
         "--cap",
         type=float,
         nargs=2,
         metavar=("EPSILON", "DELTA"),
         help="of a ledger that is not there yet",
+    )
+
+
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    """Describe the training of a model."""
+    _add_training(parser, "CSV or Parquet file", required=True)
+    add = parser.add_argument
+    _add_budget(parser, "fit")
+    add(
+        "--features",
+        choices=("auto", "additive", "linear"),
+        default="auto",
+        help="additive: the score is a sum of curves, one for each column (default: auto)",
     )
     add("--save", type=Path, required=True, metavar="FILE", help="where the model goes (joblib)")
     add("--card", type=Path, metavar="FILE", help="where its card goes (HTML)")
@@ -197,6 +221,27 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `fit` has saved")
     _add_table(parser, "CSV or Parquet file with the columns of the fit; others are ignored")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="CSV to write")
+
+
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
+    """Describe a private evaluation."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `fit` has saved")
+    _add_table(parser, "CSV or Parquet file with the columns of the fit and the label")
+    _add_budget(parser, "evaluation")
+    add = parser.add_argument
+    add(
+        "--target",
+        metavar="COLUMN",
+        help="column that holds the label (default: the only one that the model does not use)",
+    )
+    add(
+        "--metric",
+        nargs="+",
+        choices=METRICS,
+        default=["accuracy"],
+        metavar="METRIC",
+        help=f"{', '.join(METRICS)}; several share the budget (default: accuracy)",
+    )
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:

@@ -17,12 +17,12 @@ from dp_halfspace._cli.arguments import Stopped, UserError
 from dp_halfspace._cli.card import Card, write_card
 from dp_halfspace._cli.problems import TrainingTable, read_training_table
 from dp_halfspace._cli.progress import Progress
-from dp_halfspace._cli.tables import read_cells, readable, typed
+from dp_halfspace._cli.tables import Cells, read_cells, readable, typed
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
-from dp_halfspace.privacy.record import rounded_text
+from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
-__all__ = ["fit", "predict"]
+__all__ = ["fit", "frame_for", "loaded", "opened_ledger", "predict", "say_what_was_paid"]
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
@@ -32,13 +32,11 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     table = read_training_table(options)
     for note in table.notes:
         err.write(f"dp_halfspace: note: {note}\n")
-    ledger = _ledger(options)
+    ledger = opened_ledger(options)
     model = _trained(options, table, ledger, err)
     _write(options.save, lambda path: _dump(model, path))
-    record = model.privacy_
-    claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
-    unit = "one row" if options.groups is None else f"all rows of one {options.groups!r}"
-    out.write(f"Guarantee: {claim}; unit: {unit}\nModel:     {options.save}\n")
+    out.write(_guarantee(model.privacy_, options.groups))
+    out.write(f"Model:     {options.save}\n")
     try:
         if options.card is not None:
             card = Card(model, options.table.name, options.groups, ledger)
@@ -47,11 +45,32 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     except KeyboardInterrupt:
         raise Stopped(f"interrupted before the card; the model is in {options.save}") from None
     if ledger is not None:
-        out.write(
-            f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
-            f"delta {ledger.delta:g}; {rounded_text(ledger.remaining(), up=False)} left for one "
-            "more fit\n"
-        )
+        out.write(_left(ledger))
+
+
+def _guarantee(record: PrivacyRecord, groups: str | None) -> str:
+    """Say in one line what was promised."""
+    claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
+    unit = "one row" if groups is None else f"all rows of one {groups!r}"
+    return f"Guarantee: {claim}; unit: {unit}\n"
+
+
+def _left(ledger: PrivacyLedger) -> str:
+    """Say in one line what a ledger has left."""
+    return (
+        f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
+        f"delta {ledger.delta:g}; {rounded_text(ledger.remaining(), up=False)} left for one "
+        "more fit\n"
+    )
+
+
+def say_what_was_paid(
+    record: PrivacyRecord, groups: str | None, ledger: PrivacyLedger | None, out: TextIO
+) -> None:
+    """Write what was promised, and what is left."""
+    out.write(_guarantee(record, groups))
+    if ledger is not None:
+        out.write(_left(ledger))
 
 
 def _trained(options: Any, table: TrainingTable, ledger: Any, err: TextIO) -> Any:
@@ -82,7 +101,7 @@ def _trained(options: Any, table: TrainingTable, ledger: Any, err: TextIO) -> An
     return model.set_params(ledger=None)
 
 
-def _ledger(options: Any) -> PrivacyLedger | None:
+def opened_ledger(options: Any) -> PrivacyLedger | None:
     """Open the ledger, or make it where its cap is given."""
     path, cap = options.ledger, options.cap
     if path is None:
@@ -112,21 +131,11 @@ def _dump(model: Any, path: Path) -> None:
 def predict(options: Any, out: TextIO) -> None:
     """Write predictions and probabilities of a saved model."""
     _check_target(options.out, "--out")
-    model = _loaded(options.model)
+    model = loaded(options.model)
     columns = [column for column in model.encoding_.columns if column.kind != "drop"]
     cells = read_cells(options, [column.name for column in columns])
-    # Kinds are those of the fit, whatever this table holds.
-    frame = typed(cells, [replace(column, is_stated=True) for column in columns])
-    for column in model.encoding_.columns:
-        if column.kind == "drop":
-            frame[column.name] = ""
-    try:
-        shares = model.predict_proba(frame)
-    except Exception as error:
-        raise UserError(
-            f"{options.model} was made by another version of dp_halfspace, which its card names; "
-            "predict by that version"
-        ) from error
+    frame = frame_for(model, options.model, cells)
+    shares = model.predict_proba(frame)
     result = frame.iloc[:, :0].assign(prediction=model.classes_[shares.argmax(axis=1)])
     for label, share in zip(model.classes_, shares.T, strict=True):
         result[f"probability_{label}"] = np.round(share, 6)
@@ -134,7 +143,25 @@ def predict(options: Any, out: TextIO) -> None:
     out.write(f"Written: {options.out}, {len(result)} rows\n")
 
 
-def _loaded(path: Path) -> Any:
+def frame_for(model: Any, path: Path, cells: Cells) -> Any:
+    """Return the rows of a table as the fit read them, if this version can predict them."""
+    columns = [column for column in model.encoding_.columns if column.kind != "drop"]
+    # Kinds are those of the fit, whatever this table holds.
+    frame = typed(cells, [replace(column, is_stated=True) for column in columns])
+    for column in model.encoding_.columns:
+        if column.kind == "drop":
+            frame[column.name] = ""
+    try:
+        model.predict_proba(frame.iloc[:1])
+    except Exception as error:
+        raise UserError(
+            f"{path} was made by another version of dp_halfspace, which its card names; "
+            "use that version"
+        ) from error
+    return frame
+
+
+def loaded(path: Path) -> Any:
     """Load a model that `fit` has saved."""
     import joblib  # noqa: PLC0415 (loads slowly)
 

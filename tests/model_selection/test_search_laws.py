@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dp_halfspace import PrivateSearchCV, privacy
 from dp_halfspace._sklearn import resolved_delta
+from dp_halfspace.model_selection import _scores as scores_module
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as runs_module
 from dp_halfspace.model_selection import search as search_module
@@ -571,5 +572,5 @@ def test_sums_of_scores_are_rounded_once():
 
 
 def test_that_test_sees_a_plain_sum(monkeypatch):
-    monkeypatch.setattr(runs_module, "math", SimpleNamespace(fsum=np.sum))
+    monkeypatch.setattr(scores_module, "math", SimpleNamespace(fsum=np.sum))
     caught(assert_sums_are_rounded_once)

@@ -1,0 +1,73 @@
+"""Score a saved model on a table that it was not trained on, within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+import numpy as np
+
+from dp_halfspace._cli.arguments import UserError
+from dp_halfspace._cli.models import frame_for, loaded, opened_ledger, say_what_was_paid
+from dp_halfspace._cli.tables import labels_of, read_cells
+from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.metrics import PrivateScore, private_score
+
+__all__ = ["evaluate"]
+
+
+def evaluate(options: Any, out: TextIO) -> None:
+    """Release scores with their intervals, and say what was paid."""
+    model = loaded(options.model)
+    known = [column.name for column in model.encoding_.columns]
+    used = [column.name for column in model.encoding_.columns if column.kind != "drop"]
+    roles = [name for name in (options.target, options.groups) if name is not None]
+    cells = read_cells(options, [*used, *roles])
+    others = [name for name in cells.frame.columns if name not in (*known, options.groups)]
+    if options.target is None and len(others) != 1:
+        raise UserError(
+            f"--target must name the label column of {options.table}, which has {len(others)} "
+            "columns that the model does not use"
+        )
+    target = options.target or others[0]
+    if target in known or target == options.groups:
+        raise UserError(f"--target: {target!r} is a column of the model, or that of --groups")
+    ledger = opened_ledger(options)
+    try:
+        with single_blas_thread():
+            scores = private_score(
+                model,
+                frame_for(model, options.model, cells),
+                labels_of(cells, target),
+                metric=options.metric,
+                epsilon=options.epsilon,
+                delta=options.delta,
+                groups=None if options.groups is None else labels_of(cells, options.groups),
+                ledger=ledger,
+            )
+    except (ValueError, BudgetError) as error:
+        raise UserError(" ".join(str(error).split())) from error
+    lines = [
+        ("score", "value", "95 % interval"),
+        *(row for score in scores for row in _rows(score)),
+    ]
+    first, second = (max(len(line[k]) for line in lines) for k in (0, 1))
+    for name, value, interval in lines:
+        out.write(f"{name:<{first}}  {value:>{second}}  {interval}\n")
+    say_what_was_paid(scores[0].privacy_, options.groups, ledger, out)
+
+
+def _rows(score: PrivateScore) -> Iterator[tuple[str, str, str]]:
+    """Write one line for each number."""
+    names = [score.metric]
+    digits = 3
+    if score.metric == "confusion_matrix":
+        names = [f"{true}, predicted {said}" for true in score.classes for said in score.classes]
+        digits = 0
+    elif score.metric == "calibration_curve" and score.curve is not None:
+        names = [f"{score.classes[1]} where .{k} to .{k + 1} is said" for k in range(9)]
+        names.append(f"{score.classes[1]} where .9 to 1 is said")
+    numbers = (np.ravel(part).tolist() for part in (score.value, *score.interval))
+    for name, value, low, high in zip(names, *numbers, strict=True):
+        yield name, f"{value:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"
