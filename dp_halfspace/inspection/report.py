@@ -12,6 +12,8 @@ __all__ = ["privacy_report"]
 
 # A reader who knows the seed can subtract the noise, and a ledger belongs to the curator.
 _WITHHELD = frozenset({"ledger", "random_state"})
+# Of what a search is given, not used: the search has a budget of its own.
+_UNUSED = frozenset({"epsilon", "delta", *_WITHHELD})
 
 
 def privacy_report(estimator: BaseEstimator) -> str:
@@ -55,9 +57,22 @@ def privacy_report(estimator: BaseEstimator) -> str:
     inner, uncovered = _private_part(estimator)
     lines = [type(inner).__name__, inner.privacy_.summary(), *uncovered, "Parameters (all public):"]
     for name, value in sorted(inner.get_params(deep=False).items()):
-        shown = "given, not shown" if name in _WITHHELD and value is not None else repr(value)
-        lines.append(f"  {name}: {shown}")
+        hidden = name in _WITHHELD and value is not None
+        lines.append(f"  {name}: {'given, not shown' if hidden else _shown(value)}")
     return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    """Write a parameter; of an estimator what a search uses of it."""
+    if not hasattr(value, "get_params"):
+        return repr(value)
+    params = {
+        name: _shown(part)
+        for name, part in value.get_params().items()
+        if name.rsplit("__", 1)[-1] not in _UNUSED and not hasattr(part, "get_params")
+    }
+    params.pop("steps", None)
+    return f"{type(value).__name__}({', '.join(f'{k}={v}' for k, v in params.items())})"
 
 
 def _private_part(estimator: Any) -> tuple[Any, list[str]]:

@@ -1,0 +1,231 @@
+"""Scores of candidates: one record moves them by one at most; pipelines and adversaries.
+
+Proof: ``docs/proofs/selection.md``, section 10.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.ensemble import BaggingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, PolynomialFeatures, StandardScaler
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    OutputPerturbationClassifier,
+    PrivacyLedger,
+    PrivateAUCClassifier,
+    PrivateSearchCV,
+)
+from dp_halfspace.inspection import privacy_report
+from dp_halfspace.model_selection import RobustAccuracy, _scores
+from dp_halfspace.preprocessing import PrivateScaler
+from dp_halfspace.privacy.mechanisms import recording
+from tests.conftest import separated
+from tests.support import Book
+
+X, Y = separated(300, 3, 2)
+MODEL = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0)
+
+
+class Says:
+    """Scores are what the record holds, and so is the predicted label."""
+
+    def __init__(self, n_classes):
+        self.classes_ = np.arange(n_classes)
+
+    def decision_function(self, X):
+        return X
+
+    def predict(self, X):
+        return X.astype(int)
+
+
+def largest_change(scoring, n_classes, n):
+    """Over all tables of n records that sort alike, and all that replace the last of them."""
+    model, cells = Says(n_classes), list(product(range(n_classes), repeat=2))
+    largest = 0.0
+    # Only how many records are of each kind matters.
+    for counts in product(range(n), repeat=len(cells) - 1):
+        if sum(counts) > n - 1:
+            continue
+        rest = np.repeat(np.arange(len(cells)), [*counts, n - 1 - sum(counts)])
+        totals = [
+            _scores.score_of(scoring, model, *np.array([cells[k] for k in [*rest, last]]).T * 1.0)
+            for last in range(len(cells))
+        ]
+        largest = max(largest, np.ptp(totals))
+    return largest
+
+
+def extreme_change(scoring):
+    """With 400 records, at the tables that the proof names."""
+    if scoring == "roc_auc":  # one positive, above or below all others
+        x, y, ends = np.full(400, 0.5), np.eye(1, 400)[0], [(0.0, 1.0), (1.0, 1.0)]
+    else:  # all right, classes of one size; a record changes its class and is wrong
+        y = np.repeat([0.0, 1.0], 200)
+        x, ends = y.copy(), [(0.0, 0.0), (0.0, 1.0)]
+    found = []
+    for x[0], y[0] in ends:
+        found.append(_scores.score_of(scoring, Says(2), x, y))
+    return np.ptp(found)
+
+
+@pytest.mark.parametrize("scoring", _scores.SCORINGS)
+def test_no_record_moves_a_score_by_more_than_one(scoring):
+    assert max(largest_change(scoring, 2, n) for n in (1, 2, 5, 9)) <= 1.0
+    if scoring != "roc_auc":
+        assert largest_change(scoring, 3, 3) <= 1.0
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy"])
+def test_the_bound_is_nearly_attained(scoring):
+    assert 0.99 < extreme_change(scoring) <= 1.0
+
+
+def test_larger_tables_and_more_classes_stay_within_the_bound():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        K = int(rng.integers(2, 6))
+        model, n = Says(K), int(rng.integers(1, 40))
+        y = rng.choice(K, n, p=rng.dirichlet(np.full(K, 0.3))).astype(float)
+        x = np.where(rng.random(n) < 0.7, y, rng.integers(0, K, n))
+        for scoring in ("balanced_accuracy", "roc_auc")[: 1 + (K == 2)]:
+            found = []
+            for x[0], y[0] in product(range(K), repeat=2):
+                found.append(_scores.score_of(scoring, model, x, y))
+            assert np.ptp(found) <= 1.0
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy"])
+def test_planted_bugs_of_scores_are_seen(scoring, monkeypatch):
+    """Twice the pairs; or recalls that are not divided by the number of classes plus one."""
+    honest = _scores.SCORINGS[scoring]
+    factor = 1.1 if scoring == "roc_auc" else 1.5
+    monkeypatch.setitem(_scores.SCORINGS, scoring, lambda *a: factor * honest(*a))
+    assert extreme_change(scoring) > 1.0
+
+
+def test_scores_rank_as_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    y = (rng.random(200) < 0.3).astype(int)
+    tables = [np.where(rng.random(200) < share, y, 1 - y) for share in (0.6, 0.8, 0.95)]
+    ranks = [rng.normal(size=200) + shift * y for shift in (0.5, 1.0, 2.0)]
+    for x in tables:
+        found = _scores.score_of("balanced_accuracy", Says(2), x, y)
+        expected = balanced_accuracy_score(y, x) * 2 * min(y.sum(), 200 - y.sum()) / 3
+        assert found == pytest.approx(expected)
+    for x in ranks:
+        found = _scores.score_of("roc_auc", Says(2), x, y)
+        assert found == pytest.approx(roc_auc_score(y, x) * y.sum() * (200 - y.sum()) / 200)
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy", RobustAccuracy(0.1)])
+def test_a_search_pays_the_same_for_every_score_and_says_which(scoring):
+    grid = {"adversary_radius": [0.0, 0.1]}
+    search = PrivateSearchCV(MODEL, grid, epsilon=20.0, scoring=scoring).fit(X, Y)
+    plain = PrivateSearchCV(MODEL, grid, epsilon=20.0).plan(X, Y)
+    assert search.privacy_.events == plain.events
+    assert dict(search.privacy_.public)["scoring"] in (scoring, repr(scoring))
+
+
+def test_robust_accuracy_is_that_of_the_worst_move():
+    """Moves in the worst direction change no label that counts as robust, and longer ones do."""
+    for K in (2, 3):
+        rows, labels = separated(300, 3, K)
+        model = AdaptiveMarginClassifier(epsilon=np.inf, data_norm=9.0, classes=range(K))
+        model.fit(rows, labels)
+        weights = model.coef_ if K > 2 else np.vstack([-model.coef_, model.coef_]) / 2
+        for norm in (2, "inf"):
+            right = RobustAccuracy(0.2, norm)(model, rows, labels) > 0
+            assert 0 < right.sum() < (model.predict(rows) == labels).sum()
+            broken = np.zeros(len(rows), bool)
+            for factor in (0.999, 1.001):
+                for k in range(K):
+                    way = weights[k] - weights[labels]
+                    size = np.linalg.norm(way, axis=1, keepdims=True)
+                    step = np.sign(way) if norm == "inf" else way / np.maximum(size, 1e-300)
+                    broken |= model.predict(rows + 0.2 * factor * step) != labels
+                if factor < 1:
+                    assert not (broken & right).any()
+            assert (broken | right).all()
+    with pytest.raises(ValueError, match="radius"):
+        RobustAccuracy(-1.0)
+
+
+PIPELINE = make_pipeline(Normalizer(), PolynomialFeatures(2), MODEL)
+GRID = {"polynomialfeatures__degree": [1, 2], "adaptivemarginclassifier__margin": ["auto", 0.3]}
+
+
+@pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
+def test_a_pipeline_is_searched_within_one_budget(selection):
+    ledger = PrivacyLedger(epsilon=9.0, delta=1e-4)
+    search = PrivateSearchCV(PIPELINE, GRID, epsilon=8.0, selection=selection, ledger=ledger)
+    planned = search.plan(X, Y)
+    search.fit(X, Y)
+    assert search.privacy_.events == planned.events
+    assert 0.97 * 8 <= planned.epsilon_at(planned.delta) <= 8 * (1 + 1e-9)
+    (entry,) = ledger.entries()
+    assert entry.record == search.privacy_
+    model = search.best_estimator_[-1]
+    assert model.privacy_ is search.privacy_
+    assert model.ledger is ledger
+    assert search.score(X, Y) > 0.6
+
+
+def test_a_threshold_is_searched_and_a_refit_is_charged():
+    inner = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
+    around = FixedThresholdClassifier(inner, response_method="predict_proba")
+    book = Book()
+    search = PrivateSearchCV(
+        around, {"threshold": [0.3, 0.5]}, epsilon=8.0, scoring="balanced_accuracy", ledger=book
+    ).fit(X, Y)
+    search.best_estimator_.fit(X, Y)
+    assert len(book.records) == 2
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "message"),
+    [
+        (make_pipeline(StandardScaler(), MODEL), {}, "standardscaler .* use instead PublicScaler"),
+        (PIPELINE, {"normalizer": [Normalizer(), StandardScaler()]}, "normalizer .StandardScaler"),
+        (BaggingClassifier(MODEL), {}, "reads the records many times"),
+        (make_pipeline(PrivateScaler(), MODEL), {}, "takes several: .*privatescaler__epsilon"),
+        (make_pipeline(Normalizer(), LogisticRegression()), {}, "or a pipeline that ends in one"),
+        (PIPELINE, {"adaptivemarginclassifier__epsilon": [1]}, "the grid must not contain"),
+    ],
+)
+def test_what_voids_the_guarantee_is_refused_before_anything_is_paid(estimator, grid, message):
+    book = Book()
+    with recording() as releases, pytest.raises(ValueError, match=message):
+        PrivateSearchCV(estimator, grid, ledger=book).fit(X, Y)
+    assert not releases
+    assert not book.records
+
+
+def test_scores_that_a_model_has_not_are_refused_before_anything_is_paid():
+    three = AdaptiveMarginClassifier(classes=[0, 1, 2], data_norm=1.0)
+    for model, scoring in ((three, "roc_auc"), (PIPELINE, RobustAccuracy(0.1))):
+        book = Book()
+        with pytest.raises(ValueError, match=r"two classes|without a pipeline"):
+            PrivateSearchCV(model, {}, scoring=scoring, ledger=book).fit(X, Y)
+        assert not book.records
+
+
+def test_a_report_shows_what_was_paid_and_nothing_else():
+    """Of the estimator's own budget, seed and ledger nothing is used, and nothing is shown."""
+    own = PrivateAUCClassifier(epsilon=77.0, delta=0.077, random_state=987, classes=[0, 1])
+    own.set_params(ledger="secret.db", data_norm=1.0)
+    book = Book()
+    search = PrivateSearchCV(own, {"threshold_share": [0.02, 0.1]}, epsilon=5.0, ledger=book)
+    text = privacy_report(search.fit(X, Y))
+    for word in ("77", "0.077", "987", "secret.db", "Book"):
+        assert word not in text, word
+    for word in ("candidates", "scoring", "epsilon_of_a_run", "choice", "threshold_share"):
+        assert word in text, word
