@@ -20,7 +20,6 @@ from dp_halfspace import (
     AdaptiveMarginClassifier,
     OutputPerturbationClassifier,
     PrivacyLedger,
-    PrivateAUCClassifier,
     PrivateSearchCV,
 )
 from dp_halfspace.inspection import privacy_report
@@ -79,7 +78,7 @@ def extreme_change(scoring):
 
 @pytest.mark.parametrize("scoring", _scores.SCORINGS)
 def test_no_record_moves_a_score_by_more_than_one(scoring):
-    assert max(largest_change(scoring, 2, n) for n in (1, 2, 5, 9)) <= 1.0
+    assert max(largest_change(scoring, 2, n) for n in (1, 2, 7)) <= 1.0
     if scoring != "roc_auc":
         assert largest_change(scoring, 3, 3) <= 1.0
 
@@ -218,14 +217,16 @@ def test_scores_that_a_model_has_not_are_refused_before_anything_is_paid():
         assert not book.records
 
 
-def test_a_report_shows_what_was_paid_and_nothing_else():
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_report_shows_what_was_paid_and_nothing_else(planted, monkeypatch):
     """Of the estimator's own budget, seed and ledger nothing is used, and nothing is shown."""
-    own = PrivateAUCClassifier(epsilon=77.0, delta=0.077, random_state=987, classes=[0, 1])
-    own.set_params(ledger="secret.db", data_norm=1.0)
-    book = Book()
-    search = PrivateSearchCV(own, {"threshold_share": [0.02, 0.1]}, epsilon=5.0, ledger=book)
+    if planted:
+        monkeypatch.setattr("dp_halfspace.inspection.report._shown", repr)
+    own = OutputPerturbationClassifier(epsilon=77.0, delta=0.077, random_state=987, data_norm=1.0)
+    own.set_params(ledger="secret.db", classes=[0, 1])
+    search = PrivateSearchCV(own, {"alpha": [0.02, 0.1]}, epsilon=5.0, ledger=Book())
     text = privacy_report(search.fit(X, Y))
-    for word in ("77", "0.077", "987", "secret.db", "Book"):
-        assert word not in text, word
-    for word in ("candidates", "scoring", "epsilon_of_a_run", "choice", "threshold_share"):
+    for word in ("epsilon=77", "delta=0.077", "random_state=987", "secret.db", "Book"):
+        assert (word in text) == (planted and word != "Book"), word
+    for word in ("candidates", "scoring", "epsilon_of_a_run", "choice", "alpha"):
         assert word in text, word
