@@ -29,6 +29,8 @@ _Quadratic = tuple[float, float, float]
 _TWO, _LAPLACE = 2.0, 0.185
 _INSIDE = float(2.0 * ndtr(_TWO) - 1.0)
 _ONE_SIDED = float(ndtri(_INSIDE))
+# A recall of which less is known than this may be anything.
+_WIDE = 0.5
 
 
 def estimate(
@@ -55,10 +57,14 @@ def estimate(
     value, low, high = recalls.T
     if metric == "calibration_curve":
         return value, low, high
-    # Deviations of independent estimates add up in squares, on each side by itself.
-    below, above = np.hypot.reduce(value - low), np.hypot.reduce(high - value)
+    # Deviations of independent estimates add up in squares, on each side by itself; but where next
+    # to nothing is known of a class, the estimate may be off on one side, and they add up.
+    is_known = high - low < _WIDE
+    ends = []
+    for gaps in (value - low, high - value):
+        ends.append(math.hypot(*gaps[is_known]) + gaps[~is_known].sum())
     mean, k = float(value.mean()), len(counts)
-    return mean, max(0.0, mean - float(below) / k), min(1.0, mean + float(above) / k)
+    return mean, max(0.0, mean - float(ends[0]) / k), min(1.0, mean + float(ends[1]) / k)
 
 
 def _share(numerator: float, denominator: float, variance: _Quadratic, tail: float) -> Estimate:
