@@ -187,7 +187,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     )
     add("--majority", type=_fraction, metavar="SHARE", help="public guess for the largest class")
     _add_budgets(parser, [0.3, 1.0, 3.0])
-    add("--repeats", type=_count, default=8, help="simulated tables to average (default: 8)")
+    add("--repeats", type=_count, default=12, help="simulated tables to average (default: 12)")
     add("--seed", type=_seed, help="makes the simulation reproducible")
     add("--out", type=Path, metavar="FILE", help="where a picture goes (.png, .svg or .pdf)")
 

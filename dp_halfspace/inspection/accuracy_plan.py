@@ -106,7 +106,7 @@ def plan_accuracy(
     estimator: BaseEstimator | None = None,
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
-    n_repeats: int = 8,
+    n_repeats: int = 12,
     random_state: int | None = None,
 ) -> AccuracyPlan:
     """Say what accuracy to expect against epsilon, before anything is spent.
@@ -135,7 +135,7 @@ def plan_accuracy(
     X, y : array-like of shape (n_public, n_features) and (n_public,), or None
         PUBLIC data of your own, like the private ones, in the place of simulated tables;
         `reference` and `majority` are then not used.
-    n_repeats : int, default=8
+    n_repeats : int, default=12
         Tables, or splits of the public data, to average over; at least 2.
     random_state : int or None, default=None
         Makes the plan reproducible; there is nothing to protect.
@@ -165,8 +165,8 @@ def plan_accuracy(
     >>> plan_accuracy(6000, 12, 2, [0.1, 1.0], reference=0.85, n_repeats=2, random_state=0)
     6000 rows, 12 columns, 2 classes, delta 2.78e-08
     epsilon     accuracy   spread
-    0.1            0....    0.0...
-    1              0.8...   0.0...
+    0.1            0.8...
+    1              0.8...
     no privacy     0.850  assumed
     """
     budgets = [float(epsilon) for epsilon in epsilons]

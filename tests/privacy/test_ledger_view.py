@@ -18,7 +18,7 @@ from dp_halfspace import (
     PrivateSearchCV,
 )
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy import _ledger_view, gdp_epsilon, gdp_mu, open_ledger
+from dp_halfspace.privacy import LedgerPlan, _ledger_view, gdp_epsilon, gdp_mu, open_ledger
 from dp_halfspace.privacy._cap import MOST_FITS, Cap
 from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -141,6 +141,7 @@ def test_a_plan_prints_as_a_table(ledger):
     assert first == "epsilon 0 of 1 spent at delta 1e-06"
     assert head.split()[:3] == ["release", "epsilon", "delta"]
     assert [row.split()[0] for row in rows] == ["fit", "score", "pure"]
+    assert isinstance(plan, LedgerPlan)
     assert plan.fits_together
     assert last == "one of each fits at once"
     assert "does not fit" in repr(ledger.plan(0.7, 0.8, again=0.9))
