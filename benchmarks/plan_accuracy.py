@@ -29,9 +29,8 @@ def main() -> None:
     """Print a table, and the errors over all tables, for either reference."""
     measured = json.loads(RESULTS.read_text())
     errors, inside = [], []
-    print(
-        "| table | rows, columns, classes | measured | no privacy | planned, LinearSVC | planned, LogisticRegression |"
-    )
+    columns = ("rows, columns, classes", "measured", "no privacy", *(f"plan, {n}" for n in NAMES))
+    print(f"| table | {' | '.join(columns)} |")
     print("|---|---|---|---|---|---|")
     for name, (X, Z, y, t, _) in tables([]).items():
         sizes, truth = (*X.shape, len(set(y))), np.mean(measured[name]["units"], axis=1)

@@ -33,6 +33,8 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     for note in table.notes:
         err.write(f"dp_halfspace: note: {note}\n")
     ledger = _ledger(options)
+    if ledger is not None:
+        err.write(f"dp_halfspace: note: {ledger.summary().splitlines()[0]}\n")
     model = _trained(options, table, ledger, err)
     write_whole(options.save, lambda path: _dump(model, path))
     record = model.privacy_

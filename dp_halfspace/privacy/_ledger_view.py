@@ -128,11 +128,17 @@ def _size(name: str, what: Asked, delta: float) -> tuple[float, float, Sequence[
     return epsilon, at, [Gaussian(gdp_mu(epsilon, at)) if at > 0.0 else Pure(epsilon)]
 
 
+def entries_text(count: int, spent: float) -> str:
+    """Say how much is booked."""
+    if not count:
+        return "new, no entry"
+    return f"{count} {'entry' if count == 1 else 'entries'}, epsilon {rounded_text(spent)} spent"
+
+
 def summary_text(books: Books) -> str:
     """Say what a ledger promises, holds and has left."""
-    cap, count = books.cap, len(books.posted)
-    used = rounded_text(cap.spent(books.events, cap.delta))
-    state = f"{count} entries, epsilon {used} at delta {cap.delta:g}" if count else "new, no entry"
+    cap = books.cap
+    state = entries_text(len(books.posted), cap.spent(books.events, cap.delta))
     lines = [f"Ledger of {books.dataset!r}: {state}.", f"Promise: {_promise(books)}"]
     return "\n".join(
         [

@@ -31,12 +31,13 @@ from dp_halfspace.privacy._ledger_view import (
     Posted,
     audit_page,
     csv_text,
+    entries_text,
     planned_releases,
     summary_text,
 )
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.profiles import check_delta
-from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord, rounded_text
+from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,12 +361,11 @@ class PrivacyLedger:
 
     def __repr__(self) -> str:
         try:
-            spent, count = rounded_text(self.spent()), self._balance.last
+            spent = self.spent()
             cap = f"cap epsilon={self.epsilon:g}, delta={self.delta:g}"
         except (BudgetError, ValueError):
             return f"PrivacyLedger({self.handle!r}: out of reach)"
-        state = f"epsilon {spent} spent in {count} entries" if count else "new"
-        return f"PrivacyLedger({self.handle!r}: {state}, {cap})"
+        return f"PrivacyLedger({self.handle!r}: {entries_text(self._balance.last, spent)}, {cap})"
 
     def __copy__(self) -> PrivacyLedger:
         """Return this ledger: there is one account."""

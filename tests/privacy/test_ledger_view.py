@@ -192,12 +192,12 @@ def test_a_refusal_says_when_nothing_fits():
 
 
 def test_a_ledger_says_whether_it_is_new_and_what_it_holds(ledger):
-    assert repr(ledger).endswith(": new, cap epsilon=1, delta=1e-06)")
+    assert repr(ledger).endswith(": new, no entry, cap epsilon=1, delta=1e-06)")
     assert ledger.summary().startswith("Ledger of '<registry>': new")
     ledger.charge(gaussian(0.3))
     ledger.charge(pure(0.2))
     again = open_ledger(ledger.handle)
-    assert re.search(r": epsilon 0\.\d+ spent in 2 entries, cap epsilon=1", repr(again))
+    assert re.search(r": 2 entries, epsilon 0\.\d+ spent, cap epsilon=1", repr(again))
     lines = again.summary().splitlines()
     assert "2 entries" in lines[0]
     assert "if their budgets did not follow earlier results" in lines[1]
