@@ -171,7 +171,13 @@ def audit_page(books: Books) -> str:
     """Return the page for an auditor."""
     cap = books.cap
     entries = [
-        (number, time[:19], f"epsilon {epsilon:g}, delta {delta:g}", what, rounded_text(after))
+        (
+            number,
+            time[:19].replace("T", " "),
+            f"epsilon {epsilon:g}, delta {delta:g}",
+            what,
+            rounded_text(after),
+        )
         for number, time, epsilon, delta, _, what, after in _lines(books)
     ]
     spent = [
@@ -202,7 +208,7 @@ def _promise(books: Books) -> str:
     free = cap.adaptive or cap.delta == 0.0
     when = "" if free else ", if their budgets did not follow earlier results"
     return (
-        f"all releases from this data set that are booked here are together ({cap.epsilon:g}, "
+        f"All releases from this data set that are booked here are together ({cap.epsilon:g}, "
         f"{cap.delta:g})-differentially private{when}; {NEIGHBOURS[books.adjacency]}."
     )
 

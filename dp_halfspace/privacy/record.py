@@ -251,7 +251,9 @@ def _thawed(value: Any) -> Any:
 
 
 def rounded_text(value: float, *, up: bool = True) -> str:
-    """Six significant digits, rounded up or down."""
+    """Six significant digits, rounded up or down where they are not the value itself."""
+    if float(f"{value:.6g}") == value:
+        return f"{value:.6g}"
     rounding = ROUND_CEILING if up else ROUND_FLOOR
     rounded = Context(prec=6, rounding=rounding).create_decimal_from_float(value)
     return f"{float(rounded):.6g}"
