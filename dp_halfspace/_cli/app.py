@@ -45,6 +45,10 @@ def _run(options: Any) -> None:
             models.fit(options, sys.stdout, sys.stderr)
         else:
             models.predict(options, sys.stdout)
+    elif options.command == "plan":
+        from dp_halfspace._cli.plan import plan  # noqa: PLC0415 (loads slowly)
+
+        plan(options, sys.stdout)
     else:
         _compare(options)
 

@@ -22,19 +22,21 @@ from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
 from dp_halfspace.privacy.record import rounded_text
 
-__all__ = ["fit", "predict"]
+__all__ = ["check_target", "fit", "predict", "write_whole"]
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
     """Train, save, and say what was promised."""
     for option in ("save", "card"):
-        _check_target(getattr(options, option), f"--{option}")
+        check_target(getattr(options, option), f"--{option}")
     table = read_training_table(options)
     for note in table.notes:
         err.write(f"dp_halfspace: note: {note}\n")
     ledger = _ledger(options)
+    if ledger is not None:
+        err.write(f"dp_halfspace: note: {ledger.summary().splitlines()[0]}\n")
     model = _trained(options, table, ledger, err)
-    _write(options.save, lambda path: _dump(model, path))
+    write_whole(options.save, lambda path: _dump(model, path))
     record = model.privacy_
     claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
     unit = "one row" if options.groups is None else f"all rows of one {options.groups!r}"
@@ -42,7 +44,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     try:
         if options.card is not None:
             card = Card(model, options.table.name, options.groups, ledger)
-            _write(options.card, lambda path: write_card(path, card))
+            write_whole(options.card, lambda path: write_card(path, card))
             out.write(f"Card:      {options.card}\n")
     except KeyboardInterrupt:
         raise Stopped(f"interrupted before the card; the model is in {options.save}") from None
@@ -111,7 +113,7 @@ def _dump(model: Any, path: Path) -> None:
 
 def predict(options: Any, out: TextIO) -> None:
     """Write predictions and probabilities of a saved model."""
-    _check_target(options.out, "--out")
+    check_target(options.out, "--out")
     model = _loaded(options.model)
     columns = [column for column in model.encoding_.columns if column.kind != "drop"]
     cells = read_cells(options, [column.name for column in columns])
@@ -130,7 +132,7 @@ def predict(options: Any, out: TextIO) -> None:
     result = frame.iloc[:, :0].assign(prediction=model.classes_[shares.argmax(axis=1)])
     for label, share in zip(model.classes_, shares.T, strict=True):
         result[f"probability_{label}"] = np.round(share, 6)
-    _write(options.out, lambda path: result.to_csv(path, index=False))
+    write_whole(options.out, lambda path: result.to_csv(path, index=False))
     out.write(f"Written: {options.out}, {len(result)} rows\n")
 
 
@@ -150,7 +152,7 @@ def _loaded(path: Path) -> Any:
     return model
 
 
-def _check_target(path: Path | None, option: str) -> None:
+def check_target(path: Path | None, option: str) -> None:
     """Refuse a file that cannot be written before anything is paid for."""
     if path is None:
         return
@@ -161,7 +163,7 @@ def _check_target(path: Path | None, option: str) -> None:
         raise UserError(f"{option}: {path} cannot be written to")
 
 
-def _write(path: Path, write: Callable[[Path], Any]) -> None:
+def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     """Write a file under its name complete, or not at all."""
     new = None
     try:
