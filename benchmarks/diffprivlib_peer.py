@@ -1,7 +1,6 @@
 """diffprivlib in an environment of its own: it does not import with current scikit-learn.
 
-The environment is made once, in the user's cache folder, and called as a subprocess that
-reads and writes npz files.
+It is called as a subprocess that reads and writes npz files.
 
 diffprivlib gets rows divided by the public norm and ``data_norm=1``, with which its sensitivity
 is right; its intercept is outside the proof that it cites, so the epsilon that it states is
@@ -10,12 +9,9 @@ taken at face value here.
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,39 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from benchmarks.environments import interpreter, missing
 from benchmarks.predictors import Linear, unit_ball
 
+NAME = "diffprivlib-0.6.6"
 REQUIREMENTS = ("scikit-learn==1.7.2", "diffprivlib==0.6.6")
 REGULARISERS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
 WORKER = Path(__file__).with_name("diffprivlib_worker.py")
 
 
-def _folder() -> Path:
-    """Where the environment lives."""
-    cache_home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache_home / "dp_halfspace" / "diffprivlib-0.6.6"
-
-
-@cache
 def missing_diffprivlib() -> str | None:
     """Make the environment if needed; the reason if that fails, else None."""
-    python = _folder() / "bin" / "python"
-    steps = [
-        [sys.executable, "-m", "venv", str(_folder())],
-        [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS],
-    ]
-    steps.append([str(python), "-c", "import diffprivlib.models"])
-    made = _folder() / "complete"
-    try:
-        for step in [] if made.exists() else steps:
-            subprocess.run(step, check=True, capture_output=True, text=True)
-        made.touch()
-    except subprocess.CalledProcessError as error:
-        lines = (error.stderr or "").strip().splitlines()
-        return f"no environment for diffprivlib: {lines[-1] if lines else error}"
-    except OSError as error:
-        return f"no environment for diffprivlib: {error}"
-    return None
+    return missing(NAME, REQUIREMENTS, "diffprivlib.models")
 
 
 def diffprivlib_models(
@@ -79,8 +54,7 @@ def diffprivlib_models(
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
         np.savez(source, **request)
-        python = _folder() / "bin" / "python"
-        subprocess.run([str(python), str(WORKER), str(source), str(target)], check=True)
+        subprocess.run([str(interpreter(NAME)), str(WORKER), str(source), str(target)], check=True)
         with np.load(target) as answer:
             coef, intercept = answer["coef"] / data_norm, answer["intercept"]
             labels = answer["classes"]

@@ -3,6 +3,8 @@
 ``python -m benchmarks.tables_raw [TABLE ...] --fits 5`` needs the shared tables in the folder
 named by the environment variable ``DP_HALFSPACE_DATA`` (``tables/*.csv.bz2``, ``schema.json``).
 The means over the fits of the default method go to ``benchmarks/results/tables_raw.json``.
+``--boosted`` prints a private boosted additive model (interpret 0.7.8, in an environment of its
+own) beside `PrivateTableClassifier`, both given the public ranges.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import argparse
 import json
 import math
 import os
+import subprocess
 import warnings
 from functools import partial
 from pathlib import Path
@@ -24,15 +27,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from benchmarks.environments import interpreter, missing
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     ObjectivePerturbationClassifier,
     OutputPerturbationClassifier,
+    PrivateTableClassifier,
     PureHalfspaceClassifier,
 )
 from dp_halfspace.preprocessing import PublicScaler, ReleasedScaler
 
 RESULTS = Path(__file__).parent / "results" / "tables_raw.json"
+WORKER = Path(__file__).with_name("boosted_worker.py")
 EPSILONS = (0.3, 1.0, 3.0)
 METHODS: dict[str, Any] = {
     "default": AdaptiveMarginClassifier,
@@ -89,6 +95,30 @@ def measured(parts: tuple[Any, ...], n_fits: int, method: str) -> dict[str, Any]
     return scores
 
 
+def boosted(name: str, n_fits: int) -> str:
+    """Compare with the private boosted additive model on one table, all its columns."""
+    folder = Path(os.environ["DP_HALFSPACE_DATA"]) / "tables"
+    reason = missing("interpret-0.7.8", ("interpret-core==0.7.8", "pandas"), "interpret.privacy")
+    if reason:
+        return reason
+    command = [interpreter("interpret-0.7.8"), WORKER, folder, name, n_fits]
+    run = subprocess.run([str(part) for part in command], capture_output=True, check=True)
+    peer = json.loads(run.stdout)
+    schema = json.loads((folder / "schema.json").read_text())[name]
+    frame = pd.read_csv(folder / f"{name}.csv.bz2")
+    y = frame.pop("target").astype(str)
+    X, Z, y, t = train_test_split(frame, y, test_size=0.3, random_state=0, stratify=y)
+    ours = [
+        [
+            PrivateTableClassifier(epsilon=epsilon, schema=schema).fit(X, y).score(Z, t)
+            for _ in range(n_fits)
+        ]
+        for epsilon in EPSILONS
+    ]
+    cells = ["/".join(f"{np.mean(v):.3f}" for v in way) for way in (*peer.values(), ours)]
+    return f"{name}: " + ", ".join(map(" ".join, zip((*peer, "ours"), cells, strict=True)))
+
+
 def line(name: str, scores: dict[str, Any]) -> str:
     """Write one table as a row of Markdown."""
     cells = [
@@ -103,8 +133,14 @@ if __name__ == "__main__":
     parser.add_argument("tables", nargs="*")
     parser.add_argument("--fits", type=int, default=5)
     parser.add_argument("--method", choices=METHODS, default="default")
+    parser.add_argument("--boosted", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.boosted:
+        folder = Path(os.environ["DP_HALFSPACE_DATA"]) / "tables"
+        for name in options.tables or sorted(json.loads((folder / "schema.json").read_text())):
+            print(boosted(name, options.fits), flush=True)
+        raise SystemExit
     results = {}
     print("| table | majority | private units | public ranges | oracle | LinearSVC | boosting |")
     print("|---|---|---|---|---|---|---|")

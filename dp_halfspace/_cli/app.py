@@ -49,6 +49,10 @@ def _run(options: Any) -> None:
         from dp_halfspace._cli.evaluate import evaluate  # noqa: PLC0415 (loads slowly)
 
         evaluate(options, sys.stdout)
+    elif options.command == "plan":
+        from dp_halfspace._cli.plan import plan  # noqa: PLC0415 (loads slowly)
+
+        plan(options, sys.stdout)
     else:
         _compare(options)
 

@@ -6,7 +6,7 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 __all__ = ["COMMANDS", "METRICS", "Stopped", "UserError", "parse_options"]
 
@@ -22,9 +22,12 @@ column probability_LABEL for each class. Load only models that you trust: joblib
 loads."""
 _EVALUATE = """Score a saved model on rows that it was not trained on, within a budget: each score
 comes with an interval that holds sampling and noise, and may be published."""
+_PLAN = """What accuracy to expect of a private linear classifier on a table of a given size,
+against epsilon, from simulated tables: no file is read and nothing is spent."""
 _COMMON = "python -m dp_halfspace"
 _EXAMPLES = {
     "": f"{_COMMON}\n  {_COMMON} --epsilon 1 10 --repeats 1 --out report",
+    "plan": f"{_COMMON} plan --rows 6000 --columns 12 --classes 2 --reference 0.85 --out plan.png",
     "fit": f"{_COMMON} fit patients.csv --target outcome --epsilon 1 --schema schema.json "
     "--classes no,yes \\\n      --save model.joblib --card card.html\n\n"
     "schema.json, from what the columns mean and never from the data:\n"
@@ -35,14 +38,8 @@ _EXAMPLES = {
     "\\\n      --metric accuracy roc_auc --ledger budget.db",
     "compare": f"{_COMMON} compare patients.csv --target outcome --epsilon 1 3 --repeats 2",
 }
-METRICS = (
-    "accuracy",
-    "balanced_accuracy",
-    "brier",
-    "calibration_curve",
-    "confusion_matrix",
-    "roc_auc",
-)
+_NAMES = "accuracy balanced_accuracy brier calibration_curve confusion_matrix roc_auc"
+METRICS = tuple(_NAMES.split())
 COMMANDS = tuple(name for name in _EXAMPLES if name)
 _LARGEST_SEED = 2**32 - 1
 
@@ -120,6 +117,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     command = argv[0] if argv and argv[0] in COMMANDS else ""
     describe, text = {
         "": (_add_comparison, _MAIN),
+        "plan": (_add_plan, _PLAN),
         "fit": (_add_fit, _FIT),
         "predict": (_add_predict, _PREDICT),
         "evaluate": (_add_evaluate, _EVALUATE),
@@ -180,6 +178,40 @@ def _add_training(parser: argparse.ArgumentParser, kinds: str, *, required: bool
 _DELTA_HELP = '"auto" (1/rows^2) or a number in [0, 1/2), 0 being pure epsilon (default: auto)'
 
 
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    """Describe a plan."""
+    add = parser.add_argument
+    add("--rows", type=_count, required=True, help="of the table")
+    add("--columns", type=_count, required=True, help="that are features")
+    add("--classes", type=_count, default=2, help="number of labels (default: 2)")
+    add(
+        "--reference",
+        type=_fraction,
+        default=0.85,
+        metavar="ACCURACY",
+        help="of a linear classifier without privacy on such tables, from the literature or a "
+        "guess, never from the private rows (default: 0.85)",
+    )
+    add("--majority", type=_fraction, metavar="SHARE", help="public guess for the largest class")
+    _add_budgets(parser, [0.3, 1.0, 3.0])
+    add("--repeats", type=_count, default=12, help="simulated tables to average (default: 12)")
+    add("--seed", type=_seed, help="makes the simulation reproducible")
+    add("--out", type=Path, metavar="FILE", help="where a picture goes (.png, .svg or .pdf)")
+
+
+def _add_budgets(parser: Any, default: list[float]) -> None:
+    """Describe budgets to compare at."""
+    parser.add_argument(
+        "--epsilon",
+        dest="epsilons",
+        type=_positive,
+        nargs="+",
+        default=default,
+        help=f"privacy budgets (default: {' '.join(f'{e:g}' for e in default)})",
+    )
+    parser.add_argument("--delta", type=_delta, default="auto", help=_DELTA_HELP)
+
+
 def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
     """Describe a budget, whom it protects and where it is booked."""
     add = parser.add_argument
@@ -229,11 +261,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_table(parser, "CSV or Parquet file with the columns of the fit and the label")
     _add_budget(parser, "evaluation")
     add = parser.add_argument
-    add(
-        "--target",
-        metavar="COLUMN",
-        help="column that holds the label (default: the only one that the model does not use)",
-    )
+    add("--target", metavar="COLUMN", help="the label (default: the only column new to the model)")
     add(
         "--metric",
         nargs="+",
@@ -260,16 +288,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 def _add_comparison(parser: argparse.ArgumentParser) -> None:
     """Describe the comparison itself."""
-    add = parser.add_argument_group("the comparison").add_argument
-    add(
-        "--epsilon",
-        dest="epsilons",
-        type=_positive,
-        nargs="+",
-        default=[0.3, 1.0, 3.0, 10.0],
-        help="privacy budgets to compare at (default: 0.3 1 3 10)",
-    )
-    add("--delta", type=_delta, default="auto", help=_DELTA_HELP)
+    group = parser.add_argument_group("the comparison")
+    add = group.add_argument
+    _add_budgets(group, [0.3, 1.0, 3.0, 10.0])
     add(
         "--test-size",
         type=_fraction,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import dp_halfspace
+from dp_halfspace._pages import page, table
 from dp_halfspace.inspection import TableEffectsDisplay
 from dp_halfspace.privacy.record import rounded_text
 
@@ -25,23 +26,6 @@ __all__ = ["Card", "write_card"]
 
 _MOST_CURVES = 24
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #f3f4f6; --line: #d5d9de }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e8eb; --paper: #14171a; --soft: #20252a; --line: #3a4149 }
-  figure svg { filter: invert(1) hue-rotate(180deg) } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 52rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.6rem } h2 { font-size: 1.15rem; margin-top: 2rem }
-.claim { background: var(--soft); border-left: .3rem solid #0072b2; padding: .7rem 1rem }
-table { border-collapse: collapse; width: 100% }
-th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line) }
-pre { white-space: pre-wrap; background: var(--soft); padding: .7rem 1rem; font-size: .8rem }
-figure { margin: 0 } figure svg { width: 100%; height: auto }
-@media print { :root { --ink: #000; --paper: #fff; --soft: #fff; --line: #999 }
-  body { margin: 0; max-width: none; font-size: 11pt } figure svg { filter: none }
-  tr, .claim { break-inside: avoid } h2 { break-after: avoid } }
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +50,7 @@ def write_card(path: Path, card: Card) -> None:
         "For auditors": f"<pre>{escape(card.model.privacy_.summary())}</pre>",
         "Made by": _made_by(),
     }
-    body = "\n".join(f"<h2>{name}</h2>\n{text}" for name, text in sections.items())
-    path.write_text(
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n",
-        encoding="utf-8",
-    )
-
-
-def _table(*rows: tuple[Any, ...]) -> str:
-    """Return a table whose first cells are headings."""
-    lines = (
-        f'<tr><th scope="row">{escape(str(first))}</th>'
-        + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
-        + "</tr>"
-        for first, *cells in rows
-    )
-    return "<table>\n" + "\n".join(lines) + "\n</table>"
+    path.write_text(page(title, sections), encoding="utf-8")
 
 
 def _promise(card: Card) -> str:
@@ -122,12 +88,12 @@ def _public(card: Card) -> str:
         for name, kind in facts.get("columns", ())
     ]
     return (
-        _table(
+        table(
             ("Number of rows" if card.groups is None else "Number of persons", facts["n_samples"]),
             (f"Labels, {source}", ", ".join(map(str, card.model.classes_))),
         )
         + "\n<p>Names and kinds of the columns:</p>\n"
-        + _table(*columns)
+        + table(*columns)
     )
 
 
@@ -138,10 +104,8 @@ def _spent(card: Card) -> str:
         ("This fit", f"ε = {rounded_text(record.epsilon)}, δ = {rounded_text(record.delta)}")
     ]
     if ledger is None:
-        return (
-            _table(*rows) + "\n<p>No ledger was charged: nobody counts what else is released.</p>"
-        )
-    return _table(
+        return table(*rows) + "\n<p>No ledger was charged: nobody counts what else is released.</p>"
+    return table(
         *rows,
         ("Cap of the ledger", f"ε = {ledger.epsilon:g}, δ = {ledger.delta:g}"),
         ("Spent by all releases so far", f"ε = {rounded_text(ledger.spent())}"),
@@ -196,4 +160,4 @@ def _made_by() -> str:
             rows.append((name, version(name)))
         except PackageNotFoundError:
             rows.append((name, "unknown"))
-    return _table(*rows, ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")))
+    return table(*rows, ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")))

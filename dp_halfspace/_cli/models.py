@@ -22,25 +22,36 @@ from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
-__all__ = ["fit", "frame_for", "loaded", "opened_ledger", "predict", "say_what_was_paid"]
+__all__ = [
+    "check_target",
+    "fit",
+    "frame_for",
+    "loaded",
+    "opened_ledger",
+    "predict",
+    "say_what_was_paid",
+    "write_whole",
+]
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
     """Train, save, and say what was promised."""
     for option in ("save", "card"):
-        _check_target(getattr(options, option), f"--{option}")
+        check_target(getattr(options, option), f"--{option}")
     table = read_training_table(options)
     for note in table.notes:
         err.write(f"dp_halfspace: note: {note}\n")
     ledger = opened_ledger(options)
+    if ledger is not None:
+        err.write(f"dp_halfspace: note: {ledger.summary().splitlines()[0]}\n")
     model = _trained(options, table, ledger, err)
-    _write(options.save, lambda path: _dump(model, path))
+    write_whole(options.save, lambda path: _dump(model, path))
     out.write(_guarantee(model.privacy_, options.groups))
     out.write(f"Model:     {options.save}\n")
     try:
         if options.card is not None:
             card = Card(model, options.table.name, options.groups, ledger)
-            _write(options.card, lambda path: write_card(path, card))
+            write_whole(options.card, lambda path: write_card(path, card))
             out.write(f"Card:      {options.card}\n")
     except KeyboardInterrupt:
         raise Stopped(f"interrupted before the card; the model is in {options.save}") from None
@@ -130,7 +141,7 @@ def _dump(model: Any, path: Path) -> None:
 
 def predict(options: Any, out: TextIO) -> None:
     """Write predictions and probabilities of a saved model."""
-    _check_target(options.out, "--out")
+    check_target(options.out, "--out")
     model = loaded(options.model)
     columns = [column for column in model.encoding_.columns if column.kind != "drop"]
     cells = read_cells(options, [column.name for column in columns])
@@ -139,7 +150,7 @@ def predict(options: Any, out: TextIO) -> None:
     result = frame.iloc[:, :0].assign(prediction=model.classes_[shares.argmax(axis=1)])
     for label, share in zip(model.classes_, shares.T, strict=True):
         result[f"probability_{label}"] = np.round(share, 6)
-    _write(options.out, lambda path: result.to_csv(path, index=False))
+    write_whole(options.out, lambda path: result.to_csv(path, index=False))
     out.write(f"Written: {options.out}, {len(result)} rows\n")
 
 
@@ -177,7 +188,7 @@ def loaded(path: Path) -> Any:
     return model
 
 
-def _check_target(path: Path | None, option: str) -> None:
+def check_target(path: Path | None, option: str) -> None:
     """Refuse a file that cannot be written before anything is paid for."""
     if path is None:
         return
@@ -188,7 +199,7 @@ def _check_target(path: Path | None, option: str) -> None:
         raise UserError(f"{option}: {path} cannot be written to")
 
 
-def _write(path: Path, write: Callable[[Path], Any]) -> None:
+def write_whole(path: Path, write: Callable[[Path], Any]) -> None:
     """Write a file under its name complete, or not at all."""
     new = None
     try:

@@ -15,6 +15,7 @@ import numpy as np
 import dp_halfspace
 from dp_halfspace._cli.compare import Comparison, Score
 from dp_halfspace._cli.problems import Problem
+from dp_halfspace._pages import aligned
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
 from dp_halfspace.inspection.displays import figure_size
 
@@ -137,10 +138,8 @@ def _table(scores: Sequence[Score]) -> str:
     header = ["accuracy at epsilon", "protects", *(f"{e:g}" for e in budgets)]
     rows = [[*header, "AUC", "fit, s", "delta"]]
     rows += [_row(name, group, budgets) for name, group in groups.items()]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    aligned = "  ".join(f"{{:{'<' if i <= 1 else '>'}{width}}}" for i, width in enumerate(widths))
-    lines = [aligned.format(*row) for row in rows]
-    return "\n".join([lines[0].rstrip(), "-" * len(lines[0]), *lines[1:]])
+    first, *lines = aligned(rows, 2)
+    return "\n".join([first, "-" * len(first), *lines])
 
 
 def _row(name: str, group: dict[float | None, list[Score]], budgets: Sequence[float]) -> list[str]:

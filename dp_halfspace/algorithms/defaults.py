@@ -37,6 +37,8 @@ __all__ = [
 
 # More columns than this have no metric: its release costs more than it brings.
 WIDE = 512
+# So many features of fewer columns have a metric of all: they are not worth less than columns.
+_WIDE_FEATURES = 1024
 # Largest step of the sum over records, times their number.
 MAX_STRIDE = 2000.0
 # Share of mu^2, or of epsilon, that the preconditioner is worth where it is released.
@@ -217,15 +219,15 @@ def additive_defaults(
     """Return what the engine uses on `lead` columns with features behind them.
 
     `behind` is the length of these, relative to that of the columns. Only the columns have a
-    metric where there are more features than 512, or where the noise of a moment of all would
+    metric where there are more features than 1024, or where the noise of a moment of all would
     drown a quarter of it: ``docs/proofs/metric.md``, section 4.
     """
+    if lead >= WIDE or lead + 1 >= n_columns:
+        return engine_defaults(n_samples, n_columns, n_classes, mu)
+    defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
     edge = 2.0 * math.sqrt(n_columns / METRIC_SHARE) / mu
-    is_block = lead < WIDE and lead + 1 < n_columns and (n_columns > WIDE or edge > n_samples / 4)
-    size = min(n_columns, WIDE) if is_block else n_columns
-    defaults = engine_defaults(n_samples, size, n_classes, mu)
-    if not is_block:
-        return defaults
+    if n_columns <= _WIDE_FEATURES and edge <= n_samples / 4:
+        return replace(defaults, metric_columns=_WIDE_FEATURES)
     # The mean square of a mapped row of the block is about as many directions as are told apart.
     share = min(max(0.05 * _reach(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))

@@ -4,6 +4,7 @@ Bounds on what a budget can give, from public quantities; a text of what a fitte
 estimator spent; and pictures of accuracy against the budget.
 """
 
+from dp_halfspace.inspection.accuracy_plan import AccuracyPlan, plan_accuracy
 from dp_halfspace.inspection.adversarial_bound import adversarial_risk_bound
 from dp_halfspace.inspection.bounds import (
     convex_excess_risk,
@@ -27,6 +28,7 @@ from dp_halfspace.inspection.tilted_bound import tilted_risk_bound
 
 __all__ = [
     "AccuracyPanel",
+    "AccuracyPlan",
     "AdditiveDisplay",
     "ColumnEffect",
     "EpsilonAccuracyDisplay",
@@ -40,6 +42,7 @@ __all__ = [
     "margin_risk_bound",
     "margin_sample_complexity",
     "optimal_regularization",
+    "plan_accuracy",
     "population_risk_bound",
     "privacy_report",
     "pure_error_lower_bound",

@@ -1,5 +1,6 @@
 """Privacy: what was released (events), what it costs (accounting), how noise is drawn."""
 
+from dp_halfspace.privacy._ledger_view import LedgerPlan
 from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
 from dp_halfspace.privacy.events import (
     Event,
@@ -45,6 +46,7 @@ __all__ = [
     "L2LaplaceNoise",
     "Ledger",
     "LedgerEntry",
+    "LedgerPlan",
     "NoNoise",
     "ObjectivePerturbation",
     "PrivacyLedger",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, single_runs
+from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated, single_runs
 from dp_halfspace.privacy.profiles import gdp_epsilon
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
@@ -24,6 +24,8 @@ _EPSILON_SLACK, _DELTA_SLACK = 2.0**-40, 2.0**-37
 # exponential mechanism than half of it; rounded up. Section 9, lemma 6.
 _PURE = math.sqrt(0.5 * math.pi) * (1.0 + 2.0**-40)
 _RANGE = 0.5 * _PURE
+# More fits of one size than this are not counted.
+MOST_FITS = 10**6
 _TINY, _COUNT = 1e-150, 2.0**600  # squares neither underflow nor raise
 
 
@@ -79,17 +81,43 @@ class Cap:
         )
         return gdp_epsilon(left, delta) if delta > 0.0 else left
 
+    def count(self, spent: Sequence[Event], events: Sequence[Event]) -> int:
+        """How often all of `events` are accepted, up to `MOST_FITS` times."""
+
+        def fits(count: int) -> bool:
+            return self.holds([*spent, *(Repeated(event, count) for event in events)])
+
+        if not fits(1):
+            return 0
+        least, most = 1, 2
+        while most <= MOST_FITS and fits(most):
+            least, most = most, 2 * most
+        most = min(most, MOST_FITS + 1)
+        while most - least > 1:
+            middle = (least + most) // 2
+            least, most = (middle, most) if fits(middle) else (least, middle)
+        return least
+
     def refusal(self, spent: Sequence[Event], record: PrivacyRecord) -> str:
         """Say in public numbers what was asked for, spent and left."""
         # What is left is less for a Gaussian release than for a pure one; say it for its kind.
-        kind = 0.0 if math.isfinite(_as_pure(record.events)) else self.delta
+        is_pure = math.isfinite(_as_pure(record.events))
+        kind = 0.0 if is_pure else self.delta
+        at = 0.0 if is_pure else record.delta or self.delta
         asked = rounded_text(self.spent(record.events, kind))
         used = rounded_text(self.spent(spent, self.delta))
-        left = rounded_text(self.remaining(spent, kind, rtol=1e-4), up=False)
+        left, most = (
+            rounded_text(self.remaining(spent, d, rtol=1e-4), up=False) for d in (kind, at)
+        )
+        release = "purely private release" if is_pure else "Gaussian release"
         text = (
             f"it asks for epsilon={asked} at delta={kind!r}; spent is {used} at "
-            f"delta={self.delta!r}, left is {left} at delta={kind!r}"
+            f"delta={self.delta!r}, left is {left} at delta={kind!r}; "
         )
+        if float(most):
+            text += f"a {release} at delta={at!r} fits up to epsilon={most}"
+        else:
+            text += f"no {release} fits any more"
         if self.adaptive and math.isinf(_as_gaussian(record.events)):
             text += "; an adaptive ledger takes Gaussian and purely private releases only"
         return text

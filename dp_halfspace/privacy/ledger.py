@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -11,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from dp_halfspace.exceptions import BudgetError
@@ -24,6 +23,17 @@ from dp_halfspace.privacy._ledger_store import (
     digest_of,
     found_store,
     opened_store,
+)
+from dp_halfspace.privacy._ledger_view import (
+    Asked,
+    Books,
+    LedgerPlan,
+    Posted,
+    audit_page,
+    csv_text,
+    entries_text,
+    planned_releases,
+    summary_text,
 )
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.profiles import check_delta
@@ -204,19 +214,7 @@ class PrivacyLedger:
         ValueError
             If the file has been damaged.
         """
-        if record.noise == "seeded":
-            raise BudgetError(
-                "a ledger refuses noise from a seed: whoever knows the seed can subtract it. Set "
-                "random_state=None for a release, or ledger=None to try things out"
-            )
-        if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
-            unprotected = (
-                "the features" if "label" in record.adjacency else "all rows of one person"
-            )
-            raise BudgetError(
-                f"a release with adjacency {record.adjacency!r} promises nothing about "
-                f"{unprotected}, which this ledger protects ({self.adjacency!r})"
-            )
+        self._check_kind(record)
         cap = self._cap()
         with self._store.transaction(writes=True) as account:
             balance = self._caught_up(account)
@@ -272,10 +270,8 @@ class PrivacyLedger:
 
     def entries(self) -> list[LedgerEntry]:
         """Everything charged so far, in order; a changed or missing entry raises ValueError."""
-        with self._store.transaction(writes=False) as account:
-            rows = account.rows(0)
-        Balance(self._store.first_digest).after(rows, self.handle)
-        return [LedgerEntry(row.number, row.time, record_of(row)) for row in rows]
+        posted = self._books().posted
+        return [LedgerEntry(each.row.number, each.row.time, each.record) for each in posted]
 
     def to_json(self) -> str:
         """Return terms and entries as standard JSON."""
@@ -285,25 +281,91 @@ class PrivacyLedger:
         ]
         return json.dumps({**self._store.terms, "entries": entries}, allow_nan=False)
 
-    def to_csv(self) -> str:
-        """Return the entries as a table, with epsilon of all entries up to each of them."""
-        with self._store.transaction(writes=False) as account:
-            rows = account.rows(0)
-        out = io.StringIO()
-        table = csv.writer(out, lineterminator="\n")
-        table.writerow(["number", "time", "epsilon", "delta", "noise", "events", "spent_after"])
-        balance = Balance(self._store.first_digest)
-        for row in rows:
-            balance, record = balance.after([row], self.handle), record_of(row)
-            what = "; ".join(event.describe() for event in record.events)
-            after = self._cap().spent(balance.events(), self.delta)
-            table.writerow(
-                [row.number, row.time, record.epsilon, record.delta, record.noise, what, after]
-            )
-        return out.getvalue()
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the entries as a table, with epsilon of all entries up to each of them.
+
+        With a `path` they are written to that file, too.
+        """
+        return _written(csv_text(self._books()), path)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return a page for an auditor to print and sign; with a `path` it is written, too.
+
+        It holds the terms, what is spent and left, every entry, and the digest of them all: public
+        numbers, and neither the path of the ledger nor what the records state as public.
+        """
+        return _written(audit_page(self._books()), path)
+
+    def summary(self) -> str:
+        """Text for people: what is promised, how much is spent, and what is left."""
+        return summary_text(self._books())
+
+    def plan(self, *epsilons: float, **asked: Asked) -> LedgerPlan:
+        """Say how many more releases of which size fit; nothing is charged.
+
+        Parameters
+        ----------
+        *epsilons : float
+            Sizes of releases at the delta of the cap; .1, .3 and 1 if nothing is asked.
+        **asked : PrivacyRecord, float or tuple (epsilon, delta)
+            Releases under names: what ``plan(X, y)`` of an estimator or of a search returns, or
+            numbers, for a Gaussian release or for delta = 0 a purely private one. That is what an
+            ``AdaptiveMarginClassifier`` and ``private_score`` with this budget release.
+
+        Returns
+        -------
+        LedgerPlan
+            It prints as a table. For each release `count` is exact: as many are accepted if
+            nothing else is charged, and not one more.
+
+        Raises
+        ------
+        BudgetError
+            If a record is of a kind that the ledger refuses.
+
+        Notes
+        -----
+        **Privacy.** A function of public numbers, so asking costs nothing.
+
+        Examples
+        --------
+        >>> from dp_halfspace import PrivacyLedger
+        >>> ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
+        >>> ledger.plan(fit=(0.5, 1e-7), evaluation=0.1)
+        epsilon 0 of 1 spent at delta 1e-06
+        release     epsilon  delta  how many fit  spent after one
+        fit             0.5  1e-07             4          0.44442
+        evaluation      0.1  1e-06            73              0.1
+        one of each fits at once
+        """
+        sizes = epsilons if epsilons or asked else (0.1, 0.3, 1.0)
+        for record in asked.values():
+            if isinstance(record, PrivacyRecord):
+                self._check_kind(record)
+        every = {**{f"epsilon {size:g}": size for size in sizes}, **asked}
+        return planned_releases(self._cap(), self._events(), every)
+
+    def close(self) -> None:
+        """Let go of the account: this handle refuses everything from now on.
+
+        No file is open between two calls, so that this is for order only. Opening the path again
+        gives another handle. ``with PrivacyLedger(path) as ledger:`` closes at the end.
+        """
+        self._bind(LostStore(self.handle, "this ledger was closed: open it again"))
+
+    def __enter__(self) -> PrivacyLedger:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __repr__(self) -> str:
-        return f"PrivacyLedger({self.handle!r})"
+        try:
+            spent = self.spent()
+            cap = f"cap epsilon={self.epsilon:g}, delta={self.delta:g}"
+        except (BudgetError, ValueError):
+            return f"PrivacyLedger({self.handle!r}: out of reach)"
+        return f"PrivacyLedger({self.handle!r}: {entries_text(self._balance.last, spent)}, {cap})"
 
     def __copy__(self) -> PrivacyLedger:
         """Return this ledger: there is one account."""
@@ -324,9 +386,35 @@ class PrivacyLedger:
         except (OSError, ValueError) as error:
             self._bind(LostStore(state["handle"], str(error)))
 
+    def _check_kind(self, record: PrivacyRecord) -> None:
+        """Refuse what no budget can pay for."""
+        if record.noise == "seeded":
+            raise BudgetError(
+                "a ledger refuses noise from a seed: whoever knows the seed can subtract it. Set "
+                "random_state=None for a release, or ledger=None to try things out"
+            )
+        if ADJACENCIES.index(record.adjacency) < ADJACENCIES.index(self.adjacency):
+            unprotected = (
+                "the features" if "label" in record.adjacency else "all rows of one person"
+            )
+            raise BudgetError(
+                f"a release with adjacency {record.adjacency!r} promises nothing about "
+                f"{unprotected}, which this ledger protects ({self.adjacency!r})"
+            )
+
     def _cap(self) -> Cap:
         """Return the rule of what is accepted."""
         return Cap(self.epsilon, self.delta, self.adaptive)
+
+    def _books(self) -> Books:
+        """Read everything anew."""
+        with self._store.transaction(writes=False) as account:
+            rows = account.rows(0)
+        balance, posted = Balance(self._store.first_digest), []
+        for row in rows:
+            balance = balance.after([row], self.handle)
+            posted.append(Posted(row, record_of(row), balance.events()))
+        return Books(self.dataset, self.adjacency, self._cap(), balance.digest, posted)
 
     def _events(self) -> list[Event]:
         """List everything charged so far."""
@@ -344,6 +432,13 @@ class PrivacyLedger:
         # threads that share it may set each other back, and then read again.
         self._balance = balance = balance.after(rows[bool(balance.last) :], self.handle)
         return balance
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Return a text, after writing it where that is asked for."""
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
 
 
 def open_ledger(ledger: Any) -> Any:
@@ -365,7 +460,10 @@ def open_ledger(ledger: Any) -> Any:
     # What has been read of a ledger need not be read again; another file of the same name is
     # another ledger.
     key = store.handle, store.first_digest
-    return _OPEN.get(key) or _OPEN.setdefault(key, _ledger_of(store))
+    known = _OPEN.get(key)
+    if known is None or isinstance(known._store, LostStore):
+        known = _OPEN[key] = _ledger_of(store)
+    return known
 
 
 _OPEN: dict[tuple[str, str], PrivacyLedger] = {}

@@ -22,7 +22,7 @@ from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 LABELS_SEEN = "taken from the labels seen"
 
 # From the weakest to the strongest; who a row belongs to is part of none of the first two.
-_ADJACENCIES = {
+NEIGHBOURS = {
     "replace-one-label": (
         "neighbouring data sets have the same features and differ in the label of one "
         "record; nothing is promised about the features"
@@ -36,7 +36,8 @@ _ADJACENCIES = {
         "them, with all rows; how many rows people have is protected"
     ),
 }
-ADJACENCIES = tuple(_ADJACENCIES)
+ADJACENCIES = tuple(NEIGHBOURS)
+_UNITS = dict(zip(NEIGHBOURS, ("the label of one record", "one record", "one person"), strict=True))
 _NOISES = {
     "os": "drawn from the random source of the operating system",
     "seeded": (
@@ -99,6 +100,8 @@ class PrivacyRecord:
     >>> record = PrivacyRecord(epsilon=1.0, delta=1e-6, events=[event], noise="os")
     >>> record
     PrivacyRecord(epsilon=1.0, delta=1e-06, adjacency='replace-one', 1 event, noise='os')
+    >>> print(record)
+    epsilon=1, delta=1e-06 for one record, by 1 release(s); noise drawn from the random source ...
     >>> round(record.epsilon_at(1e-9), 3)
     1.318
     >>> PrivacyRecord.from_dict(record.to_dict()) == record
@@ -120,7 +123,7 @@ class PrivacyRecord:
         store("delta", check_delta(self.delta))
         store("events", tuple(self.events))
         store("public", _frozen_pairs(self.public))
-        _check_choice("adjacency", self.adjacency, _ADJACENCIES)
+        _check_choice("adjacency", self.adjacency, NEIGHBOURS)
         _check_choice("noise", self.noise, _NOISES)
         proved = proved_delta(self.events, self.epsilon)
         if proved > self.delta * (1.0 + _CLAIM_SLACK):
@@ -139,6 +142,11 @@ class PrivacyRecord:
             f"noise={self.noise!r})"
         )
 
+    def __str__(self) -> str:
+        unit = _UNITS[self.adjacency]
+        claim = f"epsilon={rounded_text(self.epsilon)}, delta={rounded_text(self.delta)}"
+        return f"{claim} for {unit}, by {len(self.events)} release(s); noise {_NOISES[self.noise]}"
+
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon that the events prove at another delta in [0, 1), rounded up."""
         return accounting.epsilon(self.events, delta)
@@ -155,7 +163,7 @@ class PrivacyRecord:
         lines = [
             "Guarantee: "
             + (claim if math.isfinite(self.epsilon) else "none (epsilon is infinite)"),
-            f"Adjacency: {self.adjacency}; {_ADJACENCIES[self.adjacency]}.",
+            f"Adjacency: {self.adjacency}; {NEIGHBOURS[self.adjacency]}.",
             f"Noise: {_NOISES[self.noise]}.",
             "Released, composed adaptively:",
             *(
@@ -243,7 +251,9 @@ def _thawed(value: Any) -> Any:
 
 
 def rounded_text(value: float, *, up: bool = True) -> str:
-    """Six significant digits, rounded up or down."""
+    """Six significant digits, rounded up or down where they are not the value itself."""
+    if float(f"{value:.6g}") == value:
+        return f"{value:.6g}"
     rounding = ROUND_CEILING if up else ROUND_FLOOR
     rounded = Context(prec=6, rounding=rounding).create_decimal_from_float(value)
     return f"{float(rounded):.6g}"

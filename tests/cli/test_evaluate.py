@@ -47,7 +47,7 @@ def test_a_table_of_scores_is_printed_and_paid(held_out, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["score", "value", "95", "%", "interval"]
     assert len(lines) == 1 + 4 + 10 + 4 + 2
-    assert lines[-2].startswith("Guarantee: (3, 1.56251e-06)-differential privacy; unit: one row")
+    assert lines[-2].startswith("Guarantee: (3, 1.5625e-06)-differential privacy; unit: one row")
     assert lines[-1].startswith("Ledger:    epsilon 2.")
     (entry,) = PrivacyLedger("l.db").entries()
     assert dict(entry.record.public)["metric"] == METRICS

@@ -1,0 +1,59 @@
+"""Tables and pages for people; a page is one HTML file without scripts or anything from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+__all__ = ["aligned", "page", "table"]
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #f3f4f6; --line: #d5d9de }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e8eb; --paper: #14171a; --soft: #20252a; --line: #3a4149 }
+  figure svg { filter: invert(1) hue-rotate(180deg) } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 52rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.6rem } h2 { font-size: 1.15rem; margin-top: 2rem }
+.claim { background: var(--soft); border-left: .3rem solid #0072b2; padding: .7rem 1rem }
+table { border-collapse: collapse; width: 100% }
+th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line) }
+code { overflow-wrap: anywhere }
+pre { white-space: pre-wrap; background: var(--soft); padding: .7rem 1rem; font-size: .8rem }
+figure { margin: 0 } figure svg { width: 100%; height: auto }
+.sign td { height: 3rem }
+@media print { :root { --ink: #000; --paper: #fff; --soft: #fff; --line: #999 }
+  body { margin: 0; max-width: none; font-size: 11pt } figure svg { filter: none }
+  tr, .claim { break-inside: avoid } h2 { break-after: avoid } }
+"""
+
+
+def page(title: str, sections: Mapping[str, str]) -> str:
+    """Return a page of sections, which are HTML already."""
+    body = "\n".join(f"<h2>{escape(name)}</h2>\n{text}" for name, text in sections.items())
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def table(*rows: tuple[Any, ...], kind: str = "") -> str:
+    """Return a table whose first cells are headings."""
+    lines = (
+        f'<tr><th scope="row">{escape(str(first))}</th>'
+        + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
+        + "</tr>"
+        for first, *cells in rows
+    )
+    start = f'<table class="{kind}">' if kind else "<table>"
+    return start + "\n" + "\n".join(lines) + "\n</table>"
+
+
+def aligned(rows: Sequence[Sequence[str]], n_left: int = 1) -> list[str]:
+    """Return lines of text with aligned columns, the first `n_left` of them to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    form = "  ".join(f"{{:{'<' if i < n_left else '>'}{w}}}" for i, w in enumerate(widths))
+    return [form.format(*row).rstrip() for row in rows]

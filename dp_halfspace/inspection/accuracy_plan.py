@@ -1,0 +1,308 @@
+"""What accuracy to expect of a budget, before any of it is spent.
+
+Tables of the stated size are simulated so that a linear classifier without privacy gets the stated
+accuracy, and the estimator is run on them with its real noise. Nothing private is read.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_X_y
+
+from dp_halfspace._pages import aligned
+from dp_halfspace._sklearn import resolved_delta
+from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
+from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
+from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
+from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.projection.base import checked_size
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["AccuracyPlan", "plan_accuracy"]
+
+# The j-th direction of a table has variance 1/j, and the classes differ the more along it; records
+# are multivariate t around the mean of their class, so that most are clear and a few are not.
+_FREEDOM = 5.0
+
+# Rms error of plans of shared tables: docs/planning.md. It is part of every spread.
+_MISFIT = 0.01
+# More rows than this, or than so many for each column, are stood for by less noise.
+_ROWS, _ROWS_OF_A_COLUMN, _TEST_ROWS, _MOST_COLUMNS = 4000, 40, 4000, 3000
+_LARGEST_EPSILON = 1e6
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AccuracyPlan:
+    """Accuracy to expect on fresh records, against epsilon; prints as a table.
+
+    Attributes
+    ----------
+    epsilons, accuracy, spread : tuple of float
+        Budgets, mean accuracies, and standard deviations of what one fit on one table gets, the
+        error of the simulation included.
+    delta : float
+        Of every fit.
+    reference : float or None
+        Accuracy without privacy that was assumed; None for data of the user.
+    n_samples, n_features, n_classes : int
+        Size of the table.
+    """
+
+    epsilons: tuple[float, ...]
+    accuracy: tuple[float, ...]
+    spread: tuple[float, ...]
+    delta: float
+    reference: float | None
+    n_samples: int
+    n_features: int
+    n_classes: int
+
+    def __repr__(self) -> str:
+        rows = [("epsilon", "accuracy", "spread")]
+        rows += [
+            (f"{e:g}", f"{a:.3f}", f"{s:.3f}")
+            for e, a, s in zip(self.epsilons, self.accuracy, self.spread, strict=True)
+        ]
+        if self.reference is not None:
+            rows.append(("no privacy", f"{self.reference:.3f}", "assumed"))
+        return "\n".join([f"{self.title}, delta {self.delta:.3g}", *aligned(rows)])
+
+    @property
+    def title(self) -> str:
+        """The size of the table."""
+        return f"{self.n_samples} rows, {self.n_features} columns, {self.n_classes} classes"
+
+    def plot(
+        self, ax: Axes | None = None, *, figure: Figure | None = None
+    ) -> EpsilonAccuracyDisplay:
+        """Draw accuracy and spread against epsilon; `ax` and `figure` as of the display."""
+        curve = np.column_stack([self.epsilons, self.accuracy, self.spread])
+        known = {} if self.reference is None else {"no privacy (assumed)": self.reference}
+        panel = AccuracyPanel(self.title, {"to expect": curve[np.argsort(curve[:, 0])]}, known)
+        return EpsilonAccuracyDisplay([panel]).plot(ax, figure=figure)
+
+
+def plan_accuracy(
+    n_samples: int,
+    n_features: int | None = None,
+    n_classes: int | None = None,
+    epsilons: Sequence[float] = (0.3, 1.0, 3.0),
+    *,
+    reference: float = 0.85,
+    majority: float | None = None,
+    delta: float | str = "auto",
+    estimator: BaseEstimator | None = None,
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    n_repeats: int = 12,
+    random_state: int | None = None,
+) -> AccuracyPlan:
+    """Say what accuracy to expect against epsilon, before anything is spent.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records of the fit that is planned.
+    n_features, n_classes : int or None
+        Number of columns, at most 3000, and of labels. Not needed with `X` and `y`.
+    epsilons : sequence of float, default=(0.3, 1.0, 3.0)
+        Budgets, positive and finite.
+    reference : float, default=0.85
+        Accuracy of a linear classifier without privacy, such as ``LinearSVC``, on this kind of
+        table: from the literature or a guess, never from the private records. Above
+        ``1/n_classes``.
+    majority : float or None, default=None
+        Public guess of the share of the largest class, at most `reference`. None takes classes of
+        equal size, which differ as much as `reference` says.
+    delta : float or "auto", default="auto"
+        Of every fit; "auto" is ``1/n_samples**2``.
+    estimator : estimator object or None, default=None
+        Classifier of this package; None is ``AdaptiveMarginClassifier()``, units learnt. Its
+        budget, label set, seed and ledger are replaced. Simulated columns are centred and of
+        variance about one.
+    X, y : array-like of shape (n_public, n_features) and (n_public,), or None
+        PUBLIC data of your own, like the private ones, in the place of simulated tables;
+        `reference` and `majority` are then not used.
+    n_repeats : int, default=12
+        Tables, or splits of the public data, to average over; at least 2.
+    random_state : int or None, default=None
+        Makes the plan reproducible; there is nothing to protect.
+
+    Returns
+    -------
+    AccuracyPlan
+        It prints as a table, and its `plot` draws it.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or the public data do not agree with the stated size.
+
+    Notes
+    -----
+    **Privacy.** Reads nothing private and spends nothing, provided that sizes, guesses, `X` and `y`
+    are public. Within .02 of what is measured on most of 13 shared tables; ``docs/planning.md``
+    has the errors, and what is simulated.
+
+    Where there are many rows, fewer are drawn with as much less noise: accuracy depends on the
+    product of rows and mu.
+
+    Examples
+    --------
+    >>> from dp_halfspace.inspection import plan_accuracy
+    >>> plan_accuracy(6000, 12, 2, [0.1, 1.0], reference=0.85, n_repeats=2, random_state=0)
+    6000 rows, 12 columns, 2 classes, delta 2.78e-08
+    epsilon     accuracy   spread
+    0.1            0.8...
+    1              0.8...
+    no privacy     0.850  assumed
+    """
+    budgets = [float(epsilon) for epsilon in epsilons]
+    if not budgets or not all(0.0 < epsilon <= _LARGEST_EPSILON for epsilon in budgets):
+        raise ValueError(f"epsilons must be positive and finite numbers, got {epsilons!r}")
+    if checked_size("n_repeats", n_repeats) < 2:
+        raise ValueError("n_repeats must be at least 2, to tell a spread")
+    n_samples = checked_size("n_samples", n_samples)
+    at = resolved_delta(delta, n_samples)
+    if not 0.0 <= at < 0.5:
+        raise ValueError(f'delta must be "auto" or in [0, 1/2), got {delta!r}')
+    rng = public_generator(random_state, "plan")
+    if X is None:
+        law = _law(n_features, n_classes, reference, majority)
+        sizes = law.n_features, law.n_classes
+        tables = (_simulated(n_samples, law, rng) for _ in range(n_repeats))
+    else:
+        rows, labels = check_X_y(X, y, ensure_all_finite="allow-nan", dtype=np.float64)
+        sizes = rows.shape[1], len(np.unique(labels))
+        if (n_features or sizes[0], n_classes or sizes[1]) != sizes:
+            raise ValueError(f"X and y have {sizes[0]} columns and {sizes[1]} classes: say so")
+        tables = (_split(n_samples, rows, labels, rng) for _ in range(n_repeats))
+    model = clone(AdaptiveMarginClassifier() if estimator is None else estimator)
+    seeds = None if random_state is None else rng
+    scores = np.array(
+        [[_score(model, t, n_samples, e, at, seeds) for e in budgets] for t in tables]
+    )
+    return AccuracyPlan(
+        tuple(budgets),
+        tuple(scores.mean(axis=0).tolist()),
+        tuple(np.hypot(scores.std(axis=0, ddof=1), _MISFIT).tolist()),
+        at,
+        None if X is not None else float(reference),
+        n_samples,
+        *sizes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """What simulated tables are like."""
+
+    n_features: int
+    n_classes: int
+    reference: float
+    prior: NDArray[np.float64]
+
+
+def _law(
+    n_features: int | None, n_classes: int | None, reference: float, majority: float | None
+) -> _Law:
+    """Refuse sizes that cannot be simulated, and accuracies that nobody has."""
+    if n_features is None or n_classes is None:
+        raise ValueError("n_features and n_classes are needed, or public data X and y")
+    d, k = checked_size("n_features", n_features), checked_size("n_classes", n_classes)
+    if k < 2 or d > _MOST_COLUMNS:
+        raise ValueError(
+            f"simulated tables have 2 classes or more and at most {_MOST_COLUMNS} columns, got "
+            f"{k} and {d}: give public data of your own as X and y"
+        )
+    share = 1.0 / k if majority is None else float(majority)
+    if not 1.0 / k <= share < 1.0:
+        raise ValueError(f"majority must be in [1/n_classes, 1), got {majority!r}")
+    if not share <= reference <= 1.0 or reference <= 1.0 / k:
+        raise ValueError(
+            "reference must be above 1/n_classes, at least the majority, and at most 1, got "
+            f"{reference!r}"
+        )
+    prior = np.array([share, *np.full(k - 1, (1.0 - share) / (k - 1))])
+    return _Law(d, k, float(reference), prior)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Rows to train on, and rows to score."""
+
+    X: NDArray[np.float64]
+    y: NDArray[Any]
+    X_test: NDArray[np.float64]
+    y_test: NDArray[Any]
+
+
+def _split(n: int, X: NDArray[np.float64], y: NDArray[Any], rng: np.random.Generator) -> _Table:
+    """Split public data, and train on no more rows than are planned."""
+    order = rng.permutation(len(y))
+    train = order[: min(n, math.ceil(0.7 * len(y)))]
+    test = order[len(train) :]
+    return _Table(X[train], y[train], X[test], y[test])
+
+
+def _simulated(n_samples: int, law: _Law, rng: np.random.Generator) -> _Table:
+    """Draw a table on which the best linear scores have the accuracy of the law."""
+    d, k = law.n_features, law.n_classes
+    n = min(n_samples, max(_ROWS, _ROWS_OF_A_COLUMN * d))
+    deviation = np.sqrt(1.0 / np.arange(1, d + 1))
+    deviation *= math.sqrt(d) / np.linalg.norm(deviation)
+    means = rng.normal(size=(d, k)) * deviation[:, None]
+    if k == 2:
+        means[:, 1] = -means[:, 0]
+    means *= math.sqrt(k) / np.linalg.norm(means)
+    y = rng.choice(k, size=n + _TEST_ROWS, p=law.prior)
+    rows = rng.normal(size=(len(y), d))
+    rows *= np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, size=(len(y), 1)))
+    rows += _distance(rows @ means, means.T @ means, y, law) * means.T[y]
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    rows = (rows * deviation) @ turn
+    return _Table(rows[:n], y[:n], rows[n:], y[n:])
+
+
+def _distance(
+    noise: NDArray[np.float64], inner: NDArray[np.float64], y: NDArray[Any], law: _Law
+) -> float:
+    """Find the factor of the means of the classes with which linear scores have the accuracy."""
+    least, most = -6.0, 8.0
+    apart = inner[y] - 0.5 * np.diag(inner)
+    while most - least > 0.01:
+        middle = 0.5 * (least + most)
+        r = math.exp(middle)
+        scores = r * noise + r * r * apart + np.log(law.prior)
+        found = (scores.argmax(axis=1) == y).mean() >= law.reference
+        least, most = (least, middle) if found else (middle, most)
+    return math.exp(most)
+
+
+def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
+    model: Any, table: _Table, n_samples: int, epsilon: float, delta: float, seeds: Any
+) -> float:
+    """Fit once, with noise that is to this table as the real one is to `n_samples` rows."""
+    times = n_samples / len(table.y)
+    if times > 1.0:
+        scaled = gdp_epsilon(times * gdp_mu(epsilon, delta), delta) if delta else times * epsilon
+        epsilon = min(scaled, _LARGEST_EPSILON)
+    budget = {"epsilon": epsilon, "delta": delta, "classes": np.union1d(table.y, table.y_test)}
+    seed = None if seeds is None else int(seeds.integers(2**31))
+    fit = clone(model).set_params(**budget, ledger=None, random_state=seed)
+    with warnings.catch_warnings():
+        # Seeds are harmless here: nothing private is released.
+        warnings.simplefilter("ignore", PrivacyWarning)
+        return float(fit.fit(table.X, table.y).score(table.X_test, table.y_test))

@@ -1,0 +1,46 @@
+"""The command that says what accuracy to expect."""
+
+import sys
+
+import pytest
+
+from dp_halfspace._cli import main
+
+SIZE = ["plan", "--rows", "500", "--columns", "3", "--repeats", "2", "--epsilon", "1", "3"]
+
+
+def test_a_plan_is_a_short_table_and_a_picture(tmp_path, capsys):
+    picture = tmp_path / "plan.svg"
+    assert main([*SIZE, "--seed", "1", "--out", str(picture)]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("500 rows, 3 columns, 2 classes, delta 4e-06\nepsilon ")
+    assert "no privacy     0.850" in text
+    assert f"Written: {picture}" in text
+    assert "<svg" in picture.read_text()
+    assert main([*SIZE, "--seed", "1"]) == 0
+    assert text.startswith(capsys.readouterr().out)
+
+
+def test_without_matplotlib_there_is_no_picture(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main([*SIZE, "--out", str(tmp_path / "plan.png")]) == 0
+    assert "No picture: matplotlib is missing" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["--reference", "0.4"], "reference must be above"),
+        (["--reference", "1.5"], "between 0 and 1"),
+        (["--out", "plan.doc"], "must end in one of .png"),
+        (["--out", "nowhere/plan.png"], "there is no folder"),
+        (["--repeats", "1"], "n_repeats"),
+        (["--rows", "0"], "at least 1"),
+    ],
+)
+def test_mistakes_are_one_sentence(changes, words, capsys):
+    assert main([*SIZE, *changes]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert words in error

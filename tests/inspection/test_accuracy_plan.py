@@ -1,0 +1,135 @@
+"""Accuracy to expect, from tables of the stated size and difficulty; nothing private is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    OutputPerturbationClassifier,
+    PrivacyLedger,
+    PrivateKernelClassifier,
+)
+from dp_halfspace.datasets import make_halfspace
+from dp_halfspace.inspection import AccuracyPlan, accuracy_plan, plan_accuracy
+
+# Measured by benchmarks/tables_raw.py, beside LinearSVC without privacy.
+MEASURED = {
+    (2923, 7, 2, 0.770): (0.768, 0.769, 0.772),  # abalone
+    (3428, 11, 2, 0.759): (0.736, 0.754, 0.758),  # winewhite
+    (5734, 21, 2, 0.900): (0.867, 0.885, 0.890),  # compactiv
+}
+
+
+@pytest.mark.parametrize("size", MEASURED, ids=["abalone", "winewhite", "compactiv"])
+def test_plans_meet_what_was_measured(size):
+    *sizes, reference = size
+    plan = plan_accuracy(*sizes, reference=reference, n_repeats=5, random_state=0)
+    np.testing.assert_allclose(plan.accuracy, MEASURED[size], atol=0.025)
+
+
+@pytest.mark.parametrize(("k", "reference"), [(2, 0.7), (2, 0.99), (5, 0.6)])
+@pytest.mark.parametrize("majority", [None, 0.55])
+def test_simulated_tables_are_as_difficult_as_stated(k, reference, majority):
+    law = accuracy_plan._law(6, k, reference, majority)
+    table = accuracy_plan._simulated(4000, law, np.random.default_rng(0))
+    free = LogisticRegression(max_iter=500).fit(table.X, table.y)
+    assert free.score(table.X_test, table.y_test) == pytest.approx(reference, abs=0.03)
+    largest = np.bincount(table.y).max() / len(table.y)
+    assert largest == pytest.approx(majority or 1 / k, abs=0.04)
+    # Nothing about the columns tells where the classes are.
+    assert table.X.std(axis=0).max() < 6 * table.X.std(axis=0).min()
+
+
+def test_accuracy_grows_with_budget_and_rows():
+    plan = plan_accuracy(1500, 20, 3, [10.0, 0.05, 0.5], random_state=1, n_repeats=4)
+    most, least, middle = plan.accuracy
+    assert least < middle - 0.05 < most
+    assert most <= plan.reference + 0.02
+    assert min(plan.spread) >= accuracy_plan._MISFIT
+    assert (plan.epsilons, plan.delta) == ((10.0, 0.05, 0.5), 1 / 1500**2)
+    larger = plan_accuracy(15000, 20, 3, [0.05], random_state=1, n_repeats=4)
+    assert larger.accuracy[0] > least + 0.1
+
+
+@pytest.mark.parametrize(("delta", "epsilon"), [("auto", 0.1), (0, 0.5)])
+def test_many_rows_are_stood_for_by_less_noise(monkeypatch, delta, epsilon):
+    """A few thousand rows with less noise say what many rows say, and take no longer."""
+
+    def planned(n_samples):
+        size = {"n_repeats": 3, "random_state": 0}
+        return plan_accuracy(n_samples, 5, 2, [epsilon], delta=delta, **size).accuracy[0]
+
+    scaled = planned(9000)
+    assert planned(10**12) == pytest.approx(0.85, abs=0.03)
+    monkeypatch.setattr(accuracy_plan, "_ROWS", 9000)
+    assert planned(9000) == pytest.approx(scaled, abs=0.04)
+
+
+def test_public_data_of_the_user_take_the_place_of_simulated_tables():
+    X, y = make_halfspace(3000, 4, margin=0.2, random_state=0)
+    labels = np.where(y > 0, "yes", "no")
+    plan = plan_accuracy(2000, epsilons=[0.1, 3.0], X=X, y=labels, n_repeats=3, random_state=0)
+    assert (plan.n_features, plan.n_classes, plan.reference) == (4, 2, None)
+    model = AdaptiveMarginClassifier(epsilon=3.0, delta=plan.delta, classes=["no", "yes"])
+    assert plan.accuracy[1] == pytest.approx(
+        model.fit(X[:2000], labels[:2000]).score(X[2000:], labels[2000:]), abs=0.06
+    )
+    with pytest.raises(ValueError, match="4 columns and 2 classes"):
+        plan_accuracy(2000, 5, X=X, y=y)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [OutputPerturbationClassifier(data_norm=3.0), PrivateKernelClassifier(), None],
+    ids=str,
+)
+def test_any_classifier_can_be_planned_and_no_ledger_is_charged(estimator):
+    ledger = PrivacyLedger(epsilon=1e-6, delta=0.0)
+    if estimator is not None:
+        estimator.set_params(ledger=ledger, random_state=3)
+    plan = plan_accuracy(2000, 4, 2, [3.0], estimator=estimator, n_repeats=2, random_state=0)
+    again = plan_accuracy(2000, 4, 2, [3.0], estimator=estimator, n_repeats=2, random_state=0)
+    assert plan == again
+    assert 0.6 < plan.accuracy[0] < 0.9
+    assert ledger.entries() == []
+
+
+def test_a_plan_prints_and_draws():
+    plan = AccuracyPlan((1.0, 0.3), (0.84, 0.8), (0.01, 0.02), 1e-6, 0.85, 600, 12, 2)
+    assert repr(plan).splitlines() == [
+        "600 rows, 12 columns, 2 classes, delta 1e-06",
+        "epsilon     accuracy   spread",
+        "1              0.840    0.010",
+        "0.3            0.800    0.020",
+        "no privacy     0.850  assumed",
+    ]
+    (panel,) = plan.plot().panels
+    np.testing.assert_array_equal(panel.curves["to expect"][0], [0.3, 0.8, 0.02])
+    assert panel.references == {"no privacy (assumed)": 0.85}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"n_samples": 0}, "n_samples"),
+        ({"n_features": None}, "n_features and n_classes are needed"),
+        ({"n_features": 10**4}, "public data of your own"),
+        ({"n_classes": 1}, "2 classes or more"),
+        ({"epsilons": []}, "epsilons"),
+        ({"epsilons": [0.0]}, "epsilons"),
+        ({"epsilons": [np.inf]}, "epsilons"),
+        ({"reference": 0.5}, "reference"),
+        ({"reference": 1.1}, "reference"),
+        ({"reference": 0.8, "majority": 0.9}, "reference"),
+        ({"majority": 0.4}, "majority"),
+        ({"delta": 0.7}, "delta"),
+        ({"n_repeats": 1}, "n_repeats"),
+    ],
+)
+def test_refusals_name_the_parameter(changes, words):
+    arguments = {"n_samples": 100, "n_features": 3, "n_classes": 2, **changes}
+    with pytest.raises(ValueError, match=words):
+        plan_accuracy(**arguments)
