@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 
-from dp_halfspace.privacy.mechanisms import Mechanism
+from dp_halfspace.privacy.mechanisms import Mechanism, perturbed
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
 Run: TypeAlias = tuple[Any, float]
@@ -78,5 +78,5 @@ def _run(
     score = math.fsum(np.clip(each, 0.0, 1.0))
     if noise is not None:
         source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")
-        score = float(noise.perturb(np.array([score]), source)[0])
+        score = float(perturbed(np.array([score]), noise, source)[0])
     return model, score
