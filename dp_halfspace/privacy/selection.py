@@ -161,9 +161,9 @@ class TalliedChoice:
     """The exponential mechanism over many candidates whose costs are small integers.
 
     The cost of a candidate is an integer of which one record changes at most one; ``value`` holds
-    all of them. A candidate of cost ``c`` has a probability proportional to ``exp(-epsilon c / 2)``,
-    exactly in the sense of :func:`exponential_mechanism` (``docs/proofs/pure_halfspace.md``,
-    section 2): candidates of one cost are counted first, then one of them is drawn.
+    all of them. One of cost ``c`` has a probability proportional to ``exp(-epsilon c / 2)``, in
+    exactly the sense of :func:`exponential_mechanism` (``docs/proofs/pure_halfspace.md``, section 2):
+    candidates of one cost are counted first, then one of them is drawn.
 
     Examples
     --------
