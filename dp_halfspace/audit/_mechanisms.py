@@ -42,6 +42,7 @@ LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
 
 def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]:
     """Return how far two values are apart, as a mechanism counts it, and how far they may be."""
+    apart: Any
     change = np.abs(np.subtract(first, second, dtype=np.float64))
     match mechanism:
         case GaussianNoise() | L2LaplaceNoise():

@@ -162,8 +162,8 @@ class TalliedChoice:
 
     The cost of a candidate is an integer of which one record changes at most one; ``value`` holds
     all of them. One of cost ``c`` has a probability proportional to ``exp(-epsilon c / 2)``, in
-    exactly the sense of :func:`exponential_mechanism` (``docs/proofs/pure_halfspace.md``, section 2):
-    candidates of one cost are counted first, then one of them is drawn.
+    the exact sense of :func:`exponential_mechanism`: candidates of one cost are counted first, then
+    one of them is drawn (``docs/proofs/pure_halfspace.md``, section 2).
 
     Examples
     --------
