@@ -78,24 +78,26 @@ def utilities(choice: Any, value: Array) -> Array:
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
     """Return how likely right noise is to look as small as that of mechanism, value and release.
 
-    Squares of Gaussian noise and lengths of Laplace noise add up to a chi-square variable. For
-    what is discrete a likelihood ratio against half the noise is used: its mean is one.
+    Squares of Gaussian noise and lengths of Laplace noise add up to a chi-square variable, one for
+    each kind of mechanism. For what is discrete a likelihood ratio against half the noise is used:
+    its mean is one.
     """
-    square = freedom = log_ratio = 0.0
+    sums: dict[type, tuple[float, int]] = {}
+    log_ratio = 0.0
     for mechanism, value, released in releases:
+        added = 0.0, 0
         noise = released - value if np.shape(released) == np.shape(value) else released
         match mechanism:
             case NoNoise():
                 continue
             case GaussianNoise() | GaussianLinearTerm():
-                square += float(np.sum(np.square(noise / mechanism.sigma)))
-                freedom += np.size(value)
+                added = float(np.sum(np.square(noise / mechanism.sigma))), np.size(value)
             case L2LaplaceNoise() | LaplaceLinearTerm():
                 blocks = (
                     noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
                 )
-                square += 2.0 * float(np.linalg.norm(blocks, axis=1).sum()) / mechanism.scale
-                freedom += 2 * np.size(value)
+                lengths = float(np.linalg.norm(blocks, axis=1).sum()) / mechanism.scale
+                added = 2.0 * lengths, 2 * np.size(value)
             case DiscreteLaplaceNoise():
                 rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
                 more = math.log(math.tanh(rate) / math.tanh(rate / 2.0))
@@ -106,8 +108,10 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
                 exponents = utilities(mechanism, value) * _choice_rate(mechanism)
                 chosen = exponents[int(released[0])]
                 log_ratio += chosen + logsumexp(exponents) - logsumexp(2.0 * exponents)
-    small = chdtr(freedom, square) if freedom else 1.0
-    return float(min(1.0, 2.0 * min(small, math.exp(-max(log_ratio, 0.0)))))
+        square, freedom = sums.get(type(mechanism), (0.0, 0))
+        sums[type(mechanism)] = square + added[0], freedom + added[1]
+    small = [float(chdtr(freedom, square)) for square, freedom in sums.values() if freedom]
+    return min(1.0, (1 + len(small)) * min(math.exp(-max(log_ratio, 0.0)), *small, 1.0))
 
 
 def _choice_rate(mechanism: Any) -> float:
