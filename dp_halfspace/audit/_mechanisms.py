@@ -128,28 +128,25 @@ def _responses_ratio(response: RandomizedResponse, changed: int, n: int) -> floa
 
 
 def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], float]:
-    """Return Gaussian terms, the other losses with their probabilities, and their largest sum.
+    """Return a Gaussian term, the other losses with their probabilities, and their largest sum.
 
-    Of a choice the loss of a response at random with half its range is taken: one of those that
-    it may have.
+    What a choice or a perturbed objective may lose has no simple law. Of a choice the loss of a
+    response at random with half its range is taken, of an objective that of its longest vertex:
+    each is one that the contract allows, so nothing right costs more than its charge.
     """
-    squares, largest = 0.0, 0.0
-    terms: Terms = [(1.0, 0.0, 0.0)]
+    squares = shift = largest = 0.0
     losses = {0.0: 1.0}
     for mechanism in mechanisms:
-        bound = None
+        bound = 0.0
         match mechanism:
             case NoNoise():
                 return [(1.0, math.inf, 0.0)], losses, math.inf
             case GaussianNoise():
                 squares += (mechanism.sensitivity / mechanism.sigma) ** 2
             case GaussianLinearTerm():
-                mu = mechanism.change / mechanism.sigma
-                terms = _merged(
-                    (w * n, s + mechanism.log_ratio, math.hypot(m, length * mu))
-                    for w, s, m in terms
-                    for n, length in mechanism.vertices
-                )
+                longest = max(length for _, length in mechanism.vertices)
+                squares += (longest * mechanism.change / mechanism.sigma) ** 2
+                shift += mechanism.log_ratio
             case L2LaplaceNoise():
                 bound = mechanism.sensitivity / mechanism.scale
             case LaplaceLinearTerm():
@@ -163,19 +160,9 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
             case _:
                 largest += mechanism.epsilon / 2.0
                 bound = mechanism.epsilon / 2.0
-        if bound is not None:
-            largest += bound
-            losses = _with_response(losses, bound)
-    return [(w, s, math.sqrt(m * m + squares)) for w, s, m in terms], losses, largest
-
-
-def _merged(terms: Iterable[tuple[float, float, float]]) -> Terms:
-    """Add the weights of equal terms."""
-    weights: dict[tuple[float, float], float] = {}
-    for weight, shift, mu in terms:
-        key = round(shift, 12), round(mu, 12)
-        weights[key] = weights.get(key, 0.0) + weight
-    return [(weight, *key) for key, weight in weights.items()]
+        largest += bound
+        losses = _with_response(losses, bound) if bound else losses
+    return [(1.0, shift, math.sqrt(squares))], losses, largest
 
 
 def _with_response(losses: dict[float, float], bound: float) -> dict[float, float]:

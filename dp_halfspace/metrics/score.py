@@ -100,6 +100,7 @@ class PrivateScore:
         raise ValueError(f"metric={self.metric!r} is one number: there is nothing to draw")
 
 
+@np.errstate(all="ignore")
 def private_score(
     model: Any,
     X: Any,
@@ -192,8 +193,7 @@ def private_score(
         noise="none" if math.isinf(epsilon) else noise_kind(random_state),
         public={"n_samples": n, "n_classes": len(classes), "metric": metric},
     )
-    with np.errstate(all="ignore"):
-        values = outcomes(metric, model, X, codes, classes)
+    values = outcomes(metric, model, X, codes, classes)
     permit = authorise(record, noise_source(random_state), ledger)
 
     if learns:
