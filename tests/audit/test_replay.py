@@ -32,7 +32,7 @@ from dp_halfspace import (
 )
 from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm
 from dp_halfspace.algorithms.selection.threshold import plan_threshold
-from dp_halfspace.audit import ReplayResult, replay
+from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._mechanisms import epsilon_of
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
@@ -523,6 +523,7 @@ def test_ledger_seed_and_patches_are_left_alone():
     for estimator in (model, search, PrivateScaler(ledger=ledger)):
         result = replay(estimator, X, y, other, other_y, n_histories=2)
         assert isinstance(result, ReplayResult)
+        assert {type(release) for release in result.releases} == {ReplayedRelease}
         assert not result.findings
     assert not ledger.entries()
     assert warnings.filters == filters
