@@ -9,7 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dp_halfspace import datasets, inspection, model_selection, optim, privacy, projection
+    from dp_halfspace import (
+        audit,
+        datasets,
+        inspection,
+        model_selection,
+        optim,
+        privacy,
+        projection,
+    )
     from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
     from dp_halfspace.estimators.auc import PrivateAUCClassifier
     from dp_halfspace.estimators.kernel import PrivateKernelClassifier
@@ -40,6 +48,7 @@ __all__ = [
     "PrivateTableClassifier",
     "PureHalfspaceClassifier",
     "PureNetworkClassifier",
+    "audit",
     "datasets",
     "inspection",
     "model_selection",

@@ -32,6 +32,7 @@ RANKS = {
     "optim": 3,
     "_budget": 4,
     "algorithms": 4,
+    "audit": 5,
     "preprocessing": 5,
     "tables": 5,
     "estimators": 6,
@@ -205,7 +206,7 @@ def test_one_estimator_per_file():
 
 PUBLIC = [
     "", ".privacy", ".optim", ".projection", ".preprocessing", ".inspection", ".datasets",
-    ".model_selection", ".metrics",
+    ".model_selection", ".metrics", ".audit",
 ]  # fmt: skip
 
 

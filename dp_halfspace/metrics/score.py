@@ -113,6 +113,7 @@ class PrivateScore:
         return CalibrationDisplay(first[is_known], second[is_known], None)
 
 
+@np.errstate(all="ignore")
 def private_score(
     model: Any,
     X: Any,
@@ -214,8 +215,7 @@ def private_score(
         noise="none" if math.isinf(epsilon) else noise_kind(random_state),
         public={"n_samples": data.n, "n_classes": len(data.classes), "metric": metric},
     )
-    with np.errstate(all="ignore"):
-        values = [data.outcomes(job.metric, model) for job in jobs]
+    values = [data.outcomes(job.metric, model) for job in jobs]
     permit = authorise(record, noise_source(random_state), ledger)
     scores = [job.run(data, each, permit, record) for job, each in zip(jobs, values, strict=True)]
     return scores[0] if isinstance(metric, str) else scores

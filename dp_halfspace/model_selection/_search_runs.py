@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dp_halfspace.model_selection._scores import Scoring, score_of
 from dp_halfspace.model_selection._search_plan import model_inside
-from dp_halfspace.privacy.mechanisms import Mechanism
+from dp_halfspace.privacy.mechanisms import Mechanism, perturbed
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
 Run: TypeAlias = tuple[Any, float]
@@ -70,5 +70,5 @@ def _run(
         score = score_of(scoring, model, X, y)
     if noise is not None:
         source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")
-        score = float(noise.perturb(np.array([score]), source)[0])
+        score = float(perturbed(np.array([score]), noise, source)[0])
     return model, score

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -209,11 +209,23 @@ class Release:
     """What the curator's side of one release looked like; for white-box tests only."""
 
     mechanism: Mechanism
-    value: NDArray[np.float64]
+    value: NDArray[Any]
     released: NDArray[np.float64]
 
 
-_RECORDER: ContextVar[Callable[[Release], None] | None] = ContextVar("recorder", default=None)
+Answer: TypeAlias = Callable[[NDArray[Any], Mechanism, ByteSource], NDArray[np.float64]]
+# Of this context alone: other threads draw their noise as ever.
+_ANSWER: ContextVar[Answer | None] = ContextVar("answer", default=None)
+
+
+@contextmanager
+def answering(answer: Answer) -> Iterator[None]:
+    """Let a function release in place of the mechanisms, inside the block; for audits alone."""
+    token = _ANSWER.set(answer)
+    try:
+        yield
+    finally:
+        _ANSWER.reset(token)
 
 
 @contextmanager
@@ -230,11 +242,17 @@ def recording() -> Iterator[list[Release]]:
 @contextmanager
 def observing(observer: Callable[[Release], None]) -> Iterator[None]:
     """Show every release made inside the block to an observer, who may count them."""
-    token = _RECORDER.set(observer)
-    try:
+    around = _ANSWER.get()
+
+    def answer(
+        value: NDArray[Any], mechanism: Mechanism, source: ByteSource
+    ) -> NDArray[np.float64]:
+        released = (around or _drawn)(value, mechanism, source)
+        observer(Release(mechanism, value, released))
+        return released
+
+    with answering(answer):
         yield
-    finally:
-        _RECORDER.reset(token)
 
 
 @dataclass(slots=True)
@@ -249,12 +267,12 @@ class Permit:
     def __post_init__(self) -> None:
         self._unspent = single_runs(self.record.events)
 
-    def release(self, value: NDArray[np.float64], mechanism: Mechanism) -> NDArray[np.float64]:
+    def release(self, value: NDArray[Any], mechanism: Mechanism) -> NDArray[np.float64]:
         """Perturb `value`, if the mechanism's event was charged and is not used up.
 
         A RuntimeError is a defect of the calling code, seen before any noise is drawn.
         """
-        return _perturbed(value, mechanism, self.spend(mechanism.event))
+        return perturbed(value, mechanism, self.spend(mechanism.event))
 
     def spend(self, event: Event) -> ByteSource:
         """Use up one event, and return the randomness that it pays for.
@@ -304,22 +322,21 @@ class DisjointReleases:
         if not is_behind or mechanism.event != self._event:
             raise RuntimeError("blocks must be disjoint, and each must cost the event charged")
         self._next = block.stop
-        return _perturbed(value, mechanism, self._source)
+        return perturbed(value, mechanism, self._source)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse, as a permit does: a copy would release from the same records again."""
         raise TypeError("releases from disjoint blocks cannot be pickled or copied")
 
 
-def _perturbed(
-    value: NDArray[np.float64], mechanism: Mechanism, source: ByteSource
-) -> NDArray[np.float64]:
-    """Draw the noise, and show it to a recorder."""
-    released = mechanism.perturb(value, source)
-    recorder = _RECORDER.get()
-    if recorder is not None:
-        recorder(Release(mechanism, value, released))
-    return released
+def perturbed(value: NDArray[Any], mechanism: Mechanism, source: ByteSource) -> NDArray[np.float64]:
+    """Draw the noise, which a permit has paid for, unless an audit answers."""
+    return (_ANSWER.get() or _drawn)(value, mechanism, source)
+
+
+def _drawn(value: NDArray[Any], mechanism: Mechanism, source: ByteSource) -> NDArray[np.float64]:
+    """Draw the noise."""
+    return mechanism.perturb(value, source)
 
 
 def authorise(

@@ -101,7 +101,7 @@ def _log_gdp_positive(mu: float, epsilon: FloatArray) -> FloatArray:
 
 def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
     """Logarithm of the Gaussian privacy profile at any real numbers and infinities."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         # The profile of a constant output is (1 - exp(epsilon))_+.
         zero = np.asarray(np.log(-np.expm1(np.minimum(epsilon, 0.0))))
         if mu == 0.0:

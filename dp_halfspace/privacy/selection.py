@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,20 +158,20 @@ def _flips(
 
 @dataclass(frozen=True, slots=True)
 class TalliedChoice:
-    """The exponential mechanism over candidates that are counted by their costs.
+    """The exponential mechanism over many candidates whose costs are small integers.
 
-    The cost of a candidate is an integer from 0 to ``len(value) - 1`` that one record changes
-    by at most one; ``value[c]`` is the number of candidates of cost ``c``. One of cost ``c``
-    has a probability proportional to ``exp(-epsilon c / 2)``, exactly in the sense of
-    :func:`exponential_mechanism` (``docs/proofs/pure_halfspace.md``, section 2).
+    The cost of a candidate is an integer of which one record changes at most one; ``value`` holds
+    all of them. One of cost ``c`` has a probability proportional to ``exp(-epsilon c / 2)``, in
+    the exact sense of :func:`exponential_mechanism`: candidates of one cost are counted first, then
+    one of them is drawn (``docs/proofs/pure_halfspace.md``, section 2).
 
     Examples
     --------
     >>> import numpy as np
     >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
     >>> from dp_halfspace.privacy.selection import TalliedChoice
-    >>> TalliedChoice(epsilon=50.0).perturb(np.array([0.0, 1.0, 0.0, 999.0]), OS_RANDOMNESS)
-    array([1., 0.])
+    >>> TalliedChoice(epsilon=50.0).perturb(np.array([300, 200, 1, 300]), OS_RANDOMNESS)
+    array([2.])
     """
 
     epsilon: float
@@ -180,16 +181,16 @@ class TalliedChoice:
         """What the choice costs: ``Exponential(epsilon)``."""
         return Exponential(self.epsilon)
 
-    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
-        """Return the cost of the chosen candidate, and its number among those of that cost."""
-        tally = value.astype(np.int64)
+    def perturb(self, value: NDArray[Any], source: ByteSource) -> NDArray[np.float64]:
+        """Return the number of the chosen candidate; smaller costs are better."""
+        tally = np.bincount(value)
         present = np.flatnonzero(tally)
         members = tally[present]
         chosen = exponential_mechanism(
             -present.astype(np.float64), self.epsilon, multiplicities=members, source=source
         )
         number = uniform_below(int(members[chosen]), source)
-        return np.array([present[chosen], number], dtype=np.float64)
+        return np.array([np.flatnonzero(value == present[chosen])[number]], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,14 +205,10 @@ def _chosen(
     problem: _Problem, stream: DirectionStream, choice: TalliedChoice | NoNoise, permit: Permit
 ) -> FloatArray:
     """Run one exponential mechanism over a stream of directions."""
-    n_costs = problem.rows.rows.shape[0] + 1
     # Four bytes for each candidate; the directions themselves are forgotten and made again.
     costs = [part.astype(np.int32, casting="same_kind") for part in _costs(problem, stream)]
-    tally = sum(np.bincount(part, minlength=n_costs) for part in costs)
-    released = permit.release(np.asarray(tally, dtype=np.float64), choice)
-    if isinstance(choice, NoNoise):
-        released = np.array([np.flatnonzero(released)[0], 0.0])
-    found = int(np.flatnonzero(np.concatenate(costs) == int(released[0]))[int(released[1])])
+    released = permit.release(np.concatenate(costs), choice)
+    found = int(released.argmin() if isinstance(choice, NoNoise) else released[0])
     ends = np.cumsum([len(part) for part in costs])
     number = int(np.searchsorted(ends, found, side="right"))
     block = stream.block(number)

@@ -127,7 +127,7 @@ def test_stages_look_round_the_winner_and_share_the_budget():
     with recording() as releases:
         search(plan, (rows, codes))
     assert len(releases) == 3
-    assert all(r.value.shape == (401,) and r.value.sum() == 500 for r in releases)
+    assert all(r.value.shape == (500,) and r.value.max() <= 400 for r in releases)
 
 
 def test_without_noise_the_best_direction_is_taken(problem):

@@ -1,0 +1,207 @@
+"""What an audit knows about every mechanism, written down a second time.
+
+How far values may be apart, whether noise has the size that it says, and what it all costs
+together. Nothing here uses the accounting of `privacy`, so that a mistake there shows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtr, log_ndtr, logsumexp, ndtr
+
+from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise, RandomizedResponse
+from dp_halfspace.privacy.mechanisms import (
+    ExponentialChoice,
+    GaussianNoise,
+    L2LaplaceNoise,
+    NoNoise,
+)
+from dp_halfspace.privacy.selection import GeneralizedChoice, TalliedChoice
+
+__all__ = [
+    "LINEAR_TERMS",
+    "delta_at",
+    "distance",
+    "epsilon_of",
+    "noise_level",
+    "terms_of",
+    "utilities",
+]
+
+Array: TypeAlias = NDArray[Any]
+# Weight, shift and mu of each: a sum of Gaussian losses that bounds what releases lose.
+Terms: TypeAlias = list[tuple[float, float, float]]
+LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
+
+
+def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]:
+    """Return how far two values are apart, as a mechanism counts it, and how far they may be."""
+    apart: Any
+    change = np.abs(np.subtract(first, second, dtype=np.float64))
+    match mechanism:
+        case GaussianNoise() | L2LaplaceNoise():
+            apart, most = np.linalg.norm(change), mechanism.sensitivity
+        case DiscreteLaplaceNoise():
+            apart, most = change.sum(), mechanism.sensitivity
+        case GaussianLinearTerm():
+            apart, most = np.linalg.norm(change), mechanism.change
+        case LaplaceLinearTerm():
+            apart, most = np.linalg.norm(change, axis=1).sum(), mechanism.change
+        case RandomizedResponse():
+            apart, most = np.count_nonzero(change), 1.0
+        case NoNoise():
+            apart, most = np.linalg.norm(change), math.inf
+        case _:
+            apart = np.abs(utilities(mechanism, first) - utilities(mechanism, second)).max()
+            most = getattr(mechanism, "sensitivity", 1.0)
+    return float(apart), float(most)
+
+
+def utilities(choice: Any, value: Array) -> Array:
+    """Return what an exponential mechanism weighs candidates by; larger is better."""
+    match choice:
+        case ExponentialChoice():
+            return value
+        case TalliedChoice():
+            return -value.astype(np.float64)
+        case GeneralizedChoice():
+            return -choice.normalised(value)
+    raise TypeError(f"{type(choice).__name__} is no mechanism that an audit knows")
+
+
+def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
+    """Return how likely right noise is to look as small as that of mechanism, value and release.
+
+    Squares of Gaussian noise and lengths of Laplace noise add up to a chi-square variable, one for
+    each kind of mechanism. For what is discrete a likelihood ratio against half the noise is used:
+    its mean is one.
+    """
+    sums: dict[type, tuple[float, int]] = {}
+    log_ratio = 0.0
+    for mechanism, value, released in releases:
+        added = 0.0, 0
+        noise = released - value if np.shape(released) == np.shape(value) else released
+        match mechanism:
+            case NoNoise():
+                continue
+            case GaussianNoise() | GaussianLinearTerm():
+                added = float(np.sum(np.square(noise / mechanism.sigma))), np.size(value)
+            case L2LaplaceNoise() | LaplaceLinearTerm():
+                blocks = (
+                    noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
+                )
+                lengths = float(np.linalg.norm(blocks, axis=1).sum()) / mechanism.scale
+                added = 2.0 * lengths, 2 * np.size(value)
+            case DiscreteLaplaceNoise():
+                rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
+                more = math.log(math.tanh(rate) / math.tanh(rate / 2.0))
+                log_ratio += noise.size * more - rate * float(np.abs(noise).sum())
+            case RandomizedResponse():
+                log_ratio += _responses_ratio(mechanism, int(np.count_nonzero(noise)), len(value))
+            case _:
+                exponents = utilities(mechanism, value) * _choice_rate(mechanism)
+                chosen = exponents[int(released[0])]
+                log_ratio += chosen + logsumexp(exponents) - logsumexp(2.0 * exponents)
+        square, freedom = sums.get(type(mechanism), (0.0, 0))
+        sums[type(mechanism)] = square + added[0], freedom + added[1]
+    small = [float(chdtr(freedom, square)) for square, freedom in sums.values() if freedom]
+    return min(1.0, (1 + len(small)) * min(math.exp(-max(log_ratio, 0.0)), *small, 1.0))
+
+
+def _choice_rate(mechanism: Any) -> float:
+    return float(mechanism.epsilon / (2.0 * getattr(mechanism, "sensitivity", 1.0)))
+
+
+def _responses_ratio(response: RandomizedResponse, changed: int, n: int) -> float:
+    """Log likelihood ratio of responses of twice the epsilon."""
+    honest, planted = response, RandomizedResponse(response.n_classes, 2.0 * response.epsilon)
+    kept = math.log(planted.keep_probability / honest.keep_probability)
+    # The probability of a change, as odds: nothing cancels.
+    fewer = kept - honest.epsilon
+    return (n - changed) * kept + changed * fewer
+
+
+def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], float]:
+    """Return a Gaussian term, the other losses with their probabilities, and their largest sum.
+
+    What a choice or a perturbed objective may lose has no simple law. Of a choice the loss of a
+    response at random with half its range is taken, of an objective that of its longest vertex:
+    each is one that the contract allows, so nothing right costs more than its charge.
+    """
+    squares = shift = largest = 0.0
+    losses = {0.0: 1.0}
+    for mechanism in mechanisms:
+        bound = 0.0
+        match mechanism:
+            case NoNoise():
+                return [(1.0, math.inf, 0.0)], losses, math.inf
+            case GaussianNoise():
+                squares += (mechanism.sensitivity / mechanism.sigma) ** 2
+            case GaussianLinearTerm():
+                longest = max(length for _, length in mechanism.vertices)
+                squares += (longest * mechanism.change / mechanism.sigma) ** 2
+                shift += mechanism.log_ratio
+            case L2LaplaceNoise():
+                bound = mechanism.sensitivity / mechanism.scale
+            case LaplaceLinearTerm():
+                bound = mechanism.change / mechanism.scale + mechanism.log_ratio
+            case DiscreteLaplaceNoise():
+                rate = 2.0 * math.asinh(math.sqrt(0.5) / mechanism.deviation)
+                bound = mechanism.sensitivity * rate
+            case RandomizedResponse():
+                keep = mechanism.keep_probability
+                bound = math.log(keep * (mechanism.n_classes - 1) / (1.0 - keep))
+            case _:
+                largest += mechanism.epsilon / 2.0
+                bound = mechanism.epsilon / 2.0
+        largest += bound
+        losses = _with_response(losses, bound) if bound else losses
+    return [(1.0, shift, math.sqrt(squares))], losses, largest
+
+
+def _with_response(losses: dict[float, float], bound: float) -> dict[float, float]:
+    """Add the loss of a response at random."""
+    up = 1.0 / (1.0 + math.exp(-bound))
+    found: dict[float, float] = {}
+    for loss, chance in losses.items():
+        for step, part in ((bound, up), (-bound, 1.0 - up)):
+            key = round(loss + step, 12)
+            found[key] = found.get(key, 0.0) + part * chance
+    return found
+
+
+def delta_at(terms: Terms, losses: dict[float, float], epsilon: float) -> float:
+    """Return the hockey-stick divergence at `epsilon`."""
+    total = 0.0
+    for weight, shift, mu in terms:
+        e = epsilon - shift - np.array(list(losses))
+        if mu == 0.0:
+            parts = -np.expm1(np.minimum(e, 0.0))
+        else:
+            parts = ndtr(mu / 2 - e / mu) - np.exp(e + log_ndtr(-mu / 2 - e / mu))
+        total += weight * float(parts @ np.array(list(losses.values())))
+    return total
+
+
+def epsilon_of(mechanisms: Sequence[Any], delta: float) -> float:
+    """Return what releases cost together at `delta`."""
+    terms, losses, largest = terms_of(mechanisms)
+    if delta == 0.0:
+        return largest if all(mu == 0.0 for _, _, mu in terms) else math.inf
+    if delta_at(terms, losses, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while delta_at(terms, losses, high) > delta:
+        low, high = high, 2.0 * high
+        if high > 1e9:
+            return math.inf
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if delta_at(terms, losses, middle) > delta else (low, middle)
+    return low

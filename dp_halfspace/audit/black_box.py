@@ -1,0 +1,284 @@
+"""An audit from outside: fits on two neighbours, and how well they are told apart.
+
+A part of the fits learns what to look at, a second part where to draw the line, and the rest
+counts how often models of each neighbour are beyond it: that is what the bounds are made of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, expit, ndtri
+from sklearn.base import clone
+
+from dp_halfspace._sklearn import Interval, check_values
+from dp_halfspace.privacy.events import Gaussian, single_runs
+from dp_halfspace.privacy.record import PrivacyRecord
+
+__all__ = ["AuditResult", "audit", "unpaid_clone"]
+
+Features: TypeAlias = Callable[[Any], ArrayLike]
+Matrix: TypeAlias = NDArray[np.float64]
+# Coordinates are shrunk towards independence by this much.
+_SHRINKAGE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """What was measured, and what was claimed.
+
+    Attributes
+    ----------
+    epsilon_low : float
+        Lower bound of epsilon at `delta`, 0 if the models could not be told apart.
+    mu_low : float
+        The same for Gaussian differential privacy, which a bound is much easier to find for.
+    confidence : float
+        Probability that both bounds hold.
+    epsilon, delta : float
+        The claim.
+    mu : float
+        What the claim says about mu: that of a record all of whose releases are Gaussian;
+        ``2 Phi^-1(e^epsilon / (1 + e^epsilon))`` for ``delta = 0``; else infinity, for nothing.
+    n_fits : int
+        Fits on each of the two data sets.
+    """
+
+    epsilon_low: float
+    mu_low: float
+    confidence: float
+    epsilon: float
+    delta: float
+    mu: float
+    n_fits: int
+
+    @property
+    def is_violated(self) -> bool:
+        """Whether a bound is above the claim."""
+        return self.epsilon_low > self.epsilon or self.mu_low > self.mu
+
+
+def audit(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    X_neighbour: Any,
+    y_neighbour: Any,
+    *,
+    n_fits: int,
+    confidence: float = 0.95,
+    features: Features | None = None,
+    claim: tuple[float, float] | None = None,
+    n_jobs: int | None = None,
+) -> AuditResult:
+    """Measure from outside how well the models of two neighbouring data sets are told apart.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Of any library. Clones of it are fitted, without its ledger and its seed.
+    X, X_neighbour : array-like of shape (n_samples, n_features)
+        Neighbours: the same rows but one, at the same place.
+    y, y_neighbour : array-like of shape (n_samples,)
+        Labels.
+    n_fits : int
+        Fits on each of the two, at least 8. A tenth of them learns which direction tells models
+        apart, four tenths where the line is drawn, half are counted.
+    confidence : float, default=0.95
+        Probability that both bounds hold, for any estimator: Clopper-Pearson, at one line for
+        epsilon and one for mu, on fits that chose neither.
+    features : callable or None, default=None
+        Maps a fitted model to numbers. None takes ``decision_function`` at the rows that differ,
+        and ``coef_`` and ``intercept_`` where they are. One number is compared as it is.
+    claim : tuple (epsilon, delta) or None, default=None
+        None takes ``privacy_`` of a model, else the parameters `epsilon` and `delta`.
+    n_jobs : int or None, default=None
+        As in joblib.
+
+    Returns
+    -------
+    AuditResult
+        ``epsilon_low``, ``mu_low``, the claim, and ``is_violated``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is refused, or nothing is claimed.
+
+    Notes
+    -----
+    **Privacy.** The result is a function of the records that nobody paid for: it is for whoever
+    holds them, and is best made of rows that are made up. A bound below the claim says little: in
+    many steps of which only the end is seen, twice the noise and half of it look alike. Source:
+    M. Jagielski, J. Ullman, A. Oprea (2020), Auditing differentially private machine learning;
+    ``docs/audit.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace import OutputPerturbationClassifier
+    >>> from dp_halfspace.audit import audit
+    >>> X, y = np.zeros((40, 2)), np.arange(40) % 2
+    >>> X[0, 0] = 1.0
+    >>> other = y.copy()
+    >>> other[0] = 1 - y[0]
+    >>> model = OutputPerturbationClassifier(epsilon=4.0, data_norm=1.0, classes=[0, 1])
+    >>> result = audit(model, X, y, X, other, n_fits=60)
+    >>> result.epsilon, result.is_violated
+    (4.0, False)
+    """
+    check_values(
+        {
+            "n_fits": [Interval(Integral, 8, None, closed="left")],
+            "confidence": [Interval(Real, 0, 1, closed="neither")],
+        },
+        {"n_fits": n_fits, "confidence": confidence},
+        "audit",
+    )
+    model, pairs = unpaid_clone(estimator), ((X, y), (X_neighbour, y_neighbour))
+    points = None if features else _rows_that_differ(X, X_neighbour)
+    jobs = (
+        delayed(_fitted)(model, *data, features, points) for data in pairs for _ in range(n_fits)
+    )
+    found = Parallel(n_jobs=n_jobs)(jobs)
+    epsilon, delta, mu = _claim(model, found[0][1], claim)
+    values = np.array([numbers for numbers, _ in found])
+    bounds = _bounds(values[:n_fits], values[n_fits:], delta, 1.0 - confidence)
+    return AuditResult(*bounds, confidence, epsilon, delta, mu, n_fits)
+
+
+def unpaid_clone(estimator: Any, random_state: int | None = None) -> Any:
+    """Clone an estimator without its ledgers, those of estimators inside too, and seed it."""
+    model = clone(estimator)
+    params = model.get_params()
+    ledgers = {name: None for name in params if name.rsplit("__")[-1] == "ledger"}
+    seeds = {name: None for name in params if name.rsplit("__")[-1] == "random_state"}
+    own = {"random_state": random_state} if "random_state" in params else {}
+    return model.set_params(**ledgers, **{**seeds, **own})
+
+
+def _rows_that_differ(X: Any, other: Any) -> Any:
+    """Return the rows of both in which they differ; the first one if only labels do."""
+    X, other = (Z.toarray() if hasattr(Z, "toarray") else np.asarray(Z) for Z in (X, other))
+    if X.shape != other.shape:
+        raise ValueError("X and X_neighbour must have the same shape: they are neighbours")
+    places = np.flatnonzero((other != X).any(axis=1))
+    return np.vstack([X[places], other[places]]) if len(places) else X
+
+
+def _fitted(
+    model: Any, X: Any, y: Any, features: Features | None, points: Any
+) -> tuple[Matrix, PrivacyRecord | None]:
+    """Fit a clone; return the numbers to look at, and its record if it has one."""
+    fitted = clone(model).fit(X, y)
+    if features is not None:
+        found = [features(fitted)]
+    else:
+        found = [fitted.decision_function(points)]
+        found += [getattr(fitted, name, ()) for name in ("coef_", "intercept_")]
+    numbers = np.concatenate([np.ravel(np.asarray(part, dtype=np.float64)) for part in found])
+    return np.nan_to_num(numbers), getattr(fitted, "privacy_", None)
+
+
+def _claim(
+    model: Any, record: PrivacyRecord | None, claim: tuple[float, float] | None
+) -> tuple[float, float, float]:
+    """Return epsilon, delta and mu that are promised."""
+    params = model.get_params()
+    if claim is None and record is None and "epsilon" not in params:
+        raise ValueError("claim must be given: the estimator has no epsilon and no record")
+    if claim is not None:
+        epsilon, delta = claim
+    elif record is not None:
+        epsilon, delta = record.epsilon, record.delta
+    else:
+        epsilon, delta = params["epsilon"], params.get("delta", 0.0)
+    mu = 2.0 * float(ndtri(expit(epsilon))) if delta == 0 else math.inf
+    if claim is None and record is not None:
+        counts = single_runs(record.events).items()
+        squares = [n * event.mu**2 for event, n in counts if isinstance(event, Gaussian)]
+        mu = math.sqrt(sum(squares)) if len(squares) == len(counts) else mu
+    return float(epsilon), float(delta), mu
+
+
+def _bounds(first: Matrix, second: Matrix, delta: float, alpha: float) -> tuple[float, float]:
+    """Return lower bounds on epsilon and mu that hold together with probability 1 - alpha."""
+    tenth, half = -(-len(first) // 10), len(first) // 2
+    learn, choose, count = slice(0, tenth), slice(tenth, half), slice(half, None)
+    views = list(_views(first[learn], second[learn]))
+    scores = [tuple(map(view, (first, second))) for view in views]
+    found = []
+    for bound in (lambda p, q: _epsilon_of(p, q, delta), _mu_of):
+        best = (-math.inf, np.zeros(1), np.zeros(1), 0.0)
+        for a, b in scores:
+            for low, high in ((a, b), (b, a)):
+                value, line = _best_line(low[choose], high[choose], bound, alpha / 4.0)
+                best = max(best, (value, low, high, line), key=lambda entry: entry[0])
+        _, low, high, line = best
+        # Two bounds here, two for the other line: each may fail with a quarter of alpha.
+        p = _share_low(np.sum(high[count] > line), len(high[count]), alpha / 4.0)
+        q = 1.0 - _share_low(np.sum(low[count] <= line), len(low[count]), alpha / 4.0)
+        found.append(max(0.0, float(bound(p, q))))  # type: ignore[no-untyped-call]
+    return found[0], found[1]
+
+
+def _views(first: Matrix, second: Matrix) -> Iterator[Callable[[Matrix], Matrix]]:
+    """Yield what to look at: a number as it is, or along the difference of means, and how far out.
+
+    The distance from the middle shows a scale that depends on the data.
+    """
+    both = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
+    spread = both.std(axis=0)
+    spread[spread == 0] = 1.0
+    gap = (second.mean(axis=0) - first.mean(axis=0)) / spread
+    within = (both / spread).T @ (both / spread) / len(both)
+    within += _SHRINKAGE * np.eye(len(gap))
+    directions = (
+        [np.eye(1)[0]] if len(gap) == 1 else [np.linalg.solve(within, gap), *np.eye(len(gap))]
+    )
+    for direction in directions[: 1 + min(len(gap), 8)]:
+        weights = direction / spread
+        middle = float(np.median(np.concatenate([first, second]) @ weights))
+        yield lambda values, w=weights: values @ w  # type: ignore[misc]
+        yield lambda values, w=weights, m=middle: np.abs(values @ w - m)  # type: ignore[misc]
+
+
+def _best_line(
+    low: Matrix, high: Matrix, bound: Callable[[Any, Any], Any], alpha: float
+) -> tuple[float, float]:
+    """Return the best bound of any line on these fits, and that line."""
+    lines = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0.0, 1.0, 101)))
+    p = _share_low((high[:, None] > lines).sum(axis=0), len(high), alpha)
+    q = 1.0 - _share_low((low[:, None] <= lines).sum(axis=0), len(low), alpha)
+    values = bound(p, q)
+    place = int(np.argmax(values))
+    return float(values[place]), float(lines[place])
+
+
+def _share_low(hits: Any, trials: int, alpha: float) -> Any:
+    """Return the lower Clopper-Pearson bound of a probability."""
+    found = betaincinv(np.maximum(hits, 1), trials - np.asarray(hits) + 1, alpha)
+    return np.where(np.asarray(hits) > 0, found, 0.0)
+
+
+def _epsilon_of(p: Any, q: Any, delta: float) -> Any:
+    """Return epsilon of events of probability at least `p` and at most `q`, or their opposites."""
+    with np.errstate(all="ignore"):
+        inside = np.log(np.maximum(np.subtract(p, delta), 0.0) / q)
+        outside = np.log(
+            np.maximum(np.subtract(1.0 - np.asarray(q), delta), 0.0) / np.subtract(1.0, p)
+        )
+    return np.fmax(np.fmax(inside, outside), -math.inf)
+
+
+def _mu_of(p: Any, q: Any) -> Any:
+    """Return mu of an event of probabilities at least `p` and at most `q`."""
+    with np.errstate(all="ignore"):
+        return np.nan_to_num(ndtri(p) - ndtri(q), nan=-math.inf, posinf=-math.inf, neginf=-math.inf)

@@ -1,0 +1,155 @@
+"""The public black box: its confidence, what it sees, and what it cannot see."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+
+from dp_halfspace import OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV, privacy
+from dp_halfspace.audit import AuditResult, audit
+from dp_halfspace.audit.black_box import _bounds, _share_low
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+from tests.support import plant_noise
+
+
+class Counter(BaseEstimator):
+    """A peer: the noisy sum of the labels as its score; `skill` is the noise it leaves out."""
+
+    def __init__(self, epsilon=1.0, delta=1e-5, skill=1.0, scale="public", ledger=None):
+        self.epsilon, self.delta, self.skill = epsilon, delta, skill
+        self.scale, self.ledger = scale, ledger
+
+    def fit(self, X, y):
+        sigma = 1.0 / privacy.gdp_mu(self.epsilon, self.delta) / self.skill
+        if self.scale == "private":
+            sigma *= 1.0 + np.sum(y)
+        seed = int.from_bytes(OS_RANDOMNESS.read(8), "little")
+        # The noise of another world: only its law matters here.
+        self.score_ = (
+            np.sum(y) * (self.scale == "public")
+            + sigma * np.random.default_rng(seed).standard_normal()
+        )
+        return self
+
+    def decision_function(self, X):
+        return np.full(len(X), self.score_)
+
+
+PAIR = (np.zeros((2, 1)), [0, 0], np.zeros((2, 1)), [1, 0])
+
+
+def test_right_code_passes_and_shows_its_claim():
+    result = audit(Counter(2.0), *PAIR, n_fits=200)
+    assert isinstance(result, AuditResult)
+    assert not result.is_violated
+    assert (result.epsilon, result.delta, result.mu) == (2.0, 1e-5, math.inf)
+    assert 0.0 <= result.mu_low <= privacy.gdp_mu(2.0, 1e-5)
+    assert audit(Counter(2.0), *PAIR, n_fits=8, claim=(2.0, 0.0)).mu < 2.4
+
+
+@pytest.mark.parametrize(
+    ("model", "n_fits"),
+    [
+        (Counter(1.0, skill=60.0), 200),
+        pytest.param(Counter(1.0, scale="private"), 4000, marks=pytest.mark.slow),
+    ],
+)
+def test_missing_noise_and_a_scale_of_the_data_are_seen(model, n_fits):
+    """The second has the same mean on both, and twice the noise on one."""
+    result = audit(model, *PAIR, n_fits=n_fits, confidence=0.999)
+    assert result.mu_low > privacy.gdp_mu(1.0, 1e-5)
+    if model.skill > 1:
+        assert result.is_violated
+
+
+def test_bounds_hold_with_the_confidence_that_is_stated():
+    """Exactly, by the law of the counts: lower bounds of a share fail with at most alpha."""
+    for n in (1, 7, 100):
+        for share in (0.001, 0.2, 0.5, 0.99):
+            hits = np.arange(n + 1)
+            fails = _share_low(hits, n, 0.025) > share
+            assert binom.pmf(hits, n, share)[fails].sum() <= 0.025 * (1 + 1e-9)
+
+
+def false_alarms(audits, n, mu, alpha):
+    """Audits of a release that has exactly its mu, in which a bound is above it."""
+    rng = np.random.default_rng(0)
+    epsilon = privacy.gdp_epsilon(mu, 1e-5)
+    wrong = 0
+    for _ in range(audits):
+        first, second = rng.standard_normal((2, n, 1))
+        low, mu_low = _bounds(first, second + mu, 1e-5, alpha)
+        wrong += low > epsilon or mu_low > mu
+    return wrong
+
+
+@pytest.mark.slow
+def test_false_alarms_of_a_thousand_audits():
+    """At 95 % fifty are allowed; of the tightest right code there are fewer, as lines are two."""
+    assert false_alarms(1000, 1000, 0.5, 0.05) <= 50
+    assert false_alarms(1000, 1000, 0.5, 0.001) <= 3
+
+
+@pytest.mark.slow
+def test_half_the_noise_is_caught_at_999():
+    """At epsilon 4 and 99.9 %: of a hundred audits of half the noise none may miss."""
+    mu = privacy.gdp_mu(4.0, 1e-5)
+    rng = np.random.default_rng(1)
+    draws = (rng.standard_normal((2, 4000, 1)) for _ in range(1000))
+    assert sum(_bounds(a, b + 2 * mu, 1e-5, 0.001)[1] <= mu for a, b in draws) <= 1
+
+
+def test_a_model_of_ours_and_its_planted_bug(monkeypatch):
+    X, y = np.zeros((40, 2)), np.arange(40) % 2
+    X[0, 0] = 1.0
+    other = np.r_[1 - y[0], y[1:]]
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-3)
+    model = OutputPerturbationClassifier(
+        epsilon=4.0, data_norm=1.0, classes=[0, 1], loss="huber_hinge", alpha=3.0,
+        ledger=ledger, random_state=3,
+    )  # fmt: skip
+    honest = audit(model, X, y, X, other, n_fits=100)
+    assert not honest.is_violated
+    assert honest.mu == pytest.approx(privacy.gdp_mu(4.0, 1 / 1600), rel=1e-6)
+    plant_noise(monkeypatch, privacy.mechanisms.GaussianNoise, 1 / 16)
+    assert audit(model, X, y, X, other, n_fits=100, confidence=0.999).is_violated
+    search = PrivateSearchCV(model, {"alpha": [3.0]}, selection="exponential", epsilon=4.0)
+    assert audit(search, X, y, X, other, n_fits=8).epsilon == 4.0
+    assert not ledger.entries()
+
+
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
+def test_features_and_processes(n_jobs):
+    result = audit(
+        Counter(1.0, skill=100.0), *PAIR, n_fits=60, features=lambda m: m.score_, n_jobs=n_jobs
+    )
+    assert result.is_violated
+    assert norm.cdf(result.mu_low) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"n_fits": 7}, "n_fits"),
+        ({"n_fits": True}, "n_fits"),
+        ({"n_fits": 8, "confidence": 1.0}, "confidence"),
+    ],
+)
+def test_arguments_are_checked(params, match):
+    with pytest.raises(ValueError, match=match):
+        audit(Counter(), *PAIR, **params)
+
+
+def test_what_claims_nothing_or_is_no_neighbour_is_refused():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    with pytest.raises(ValueError, match="claim"):
+        audit(LogisticRegression(), X, y, X, y, n_fits=8)
+    with pytest.raises(ValueError, match="same shape"):
+        audit(Counter(), X, y, X[:3], y[:3], n_fits=8)
+    exact = audit(LogisticRegression(), X, y, X, [1, 1, 0, 1], n_fits=80, claim=(1.0, 0.0))
+    assert exact.is_violated

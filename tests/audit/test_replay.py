@@ -1,0 +1,612 @@
+"""The public replay over every public mode: nothing is found, and planted bugs are.
+
+Both data sets are given the same answers, real ones and an adversary's, so that every query is
+compared, not only the first.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import threading
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    LabelPrivateClassifier,
+    ObjectivePerturbationClassifier,
+    OutputPerturbationClassifier,
+    PrivacyLedger,
+    PrivateAUCClassifier,
+    PrivateKernelClassifier,
+    PrivateSearchCV,
+    PureHalfspaceClassifier,
+    PureNetworkClassifier,
+)
+from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm
+from dp_halfspace.algorithms.selection.threshold import plan_threshold
+from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
+from dp_halfspace.audit._mechanisms import epsilon_of
+from dp_halfspace.metrics import private_score
+from dp_halfspace.preprocessing import PrivateScaler
+from dp_halfspace.privacy import (
+    Exponential,
+    Gaussian,
+    PrivacyRecord,
+    Pure,
+    mechanisms,
+    noise_source,
+)
+from dp_halfspace.privacy import epsilon as composed
+from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise, RandomizedResponse
+from dp_halfspace.privacy.mechanisms import (
+    ExponentialChoice,
+    GaussianNoise,
+    L2LaplaceNoise,
+    Permit,
+    authorise,
+)
+from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.privacy.selection import GeneralizedChoice, TalliedChoice
+from tests.adversarial import neighbouring_pairs
+from tests.instances import WAYS, adjacency, instances, label, with_enough_records
+from tests.metrics.problem import Known
+from tests.support import plant_noise
+
+
+def needs(estimator, y):
+    """How many further records an estimator takes, and units are learnt of."""
+    if isinstance(estimator, PrivateScaler) or estimator.get_params().get("data_norm", 1) is None:
+        return 60
+    if isinstance(estimator, PrivateSearchCV) or estimator.get_params().get("margin") == "select":
+        return 60
+    return len(with_enough_records(estimator, y)[0]) - len(y)
+
+
+def pairs(estimator, trials, seed=4, n_classes=2):
+    """Neighbours made to hurt, with rows of zeros behind them where more are needed."""
+    found = neighbouring_pairs(np.random.default_rng(seed), 10 * trials, n_classes=n_classes)
+    for X, y, other_X, other_y in found:
+        if hasattr(estimator, "fit"):
+            if adjacency(estimator) == "replace-one-label":
+                if (y == other_y).all():
+                    continue
+                other_X = X
+            extra = needs(estimator, y)
+        else:
+            extra = 0
+        tables = []
+        for rows, labels in ((X, y), (other_X, other_y)):
+            zeros = np.zeros((extra, X.shape[1])), np.arange(extra) % n_classes
+            tables += [np.vstack([rows, zeros[0]]), np.append(labels, zeros[1])]
+        yield tables
+        trials -= 1
+        if not trials:
+            return
+
+
+def seen(estimator, trials=2, n_histories=3, seed=4, n_classes=2, *, until=math.inf):
+    """Replay several pairs; return the largest ratio, `until` it is reached, and all findings."""
+    largest, findings = 0.0, []
+    for number, pair in enumerate(pairs(estimator, trials, seed, n_classes)):
+        result = replay(estimator, *pair, n_histories=n_histories, random_state=seed + number)
+        largest = max([largest, *(release.ratio for release in result.releases)])
+        findings += result.findings
+        if largest > until:
+            break
+    return largest, findings
+
+
+def scored(metric, delta, thresholds=None):
+    """A score of held-out records, as something that reads records and releases."""
+    return partial(
+        private_score, Known(), metric=metric, delta=delta, epsilon=5.0, thresholds=thresholds
+    )
+
+
+SEARCHES = {
+    "one choice": PrivateSearchCV(
+        OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1]),
+        {"alpha": [0.1, 1.0]}, selection="exponential", epsilon=10.0,
+    ),
+    "random stopping": PrivateSearchCV(
+        AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]),
+        {"fit_intercept": [True, False]}, selection="random_stopping", epsilon=10.0,
+    ),
+    "pure": PrivateSearchCV(
+        OutputPerturbationClassifier(data_norm=1.0, delta=0.0, classes=[0, 1]),
+        {"alpha": [0.1, 1.0]}, selection="random_stopping", epsilon=10.0,
+    ),
+    "objectives": PrivateSearchCV(
+        ObjectivePerturbationClassifier(data_norm=1.0, classes=[0, 1], metric=False),
+        {"fit_intercept": [True]}, selection="random_stopping", epsilon=10.0,
+    ),
+}  # fmt: skip
+OTHERS = {
+    "scaler": PrivateScaler(epsilon=10.0),
+    "pure scaler": PrivateScaler(epsilon=10.0, delta=0.0),
+    **{f"search, {name}": search for name, search in SEARCHES.items()},
+    **{
+        f"{metric}, {delta}": scored(metric, delta)
+        for metric in ("accuracy", "balanced_accuracy", "confusion_matrix", "roc_auc", "brier")
+        for delta in (0.0, 1e-6)
+    },
+}
+BUDGET = {"epsilon": 20.0}
+MODELS = [
+    *instances(classes=[0, 1], **BUDGET),
+    *(AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1], **BUDGET, **way) for way in WAYS),
+]
+
+
+def cases():
+    """The second model of each class, whose units are stated, and every third of the others."""
+    names = set()
+    for model in MODELS:
+        name = type(model).__name__
+        is_slow = name in names or model.get_params().get("data_norm", 0) is None
+        names |= set() if is_slow else {name}
+        yield pytest.param(model, 2, id=label(model), marks=pytest.mark.slow if is_slow else [])
+        if get_tags(model).classifier_tags.multi_class and not is_selected(model):
+            many = clone(model).set_params(classes=[0, 1, 2])
+            yield pytest.param(many, 3, id=f"{label(many)}-three", marks=pytest.mark.slow)
+    fast = {"scaler", "search, one choice", "brier, 1e-06", "accuracy, 0.0"}
+    for name, case in OTHERS.items():
+        yield pytest.param(case, 2, id=name, marks=[] if name in fast else pytest.mark.slow)
+
+
+def is_selected(model):
+    """A margin is selected for two classes."""
+    return model.get_params().get("margin") == "select"
+
+
+@pytest.mark.parametrize(("estimator", "n_classes"), cases())
+def test_nothing_is_found(estimator, n_classes, request):
+    is_slow = request.node.get_closest_marker("slow")
+    largest, findings = seen(
+        estimator, 5 if is_slow else 2, 5 if is_slow else 3, n_classes=n_classes
+    )
+    assert not findings
+    assert largest <= 1.0
+
+
+GD = AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, classes=[0, 1])
+DIFFERENCE = PrivateAUCClassifier("mean_difference", epsilon=50.0, data_norm=1.0, classes=[0, 1])
+FEATURES = PrivateKernelClassifier(
+    epsilon=50.0, delta=1e-3, n_components=16, margin=0.3, classes=[0, 1]
+)
+RANKING = PrivateAUCClassifier(epsilon=50.0, classes=[0, 1], data_norm=1.0, threshold=0.0)
+PHASES = clone(FEATURES).set_params(solver="phased_prox")
+OUTPUT = OutputPerturbationClassifier(
+    epsilon=4.0, data_norm=1.0, classes=[0, 1], loss="huber_hinge", alpha=3.0
+)
+OBJECTIVE = ObjectivePerturbationClassifier(
+    epsilon=20.0, data_norm=1.0, classes=[0, 1], metric=False
+)
+PURE_OUTPUT = clone(OUTPUT).set_params(delta=0.0)
+LABELS = LabelPrivateClassifier(epsilon=4.0, classes=[0, 1])
+RESPONSES = clone(LABELS).set_params(mechanism="randomized_response", n_fourier=100)
+HALFSPACE = PureHalfspaceClassifier(
+    epsilon=8.0, n_directions=50, n_stages=1, data_norm=1.0, classes=[0, 1]
+)
+NETWORK = PureNetworkClassifier(epsilon=20.0, n_candidates=50, data_norm=1.0, classes=[0, 1])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "near"),
+    [
+        (GD, 0.99),
+        (clone(DIFFERENCE).set_params(threshold_share=0.5), 0.9),
+        (RANKING, 0.99),
+        (FEATURES, 0.9),
+        (PHASES, 0.5),
+        (OUTPUT, 0.99),
+        (OBJECTIVE, 0.8),
+        (LABELS, 0.99),
+        (HALFSPACE, 0.99),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else None,
+)
+def test_queries_come_near_their_bound(estimator, near):
+    largest, findings = seen(estimator, 12, 4, seed=3, until=near)
+    assert not findings
+    assert near < largest <= 1.0
+
+
+# -- planted bugs ----------------------------------------------------------------------
+
+
+def half_the_noise(patch, kind):
+    """Planted: as much noise as for half the sensitivity, or choices of twice the epsilon."""
+    if kind in (GaussianNoise, L2LaplaceNoise, GaussianLinearTerm):
+        plant_noise(patch, kind, 0.5)
+        return
+    honest = kind.perturb
+
+    def twice(self, value, source):
+        fields = {f: getattr(self, f) for f in self.__dataclass_fields__}
+        return honest(kind(**{**fields, "epsilon": 2 * self.epsilon}), value, source)
+
+    patch.setattr(kind, "perturb", twice)
+
+
+# So many coordinates show half the noise in 999 of 1000 replays.
+COORDINATES = 80
+
+
+def test_enough_coordinates_show_half_the_noise():
+    """With a false alarm of 1e-6, divided between three kinds of noise and choices."""
+    line = chi2.ppf(1e-6 / 4, COORDINATES)
+    assert chi2.cdf(4.0 * line, COORDINATES) > 0.999
+
+
+TOO_LITTLE = [
+    (GaussianNoise, GD, 2),
+    (GaussianNoise, OUTPUT, 30),
+    (GaussianNoise, FEATURES, 2),
+    (GaussianNoise, PHASES, 8),
+    (GaussianNoise, DIFFERENCE, 30),
+    (GaussianNoise, LABELS, 8),
+    (GaussianNoise, PrivateScaler(epsilon=5.0), 2),
+    (GaussianNoise, scored("confusion_matrix", 1e-6), 25),
+    (L2LaplaceNoise, PURE_OUTPUT, 30),
+    pytest.param(GaussianLinearTerm, OBJECTIVE, 25, marks=pytest.mark.slow),
+    (DiscreteLaplaceNoise, PrivateScaler(epsilon=5.0, delta=0.0), 2),
+    (RandomizedResponse, RESPONSES, 60),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "estimator", "n_histories"),
+    TOO_LITTLE,
+)
+def test_half_the_noise_is_seen(monkeypatch, kind, estimator, n_histories):
+    half_the_noise(monkeypatch, kind)
+    X = np.eye(30, 3)[np.arange(30) % 3] * 0.9
+    y = np.arange(30) % 2
+    result = replay(estimator, X, y, X, np.r_[1, y[1:]], n_histories=n_histories, random_state=0)
+    assert any("noise is too small" in finding for finding in result.findings)
+
+
+CHOICES = [
+    (ExponentialChoice, np.arange(40.0), ExponentialChoice(1.0, 0.5)),
+    (TalliedChoice, np.arange(40), TalliedChoice(0.5)),
+    (GeneralizedChoice, np.arange(40.0) * 9, GeneralizedChoice((1.0,) * 40, 0.5)),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "choice"), CHOICES, ids=[c[0].__name__ for c in CHOICES])
+def test_choices_of_twice_the_epsilon_are_seen(monkeypatch, kind, value, choice):
+    """A choice shows little of itself; of three hundred, right ones look right and others wrong."""
+
+    class Chooser:
+        privacy_ = PrivacyRecord(epsilon=200.0, delta=0.0, events=(choice.event,) * 300, noise="os")
+
+    def fit(X, y):
+        permit = authorise(Chooser.privacy_, noise_source(None))
+        for _ in range(300):
+            permit.release(value, choice)
+        return Chooser()
+
+    pair = (np.zeros((2, 1)), [0, 1], np.zeros((2, 1)), [1, 1])
+    assert not replay(fit, *pair, n_histories=1, random_state=0).findings
+    half_the_noise(monkeypatch, kind)
+    assert replay(fit, *pair, n_histories=1, random_state=0).noise_level < 1e-6
+
+
+def halve_threshold(patch):
+    """The choice of the threshold, which comes last, is charged half its change."""
+    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_budget")
+
+    def halved(n_samples, n_features, epsilon):
+        choice = plan_threshold(n_samples, n_features, epsilon)
+        return type(choice)(choice.sensitivity / 2, choice.epsilon)
+
+    patch.setattr(module, "plan_threshold", halved)
+
+
+def heavy_rare_class(patch):
+    """The larger class weighs one, and the rarer one more."""
+    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_training")
+    honest = module.class_weights
+
+    def heavy(*args, **kwargs):
+        weights = honest(*args, **kwargs)
+        return weights / weights.min()
+
+    patch.setattr(module, "class_weights", heavy)
+
+
+def halve(kind):
+    """Half the sensitivity, wherever noise is of this kind."""
+
+    def plant(patch):
+        honest = kind.__init__
+        patch.setattr(kind, "__init__", lambda self, size, *rest: honest(self, size / 2, *rest))
+
+    return plant
+
+
+def halve_term(patch):
+    """The change of a gradient when a record is added, used for replacing one."""
+    module = importlib.import_module("dp_halfspace.algorithms.perturbation.objective")
+    honest = module._gaussian_term
+
+    def half(*args):
+        term = honest(*args)
+        return type(term)(term.change / 2, *(getattr(term, f) for f in
+                          ("mu", "log_ratio", "vertices", "pairwise")))  # fmt: skip
+
+    patch.setattr(module, "_gaussian_term", half)
+
+
+def two_steps(patch):
+    """The solver stops after three steps, wherever it is then."""
+    module = importlib.import_module("dp_halfspace.optim.risks.risk")
+
+    def unconverged(objective, gamma, *, radius, **rest):
+        w = np.zeros(objective.rows.shape[1])
+        for _ in range(3):
+            w = w - objective.gradient(w)
+        return w
+
+    patch.setattr(module, "certified_minimum", unconverged)
+
+
+def coarse(patch):
+    """The solver stops at a place that is right to two digits."""
+    module = importlib.import_module("dp_halfspace.optim.risks.risk")
+    honest = module.certified_minimum
+    patch.setattr(module, "certified_minimum", lambda *a, **k: np.round(honest(*a, **k), 2))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "planted"),
+    [
+        (DIFFERENCE, halve_threshold),
+        (DIFFERENCE, halve(GaussianNoise)),
+        (RANKING, heavy_rare_class),
+        (GD, halve(GaussianNoise)),
+        (FEATURES, halve(GaussianNoise)),
+        (PHASES, halve(GaussianNoise)),
+        (OUTPUT, halve(GaussianNoise)),
+        (PURE_OUTPUT, halve(L2LaplaceNoise)),
+        (LABELS, halve(GaussianNoise)),
+        (PrivateScaler(epsilon=5.0), halve(GaussianNoise)),
+        (PrivateScaler(epsilon=5.0, delta=0.0), halve(DiscreteLaplaceNoise)),
+        (NETWORK, halve(ExponentialChoice)),
+        (scored("brier", 1e-6), halve(GaussianNoise)),
+        (OBJECTIVE, halve_term),
+        (OUTPUT, two_steps),
+        (OBJECTIVE, coarse),
+    ],
+)
+def test_half_a_sensitivity_and_an_unconverged_solver_are_seen(monkeypatch, estimator, planted):
+    planted(monkeypatch)
+    largest, findings = seen(estimator, 24, 4, until=1.0)
+    assert largest > 1.0
+    assert any("times the sensitivity apart" in finding for finding in findings)
+
+
+def after_fit(patch, kind, also):
+    """Plant something that is done with the data after an honest fit."""
+    honest = kind.fit
+
+    def fit(self, X, y=None, groups=None):
+        model = honest(self, X, y)
+        also(model, np.asarray(X), np.asarray(y))
+        return model
+
+    patch.setattr(kind, "fit", fit)
+
+
+def one_more(model, X, y):
+    """Another release of the labels and the rows, for which nobody paid."""
+    del model
+    noise = GaussianNoise(2.0, 3.0)
+    record = PrivacyRecord(epsilon=20.0, delta=1e-3, events=(noise.event,), noise="os")
+    authorise(record, noise_source(None)).release(np.append(X[:, 0].sum(), y.sum()), noise)
+
+
+def unpaid(model, X, y):
+    """An attribute that nobody paid for."""
+    model.n_iter_ = int((np.abs(X[:, 0]) * (y + 1.0) > 0.7).sum())
+
+
+def loud(model, X, y):
+    """A warning that shows the rows."""
+    del model
+    warnings.warn(f"{(X[:, 0] * (y + 1)).sum()}", stacklevel=1)
+
+
+def failing(model, X, y):
+    """An exception that one record decides on."""
+    del model
+    if abs(X[0, 0]) * (y[0] + 1) > 0.7:
+        raise ArithmeticError("did not converge")
+
+
+class Stuck:
+    """A stream that starts anew at every read."""
+
+    kind = "os"
+
+    def read(self, n):
+        return (bytes(range(1, 256)) * (n // 255 + 1))[:n]
+
+
+CLASSES = [GD, OUTPUT, OBJECTIVE, RANKING, FEATURES, LABELS, HALFSPACE, NETWORK,
+           PrivateScaler(epsilon=5.0)]  # fmt: skip
+each_class = pytest.mark.parametrize("estimator", CLASSES, ids=lambda e: type(e).__name__)
+
+
+def flipped(trials=1):
+    """One record, another label, other features."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((12, 2)) / 2, np.arange(12) % 2
+    X[0] = [0.6, 0.0]
+    other = X.copy()
+    other[0] = [-0.6, 0.0]
+    return X, y, other, np.r_[1 - y[0], y[1:]]
+
+
+def found(estimator, n_histories=2):
+    X, y, other, other_y = flipped()
+    other = X if adjacency(estimator) == "replace-one-label" else other
+    result = replay(estimator, X, y, other, other_y, n_histories=n_histories, random_state=1)
+    return " ".join(result.findings)
+
+
+@each_class
+@pytest.mark.parametrize(
+    ("also", "text"),
+    [(unpaid, "n_iter_: differs"), (loud, "warnings: differs"), (failing, "exceptions: differs"),
+     (one_more, "releases cost")],
+)  # fmt: skip
+def test_what_nobody_paid_for_is_seen(monkeypatch, estimator, also, text):
+    after_fit(monkeypatch, type(estimator), also)
+    assert text in found(estimator)
+
+
+@each_class
+def test_a_reused_stream_is_seen(monkeypatch, estimator):
+    module = importlib.import_module(type(estimator).__module__)
+    monkeypatch.setattr(module, "noise_source", lambda seed: Stuck())
+    assert "bytes are used twice" in found(clone(estimator))
+
+
+@each_class
+def test_noise_that_follows_a_count_is_seen(monkeypatch, estimator):
+    """The scale, or the rate of a choice, is made from what is to be hidden."""
+
+    def release(self, value, mechanism):
+        self.spend(mechanism.event)
+        fields = {f: getattr(mechanism, f) for f in mechanism.__dataclass_fields__}
+        name = next(f for f in ("sensitivity", "change", "epsilon") if f in fields)
+        follows = 1.0 + float(np.ravel(value).astype(float) ** 2 @ np.arange(value.size)) / 1e3
+        other = type(mechanism)(**{**fields, name: fields[name] * follows})
+        return mechanisms.perturbed(value, other, self._source)
+
+    monkeypatch.setattr(Permit, "release", release)
+    assert "depend on the data" in found(estimator)
+
+
+def test_steps_that_follow_the_exact_count_are_seen(monkeypatch):
+    """Planted: the count is paid for and released, and not used."""
+    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_training")
+    honest = module.release_count
+
+    def exact(positive, plan, permit, people):
+        honest(positive, plan, permit, people)
+        return float(positive.sum())
+
+    monkeypatch.setattr(module, "release_count", exact)
+    assert seen(RANKING, 8)[1]
+
+
+# -- the replay itself -----------------------------------------------------------------
+
+
+def test_ledger_seed_and_patches_are_left_alone():
+    ledger = PrivacyLedger(epsilon=10.0, delta=1e-3)
+    model = clone(OUTPUT).set_params(ledger=ledger, random_state=3)
+    search = PrivateSearchCV(model, {"alpha": [1.0, 2.0]}, epsilon=5.0, selection="exponential")
+    X, y, other, other_y = flipped()
+    filters = warnings.filters[:]
+    for estimator in (model, search, PrivateScaler(ledger=ledger)):
+        result = replay(estimator, X, y, other, other_y, n_histories=2)
+        assert isinstance(result, ReplayResult)
+        assert {type(release) for release in result.releases} == {ReplayedRelease}
+        assert not result.findings
+    assert not ledger.entries()
+    assert warnings.filters == filters
+    assert model.random_state == 3
+    assert mechanisms._ANSWER.get() is None
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        replay(OUTPUT, X, y[:5], other, other_y[:5], n_histories=1)
+    assert mechanisms._ANSWER.get() is None
+
+
+def test_other_threads_draw_their_noise_as_ever():
+    X, y, other, other_y = flipped()
+    inside, models, asked = threading.Event(), [], threading.Event()
+
+    def slow(X, y):
+        inside.set()
+        asked.wait(30)
+        return clone(OUTPUT).fit(X, y)
+
+    thread = threading.Thread(target=lambda: models.append(replay(slow, X, y, other, other_y)))
+    thread.start()
+    assert inside.wait(30)
+    with mechanisms.recording() as releases:
+        fits = [clone(OUTPUT).fit(X, y).coef_ for _ in range(2)]
+    asked.set()
+    thread.join()
+    assert len(releases) == 2
+    assert not np.array_equal(*fits)
+    assert isinstance(models[0], ReplayResult)
+
+
+def test_replays_draw_from_the_operating_system_unless_told():
+    X, y, other, other_y = flipped()
+    levels = [replay(OUTPUT, X, y, other, other_y).noise_level for _ in range(2)]
+    again = [replay(OUTPUT, X, y, other, other_y, random_state=2) for _ in range(2)]
+    assert levels[0] != levels[1]
+    assert again[0] == again[1]
+
+
+@pytest.mark.parametrize("n_histories", [0, True, 1.5])
+def test_histories_are_counted(n_histories):
+    with pytest.raises(ValueError, match="n_histories"):
+        replay(OUTPUT, *flipped(), n_histories=n_histories)
+
+
+def test_composition_agrees_with_the_accounting():
+    """Two ways to the same number, for what both have a formula for; else a lower bound."""
+    gaussian = [GaussianNoise(1.0, mu) for mu in (0.2, 0.5)]
+    laplace = [L2LaplaceNoise(2.0, 0.3), DiscreteLaplaceNoise(3, 0.4)]
+    mixed = [*gaussian, *laplace]
+    for noises in (gaussian, mixed, [GaussianNoise(3.0, 0.1)] * 30):
+        exact = composed([noise.event for noise in noises], 1e-6)
+        assert epsilon_of(noises, 1e-6) == pytest.approx(exact, rel=1e-4)
+    assert epsilon_of(laplace, 0.0) == pytest.approx(0.7, rel=1e-6)
+    choices = [ExponentialChoice(1.0, 0.5)] * 4
+    exact = composed([Exponential(0.5)] * 4 + [Gaussian(0.3)], 1e-6)
+    assert 0.8 * exact < epsilon_of([*choices, GaussianNoise(1.0, 0.3)], 1e-6) <= exact
+    assert epsilon_of([RandomizedResponse(3, 0.7)], 0.0) == pytest.approx(0.7)
+    terms = [
+        GaussianLinearTerm(1.0, 0.2, 0.1, ((1, 0.0), (2, 0.5), (1, 1.0))),
+        GaussianNoise(1, 0.1),
+    ]
+    exact = composed([term.event for term in terms], 1e-6)
+    assert 0.8 * exact < epsilon_of(terms, 1e-6) <= exact
+    assert epsilon_of([mechanisms.NoNoise()], 1e-6) == math.inf
+    assert composed([Pure(math.inf)], 1e-6) == math.inf
+
+
+def test_scores_and_budgets_do_not_raise_where_numpy_is_told_to():
+    """Found by the replays of scores: the profile underflows on the way, on public numbers."""
+    with np.errstate(all="raise"):
+        assert private_score(Known(), np.zeros((9, 1)), np.arange(9) % 2, epsilon=4.0).value < 2
+        assert gdp_mu(4.0, 1e-6) > 0.5
+
+
+@pytest.mark.slow
+def test_a_thousand_replays_of_right_code_find_nothing():
+    pair = flipped()
+    assert sum(bool(replay(OUTPUT, *pair, n_histories=3).findings) for _ in range(1000)) == 0
+
+
+@pytest.mark.slow
+def test_a_hundred_replays_of_half_the_noise_all_see_it(monkeypatch):
+    pair = flipped()
+    half_the_noise(monkeypatch, GaussianNoise)
+    assert all(replay(OUTPUT, *pair, n_histories=30).findings for _ in range(100))
