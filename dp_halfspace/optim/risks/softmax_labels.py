@@ -86,9 +86,14 @@ def distance_of_classes(n_classes: int, reach: float, shift: float, enough: floa
             at = minimize(
                 _square_at,
                 start,
-                args=(coarse, reach, case),
+                args=(coarse, reach, case, found - 0.02),
                 method="Nelder-Mead",
-                options={"maxiter": 40 * len(start), "fatol": 3e-4, "initial_simplex": simplex},
+                options={
+                    "maxiter": 40 * len(start),
+                    "xatol": np.inf,
+                    "fatol": 3e-4,
+                    "initial_simplex": simplex,
+                },
             ).x
             found = max(found, min(square, _exact(fine, reach, case, at)))
     return math.sqrt(found) / 2.0
@@ -100,9 +105,9 @@ def _exact(grid: _Grid, reach: float, case: str, at: FloatArray) -> float:
     return _square(grid, reach, case, by) + _error(grid, reach, by)
 
 
-def _square_at(at: FloatArray, grid: _Grid, reach: float, case: str) -> float:
-    """Estimate the squared distance."""
-    return _square(grid, reach, case, _multipliers(grid, reach, at, case))
+def _square_at(at: FloatArray, grid: _Grid, reach: float, case: str, enough: float) -> float:
+    """Estimate the squared distance; less than what is enough is as good."""
+    return max(_square(grid, reach, case, _multipliers(grid, reach, at, case)), enough)
 
 
 def _start(n_classes: int, reach: float, shift: float, case: str) -> FloatArray:
