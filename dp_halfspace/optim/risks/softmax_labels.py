@@ -52,11 +52,15 @@ class _Multipliers(NamedTuple):
 
 
 class _Grid(NamedTuple):
-    """Logit of the rest, half log-odds of the two classes, log-ratio of shares; functions."""
+    """Logit of the rest, half log-odds of the two classes, log-ratio of shares; functions.
+
+    The step is that of the first two, `apart` that of the last.
+    """
 
     n_classes: int
     shift: float
     step: float
+    apart: float
     kinds: dict[str, slice]
     logit: FloatArray
     odds: FloatArray
@@ -156,7 +160,8 @@ def _grid(n_classes: int, reach: float, shift: float, step: float) -> _Grid:
     kinds |= {"some": slice(few, some + 1), "most": slice(some, most + 1), "all": slice(most, None)}
     odds = np.arange(0.0, wide + step, step)[None, :] + (shift - wide) / 2.0
     logit = logit[:, None]
-    ratio = np.arange(0.0, min(wide, _FAR + others) + step, step)[None, :]
+    apart = math.sqrt(_FINE * step)
+    ratio = np.arange(0.0, _FAR + others + apart, apart)[None, :]
     if n_classes == 3:
         ratio = np.zeros((1, 1))
     count = n_classes - 3
@@ -165,7 +170,7 @@ def _grid(n_classes: int, reach: float, shift: float, step: float) -> _Grid:
     entropy = (1.0 - share) * ratio - np.log(share)
     mean = count / (n_classes - 2) * ratio - np.log(share)
     cosh = np.logaddexp(odds, -odds)
-    public = n_classes, shift, step, kinds
+    public = n_classes, shift, step, apart, kinds
     lead: FloatArray = np.tanh(odds)
     functions = np.asarray(expit(logit)), lead, cosh, squares, entropy, mean
     return _Grid(*public, logit, odds, ratio, *functions)
@@ -218,4 +223,5 @@ def _error(grid: _Grid, reach: float, by: _Multipliers) -> float:
     logit += 8.0 * by.both * (0.5 + 0.1 * (shift + wide / 2 + 1.0)) + 2.0 * both / size
     logit += 0.25 * (1.0 + by.kept_rest) + 0.8 * by.rest * (last + math.log(grid.n_classes))
     ratio = 0.4 * (1.0 + by.kept_rest) + by.rest * (4.0 + 0.8 * last) + 2.0 * rest
-    return (odds + logit + ratio) * grid.step**2 / 8.0 + 2.0 * _TAIL
+    curved = (odds + logit) * grid.step**2 + ratio * grid.apart**2
+    return curved / 8.0 + 2.0 * _TAIL
