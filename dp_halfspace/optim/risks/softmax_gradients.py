@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, wrightomega
 
-from dp_halfspace.optim.risks.softmax_labels import LARGEST, distance_of_classes
+from dp_halfspace.optim.risks.softmax_labels import REACHES, distance_of_classes
 
 __all__ = ["softmax_diameter"]
 
@@ -115,7 +115,7 @@ def _diameter(n_classes: int, step: int, shift: float) -> float:
     bounds = 1e-2 / (1.0 + reach), 2.0 / (1.0 + reach)
     ball = float(minimize_scalar(square, bounds=bounds, method="bounded").x)
     found = min(_largest_gradient(n_classes, reach, shift), radius(ball, 0.0))
-    if n_classes > 2 and reach <= LARGEST:
+    if n_classes > 2 and REACHES[0] <= reach <= REACHES[1]:
         at = minimize(
             lambda at: square(*_centre(at)),
             [math.log(ball), -0.5],
@@ -235,14 +235,8 @@ def _two_rivals(n_classes: int, reach: float, shift: float) -> float:
     ).x
     beta, less, push = _pulls(at)
     longest = min(1.0 / beta, 18.0 + math.log(n_classes))
-    step = max(_FINE, longest / 150.0)
-    fine = _rivals(n_classes, reach, shift, step, longest)
-    longest += step
-    # Second derivatives along the logit, and along the logarithm of a share, are at least these.
-    logit = 0.25 + 0.2 * beta * (abs(shift) + longest + math.log(n_classes)) + 0.1 * push + beta
-    ratio = 0.2 + beta * (1.0 + 0.2 * longest) + 0.2 * push
-    error = (logit + 2.0 * ratio) * step**2 / 8.0 + _SLACK
-    return math.sqrt(fine.square(beta, less, push, reach) + error)
+    fine = _rivals(n_classes, reach, shift, max(_FINE, longest / 150.0), longest)
+    return math.sqrt(fine.square(beta, less, push, reach) + fine.rise(beta, push))
 
 
 def _pulls(at: FloatArray) -> tuple[float, float, float]:
@@ -253,6 +247,9 @@ def _pulls(at: FloatArray) -> tuple[float, float, float]:
 class _Rivals(NamedTuple):
     """Functions of the probability of the other classes, and of two large shares of it."""
 
+    step: float
+    size: float
+    longest: float
     by_logit: FloatArray
     by_shares: FloatArray
 
@@ -261,6 +258,12 @@ class _Rivals(NamedTuple):
         weights = [1.0, 2.0 * beta, -2.0 * beta * less, -push, 2.0 * beta * (1.0 - less)]
         values = (self.by_logit * weights) @ self.by_shares
         return max(float(values.max()), 0.6) + (beta * reach + push / math.sqrt(2.0)) ** 2
+
+    def rise(self, beta: float, push: float) -> float:
+        """Bound what the maximum can rise by between points of the grid, and beyond it."""
+        logit = 0.25 + 0.2 * beta * (self.size + self.longest) + 0.1 * push + beta
+        ratio = 0.2 + beta * (1.0 + 0.2 * self.longest) + 0.2 * push
+        return (logit + 2.0 * ratio) * self.step**2 / 8.0 + _SLACK
 
 
 def _rivals(n_classes: int, reach: float, shift: float, step: float, longest: float) -> _Rivals:
@@ -280,6 +283,9 @@ def _rivals(n_classes: int, reach: float, shift: float, step: float, longest: fl
     lead = total - (first + second) / (n_classes - 1)
     pi = expit(logit)
     return _Rivals(
+        step,
+        abs(shift) + math.log(n_classes),
+        float(ratio[-1]),
         np.stack([pi**2, pi, pi, pi, pi * (shift - logit)], axis=1),
         np.stack([squares, entropy, lead, large - small, np.ones(large.size)]),
     )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-__all__ = ["LARGEST", "distance_of_classes"]
+__all__ = ["REACHES", "distance_of_classes"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -25,8 +25,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 _FINE, _COARSE = 0.06, 0.4
 # Probabilities and shares below exp(-18) change no number by more than the tail.
 _FAR, _TAIL = 18.0, 1e-5
-# At a larger reach the ball of all gradients is as good.
-LARGEST = 30.0
+# At other reaches the ball of all gradients is as good.
+REACHES = 5e-4, 30.0
 _CASES = "opposite", "few few", "few some", "few most", "few all", "more more"
 # Logits of the rest that part the kinds few, some, most and all, about; more is all but few.
 _SPLITS = -0.2, 0.6, 1.4
@@ -76,11 +76,9 @@ class _Grid(NamedTuple):
 def distance_of_classes(n_classes: int, reach: float, shift: float, enough: float) -> float:
     """Bound half the distance of gradients of two classes, of three or more.
 
-    The result is at least `enough`, and not lowered further; the reach is at most `LARGEST`.
+    The result is at least `enough`, and not lowered further; the reach is within `REACHES`.
     """
-    scale = min(1.0, reach / 2.0)
-    coarse = _grid(n_classes, reach, shift, _COARSE * scale)
-    fine = _grid(n_classes, reach, shift, _FINE * scale * max(1.0, reach / 10.0))
+    coarse, fine = (_grid(n_classes, reach, shift, unit) for unit in (_COARSE, _FINE))
     found = 4.0 * enough**2
     for case in _CASES:
         start = _start(n_classes, reach, shift, case)
@@ -147,11 +145,13 @@ def _multipliers(grid: _Grid, reach: float, at: FloatArray, case: str) -> _Multi
     return _Multipliers(price, across, *slopes, both, rest, skew)
 
 
-def _grid(n_classes: int, reach: float, shift: float, step: float) -> _Grid:
+def _grid(n_classes: int, reach: float, shift: float, unit: float) -> _Grid:
     """Cover all scores of norm at most `reach`; two of them differ by sqrt(2) times it."""
+    scale = min(1.0, reach / 2.0)
+    step, apart = unit * scale * max(1.0, reach / 10.0), unit * math.sqrt(scale)
     wide, others = math.sqrt(2.0) * reach, math.log(n_classes - 2)
-    low = max(others - math.log(2.0) - max(-shift, 0.0) - wide, -_FAR)
-    high = others + min(wide, _FAR + max(shift, 0.0) / 2.0)
+    even = others - float(np.logaddexp(0.0, -shift))
+    low, high = max(even - wide, -_FAR), min(even + wide, others + _FAR + max(shift, 0.0) / 2.0)
     # The logits that part the kinds are points of the grid.
     first, last = math.floor((low - _SPLITS[0]) / step), math.ceil((high - _SPLITS[0]) / step)
     logit: FloatArray = _SPLITS[0] + step * np.arange(first, last + 1.0)
@@ -160,7 +160,6 @@ def _grid(n_classes: int, reach: float, shift: float, step: float) -> _Grid:
     kinds |= {"some": slice(few, some + 1), "most": slice(some, most + 1), "all": slice(most, None)}
     odds = np.arange(0.0, wide + step, step)[None, :] + (shift - wide) / 2.0
     logit = logit[:, None]
-    apart = math.sqrt(_FINE * step)
     ratio = np.arange(0.0, _FAR + others + apart, apart)[None, :]
     if n_classes == 3:
         ratio = np.zeros((1, 1))
