@@ -12,6 +12,7 @@ their own, or a ball for all classes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -116,18 +117,20 @@ def _diameter(n_classes: int, step: int, shift: float) -> float:
     ball = float(minimize_scalar(square, bounds=bounds, method="bounded").x)
     found = min(_largest_gradient(n_classes, reach, shift), radius(ball, 0.0))
     if n_classes > 2 and REACHES[0] <= reach <= REACHES[1]:
-        at = minimize(
-            lambda at: square(*_centre(at)),
-            [math.log(ball), -0.5],
-            method="Nelder-Mead",
-            options={"maxiter": 40, "xatol": 2e-2, "fatol": 1e-4},
-        ).x
-        centre = _centre(at)
+        start = np.array([math.log(ball), 0.0])
+        centre = _centre(_search(lambda at: square(*_centre(at)), start))
         rivals = _one_rival(n_classes, reach, shift), _two_rivals(n_classes, reach, shift)
         same = min(radius(*centre), max(rivals))
         if same < found:
             found = min(found, distance_of_classes(n_classes, reach, shift, same))
     return found * _UP
+
+
+def _search(square: Callable[[FloatArray], float], start: FloatArray) -> FloatArray:
+    """Find the numbers of a centre that are nearly the best."""
+    simplex = np.vstack([start, start + 0.7 * np.eye(start.size)])
+    options = {"maxiter": 80, "xatol": 2e-2, "fatol": 1e-4, "initial_simplex": simplex}
+    return np.asarray(minimize(square, start, method="Nelder-Mead", options=options).x)
 
 
 def _centre(at: FloatArray) -> tuple[float, float]:
@@ -222,18 +225,7 @@ def _two_rivals(n_classes: int, reach: float, shift: float) -> float:
     """Bound half the distance of records of one class, the largest shares at different ones."""
     coarse = _rivals(n_classes, reach, shift, _COARSE, 14.0)
     start = np.array([-math.log(2.0 + 2.0 * reach), 0.0, -1.5])
-    at = minimize(
-        lambda at: coarse.square(*_pulls(at), reach),
-        start,
-        method="Nelder-Mead",
-        options={
-            "maxiter": 80,
-            "xatol": 2e-2,
-            "fatol": 1e-4,
-            "initial_simplex": np.vstack([start, start + 0.7 * np.eye(3)]),
-        },
-    ).x
-    beta, less, push = _pulls(at)
+    beta, less, push = _pulls(_search(lambda at: coarse.square(*_pulls(at), reach), start))
     longest = min(1.0 / beta, 18.0 + math.log(n_classes))
     fine = _rivals(n_classes, reach, shift, max(_FINE, longest / 150.0), longest)
     return math.sqrt(fine.square(beta, less, push, reach) + fine.rise(beta, push))
