@@ -91,7 +91,7 @@ def softmax_diameter(n_classes: int, reach: float, *, shift: float = 0.0) -> flo
     --------
     >>> from dp_halfspace.optim import softmax_diameter
     >>> round(softmax_diameter(3, 0.0), 4), round(softmax_diameter(3, 5.0), 2)
-    (0.8165, 1.21)
+    (0.8165, 1.2)
     """
     if reach <= 0.0:
         return _largest_gradient(n_classes, 0.0, shift) * _UP
@@ -263,7 +263,7 @@ def _rivals(n_classes: int, reach: float, shift: float, step: float, longest: fl
     wide, even = math.sqrt(2.0) * reach, math.log(n_classes - 1)
     low = max(-6.0, shift + even - wide)
     high = min(shift + even + wide, max(0.0, shift + math.log(n_classes)) + 10.0)
-    logit = np.arange(low, high + step, step)
+    logit = np.arange(low, max(low, high) + step, step)
     ratio = np.arange(0.0, longest + step, step)
     first, second = (ratio[at] for at in np.nonzero(np.tri(ratio.size, k=1)))
     if n_classes == 3:

@@ -151,7 +151,8 @@ def _grid(n_classes: int, reach: float, shift: float, unit: float) -> _Grid:
     step, apart = unit * scale * max(1.0, reach / 10.0), unit * math.sqrt(scale)
     wide, others = math.sqrt(2.0) * reach, math.log(n_classes - 2)
     even = others - float(np.logaddexp(0.0, -shift))
-    low, high = max(even - wide, -_FAR), min(even + wide, others + _FAR + max(shift, 0.0) / 2.0)
+    low = max(even - wide, -_FAR)
+    high = max(low, min(even + wide, others + _FAR + max(shift, 0.0) / 2.0))
     # The logits that part the kinds are points of the grid.
     first, last = math.floor((low - _SPLITS[0]) / step), math.ceil((high - _SPLITS[0]) / step)
     logit: FloatArray = _SPLITS[0] + step * np.arange(first, last + 1.0)
