@@ -35,7 +35,7 @@ _SLACK = 2e-4
 _STEP = 1e-3
 _ROUNDS = 40
 # Distances of the points of the grid for two rivals, and of the one where its centre is chosen.
-_FINE, _COARSE = 0.1, 0.4
+_FINE, _COARSE = 0.06, 0.2
 
 
 class _Cells(NamedTuple):
@@ -127,10 +127,12 @@ def _diameter(n_classes: int, step: int, shift: float) -> float:
 
 
 def _search(square: Callable[[FloatArray], float], start: FloatArray) -> FloatArray:
-    """Find the numbers of a centre that are nearly the best."""
-    simplex = np.vstack([start, start + 0.7 * np.eye(start.size)])
-    options = {"maxiter": 80, "xatol": 2e-2, "fatol": 1e-4, "initial_simplex": simplex}
-    return np.asarray(minimize(square, start, method="Nelder-Mead", options=options).x)
+    """Find the numbers of a centre that are nearly the best; the second try starts at the first."""
+    for size in (0.7, 0.35):
+        simplex = np.vstack([start, start + size * np.eye(start.size)])
+        options = {"maxiter": 80, "xatol": 2e-2, "fatol": 1e-4, "initial_simplex": simplex}
+        start = np.asarray(minimize(square, start, method="Nelder-Mead", options=options).x)
+    return start
 
 
 def _centre(at: FloatArray) -> tuple[float, float]:

@@ -88,7 +88,7 @@ def distance_of_classes(n_classes: int, reach: float, shift: float, enough: floa
             at = minimize(
                 _square_at,
                 start,
-                args=(coarse, reach, case, found - 0.02),
+                args=(coarse, reach, case, found - 0.1),
                 method="Nelder-Mead",
                 options={
                     "maxiter": 40 * len(start),
