@@ -3,13 +3,16 @@
 The gradient of a record at coefficients ``W`` is a matrix. All gradients of one class at ``W``
 lie in a ball round ``T W``, for every matrix ``T``; with two free numbers in ``T``, the radius is
 a maximum over two numbers, which is bounded from above on cells that are refined where it
-matters. Pairs of two classes have a bound of their own, or a ball for all classes.
+matters. Two records of one class whose probability goes to different classes cannot both be far
+out, nor can two whose probability goes to the same class. Pairs of two classes have a bound of
+their own, or a ball for all classes.
 ``docs/proofs/stability.md``, Theorem 5.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -18,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, wrightomega
 
-from dp_halfspace.optim.risks.softmax_labels import distance_of_classes
+from dp_halfspace.optim.risks.softmax_labels import REACHES, distance_of_classes
 
 __all__ = ["softmax_diameter"]
 
@@ -31,8 +34,8 @@ _SLACK = 2e-4
 # The radius is computed at the next larger norm of a grid, with this ratio.
 _STEP = 1e-3
 _ROUNDS = 40
-# What is tried, the largest first.
-_SAVINGS = 0.12, 0.1, 0.08, 0.07, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01
+# Distances of the points of the grid for two rivals, and of the one where its centre is chosen.
+_FINE, _COARSE = 0.06, 0.2
 
 
 class _Cells(NamedTuple):
@@ -88,7 +91,7 @@ def softmax_diameter(n_classes: int, reach: float, *, shift: float = 0.0) -> flo
     --------
     >>> from dp_halfspace.optim import softmax_diameter
     >>> round(softmax_diameter(3, 0.0), 4), round(softmax_diameter(3, 5.0), 2)
-    (0.8165, 1.21)
+    (0.8165, 1.2)
     """
     if reach <= 0.0:
         return _largest_gradient(n_classes, 0.0, shift) * _UP
@@ -113,19 +116,23 @@ def _diameter(n_classes: int, step: int, shift: float) -> float:
     bounds = 1e-2 / (1.0 + reach), 2.0 / (1.0 + reach)
     ball = float(minimize_scalar(square, bounds=bounds, method="bounded").x)
     found = min(_largest_gradient(n_classes, reach, shift), radius(ball, 0.0))
-    if n_classes > 2:
-        at = minimize(
-            lambda at: square(*_centre(at)),
-            [math.log(ball), -0.5],
-            method="Nelder-Mead",
-            options={"maxiter": 40, "xatol": 2e-2, "fatol": 1e-4},
-        ).x
-        centre = _centre(at)
-        same = radius(*centre)
-        same = math.sqrt(same**2 - _saved(centre, n_classes, reach, shift, same**2) / 2.0)
+    if n_classes > 2 and REACHES[0] <= reach <= REACHES[1]:
+        start = np.array([math.log(ball), 0.0])
+        centre = _centre(_search(lambda at: square(*_centre(at)), start))
+        rivals = _one_rival(n_classes, reach, shift), _two_rivals(n_classes, reach, shift)
+        same = min(radius(*centre), max(rivals))
         if same < found:
             found = min(found, distance_of_classes(n_classes, reach, shift, same))
     return found * _UP
+
+
+def _search(square: Callable[[FloatArray], float], start: FloatArray) -> FloatArray:
+    """Find the numbers of a centre that are nearly the best; the second try starts at the first."""
+    for size in (0.7, 0.35):
+        simplex = np.vstack([start, start + size * np.eye(start.size)])
+        options = {"maxiter": 80, "xatol": 2e-2, "fatol": 1e-4, "initial_simplex": simplex}
+        start = np.asarray(minimize(square, start, method="Nelder-Mead", options=options).x)
+    return start
 
 
 def _centre(at: FloatArray) -> tuple[float, float]:
@@ -195,69 +202,87 @@ def _ceiling(centre: tuple[float, float], n_classes: int, shift: float) -> float
     return upper
 
 
-def _saved(
-    centre: tuple[float, float], n_classes: int, reach: float, shift: float, square: float
-) -> float:
-    """Bound how much nearer to each other two records of one class are than their ball allows.
+def _one_rival(n_classes: int, reach: float, shift: float) -> float:
+    """Bound half the distance of records of one class, the largest share at the same class.
 
-    The squared distance is at most ``4 square - 2 saved``, where `square` is that of the ball's
-    radius. Theorem 5 (vi): records near the boundary of the ball all look alike.
+    Both then lead in the same direction, so that the rows are not opposite.
     """
-    others = n_classes - 2
-    top = 12.0 + math.log(n_classes)
-    logit = np.concatenate([[-np.inf], shift + np.linspace(-2.0, top, 160), [np.inf]])
+    others, top = n_classes - 2, 12.0 + math.log(n_classes)
+    logit = np.concatenate([[-np.inf], np.linspace(-3.0, max(shift, 0.0) + top, 160), [np.inf]])
     ratio = np.append(np.linspace(0.0, top, 160), np.inf)
-    cells = _Cells(
-        *np.broadcast_arrays(logit[:-1, None], logit[1:, None], ratio[None, :-1], ratio[None, 1:])
+    share = 1.0 / (1.0 + others * np.exp(-ratio))
+    squares = np.where(share < 0.5, share, share**2 + (1.0 - share) ** 2)
+    norms = expit(logit[1:, None]) ** 2 * (1.0 + squares[1:])
+    leads = logit[:-1, None] + (np.log(share) + ratio)[:-1] - shift
+    # Largest norm by lead; a sum of two leads that is not positive says nothing.
+    edges = np.linspace(-float(leads.max()), float(leads.max()), 400)
+    largest = np.zeros(edges.size)
+    np.maximum.at(largest, np.maximum(np.searchsorted(edges, leads, side="right") - 1, 0), norms)
+    sums = np.maximum(np.add.outer(edges, edges), 0.0) / reach
+    factor = np.maximum(1.0, 2.0 - sums**2 / (10.0 + 2.0 / others))
+    return math.sqrt(float(np.max(factor * np.add.outer(largest, largest)))) / 2.0
+
+
+def _two_rivals(n_classes: int, reach: float, shift: float) -> float:
+    """Bound half the distance of records of one class, the largest shares at different ones."""
+    coarse = _rivals(n_classes, reach, shift, _COARSE, 14.0)
+    start = np.array([-math.log(2.0 + 2.0 * reach), 0.0, -1.5])
+    beta, less, push = _pulls(_search(lambda at: coarse.square(*_pulls(at), reach), start))
+    longest = min(1.0 / beta, 18.0 + math.log(n_classes))
+    fine = _rivals(n_classes, reach, shift, max(_FINE, longest / 150.0), longest)
+    return math.sqrt(fine.square(beta, less, push, reach) + fine.rise(beta, push))
+
+
+def _pulls(at: FloatArray) -> tuple[float, float, float]:
+    """Map any three numbers to a centre for two rivals that is allowed."""
+    return *_centre(np.minimum(at, [0.0, np.inf, 0.0])), math.exp(min(float(at[2]), 0.0))
+
+
+class _Rivals(NamedTuple):
+    """Functions of the probability of the other classes, and of two large shares of it."""
+
+    step: float
+    size: float
+    longest: float
+    by_logit: FloatArray
+    by_shares: FloatArray
+
+    def square(self, beta: float, less: float, push: float, reach: float) -> float:
+        """Bound a quarter of the squared distance on the grid."""
+        weights = [1.0, 2.0 * beta, -2.0 * beta * less, -push, 2.0 * beta * (1.0 - less)]
+        values = (self.by_logit * weights) @ self.by_shares
+        return max(float(values.max()), 0.6) + (beta * reach + push / math.sqrt(2.0)) ** 2
+
+    def rise(self, beta: float, push: float) -> float:
+        """Bound what the maximum can rise by between points of the grid, and beyond it."""
+        logit = 0.25 + 0.2 * beta * (self.size + self.longest) + 0.1 * push + beta
+        ratio = 0.2 + beta * (1.0 + 0.2 * self.longest) + 0.2 * push
+        return (logit + 2.0 * ratio) * self.step**2 / 8.0 + _SLACK
+
+
+def _rivals(n_classes: int, reach: float, shift: float, step: float, longest: float) -> _Rivals:
+    """Cover all scores of norm at most `reach`, and log-ratios of the shares up to `longest`."""
+    wide, even = math.sqrt(2.0) * reach, math.log(n_classes - 1)
+    low = max(-6.0, shift + even - wide)
+    high = min(shift + even + wide, max(0.0, shift + math.log(n_classes)) + 10.0)
+    logit = np.arange(low, max(low, high) + step, step)
+    ratio = np.arange(0.0, longest + step, step)
+    first, second = (ratio[at] for at in np.nonzero(np.tri(ratio.size, k=1)))
+    if n_classes == 3:
+        first, second = ratio, np.zeros(ratio.size)
+    total = np.log(np.exp(first) + np.exp(second) + (n_classes - 3))
+    large, small, rest = np.exp(first - total), np.exp(second - total), np.exp(-total)
+    squares = 1.0 + large**2 + small**2 + (n_classes - 3) * rest**2
+    entropy = total - large * first - small * second
+    lead = total - (first + second) / (n_classes - 1)
+    pi = expit(logit)
+    return _Rivals(
+        step,
+        abs(shift) + math.log(n_classes),
+        float(ratio[-1]),
+        np.stack([pi**2, pi, pi, pi, pi * (shift - logit)], axis=1),
+        np.stack([squares, entropy, lead, large - small, np.ones(large.size)]),
     )
-    least, most = (1.0 / (1.0 + others * np.exp(-edge)) for edge in (ratio[:-1], ratio[1:]))
-    pi = expit(logit[1:, None])
-    bounds = _bounds(centre, n_classes, shift, cells)[0]
-    bounds = bounds + _excess(centre, n_classes, (expit(logit[:-1, None]), pi), (least, most))
-    maximum = square - (centre[0] * reach) ** 2
-    # Largest share and largest ``pi`` of the records near the boundary, by range of the ratio.
-    for saved in _SAVINGS:
-        near = bounds > maximum - saved
-        few = np.flatnonzero(near.any(axis=0))
-        if not few.size or least[few[0]] < 0.5:
-            continue
-        pis = np.max(np.where(near, pi, 0.0), axis=0)[few]
-        other = np.max(pis) ** 2 * (6.0 + 2.0 * (1.0 - least[few[0]]) ** 2)
-        norms = pis**2 * (1.0 + most[few] ** 2 + (1.0 - most[few]) ** 2)
-        mean = np.add.outer(ratio[few], ratio[few]) / 2.0
-        factor = 2.0 - 2.0 * others / (others + 1.0) * (mean / reach) ** 2
-        same = np.max(np.maximum(factor, 1.0) * np.add.outer(norms, norms))
-        if max(same, other) <= 4.0 * square - 2.0 * saved:
-            return float(saved)
-    return 0.0
-
-
-def _excess(
-    centre: tuple[float, float],
-    n_classes: int,
-    pi: tuple[FloatArray, FloatArray],
-    share: tuple[FloatArray, FloatArray],
-) -> FloatArray:
-    """Bound what other shares than equal ones add, with `pi` and the largest share in ranges."""
-    (low, high), (least, most), (beta, less) = pi, share, centre
-    others = n_classes - 2
-    cap = np.where(most < 0.5, most, np.minimum(1.0 - least, 0.5))
-    half = np.clip(0.5, least, most)
-    plain = (1.0 - half) * np.minimum(half, 1.0 - half) - (1.0 - half) ** 2 / others
-    ends = (1.0 - least) / others, (1.0 - most) / others
-    at = np.minimum(beta, ends[0])
-
-    def bend(part: FloatArray) -> FloatArray:
-        """Fall of the terms with logarithms below their tangent, over ``pi``."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log(part / at)
-            entropy = np.where(part > 0.0, part * log, 0.0) - part + at
-        return 2.0 * beta * (entropy + less / (n_classes - 1) * (part / at - 1.0 - log))
-
-    above = high * np.maximum(high * (cap - at) ** 2 - bend(cap), 0.0) * (1.0 - least) / cap
-    below = high * np.maximum(bend(ends[0]), bend(ends[1]))
-    below = below - (low * np.maximum(ends[1] - at, 0.0)) ** 2
-    return np.asarray(np.fmin(high**2 * plain, above + others * below))
 
 
 def _pulled(

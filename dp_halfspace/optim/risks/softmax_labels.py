@@ -2,8 +2,8 @@
 
 The squared distance is at most a sum of one number for each record, plus a constant. The number
 is a function of three coordinates of the record, and is bounded from above on a grid.
-Rows whose product is negative, and pairs of records that give the rest few or many of the
-probability, have each their own multipliers.
+Rows whose product is negative, and pairs of records by how much of the probability they give to
+the rest, have each their own multipliers.
 ``docs/proofs/stability.md``, Theorem 5.
 """
 
@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-__all__ = ["distance_of_classes"]
+__all__ = ["REACHES", "distance_of_classes"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Distances of the points of the grid, and of the one on which multipliers are chosen.
-_FINE, _COARSE = 0.1, 0.4
+_FINE, _COARSE = 0.06, 0.4
 # Probabilities and shares below exp(-18) change no number by more than the tail.
 _FAR, _TAIL = 18.0, 1e-5
-# At a larger reach the ball of all gradients is as good.
-_LARGEST = 30.0
-_CASES = "opposite", "few few", "few many", "many many"
-# Records of the kind "few" give the rest a logit of at most one of these.
-_SPLITS = 1.0, 0.85, 0.7, 0.55, 0.4, 0.0
+# At other reaches the ball of all gradients is as good.
+REACHES = 5e-4, 30.0
+_CASES = "opposite", "few few", "few some", "few most", "few all", "more more"
+# Logits of the rest that part the kinds few, some, most and all, about; more is all but few.
+_SPLITS = -0.2, 0.6, 1.4
 
 
 class _Multipliers(NamedTuple):
@@ -52,12 +52,16 @@ class _Multipliers(NamedTuple):
 
 
 class _Grid(NamedTuple):
-    """Logit of the rest, half log-odds of the two classes, log-ratio of shares; functions."""
+    """Logit of the rest, half log-odds of the two classes, log-ratio of shares; functions.
+
+    The step is that of the first two, `apart` that of the last.
+    """
 
     n_classes: int
     shift: float
     step: float
-    split: float
+    apart: float
+    kinds: dict[str, slice]
     logit: FloatArray
     odds: FloatArray
     ratio: FloatArray
@@ -72,23 +76,9 @@ class _Grid(NamedTuple):
 def distance_of_classes(n_classes: int, reach: float, shift: float, enough: float) -> float:
     """Bound half the distance of gradients of two classes, of three or more.
 
-    The result is at least `enough`, and not lowered further; infinite at a large reach.
+    The result is at least `enough`, and not lowered further; the reach is within `REACHES`.
     """
-    if reach > _LARGEST:
-        return math.inf
-    found = math.inf
-    for split in _SPLITS:
-        found = min(found, _distance(n_classes, reach, shift, enough, split))
-        if found <= enough:
-            break
-    return found
-
-
-def _distance(n_classes: int, reach: float, shift: float, enough: float, split: float) -> float:
-    """Bound half the distance, where `split` parts the kinds of records."""
-    scale = min(1.0, reach / 2.0)
-    coarse = _grid(n_classes, reach, shift, _COARSE * scale, split)
-    fine = _grid(n_classes, reach, shift, _FINE * scale * max(1.0, reach / 10.0), split)
+    coarse, fine = (_grid(n_classes, reach, shift, unit) for unit in (_COARSE, _FINE))
     found = 4.0 * enough**2
     for case in _CASES:
         start = _start(n_classes, reach, shift, case)
@@ -98,9 +88,14 @@ def _distance(n_classes: int, reach: float, shift: float, enough: float, split: 
             at = minimize(
                 _square_at,
                 start,
-                args=(coarse, reach, case),
+                args=(coarse, reach, case, found - 0.1),
                 method="Nelder-Mead",
-                options={"maxiter": 40 * len(start), "fatol": 3e-4, "initial_simplex": simplex},
+                options={
+                    "maxiter": 40 * len(start),
+                    "xatol": np.inf,
+                    "fatol": 3e-4,
+                    "initial_simplex": simplex,
+                },
             ).x
             found = max(found, min(square, _exact(fine, reach, case, at)))
     return math.sqrt(found) / 2.0
@@ -112,9 +107,9 @@ def _exact(grid: _Grid, reach: float, case: str, at: FloatArray) -> float:
     return _square(grid, reach, case, by) + _error(grid, reach, by)
 
 
-def _square_at(at: FloatArray, grid: _Grid, reach: float, case: str) -> float:
-    """Estimate the squared distance."""
-    return _square(grid, reach, case, _multipliers(grid, reach, at, case))
+def _square_at(at: FloatArray, grid: _Grid, reach: float, case: str, enough: float) -> float:
+    """Estimate the squared distance; less than what is enough is as good."""
+    return max(_square(grid, reach, case, _multipliers(grid, reach, at, case)), enough)
 
 
 def _start(n_classes: int, reach: float, shift: float, case: str) -> FloatArray:
@@ -125,8 +120,10 @@ def _start(n_classes: int, reach: float, shift: float, case: str) -> FloatArray:
         {
             "opposite": [-0.2, 1.0],
             "few few": [price, 1.0],
-            "few many": [price, 0.2, 0.5, share, -0.3],
-            "many many": [-0.3, -0.3, 0.0, share],
+            "few some": [price, 0.2, 0.5, share, -0.3],
+            "few most": [price, 0.2, 0.5, share, -0.3],
+            "few all": [price, 0.2, 0.5, share, -0.3],
+            "more more": [-0.3, -0.3, 0.0, share],
         }[case]
     )
 
@@ -138,7 +135,7 @@ def _multipliers(grid: _Grid, reach: float, at: FloatArray, case: str) -> _Multi
     slope = 0.5 * math.sqrt(price)
     if case == "opposite":
         return _Multipliers(price, 0.0, slope * part, slope, 1.0, 1.0)
-    skew = math.exp(min(max(float(at[4]), -2.0), 2.0)) if case == "few many" else 1.0
+    skew = math.exp(min(max(float(at[4]), -2.0), 2.0)) if len(at) > 4 else 1.0
     across = part * math.sqrt(price / (2.0 + skew + 1.0 / skew))
     if case == "few few":
         return _Multipliers(price, across)
@@ -148,17 +145,23 @@ def _multipliers(grid: _Grid, reach: float, at: FloatArray, case: str) -> _Multi
     return _Multipliers(price, across, *slopes, both, rest, skew)
 
 
-def _grid(n_classes: int, reach: float, shift: float, step: float, split: float) -> _Grid:
+def _grid(n_classes: int, reach: float, shift: float, unit: float) -> _Grid:
     """Cover all scores of norm at most `reach`; two of them differ by sqrt(2) times it."""
+    scale = min(1.0, reach / 2.0)
+    step, apart = unit * scale * max(1.0, reach / 10.0), unit * math.sqrt(scale)
     wide, others = math.sqrt(2.0) * reach, math.log(n_classes - 2)
-    low = max(others - math.log(2.0) - max(-shift, 0.0) - wide, -_FAR)
-    high = others + min(wide, _FAR + max(shift, 0.0) / 2.0)
-    # The logit that parts the kinds is a point of the grid.
-    points = math.floor((low - split) / step), math.ceil((high - split) / step) + 1.0
-    logit: FloatArray = split + step * np.arange(*points)
+    even = others - float(np.logaddexp(0.0, -shift))
+    low = max(even - wide, -_FAR)
+    high = max(low, min(even + wide, others + _FAR + max(shift, 0.0) / 2.0))
+    # The logits that part the kinds are points of the grid.
+    first, last = math.floor((low - _SPLITS[0]) / step), math.ceil((high - _SPLITS[0]) / step)
+    logit: FloatArray = _SPLITS[0] + step * np.arange(first, last + 1.0)
+    few, some, most = (max(0, round((at - _SPLITS[0]) / step) - first) for at in _SPLITS)
+    kinds = {"few": slice(few + 1 if first <= 0 else 0), "more": slice(few, None)}
+    kinds |= {"some": slice(few, some + 1), "most": slice(some, most + 1), "all": slice(most, None)}
     odds = np.arange(0.0, wide + step, step)[None, :] + (shift - wide) / 2.0
     logit = logit[:, None]
-    ratio = np.arange(0.0, min(wide, _FAR + others) + step, step)[None, :]
+    ratio = np.arange(0.0, _FAR + others + apart, apart)[None, :]
     if n_classes == 3:
         ratio = np.zeros((1, 1))
     count = n_classes - 3
@@ -167,7 +170,7 @@ def _grid(n_classes: int, reach: float, shift: float, step: float, split: float)
     entropy = (1.0 - share) * ratio - np.log(share)
     mean = count / (n_classes - 2) * ratio - np.log(share)
     cosh = np.logaddexp(odds, -odds)
-    public = n_classes, shift, step, split
+    public = n_classes, shift, step, apart, kinds
     lead: FloatArray = np.tanh(odds)
     functions = np.asarray(expit(logit)), lead, cosh, squares, entropy, mean
     return _Grid(*public, logit, odds, ratio, *functions)
@@ -175,16 +178,14 @@ def _grid(n_classes: int, reach: float, shift: float, step: float, split: float)
 
 def _square(grid: _Grid, reach: float, case: str, by: _Multipliers) -> float:
     """Largest value on the grid of the sum that bounds the squared distance."""
-    above = grid.logit[:, 0] - grid.split
-    sides = above <= grid.step / 2, above >= -grid.step / 2
     if case == "opposite":
         return 2.0 * float(np.max(_record(grid, by, 1.0))) + by.price * reach**2
     total = by.price * reach**2
     for kind, weight in zip(case.split(), (1.0 + by.skew, 1.0 + 1.0 / by.skew), strict=True):
-        side = sides[kind == "many"]
-        if not side.any():
+        values = _record(grid, by, weight)[grid.kinds[kind]]
+        if not values.size:
             return 0.0
-        total += float(np.max(_record(grid, by, weight)[side]))
+        total += float(np.max(values))
     return total
 
 
@@ -222,4 +223,5 @@ def _error(grid: _Grid, reach: float, by: _Multipliers) -> float:
     logit += 8.0 * by.both * (0.5 + 0.1 * (shift + wide / 2 + 1.0)) + 2.0 * both / size
     logit += 0.25 * (1.0 + by.kept_rest) + 0.8 * by.rest * (last + math.log(grid.n_classes))
     ratio = 0.4 * (1.0 + by.kept_rest) + by.rest * (4.0 + 0.8 * last) + 2.0 * rest
-    return (odds + logit + ratio) * grid.step**2 / 8.0 + 2.0 * _TAIL
+    curved = (odds + logit) * grid.step**2 + ratio * grid.apart**2
+    return curved / 8.0 + 2.0 * _TAIL
