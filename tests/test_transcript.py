@@ -33,7 +33,7 @@ CASES = [
 
 
 def worst(estimator, trials=15, seed=4):
-    """Largest ratio over neighbours; the fitted attributes are the same to the last bit."""
+    """Largest ratio over neighbours, or the first above 1; the fits agree to the last bit."""
     rng, largest = np.random.default_rng(seed), 0.0
     for X, y, other_X, other_y in neighbouring_pairs(rng, trials):
         if adjacency(estimator) == "replace-one-label":
@@ -49,6 +49,8 @@ def worst(estimator, trials=15, seed=4):
         scores = [model.decision_function(points) for model in (a, b)]
         np.testing.assert_array_equal(*scores, err_msg="released model")
         largest = max([largest, *transcript.ratios()])
+        if largest > 1.0:
+            break
     return largest
 
 
@@ -56,7 +58,7 @@ def worst(estimator, trials=15, seed=4):
 def test_every_query_moves_by_its_sensitivity_at_most(estimator):
     # Fits against an adversary are slow, and test_robust_options.py has neighbours of its own.
     slow = type(estimator).__name__ == "OutputPerturbationClassifier" and estimator.adversary_radius
-    assert worst(clone(estimator), 4 if slow else 8) <= 1.0
+    assert worst(clone(estimator), 4 if slow else 6) <= 1.0
 
 
 GD = AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, classes=[0, 1])
