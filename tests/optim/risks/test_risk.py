@@ -81,6 +81,7 @@ def test_ridge_has_a_floor(loss):
     robust = [margin_risk(loss, 1, 6, norm=3.0, **rest) for rest in ROBUST.values()]
     for risk in (*robust, softmax_risk(1, norm=3.0), pair_risk(loss, 1, norm=3.0)):
         assert planned(risk, 1e-20).ridge == RIDGE_FLOOR * 9
+    assert planned(margin_risk(loss, max_weight=5.0), 1e-20).ridge == RIDGE_FLOOR * 5
 
 
 @each_risk
