@@ -252,7 +252,7 @@ def test_one_run_more_or_less_is_caught(monkeypatch, change):
     monkeypatch.setattr(
         RunLaw, "draw", lambda law, source: min(max(honest(law, source) + change, 1), law.k_max)
     )
-    caught(assert_law_of_stopping, draws=2500)
+    caught(assert_law_of_stopping, draws=1500)
 
 
 def test_scores_without_noise_are_caught(monkeypatch):
@@ -269,7 +269,7 @@ def test_scores_with_half_the_noise_are_caught(monkeypatch):
         return value + 0.5 * (honest(self, value, source) - value)
 
     monkeypatch.setattr(mechanisms.GaussianNoise, "perturb", quieter)
-    caught(assert_law_of_stopping, draws=1600)
+    caught(assert_law_of_stopping, draws=1000)
 
 
 def test_one_draw_of_noise_for_all_scores_is_caught(monkeypatch):
