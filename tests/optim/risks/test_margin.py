@@ -382,8 +382,8 @@ def certified_cases():
     for loss in (LOGISTIC, HUBER, HINGE, SQUARED_HINGE):
         for name in ADVERSARIES:
             for tilt in (0.0, 2.0):
-                long = (loss.name, name, tilt) in LONG
-                yield pytest.param(loss, name, tilt, marks=pytest.mark.slow if long else [])
+                marks = pytest.mark.slow if (loss.name, name, tilt) in LONG else []
+                yield pytest.param(loss, name, tilt, marks=marks, id=f"{loss.name}-{name}-{tilt}")
 
 
 LONG = [("huber_hinge", "inf", 2.0), ("squared_hinge", "inf", 0.0)]
