@@ -344,7 +344,7 @@ def test_infinite_epsilon_has_no_noise(estimator, margin_data):
 @one_of_each
 def test_model_selection_tools_work(estimator, margin_data):
     X, y = margin_data
-    few = {"n_candidates": 2000} if "n_hidden" in estimator.get_params() else {}
+    few = {"n_candidates": 500} if "n_hidden" in estimator.get_params() else {}
     estimator = clone(estimator).set_params(epsilon=20.0, classes=[0, 1], **few)
     assert cross_val_score(estimator, X, y, cv=3).mean() > 0.8
     search = GridSearchCV(
