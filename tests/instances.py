@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -183,11 +184,15 @@ def with_enough_records(estimator: Any, *columns: Any) -> list[Any]:
     return [np.concatenate([column] * times) for column in columns]
 
 
+@cache
+def _defaults(kind: type) -> dict[str, Any]:
+    return {k: v.default for k, v in inspect.signature(kind).parameters.items()}
+
+
 def label(estimator: Any) -> str:
     """Name a variant in the list of tests."""
     name = type(estimator).__name__
-    parameters = inspect.signature(type(estimator)).parameters.items()
-    usual = {**{k: v.default for k, v in parameters}, **_scale(name)}
+    usual = {**_defaults(type(estimator)), **_scale(name)}
     params = estimator.get_params(deep=False).items()
     changed = {k: v for k, v in params if k in SHOWN and v != usual[k]}
     return name + "-" + "-".join(f"{k}={v}" for k, v in changed.items())

@@ -101,11 +101,11 @@ def at_most(seconds):
         raise TimeoutError("the fit does not end")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
@@ -159,7 +159,9 @@ def test_neighbours_fare_alike_at_both_ends_of_every_range(name, step):
     """Neighbours take turns; every end meets all of them in the slow tests."""
     kind = getattr(dp_halfspace, name)
     for turn, params in enumerate(ends(kind)):
-        few = {"n_candidates": 300} if "n_candidates" in kind._parameter_constraints else {}
+        if step > 1 and params.get("n_candidates", 0) > 1000:
+            continue  # seconds a fit
+        few = {"n_candidates": 30} if "n_candidates" in kind._parameter_constraints else {}
         model = kind(**{"classes": [0, 1], **few, **params})
         for one, other in list(hostile_neighbours())[turn % step :: step]:
             first, second = outcome(model, *one), outcome(model, *other)
@@ -204,7 +206,7 @@ def test_a_path_from_infinity_would_not_end():
         def __getattr__(self, name):
             return getattr(self.objective, name)
 
-    with pytest.raises(TimeoutError), at_most(3), np.errstate(all="ignore"):
+    with pytest.raises(TimeoutError), at_most(0.7), np.errstate(all="ignore"):
         newton_cg_path(Unbounded(overflowing()), 1e-9, 100)
 
 

@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_halfspace.datasets import make_halfspace
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 200),
     st.integers(2, 30),

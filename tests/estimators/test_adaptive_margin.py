@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -165,7 +165,6 @@ def test_a_seed_fixes_the_projection(kind):
     assert not np.array_equal(*free)
 
 
-@settings(max_examples=40)
 @given(
     way=st.sampled_from(WAYS),
     n=st.integers(1, 40),

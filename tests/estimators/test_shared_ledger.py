@@ -11,10 +11,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
+import dp_halfspace
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace._budget import SharedLedger
 from tests.conftest import separated
-from tests.instances import instances, label
+from tests.instances import ESTIMATORS
 from tests.support import Book
 
 X, Y = separated(120, 3, 2)
@@ -40,9 +41,8 @@ def searched(ledger=None, inner=None):
     return PrivateSearchCV(model, {"alpha": [0.1, 1.0]}, epsilon=5.0, ledger=ledger)
 
 
-EVERY = [*instances(), searched()]
-IDS = [*map(label, instances()), "PrivateSearchCV"]
-every_estimator = pytest.mark.parametrize("estimator", EVERY, ids=IDS)
+EVERY = [*(getattr(dp_halfspace, name)() for name in ESTIMATORS), searched()]
+every_estimator = pytest.mark.parametrize("estimator", EVERY, ids=lambda e: type(e).__name__)
 
 
 def charged(estimator, ledger):

@@ -211,7 +211,7 @@ def stopping_plan():
     return plan
 
 
-def assert_law_of_stopping(draws=1200, **params):
+def assert_law_of_stopping(draws=700, **params):
     plan = stopping_plan()
     for first in (0, 1):
         won, counts, tried = chosen(draws, first, **LOUD, **params)
@@ -253,7 +253,7 @@ def test_one_run_more_or_less_is_caught(monkeypatch, change):
     monkeypatch.setattr(
         RunLaw, "draw", lambda law, source: min(max(honest(law, source) + change, 1), law.k_max)
     )
-    caught(assert_law_of_stopping, draws=2500)
+    caught(assert_law_of_stopping, draws=1500)
 
 
 def test_scores_without_noise_are_caught(monkeypatch):
@@ -270,7 +270,7 @@ def test_scores_with_half_the_noise_are_caught(monkeypatch):
         return value + 0.5 * (honest(self, value, source) - value)
 
     monkeypatch.setattr(mechanisms.GaussianNoise, "perturb", quieter)
-    caught(assert_law_of_stopping, draws=1600)
+    caught(assert_law_of_stopping, draws=1000)
 
 
 def test_one_draw_of_noise_for_all_scores_is_caught(monkeypatch):
@@ -355,7 +355,7 @@ def test_that_test_sees_streams_that_are_shared(monkeypatch, shared):
 SHARP = {"selection": "exponential", "epsilon": 4.0}
 
 
-def assert_law_of_exponential(draws=1500, **params):
+def assert_law_of_exponential(draws=800, **params):
     plan = plan_of(search(**SHARP))
     for first in (0, 1):
         won, counts, tried = chosen(draws, first, **SHARP, **params)
@@ -404,7 +404,7 @@ def divergence(p, q, epsilon):
     return max(np.maximum(a - math.exp(epsilon) * b, 0.0).sum() for a, b in ((p, q), (q, p)))
 
 
-def assert_neighbours_are_close(draws=600):
+def assert_neighbours_are_close(draws=300):
     """What neighbours release, over all budgets below that of the search."""
     for params in (LOUD, SHARP):
         frequencies = [np.array(chosen(draws, first, **params)[0]) / draws for first in (0, 1)]
@@ -524,7 +524,7 @@ def test_scores_are_perturbed_by_what_was_charged(kind):
         assert (2.0 + plan.law.eta) * each <= 4.0
         assert (2.0 + plan.law.eta) * each >= 4.0 * (1 - 1e-5)
     source = OS_RANDOMNESS if kind == "pure" else SeededBytes(1, "test")
-    drawn = [float(plan.choice.perturb(np.array([7.0]), source)[0]) - 7.0 for _ in range(4000)]
+    drawn = [float(plan.choice.perturb(np.array([7.0]), source)[0]) - 7.0 for _ in range(1500)]
     law = (
         stats.laplace(scale=plan.choice.sensitivity / plan.choice.epsilon)
         if kind == "pure"

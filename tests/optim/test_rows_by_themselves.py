@@ -51,6 +51,8 @@ FORMS = {
     "CSR float32": lambda X: sparse.csr_array(single(X)),
 }
 each_form = pytest.mark.parametrize("form", list(FORMS))
+SLOW = [pytest.param(form, marks=pytest.mark.slow) for form in ("F", "float32", "CSR")]
+some_forms = pytest.mark.parametrize("form", ["C", "strided", "CSR float32", *SLOW])
 
 
 def hostile(X, seed):
@@ -120,25 +122,26 @@ def differing(computed, X, form, places, seed=0):
 
 
 @each_form
-@pytest.mark.parametrize("bias", [None, 0.5])
-@pytest.mark.parametrize(("n", "d"), [(67, 1), (131, 9), (70, 64), (59, 130)])
-def test_no_bit_of_a_row_depends_on_the_others(form, bias, n, d):
+@pytest.mark.parametrize(
+    ("n", "d", "bias"), [(67, 1, 0.5), (131, 9, None), (131, 9, 0.5), (59, 130, 0.5)]
+)
+def test_no_bit_of_a_row_depends_on_the_others(form, n, d, bias):
     X = np.random.default_rng(d).standard_normal((n, d))
     step = min(48, formed_block_rows(n, d))
     assert not differing(lambda T: of_linear_rows(T, bias), X, form, positions(n, step))
 
 
-@each_form
+@some_forms
 def test_nor_with_several_blocks(form):
     n, d = 1200, 200
     step = block_size(n, d, is_sparse=False)
     assert step < n
     X = np.random.default_rng(0).standard_normal((n, d))
-    places = [0, step - 1, step, n - 1]
+    places = [step - 1, n - 1]
     assert not differing(lambda T: of_linear_rows(T, 0.5), X, form, places)
 
 
-@each_form
+@some_forms
 @pytest.mark.parametrize("kind", list(PROJECTIONS))
 def test_nor_behind_a_projection(form, kind):
     X = np.random.default_rng(3).standard_normal((101, 70))
@@ -146,7 +149,7 @@ def test_nor_behind_a_projection(form, kind):
     assert not differing(lambda T: of_linear_rows(T, 0.5, linear_map), X, form, [0, 7, 64, 100])
 
 
-@each_form
+@some_forms
 @pytest.mark.parametrize("kind", ["additive", "fourier", "structured", "sketch"])
 @pytest.mark.parametrize("memory", [0, 10**9], ids=["made again", "kept"])
 def test_nor_do_features(form, kind, memory):
@@ -158,7 +161,7 @@ def test_nor_do_features(form, kind, memory):
         "structured": lambda: draw_structured_fourier(Spectrum("rbf"), 10, np.full(32, 0.5), rng),
         "sketch": lambda: draw_tensor_sketch(10, 60, rng, degree=3, coef0=1.0, length_scale=1.0),
     }[kind]()
-    assert not differing(lambda T: of_features(T, feature_map, memory), X, form, [0, 5, 77, 149])
+    assert not differing(lambda T: of_features(T, feature_map, memory), X, form, [5, 77, 149])
 
 
 @pytest.mark.parametrize("d", [9, 64])

@@ -724,7 +724,6 @@ def test_repetition_equals_nearly_equal_events(make):
 
 
 @given(lists, singles, deltas)
-@settings(max_examples=25)
 def test_an_event_never_lowers_the_loss(events, extra, small_delta):
     """Up to the discretisation, which may become finer when an event is added."""
     before, after = epsilon(events, small_delta), epsilon([*events, extra], small_delta)
@@ -732,7 +731,6 @@ def test_an_event_never_lowers_the_loss(events, extra, small_delta):
 
 
 @given(lists, deltas, deltas, st.floats(-1, 5), st.floats(-1, 5))
-@settings(max_examples=30)
 def test_monotone_in_delta_and_epsilon(events, delta_1, delta_2, epsilon_1, epsilon_2):
     low, high = sorted((delta_1, delta_2))
     assert epsilon(events, high) <= epsilon(events, low) * (1 + 1e-10)
@@ -741,7 +739,6 @@ def test_monotone_in_delta_and_epsilon(events, delta_1, delta_2, epsilon_1, epsi
 
 
 @given(lists, deltas)
-@settings(max_examples=25)
 def test_epsilon_and_delta_are_inverse(events, small_delta):
     found = epsilon(events, small_delta)
     assert delta(events, found) <= small_delta

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import json
 import shutil
 import signal
@@ -212,9 +213,19 @@ def sum_without_position(self, account):
     return whole
 
 
-@pytest.mark.parametrize("order", [position_first, sum_without_position])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("action", ACTIONS)
+FAST = [
+    (position_first, "memory", "read"),
+    (position_first, "path", "charge"),
+    (sum_without_position, "memory", "charge"),
+    (sum_without_position, "path", "read"),
+]
+EVERY = itertools.product((position_first, sum_without_position), KINDS, ACTIONS)
+
+
+@pytest.mark.parametrize(
+    ("order", "kind", "action"),
+    [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in EVERY if case not in FAST)],
+)
 def test_interruption_test_sees_two_steps_in_place_of_one(
     kind, action, order, tmp_path, monkeypatch
 ):

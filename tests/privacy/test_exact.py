@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_halfspace.privacy._exact import LazyUniform, exp_minus, normal_tail, positive_rational
@@ -73,7 +73,6 @@ def test_fixed_point_values_are_within_one_unit(point, bits):
     assert exp_minus(Fraction(2**200), bits) == 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.fractions(min_value=0, max_value=30, max_denominator=10**12), st.sampled_from([96, 160, 544])
 )
@@ -103,7 +102,6 @@ def fixed(probability):
     return lambda bits: round(probability * 2**bits)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 15), st.fractions(min_value=0, max_value=1, max_denominator=64))
 def test_decision_agrees_with_the_refined_cell(cell, probability):
     uniform = LazyUniform(cell, 4, SeededBytes(cell, "test"))

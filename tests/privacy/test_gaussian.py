@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.special
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
@@ -121,13 +121,11 @@ SIGMAS = st.floats(0.01, 100)
 GRID_BITS = st.sampled_from([0, 3, 20, 36])
 
 
-@settings(max_examples=60, deadline=None)
 @given(WORDS, VALUES, SIGMAS, GRID_BITS)
 def test_every_draw_is_the_correctly_rounded_one(word, value, sigma, grid_bits):
     assert not disagreement(word, value, sigma, grid_bits)
 
 
-@settings(max_examples=60, deadline=None)
 @given(VALUES, SIGMAS, GRID_BITS, st.floats(-4, 4), st.integers(-3, 3))
 def test_draws_next_to_a_boundary_are_correctly_rounded(value, sigma, grid_bits, z, nudge):
     steps = round(z * sigma / grid_of(sigma, grid_bits))
@@ -230,7 +228,6 @@ def test_exact_branch_is_as_rare_as_claimed(monkeypatch):
     assert len(calls) < 10
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 2**63 - 1),
     st.integers(0, 62),
@@ -432,7 +429,6 @@ def test_input_is_not_modified_and_order_is_kept():
     assert not np.shares_memory(released, value)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     hnp.arrays(np.float64, hnp.array_shapes(min_dims=0, max_dims=2), elements=st.floats(width=64)),
     st.one_of(

@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
@@ -54,12 +54,12 @@ def norm_pvalue(draws, dimension, scale):
     return stats.kstest(norms, "gamma", args=(dimension, 0, scale)).pvalue
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 3, 5, 50])
+@pytest.mark.parametrize("dimension", [1, 2, 5, 50])
 def test_norm_is_gamma(dimension):
-    draws = noise(dimension, 1.5, 3000, seed=dimension)
+    draws = noise(dimension, 1.5, 1200, seed=dimension)
     assert norm_pvalue(draws, dimension, 1.5) > FALSE_ALARM
     assert norm_pvalue(draws, dimension, 3.0) < CAUGHT  # half the scale
-    correlated = abs(np.corrcoef(draws[:, 0], draws[:, -1])[0, 1]) * math.sqrt(3000)
+    correlated = abs(np.corrcoef(draws[:, 0], draws[:, -1])[0, 1]) * math.sqrt(1200)
     assert dimension == 1 or correlated < 6
 
 
@@ -76,13 +76,13 @@ def test_one_coordinate_is_laplace():
 
 
 def test_direction_is_uniform_and_independent_of_the_norm():
-    draws = noise(3, 2.0, 4000, seed=2)
+    draws = noise(3, 2.0, 1500, seed=2)
     norms = np.linalg.norm(draws, axis=1)
     # Archimedes: a coordinate of a uniform point on the sphere is uniform.
     for axis in range(3):
         height = draws[:, axis] / norms
         assert stats.kstest(height, "uniform", args=(-1, 2)).pvalue > FALSE_ALARM
-        assert abs(stats.spearmanr(height, norms)[0]) * math.sqrt(4000) < 6
+        assert abs(stats.spearmanr(height, norms)[0]) * math.sqrt(1500) < 6
     # A vector of independent Laplace coordinates has the right marginal tails only.
     product = np.random.default_rng(0).laplace(size=(40_000, 3))
     heights = product[:, 0] / np.linalg.norm(product, axis=1)
@@ -207,7 +207,6 @@ def test_shape_and_type(value):
     assert released.dtype == np.float64
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     hnp.arrays(np.float64, hnp.array_shapes(min_dims=0, max_dims=2), elements=st.floats(width=64)),
     st.one_of(st.floats(2.0**-900, 2.0**900), st.sampled_from([2.0**-900, 2.0**900])),

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
@@ -122,7 +122,6 @@ def test_a_profile_that_stays_has_no_lines():
     st.lists(st.floats(0.01, 1.0), min_size=3, max_size=9),
     st.lists(st.floats(0.01, 1.0), min_size=9, max_size=9),
 )
-@settings(max_examples=40)
 def test_no_event_is_above_the_lines(first, second):
     """All events of small mechanisms, one by one."""
     p, q = (np.array(x[: len(first)]) / sum(x[: len(first)]) for x in (first, second))

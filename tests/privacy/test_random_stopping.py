@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import rdp_privacy_accountant
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr
@@ -211,7 +211,6 @@ def test_geometric_laws():
 
 
 @given(st.integers(1, 40), st.floats(0.05, 0.98), st.floats(0.6, 20.0))
-@settings(max_examples=40)
 def test_run_law_meets_its_miss_with_no_run_to_spare(n_candidates, miss, eta):
     law = run_law(n_candidates, miss, eta=eta)
     found = miss_probability(law, n_candidates)
@@ -642,7 +641,6 @@ laws = st.builds(RunLaw, st.floats(-0.9, 6.0), st.floats(0.02, 1.0), st.integers
 
 
 @given(laws, st.floats(0.01, 2.0), st.floats(-1.0, 4.0))
-@settings(max_examples=25)
 def test_selection_costs_more_than_a_run_and_less_than_one_chord(law, mu, epsilon):
     event = selection_event(law, mu)
     found = delta([event], epsilon)

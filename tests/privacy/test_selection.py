@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
@@ -120,7 +120,6 @@ def borderline_word(utility, best, epsilon, nudge):
     return min(max(edge + nudge, 0), 2**64 - 1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.floats(-50, 50),
     st.floats(0, 100),
@@ -224,7 +223,6 @@ def test_not_finite_scores_never_beat_the_worst_finite_one():
     assert picks([math.nan, -math.inf, math.inf, math.nan, 7.0]) == picks([7.0] * 5)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(width=64)),
     st.floats(1e-200, 1e200),

@@ -9,24 +9,20 @@ import pytest
 from scipy.optimize import minimize
 
 from dp_halfspace.algorithms.perturbation.output import plan_output
-from dp_halfspace.exceptions import CertificateError
 from dp_halfspace.optim import (
-    HINGE,
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
     PairRisk,
     huber_hinge,
-    shifted_logistic,
 )
 from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.risks.pairs import balanced_normaliser
-from dp_halfspace.optim.risks.risk import RIDGE_FLOOR
 from dp_halfspace.optim.risks.softmax import SoftmaxRisk
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, recording
 from tests.adversarial import neighbouring_pairs
-from tests.algorithms.perturbation.test_regulariser import ROBUST, records
+from tests.algorithms.perturbation.test_regulariser import records
 from tests.algorithms.support import permit_for
 from tests.optim.pair_cases import differences
 
@@ -53,46 +49,6 @@ def run(plan, X, codes, weights=None):
     with recording() as releases:
         w = plan.run(clipped_rows(X, 1.0), codes, weights, permit_for(*plan.events))
     return w, releases
-
-
-# -- the plan ------------------------------------------------------------------------
-
-
-PLANNED = [
-    *((records, loss, {"k": k, **rest})
-      for loss in (*LOSSES, HINGE) for rest in ({}, *ROBUST.values()) for k in (2, 5)
-      if loss.monotone or "adversary" not in rest),
-    *((pairs, loss, {}) for loss in LOSSES),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("n", [1, 100, 100000])
-@pytest.mark.parametrize(("make", "loss", "rest"), PLANNED)
-def test_planned_sensitivity_covers_the_tolerance(make, loss, rest, n):
-    """Exact sensitivity plus twice the distance that the solver certifies, and little more."""
-    risk, ridge = make(loss, n=n, **rest), 0.3
-    plan = plan_output(risk, ridge, gaussian)
-    several = math.sqrt(risk.n_stacked)
-    true = several * risk.sensitivity(ridge)
-    certified = 2 * several * plan.tolerance.certified / risk.total(ridge)
-    assert plan.tolerance.certified >= plan.tolerance.target
-    assert true + certified <= plan.sensitivity <= true * 1.001
-    assert plan.noise == gaussian(plan.sensitivity)
-    assert plan.radius == risk.radius(ridge)
-
-
-def test_ridge_has_a_floor():
-    assert plan_output(records(norm=3.0), 1e-20, exact).ridge == RIDGE_FLOOR * 9
-    assert plan_output(records(max_weight=5.0), 1e-20, exact).ridge == RIDGE_FLOOR * 5
-    assert plan_output(pairs(norm=3.0), 1e-20, exact).ridge == RIDGE_FLOOR * 9
-
-
-@pytest.mark.parametrize(
-    ("risk", "ridge"), [(records(n=10**12), 1e-4), (pairs(n=10**8, d=5), 1e-8)]
-)
-def test_plan_refuses_what_cannot_be_certified(risk, ridge):
-    with pytest.raises(CertificateError):
-        plan_output(risk, ridge, gaussian)
 
 
 # -- the minimiser -------------------------------------------------------------------
@@ -150,10 +106,10 @@ def test_a_projected_release_is_in_the_ball_of_the_minimisers(risk):
 # -- neighbours ----------------------------------------------------------------------
 
 CASES = {
-    **{f"records {loss.name}": (records, loss, 2, 0.2) for loss in LOSSES},
+    "records": (records, LOGISTIC, 2, 0.2),
     "classes": (records, LOGISTIC, 3, 0.2),
     "stacked": (records, HUBER, 3, 0.2),
-    **{f"pairs {loss.name}": (pairs, loss, 2, 0.1) for loss in LOSSES},
+    "pairs": (pairs, LOGISTIC, 2, 0.1),
 }
 
 
@@ -187,21 +143,3 @@ def test_brute_force_sees_a_small_sensitivity(monkeypatch, cls, make, loss, k):
     honest = cls.sensitivity
     monkeypatch.setattr(cls, "sensitivity", lambda self, ridge: honest(self, ridge) / 2)
     assert worst_ratio(make, loss, k) > 1.0
-
-
-def moved_minimiser(shift, ridge):
-    """Largest distance of the minimisers of two data sets of one record, three classes."""
-    plan = plan_output(records(shifted_logistic(shift), 1, 1, 3, NORM), ridge, exact)
-
-    def fitted(x, label):
-        return run(plan, np.array([[x]]), np.array([label]), np.ones(3))[0]
-
-    start = fitted(1.0, 0)
-    return max(np.linalg.norm(start - fitted(x, k)) for x in (-1.0, 1.0) for k in (0, 1)), plan
-
-
-@pytest.mark.parametrize(("shift", "ridge"), [(2.0, 10.0), (4.0, 10.0), (12.0, 100.0)])
-def test_shifted_softmax_is_covered_and_the_plain_bound_would_not_do(shift, ridge):
-    moved, plan = moved_minimiser(shift, ridge)
-    assert 0.8 * plan.sensitivity < moved <= plan.sensitivity
-    assert moved > 1.05 * records(n=1, d=1, k=3).sensitivity(ridge)

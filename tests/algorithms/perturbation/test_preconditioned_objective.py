@@ -49,7 +49,7 @@ def run(X, y, plan, *, k=2, weights=None):
 @pytest.mark.parametrize("epsilon", [0.1, 8.0])
 @pytest.mark.parametrize("k", [2, 7])
 @pytest.mark.parametrize("loss", [SHIFTED, huber_hinge(0.5)], ids=lambda loss: loss.name)
-@pytest.mark.parametrize("ridge", [None, 1e-9, 1.0])
+@pytest.mark.parametrize("ridge", [None, 1.0])
 def test_whole_budget_and_no_more(delta, epsilon, k, loss, ridge):
     plan = plan_preconditioned_objective(risk_of(20000, 30, k, loss), epsilon, delta, ridge=ridge)
     assert plan.metric is not None
@@ -77,7 +77,7 @@ def test_wide_drowned_or_unwanted(delta):
 @pytest.mark.parametrize("k", [2, 12])
 @pytest.mark.parametrize("delta", [0.0, 0.25])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 50.0])
-@pytest.mark.parametrize("n", [1, 2, 40])
+@pytest.mark.parametrize("n", [1, 40])
 def test_tiny_data_and_budgets_have_a_plan(n, k, delta, epsilon):
     """Where vertices and metric would exceed delta at every regulariser there is no metric."""
     plan = plan_preconditioned_objective(risk_of(n, 3, k), epsilon, delta)

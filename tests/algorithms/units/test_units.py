@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_halfspace.algorithms.units import cells
@@ -135,7 +135,6 @@ def test_planted_bug_a_heavier_square_is_seen(monkeypatch):
     assert max(changes) > 2.0 + 1e-3
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.floats(-1, 1), min_size=2, max_size=2),
 )

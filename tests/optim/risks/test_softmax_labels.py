@@ -49,8 +49,7 @@ def pair(K, reach, shift, point):
     return Pair(case, float(np.sum((flat[0] - flat[1]) ** 2)))
 
 
-@pytest.mark.parametrize("shift", [-1.0, 0.0, 2.0])
-@pytest.mark.parametrize("K", [3, 8])
+@pytest.mark.parametrize(("K", "shift"), [(3, -1.0), (3, 2.0), (8, 0.0)])
 def test_every_choice_of_multipliers_is_a_bound(K, shift):
     """Random multipliers, good ones too, against a search for the farthest pair of each case."""
     rng = np.random.default_rng(K)
@@ -58,7 +57,7 @@ def test_every_choice_of_multipliers_is_a_bound(K, shift):
     for reach in (0.5, 3.0, 7.0):
         grid = _grid(K, reach, shift, 0.1)
         farthest = dict.fromkeys(_CASES, 0.0)
-        for _ in range(8):
+        for _ in range(4):
             start = rng.standard_normal(2 * K + 4) * np.append(np.ones(2 * K + 2), [0.1, 0.1])
             found = minimize(
                 lambda at, reach=reach: -pair(K, reach, shift, at).square,
@@ -131,9 +130,8 @@ def test_result_is_at_least_enough():
     assert distance_of_classes(4, 3.0, 0.0, 1.4) == pytest.approx(1.4)
 
 
-@pytest.mark.parametrize("weight", [0.96, 0.93])
 @pytest.mark.parametrize(("K", "reach"), [(3, 10.0), (10, 15.0)])
-def test_a_sum_too_small_is_seen(monkeypatch, K, reach, weight):
+def test_a_sum_too_small_is_seen(monkeypatch, K, reach):
     """Planted: a lighter difference of the two classes; two swapped classes are farther."""
     W = np.zeros((K, 2))
     W[:, 0] = -2.0 / K
@@ -147,5 +145,5 @@ def test_a_sum_too_small_is_seen(monkeypatch, K, reach, weight):
     assert 0.96 * (2.0 * distance_of_classes(K, reach, 0.0, 0.0)) ** 2 < far
     assert far <= (2.0 * distance_of_classes(K, reach, 0.0, 0.0)) ** 2
     honest = softmax_labels._record
-    monkeypatch.setattr(softmax_labels, "_record", lambda g, by, w: honest(g, by, weight * w))
+    monkeypatch.setattr(softmax_labels, "_record", lambda g, by, w: honest(g, by, 0.96 * w))
     assert far > (2.0 * distance_of_classes(K, reach, 0.0, 0.0)) ** 2
