@@ -132,7 +132,8 @@ def survivors(mutants: Sequence[Mutant]) -> list[Mutant]:
     with Copy.made() as copy:
         tests = sorted({test for mutant in mutants for test in mutant.tests})
         if copy.run(tests) != SURVIVED:
-            raise RuntimeError(f"tests fail on the right code:\n{(copy.root / 'log.txt').read_text()}")
+            log = (copy.root / "log.txt").read_text()
+            raise RuntimeError(f"tests fail on the right code:\n{log[-2000:]}")
         for mutant in mutants:
             with copy.changed(mutant):
                 verdict = copy.run(mutant.tests)

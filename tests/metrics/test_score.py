@@ -370,3 +370,9 @@ def test_pictures():
     assert len(unknown.prob_pred) < 10
     with pytest.raises(ValueError, match="nothing to draw"):
         exact("accuracy").display()
+
+
+def test_noise_next_to_nothing_is_no_noise():
+    """The square of its variance underflows."""
+    found = _intervals._share(7.0, 10.0, (1e-200, 0.0, 0.0), 0.0)
+    assert found == pytest.approx((0.7, 0.7, 0.7))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import random
@@ -11,6 +12,7 @@ import signal
 import sys
 import tempfile
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -109,11 +111,8 @@ def in_this_process(action):
     def act(task):
         number, run = task()
         released = []
-        with observing(released.append):
-            try:
-                at_call(number, action, run)
-            except (Broken, KeyboardInterrupt):
-                pass
+        with contextlib.suppress(Broken, KeyboardInterrupt), observing(released.append):
+            at_call(number, action, run)
         return len(released)
 
     return act
@@ -287,6 +286,14 @@ def test_what_may_not_be_written_refuses_a_fit(locked):
         assert PrivacyLedger(path).entries() == []
 
 
+REFUSAL = "damaged|lost entries|cannot be used|not a privacy ledger|does not fit|other terms"
+
+
+def ledger_itself(ledger, path):
+    del path
+    return ledger
+
+
 def damaged(text, chance):
     """Change, cut or add some bytes of a file."""
     found = bytearray(text)
@@ -310,12 +317,10 @@ def test_a_damaged_file_never_has_more_left(tmp_path, runs):
         old = PrivacyLedger(path)
         assert old.spent() == pytest.approx(0.9)
         path.write_bytes(damaged(right, chance))
-        for handle in (lambda: old, lambda: PrivacyLedger(path), lambda: open_ledger(path)):
-            with pytest.raises((ValueError, OSError), match="."):
-                handle().charge(pure(0.2))
-            try:
-                assert handle().spent() == pytest.approx(0.9)
+        for handle in (partial(ledger_itself, old), PrivacyLedger, open_ledger):
+            with pytest.raises(ValueError, match=REFUSAL):
+                handle(path).charge(pure(0.2))
+            with contextlib.suppress(ValueError):
+                assert handle(path).spent() == pytest.approx(0.9)
                 unnoticed += 1
-            except ValueError:
-                pass
     assert 0 < unnoticed < 3 * runs
