@@ -304,7 +304,18 @@ def damaged(text, chance):
     return bytes(found)
 
 
-@pytest.mark.parametrize("runs", [30, pytest.param(3000, marks=pytest.mark.slow)])
+def test_a_table_that_hides_its_entries_is_damaged(tmp_path):
+    """One wrong byte in the type of a column, which SQLite itself does not mind."""
+    path = tmp_path / "ledger.db"
+    PrivacyLedger(path, epsilon=1.0, delta=0.0).charge(pure(0.9))
+    text = path.read_bytes()
+    assert text.count(b"PRIMARY KEY") == 1
+    path.write_bytes(text.replace(b"PRIMARY KEY", b"PRI$ARY KEY"))
+    with pytest.raises(ValueError, match="is damaged"):
+        PrivacyLedger(path)
+
+
+@pytest.mark.parametrize("runs", [30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_damaged_file_never_has_more_left(tmp_path, runs):
     """A damage is noticed, or changes nothing that counts."""
     chance, kept, path = random.Random(0), tmp_path / "kept.db", tmp_path / "ledger.db"
