@@ -120,6 +120,12 @@ MUTANTS = [
             "            self._rows = self._rows",
             "test_entries_are_composed_by_their_profiles",
         ),
+        ("    _connected.acquire()", "    pass", "test_a_ledger_in_memory_refuses_other_processes"),
+        (
+            'if not is_whole or "".join(f"\\n{sql};" for (sql,) in tables) + "\\n" != _SCHEMA:',
+            "if not is_whole:",
+            "tests/privacy/test_faults.py::test_a_table_that_hides_its_entries_is_damaged",
+        ),
     ),
     *of(
         "privacy/_cap.py",
@@ -144,6 +150,11 @@ MUTANTS = [
             "_EPSILON_SLACK, _DELTA_SLACK = 2.0**-40, 2.0**-7",
             "test_what_remains_is_what_is_accepted",
         ),
+        (
+            "_PURE = math.sqrt(0.5 * math.pi)",
+            "_PURE = 1.0",
+            "test_adaptive_trees_never_pass_an_adaptive_cap",
+        ),
     ),
     *of(
         "privacy/mechanisms.py",
@@ -167,6 +178,26 @@ MUTANTS = [
             "        return self.sensitivity / self.epsilon * _UP",
             "        return self.sensitivity / self.epsilon / _UP",
             "test_laplace_scale_is_on_the_safe_side",
+        ),
+        (
+            "        return Gaussian(self.mu)",
+            "        return Gaussian(0.5 * self.mu)",
+            "test_each_charged_release_happens_once",
+        ),
+        (
+            "        self._next = block.stop",
+            "        self._next = block.start",
+            "test_blocks_that_are_not_disjoint_are_refused",
+        ),
+        (
+            "        open_ledger(ledger).charge(record)",
+            "        open_ledger(ledger)",
+            "test_ledger_that_refuses_gets_no_permit",
+        ),
+        (
+            "        return _perturbed(value, mechanism, self.spend(mechanism.event))",
+            "        return _perturbed(value, mechanism, self._source)",
+            "test_each_charged_release_happens_once",
         ),
     ),
     *of(
@@ -245,6 +276,11 @@ MUTANTS = [
             "            responses[i] = other",
             "test_responses_follow_the_definition",
         ),
+        (
+            "        change = np.full(responses.size, 1.0 - self.keep_probability)",
+            "        change = np.full(responses.size, 0.5 - 0.5 * self.keep_probability)",
+            "test_responses_follow_the_definition",
+        ),
     ),
     *of(
         "privacy/selection.py",
@@ -264,6 +300,11 @@ MUTANTS = [
             "        return 1.0",
             "test_rounded_scores_change_by_the_sensitivity_at_most",
         ),
+        (
+            "reach[:, None] + reach[None, :])",
+            "reach[:, None])",
+            "test_normalised_scores_change_by_one_at_most",
+        ),
     ),
     *of(
         "privacy/randomness.py",
@@ -278,6 +319,11 @@ MUTANTS = [
             "            self._buffer = stream[n:]",
             "            self._buffer = stream",
             "test_seeded_stream_does_not_depend_on_how_it_is_cut",
+        ),
+        (
+            "        if os.getpid() != self._process:",
+            "        if False:",
+            "test_a_seeded_stream_refuses_to_be_read_in_a_fork",
         ),
     ),
     *of(
@@ -315,6 +361,11 @@ MUTANTS = [
         (
             "        if not mean_runs * math.fsum(shares) >= 1.0:",
             "        if not mean_runs * math.fsum(shares) >= 0.5:",
+            "tests/privacy/test_events.py::test_invalid_values_are_named",
+        ),
+        (
+            "        if not any(mu == 0.0 for _, mu in vertices):",
+            "        if not vertices:",
             "tests/privacy/test_events.py::test_invalid_values_are_named",
         ),
     ),
@@ -411,6 +462,21 @@ MUTANTS = [
             "        permit = authorise(total, noise_source(self.random_state), None)",
             "tests/model_selection/test_search.py::test_a_full_ledger_stops_the_search_before_any_noise",
         ),
+        (
+            "        source = permit.spend(plan.events[0])",
+            "        source = permit._source",
+            "test_a_search_uses_up_what_it_was_permitted",
+        ),
+        (
+            '        best.set_params(**{f"{prefix}ledger": ledger, f"{prefix}random_state": self.random_state})',
+            '        best.set_params(**{f"{prefix}random_state": self.random_state})',
+            "tests/model_selection/test_scores.py::test_a_threshold_is_searched_and_a_refit_is_charged",
+        ),
+        (
+            "            check_around(self._candidate(params))",
+            "            pass",
+            "tests/model_selection/test_scores.py::test_what_voids_the_guarantee_is_refused_before_anything_is_paid",
+        ),
     ),
     *of(
         "model_selection/_search_runs.py",
@@ -493,6 +559,11 @@ MUTANTS = [
             "test_run_costs_exactly_what_it_says",
         ),
         (
+            "            pull = np.minimum(expit(shift - signs[lo:hi] * margins), clip)",
+            "            pull = expit(shift - signs[lo:hi] * margins)",
+            "test_sensitivity_against_brute_force",
+        ),
+        (
             "    per_record = 1.01 * 2.0**-53 * steps.smoothness * margins",
             "    per_record = 0.0",
             "test_sensitivity_is_that_of_the_proof",
@@ -515,6 +586,11 @@ MUTANTS = [
             "    left = mu if metric is None else math.sqrt(1.0 - share) * mu",
             "    left = mu",
             "test_whole_budget_and_no_more",
+        ),
+        (
+            "weights[classes] * rows.shares)",
+            "weights[classes])",
+            "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),
     *of(
@@ -592,6 +668,16 @@ MUTANTS = [
             "    return 1.0 + 2.0**-30 + row + n_samples * (row + sums)",
             "test_sensitivity_against_brute_force",
         ),
+        (
+            "        signed = np.where(classes == 1, weights[1], -weights[0]) * rows.shares",
+            "        signed = np.where(classes == 1, weights[1], -weights[0])",
+            "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
+        ),
+        (
+            "    moment = rows.gram(rows.shares)",
+            "    moment = rows.gram(np.ones(rows.shape[0]))",
+            "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
+        ),
     ),
     *of(
         "algorithms/gradient/preconditioner.py",
@@ -609,6 +695,11 @@ MUTANTS = [
             ),
             "test_few_directions_are_the_whole_map",
         ),
+        (
+            "    moment = rows.gram(rows.shares)",
+            "    moment = rows.gram(np.ones(rows.shape[0]))",
+            "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
+        ),
     ),
     *of(
         "algorithms/perturbation/output.py",
@@ -621,6 +712,11 @@ MUTANTS = [
         (
             "(exact + 2.0 * (goal.certified / total)) * _UP",
             "(exact + goal.certified / total) * _UP",
+            "test_planned_sensitivity_covers_the_tolerance",
+        ),
+        (
+            "    sensitivity = math.sqrt(risk.n_stacked) * (exact",
+            "    sensitivity = (exact",
             "test_planned_sensitivity_covers_the_tolerance",
         ),
     ),
@@ -756,6 +852,11 @@ MUTANTS = [
             "    return ExponentialChoice(1.0, epsilon)",
             "test_sensitivity_against_brute_force",
         ),
+        (
+            "    each = np.ones(len(scores)) if people is None else people.weights",
+            "    each = np.ones(len(scores))",
+            "tests/test_persons.py::test_errors_of_a_threshold_move_by_one_at_most_and_do_not_grow_with_rows",
+        ),
     ),
     *of(
         "algorithms/selection/staged_search.py",
@@ -835,6 +936,11 @@ MUTANTS = [
             "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40), 1",
             "test_a_record_moves_the_counts_by_the_root_of_two",
         ),
+        (
+            "    weights = np.ones(len(classes)) if people is None else people.weights",
+            "    weights = np.ones(len(classes))",
+            "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
+        ),
     ),
     *of(
         "algorithms/fits/kernel_selection.py",
@@ -905,6 +1011,16 @@ MUTANTS = [
             "            return DiscreteLaplaceNoise(n_columns, budget)",
             "test_pure_noise_is_what_the_sensitivities_ask_for",
         ),
+        (
+            "        return self.octaves.event, narrow.event, self.moments.event",
+            "        return self.octaves.event, self.moments.event",
+            "test_events_compose_to_no_more_than_was_asked",
+        ),
+        (
+            "        weights = None if people is None else people.weights",
+            "        weights = None",
+            "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
+        ),
     ),
     *of(
         "algorithms/units/cells.py",
@@ -947,6 +1063,21 @@ MUTANTS = [
             "        return (*(() if self.place is None else (self.place.event,)), self.noise.event)",
             "test_cells_of_scores_of_unknown_units",
         ),
+        (
+            "    part = epsilon / len(metrics) *",
+            "    part = epsilon *",
+            "test_several_metrics_share_one_budget",
+        ),
+        (
+            "        mu *= math.sqrt(1.0 / len(metrics)) *",
+            "        mu *= 1.0 *",
+            "test_several_metrics_share_one_budget",
+        ),
+        (
+            "        place = ExponentialChoice(1.0, share * part)",
+            "        place = ExponentialChoice(0.5, share * part)",
+            "test_quartiles_are_chosen_by_the_sensitivity_of_ranks",
+        ),
     ),
     *of(
         "metrics/_tallies.py",
@@ -960,6 +1091,16 @@ MUTANTS = [
             '    "balanced_accuracy": (2, math.sqrt(2.0)),',
             '    "balanced_accuracy": (2, 1.0),',
             "test_no_record_moves_more_than_is_charged_for",
+        ),
+        (
+            '    "roc_auc": (2, math.sqrt(2.0)),',
+            '    "roc_auc": (1, math.sqrt(2.0)),',
+            "test_no_record_moves_more_than_is_charged_for",
+        ),
+        (
+            "np.rint(SCALE * np.clip(loss, 0.0, 1.0))",
+            "np.rint(SCALE * loss)",
+            "test_a_loss_of_probabilities_that_are_none_is_one_at_most",
         ),
     ),
     *of(

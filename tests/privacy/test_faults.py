@@ -34,7 +34,11 @@ X, Y = separated(60, 2)
 PUBLIC = OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1]).fit(X, Y)
 ALPHAS = {"alpha": [0.1, 1.0]}
 
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded"),
+    # A call can be that of something being cleared away, where nobody hears an exception.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 few_and_many = pytest.mark.parametrize("runs", [5, pytest.param(100, marks=pytest.mark.slow)])
 
 
