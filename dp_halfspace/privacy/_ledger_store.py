@@ -222,14 +222,15 @@ class FileStore(_Agreed):
                 is_whole = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
                 # With another type of `number`, no entry would be found.
                 tables = connection.execute("SELECT sql FROM sqlite_master").fetchall()
-                if not is_whole or "".join(f"\n{sql};" for (sql,) in tables) + "\n" != _SCHEMA:
-                    raise ValueError(f"the ledger {path} is damaged")
+                is_whole &= "".join(f"\n{sql};" for (sql,) in tables) + "\n" == _SCHEMA
                 (text,) = connection.execute("SELECT terms FROM account").fetchone()
                 terms = json.loads(text)
                 unknown = set(terms) - _TERMS
                 checked_terms(**{name: terms[name] for name in _TERMS - {"id", "adaptive"}})
         except (*_UNREADABLE, ValueError, TypeError, KeyError) as error:
             raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
+        if not is_whole:
+            raise ValueError(f"the ledger {path} is damaged")
         if unknown:
             raise ValueError(f"{path} was made by a newer version: it has terms unknown to this")
         return cls(terms, path)
