@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import validate_data
 
 from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import NUMBER_RANGE, is_public_number, plain
@@ -28,6 +28,7 @@ from dp_halfspace.exceptions import PrivacyWarning
 __all__ = [
     "TrainingData",
     "check_features",
+    "check_lengths",
     "check_training_data",
     "check_two_dimensional",
     "is_missing",
@@ -70,15 +71,21 @@ def check_training_data(
     vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
     X = check_features(probe, X, reset=True, allow_missing=allow_missing)
     codes, label_set = label_codes(y, classes)
-    if hides_rows and X.shape[0] != len(codes):
-        raise ValueError("X and y must have the same number of rows")
-    check_consistent_length(X, codes)
+    check_lengths(X, codes, hides_rows=hides_rows)
     if classes is None:
         # Asks whether the labels look like classes; a public label set settles that.
         check_classification_targets(label_set[codes])
         # The levels are this function, the preparation, `fit`, its wrapper and the caller.
         warnings.warn(_LABEL_SET, PrivacyWarning, stacklevel=5)
     return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
+
+
+def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
+    """Refuse tables of different length; the number of rows is not said if it is hidden."""
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_rows != len(y):
+        found = "" if hides_rows else f", got {n_rows} and {len(y)}"
+        raise ValueError(f"X and y must have the same number of rows{found}")
 
 
 @contextmanager
@@ -127,7 +134,7 @@ def is_missing(value: Any) -> bool:
 def check_features(
     estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
 ) -> Any:
-    """Return `X` as a float matrix, dense or CSR: finite, but for NaN where that is allowed."""
+    """Return `X` as floats, dense or CSR: finite, but for NaN in dense ones where allowed."""
     refuse_mask("X", X)
     check_two_dimensional(X)
     _check_sparse_structure(X)
@@ -136,7 +143,8 @@ def check_features(
     if checked is None:
         raise _not_numeric(X)
     names = getattr(estimator, "feature_names_in_", None)
-    _check_finite(checked, names, allow_missing=allow_missing)
+    # A missing entry is filled in units of its column, which sparse columns do not have.
+    _check_finite(checked, names, allow_missing=allow_missing and not sparse.issparse(checked))
     return checked
 
 

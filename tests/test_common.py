@@ -374,7 +374,7 @@ def bad_tables():
     yield np.full(4, float(SECRET)), [0, 1, 0, 1], "two-dimensional"
     yield float(SECRET), [0, 1, 0, 1], "two-dimensional"
     yield good.astype(complex) * float(SECRET), [0, 1, 0, 1], "Complex data not supported"
-    yield good, [0, 1, 0], "inconsistent numbers of samples"
+    yield good, [0, 1, 0], "X and y must have the same number of rows"
     yield good, [0.5, float(SECRET) / 7, 0.1, 0.2], "Unknown label type"
     yield good, [1, 1, 1, 1], "at least 2 classes"
     yield good, None, "requires y"

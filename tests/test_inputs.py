@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -213,3 +214,28 @@ def test_it_says_no_label():
     labels = np.where(Y == 1, "8231977", "7719823")
     _, warned = heard(lambda: OutputPerturbationClassifier().fit(X, labels))
     assert not any(label in str(w.message) for w in warned for label in ("8231977", "7719823"))
+
+
+# -- what sparse rows may hold ---------------------------------------------------------
+
+
+@one_of_each
+@pytest.mark.parametrize("data_norm", [None, 1.0])
+def test_sparse_rows_without_a_number_are_refused_by_their_column(name, data_norm):
+    """One such record would turn every sum over records into noise."""
+    for hole in (np.nan, np.inf):
+        rows = sparse.lil_array(X)
+        rows[3, 1] = hole
+        for kind in ("csr", "csc", "coo"):
+            with pytest.raises(ValueError, match="NaN or infinity in column 1"):
+                estimator(name, data_norm=data_norm).fit(rows.asformat(kind), Y)
+
+
+def test_a_model_with_learnt_units_takes_dense_rows_only():
+    rows, labels = separated(400, 2)
+    model = estimator("AdaptiveMarginClassifier", data_norm=None).fit(rows, labels)
+    assert model.scaler_ is not None
+    with pytest.raises(ValueError, match="X is a sparse matrix"):
+        model.predict(sparse.csr_array(rows))
+    with pytest.raises(ValueError, match="X and y must have the same number of rows, got 400"):
+        model.fit(rows, labels[1:])

@@ -87,7 +87,7 @@ def _high_end(numerator: float, denominator: float, variance: _Quadratic, tail: 
         if v <= 0.0:
             return p * denominator - numerator
         deviation = math.sqrt(v)
-        most = _TWO + min(tail / v**2, _LAPLACE)
+        most = _TWO + min(tail / v / v, _LAPLACE)
         from_0, from_1 = (q * denominator / deviation / most for q in (p, 1.0 - p))
         if from_0 < 1.0:
             # Noise that goes below zero says as little as noise at zero.

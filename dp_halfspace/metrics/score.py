@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length
 
 from dp_halfspace._budget import BUDGET
 from dp_halfspace._groups import sorted_by_person
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import StrOptions, check_values, resolved_delta, rows_of
-from dp_halfspace._validation import label_codes, refuse_mask
+from dp_halfspace._validation import check_lengths, label_codes, refuse_mask
 from dp_halfspace.metrics._intervals import calibration_curve, estimate, roc_curve
 from dp_halfspace.metrics._tallies import (
     PLACES,
@@ -363,10 +362,7 @@ def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: A
             raise ValueError(f"metric={metric!r} needs a model of two classes")
     refuse_mask("X", X)
     codes, _ = label_codes(y, classes)
-    if groups is None:
-        check_consistent_length(X, codes)
-    elif len(codes) != (X.shape[0] if hasattr(X, "shape") else len(X)):
-        raise ValueError("X and y must have the same number of rows")
+    check_lengths(X, codes, hides_rows=groups is not None)
     order, people, codes = sorted_by_person(groups, np.arange(len(codes)), codes)
     return _HeldOut(X, codes, classes, people, order)
 

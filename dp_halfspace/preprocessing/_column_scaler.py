@@ -20,12 +20,17 @@ __all__ = ["ColumnScaler", "check_dense"]
 
 def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
     """Return `X` as a dense array of real numbers that may have holes."""
+    _refuse_sparse(X)
+    return np.asarray(check_features(estimator, X, reset=reset, allow_missing=True))
+
+
+def _refuse_sparse(X: Any) -> None:
+    """Refuse rows that would not stay sparse."""
     if sparse.issparse(X):
         raise ValueError(
             "X is a sparse matrix, whose zeros a centre would fill: scalers take dense columns. "
             "Give sparse rows to an estimator as they are, with a public data_norm"
         )
-    return np.asarray(check_features(estimator, X, reset=reset, allow_missing=True))
 
 
 class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -53,6 +58,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def in_units(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Bring columns that were checked already to their units; see `transform`."""
+        _refuse_sparse(X)
         return in_units(X, *self._units())
 
     def __sklearn_tags__(self) -> Tags:

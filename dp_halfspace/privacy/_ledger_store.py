@@ -29,6 +29,8 @@ from dp_halfspace.privacy.record import ADJACENCIES
 # "dphl", so that a file says what it is before it is read.
 _APPLICATION, _FORMAT = 0x6470686C, 1
 _WAIT_SECONDS = 60.0
+# A message of SQLite may quote a damaged name that is no text.
+_UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 _TERMS = {"id", "dataset", "adjacency", "adaptive", "epsilon", "delta"}
 _SCHEMA = """
 CREATE TABLE account (terms TEXT NOT NULL);
@@ -217,13 +219,18 @@ class FileStore(_Agreed):
             raise ValueError(f"{path} is not a privacy ledger of this version")
         try:
             with _connected, closing(_connect(path)) as connection:
-                if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
-                    raise ValueError(f"the ledger {path} is damaged")
+                is_whole = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
+                # With another type of `number`, no entry would be found.
+                tables = connection.execute("SELECT sql FROM sqlite_master").fetchall()
+                is_whole &= "".join(f"\n{sql};" for (sql,) in tables) + "\n" == _SCHEMA
                 (text,) = connection.execute("SELECT terms FROM account").fetchone()
                 terms = json.loads(text)
                 unknown = set(terms) - _TERMS
-        except (sqlite3.DatabaseError, json.JSONDecodeError, TypeError) as error:
+                checked_terms(**{name: terms[name] for name in _TERMS - {"id", "adaptive"}})
+        except (*_UNREADABLE, ValueError, TypeError, KeyError) as error:
             raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
+        if not is_whole:
+            raise ValueError(f"the ledger {path} is damaged")
         if unknown:
             raise ValueError(f"{path} was made by a newer version: it has terms unknown to this")
         return cls(terms, path)
@@ -269,7 +276,7 @@ class FileStore(_Agreed):
                     connection.execute("COMMIT")
                 finally:
                     connection.close()
-        except sqlite3.Error as error:
+        except _UNREADABLE as error:
             raise BudgetError(
                 f"the ledger {self.path} cannot be used, so nothing is released: {error}"
             ) from error

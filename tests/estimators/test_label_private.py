@@ -172,6 +172,24 @@ def test_queries_are_within_the_sensitivity_and_attain_it(n_classes):
     assert_query_within_sensitivity(n_classes)
 
 
+def test_losses_of_a_search_are_within_the_sensitivity_and_attain_it():
+    """Whatever the class weights are."""
+    rng, largest = np.random.default_rng(0), 0.0
+    for weights in (None, {0: 1.0, 1: 5.0}):
+        model = LabelPrivateClassifier(
+            mechanism="net", n_fourier=10, n_candidates=200, classes=[0, 1], class_weight=weights
+        )
+        for _ in range(6):
+            X, y = rng.standard_normal((6, 2)), rng.integers(2, size=6)
+            other = y.copy()
+            other[0] = 1 - y[0]
+            model.set_params(random_state=0)
+            a, b = (releases_of(model, X, labels)[0] for labels in (y, other))
+            largest = max(largest, np.abs(a.value - b.value).max() / a.mechanism.sensitivity)
+            assert a.mechanism == b.mechanism
+    assert 0.99 <= largest <= 1.0
+
+
 def test_audit_sees_half_the_sensitivity(monkeypatch):
     """Planted: the sensitivity of a label that is left out."""
     honest = _label_training.statistic_sensitivity

@@ -340,7 +340,7 @@ def test_three_classes():
         ({"model": object()}, "no attribute classes_"),
         ({"model": Scores(), "metric": "brier"}, "needs a model with predict_proba"),
         ({"y": np.full(500, 7)}, "not among the public labels"),
-        ({"y": Y[:-1]}, "inconsistent numbers of samples"),
+        ({"y": Y[:-1]}, "X and y must have the same number of rows"),
         ({"X": np.ma.masked_array(X)}, "X is a masked array"),
     ],
 )
@@ -370,3 +370,30 @@ def test_pictures():
     assert len(unknown.prob_pred) < 10
     with pytest.raises(ValueError, match="nothing to draw"):
         exact("accuracy").display()
+
+
+def test_noise_next_to_nothing_is_no_noise():
+    """The square of its variance underflows."""
+    found = _intervals._share(7.0, 10.0, (1e-200, 0.0, 0.0), 0.0)
+    assert found == pytest.approx((0.7, 0.7, 0.7))
+
+
+def test_quartiles_are_chosen_by_the_sensitivity_of_ranks():
+    """A record moves the number of scores below a place by one."""
+    one = np.linspace(-3.0, 3.0, 40)
+    other = one.copy()
+    other[0] = 4.0
+    moved = np.abs(_tallies.places(one, None) - _tallies.places(other, None)).max()
+    (job,) = score._jobs(["roc_auc"], object(), None, n=1000, epsilon=5.0, delta=0.0)
+    assert moved == job.place.sensitivity == 1.0
+
+
+def test_a_loss_of_probabilities_that_are_none_is_one_at_most():
+    """What a model of somebody else may return."""
+
+    class Odd:
+        def predict_proba(self, X):
+            return np.array([[5.0, -4.0], [0.5, 0.5], [np.nan, 1.0]])
+
+    losses = _tallies.outcomes("brier", Odd(), np.zeros((3, 1)), np.array([1, 1, 0]), np.arange(2))
+    assert losses.tolist() == [_tallies.SCALE, _tallies.SCALE // 4, _tallies.SCALE]

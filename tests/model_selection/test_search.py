@@ -224,6 +224,20 @@ def test_warnings_do_not_count_secret_runs(monkeypatch, n_jobs):
     assert not any("a score" in message for message in few)
 
 
+def test_every_run_is_silent_by_itself():
+    """Where runs are processes, no filter of the search reaches them."""
+
+    def talkative(model, X, y):
+        warnings.warn("a score says something", UserWarning, stacklevel=1)
+        return np.ones(len(y))
+
+    options = {"scoring": talkative, "noise": None, "seed": None}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        runs_module._run(clone(OUTPUT), X, Y[:, None], **options)
+    assert not said
+
+
 def test_warning_test_sees_runs_that_talk(monkeypatch):
     """Planted: nothing is silenced."""
     talk = SimpleNamespace(catch_warnings=nullcontext, simplefilter=lambda action: None)

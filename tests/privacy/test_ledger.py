@@ -445,9 +445,10 @@ def test_writers_test_sees_a_lost_commit(path, monkeypatch):
         assert_every_charge_is_there(path, 2, 3)
 
 
-def test_writers_cannot_pass_the_cap_together(path):
+@pytest.mark.parametrize("processes", [4, pytest.param(64, marks=pytest.mark.slow)])
+def test_writers_cannot_pass_the_cap_together(path, processes):
     ledger = PrivacyLedger(path, epsilon=1.05, delta=0.0)
-    run_writers(ledger, 4, 6)
+    run_writers(ledger, processes, 6)
     assert len(ledger.entries()) == 10
     assert ledger.spent() <= 1.05
 

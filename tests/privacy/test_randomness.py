@@ -1,9 +1,11 @@
 """Byte sources: fresh, reproducible, separated, never copied."""
 
 import copy
+import importlib.util
 import multiprocessing
 import os
 import pickle
+import sys
 import threading
 import warnings
 
@@ -13,6 +15,7 @@ import pytest
 from scipy import stats
 
 from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.privacy import randomness
 from dp_halfspace.privacy.randomness import (
     OS_RANDOMNESS,
     OperatingSystemBytes,
@@ -193,3 +196,16 @@ def test_public_draws_do_not_advance_the_noise():
     source = seeded_noise_source(4)
     public_generator(4, "projection").normal(size=1000)
     assert source.read(32) == alone
+
+
+def test_bytes_of_the_operating_system_are_its_own(monkeypatch):
+    """In a module of its own: in these tests `read` is replaced, so that they repeat."""
+    spec = importlib.util.spec_from_file_location("fresh_randomness", randomness.__file__)
+    fresh = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "fresh_randomness", fresh)
+    spec.loader.exec_module(fresh)
+    asked = []
+    monkeypatch.setattr(os, "urandom", lambda n: asked.append(n) or bytes(range(1, n + 1)))
+    assert fresh.OS_RANDOMNESS.read(3) == b"\x01\x02\x03"
+    assert fresh.noise_source(None).read(1) == b"\x01"
+    assert asked == [3, 1]

@@ -19,8 +19,10 @@ from dp_halfspace.algorithms.fits.margin_training import (
     plan_training,
 )
 from dp_halfspace.algorithms.gradient.margin_gd import default_margin
+from dp_halfspace.algorithms.gradient.noisy_gd import plan_descent
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.optim.design.rows import unit_rows
+from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy import PrivacyRecord, Pure, Repeated, authorise, noise_source
 from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
 from dp_halfspace.projection import PROJECTIONS, jl_dimension, jl_margin
@@ -316,3 +318,16 @@ def test_automatic_margin_is_the_shift_over_the_norm():
     # Several classes: the largest difference, here of the first and the last.
     classes = np.array([[3.0, 0.0], [0.0, 0.5], [-3.0, 8.0]])
     assert asked_margin(training, classes) == pytest.approx(training.shift / 10)
+
+
+def test_the_noise_against_an_attack_is_that_of_moved_rows():
+    """``docs/proofs/noisy_gradient.md``, Lemma 3: the attack raises the allowance for rounding."""
+    attack = Adversary(0.2, 2, PROBLEM.n_features)
+    plan = plan_gaussian_training(replace(PROBLEM, attack=attack), "noisy_gd", None, 1.0).plan
+    mu = (1.0 - 2.0**-40) * 1.0
+    steps, sizes = plan.descent.steps, PROBLEM.sizes()
+    honest = plan_descent(steps, **sizes, n_outputs=1, mu=mu, attack=plan.adversary)
+    blind = plan_descent(steps, **sizes, n_outputs=1, mu=mu)
+    assert 0.0 < plan.adversary.radius < attack.radius
+    assert plan.descent.mechanism == honest.mechanism
+    assert plan.descent.mechanism.sensitivity > blind.mechanism.sensitivity

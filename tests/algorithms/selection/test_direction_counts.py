@@ -228,3 +228,14 @@ def test_a_projected_row_does_not_look_at_the_others(kind, form):
     np.testing.assert_array_equal(*integers)
     images = [linear_map.apply(form(table))[1:] for table in (X, other)]
     np.testing.assert_array_equal(*images)
+
+
+def test_no_weight_counts_for_more_than_one_record():
+    """Whatever the caller gives: the sensitivity is that of weights in [0, 1]."""
+    counts, sizes = (np.array([3]), np.array([2])), (5, 4)
+    for weights, same in (([7.0, 1.0], [1.0, 1.0]), ([0.5, -3.0], [0.5, 0.0])):
+        for paired in (False, True):
+            np.testing.assert_array_equal(
+                scores(counts, sizes, np.array(weights), paired=paired),
+                scores(counts, sizes, np.array(same), paired=paired),
+            )

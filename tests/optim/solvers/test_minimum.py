@@ -355,3 +355,17 @@ def test_bad_arguments():
     wide = MarginObjective(Rows(np.ones((2, 600))), np.ones(2), np.ones(2), LOGISTIC, 1.0)
     with pytest.raises(ValueError, match="512"):
         certified_minimum(wide, 1e-6, radius=1.0, optimizer="newton")
+
+
+def test_a_surrogate_only_shows_the_way():
+    """However wrong it is, the certificate is that of the objective itself."""
+    rng = np.random.default_rng(0)
+    rows = clipped_rows(rng.standard_normal((40, 3)), 1.0)
+    labels = np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    ones = np.ones(40)
+    right, wrong = (
+        MarginObjective(rows, signs, ones, LOGISTIC, ridge=1.0) for signs in (labels, -labels)
+    )
+    found = certified_minimum(right, 1e-6, radius=60.0, surrogate=wrong)
+    assert np.linalg.norm(right.gradient(found)) <= 1e-6
+    assert np.linalg.norm(wrong.gradient(found)) > 1.0
