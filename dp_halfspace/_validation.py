@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import NUMBER_RANGE, is_public_number, plain
+from dp_halfspace._sklearn import NUMBER_RANGE, is_public_number, plain, unfitted_names
 from dp_halfspace.exceptions import PrivacyWarning
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "label_codes",
     "label_set_announced",
     "label_weights",
+    "not_finite",
     "refuse_mask",
 ]
 
@@ -64,10 +65,7 @@ def check_training_data(
     if y is None:
         owner = type(estimator).__name__
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")
-    # A twin takes the attributes that validation sets: if anything below is refused, the
-    # estimator is left exactly as it was.
-    probe = object.__new__(type(estimator))
-    vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
+    probe = unfitted_names(estimator)
     X = check_features(probe, X, reset=True, allow_missing=allow_missing)
     codes, label_set = label_codes(y, classes)
     if hides_rows and X.shape[0] != len(codes):
@@ -235,7 +233,7 @@ def _not_numeric(X: Any) -> ValueError | TypeError:
     bad = [j for j, reason in enumerate(reasons) if reason]
     if not bad:
         holes = [j for j, column in enumerate(columns) if any(map(is_missing, column))]
-        return _not_finite(names, holes)
+        return not_finite(names, holes)
     where = f"X is not numeric in {_listed(names, bad)}"
     if TypeError in reasons:
         return TypeError(
@@ -271,10 +269,10 @@ def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
         bad = np.unique(X.indices[refused(X.data)])
     else:
         bad = np.flatnonzero(refused(X).any(axis=0))
-    raise _not_finite(names, bad.tolist())
+    raise not_finite(names, bad.tolist())
 
 
-def _not_finite(names: Any, columns: list[int]) -> ValueError:
+def not_finite(names: Any, columns: list[int]) -> ValueError:
     """Say which columns hold missing or infinite values."""
     where = _listed(names, columns) if columns else "some column"
     return ValueError(

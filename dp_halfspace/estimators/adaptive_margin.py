@@ -31,7 +31,8 @@ from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators._robust_options import planned_attack
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.rows import Rows, unit_rows
+from dp_halfspace.optim.design.chunked_rows import rows_over
+from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import LOGISTIC
 from dp_halfspace.privacy.mechanisms import authorise
@@ -244,13 +245,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         data, scaler = ready.in_units(permit)
         norm = ready.data_norm
 
-        def rows_of(training: Training) -> Rows:
+        def rows_of(training: Training) -> Any:
             if training.attack is not None:
                 return scaled_rows(data.X, norm, training.bias)
-            projected = training.linear_map
-            return unit_rows(
-                data.X, norm, training.bias, projected, clips=ready.clips, people=data.people
-            )
+            how = {"clips": ready.clips, "people": data.people}
+            return rows_over(unit_rows, data.X, norm, training.bias, training.linear_map, **how)
 
         used, released = ready.plan.run(rows_of, data.codes, ready.weights, permit)
 
@@ -279,6 +278,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     @property
     def _is_binary(self) -> bool:
         return self.solver == "phased_prox" or bool(self.adversary_radius)
+
+    def _reads_chunks(self, plan: Any) -> bool:
+        return isinstance(plan, Training) and plan.reads_chunks
 
     def _protects_people(self, plan: Any) -> bool:
         return isinstance(plan, Training) and plan.protects_people

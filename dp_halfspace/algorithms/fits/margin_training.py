@@ -144,6 +144,11 @@ class Training:
         return isinstance(self.plan, GradientPlan) and others is None
 
     @property
+    def reads_chunks(self) -> bool:
+        """Whether sums over rows are all that it needs: see `ChunkedRows`."""
+        return self.protects_people
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
         return self.plan.events
