@@ -10,13 +10,14 @@ import copy
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._chunks import Chunks, DaskChunks, LocalChunks, is_dask
+from dp_halfspace._chunks import Chunks, DaskChunks, is_dask
 from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import unfitted_names
 from dp_halfspace._validation import (
@@ -45,17 +46,18 @@ def checked_chunks(
     sample = check_features(estimator, given.sample, reset=reset, allow_missing=True)
     found = list(given.each(_inspected, sample.dtype, sample.shape[1], allow_missing).values())
     counts = tuple(int(chunk[0]) for chunk in found)
-    if any(chunk[1] for chunk in found):
+    if any(chunk[1] < 0 for chunk in found):
         raise ValueError(
             "X holds a chunk that is no table of real numbers with the columns of the others: "
             "encode text and categories as numbers, and sparse chunks as dense ones, first"
         )
     if not sum(counts):
         check_features(estimator, given.sample[:0], reset=False)
-    bad = np.flatnonzero(sum(chunk[2:] for chunk in found))
+    bad = np.flatnonzero(np.sum([chunk[2:] for chunk in found], axis=0))
     if len(bad):
         raise not_finite(getattr(estimator, "feature_names_in_", None), bad.tolist())
-    floats = given.each(_floats, sample.dtype)
+    marks = type(given).of([chunk[1] for chunk in found])
+    floats = given.each(_same_floats, sample.dtype, marks)
     return type(given)(floats.parts, None, counts, sample.shape[1])
 
 
@@ -84,6 +86,8 @@ def check_chunks(
     return TrainingData(rows, codes.kept(), label_set, names)
 
 
+# Rows of a chunk that are looked at again at every pass.
+_MARKED = 64
 _SAME = "X and y must have the same chunks: as many of them, with as many rows"
 
 
@@ -150,7 +154,7 @@ def _labels_beside(rows: Chunks, y: Any) -> Chunks:
         if column.ndim == 0 or len(column) != ends[-1]:
             raise ValueError(_SAME)
         values = tuple(np.split(column, ends[:-1]))
-        labels = LocalChunks.of(values) if isinstance(rows, LocalChunks) else DaskChunks(values)
+        labels = type(rows).of(values)
     if len(labels.parts) != len(rows.parts) or type(labels) is not type(rows):
         raise ValueError(_SAME)
     return labels
@@ -164,17 +168,37 @@ def _floats(chunk: Any, dtype: Any) -> NDArray[Any]:
 
 
 def _inspected(chunk: Any, dtype: Any, n_columns: int, allow_missing: bool) -> NDArray[np.float64]:
-    """Return the number of rows, whether they cannot be read, and which columns are refused."""
+    """Return the number of rows, their mark or -1, and which columns are refused."""
     found = np.zeros(2 + n_columns)
     try:
         refuse_mask("X", chunk)
         rows = _floats(chunk, dtype)
-        found[0] = len(rows)
+        found[:2] = len(rows), _mark(rows)
         bad = np.isinf(rows) if allow_missing else ~np.isfinite(rows)
         found[2:] = bad.any(axis=0)
     except (TypeError, ValueError, OverflowError, AttributeError):
-        found[1] = 1.0
+        found[1] = -1.0
     return found
+
+
+def _mark(rows: NDArray[Any]) -> int:
+    """Return a checksum of some rows, which tells when a chunk comes in another order."""
+    some = rows[:: max(1, len(rows) // _MARKED)]
+    return crc32(np.ascontiguousarray(some).tobytes(), len(rows))
+
+
+def _same_floats(chunk: Any, dtype: Any, mark: float) -> NDArray[Any]:
+    """Return a chunk as floats, and make sure that it is the one that was checked.
+
+    The factor of a row, and its label, stay with its place: other rows would not be bounded.
+    """
+    rows = _floats(chunk, dtype)
+    if _mark(rows) != mark:
+        raise RuntimeError(
+            "a chunk has changed between two passes: rows must come in the same order whenever "
+            "they are read. Persist, or write to a file, what a shuffle has made"
+        )
+    return rows
 
 
 def _codes(labels: Any, classes: NDArray[Any]) -> NDArray[Any] | str:

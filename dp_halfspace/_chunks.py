@@ -19,7 +19,11 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Chunks", "LocalChunks", "applied", "compensated", "is_dask", "summed"]
+__all__ = ["Chunks", "LocalChunks", "applied", "compensated", "is_dask", "refuse_chunks", "summed"]
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +52,11 @@ class Chunks(ABC):
         """Number of all rows, and of columns."""
         return sum(self.counts), self.n_columns
 
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> Self:
+        """Return chunks of which these are the values."""
+        return cls(tuple(cls._call(_same, value) for value in values))
+
     def each(self, function: Callable[..., Any], *arguments: Any) -> Self:
         """Return ``function(chunk, *arguments)`` for every chunk, computed when it is needed.
 
@@ -65,6 +74,11 @@ class Chunks(ABC):
     @abstractmethod
     def _call(function: Callable[..., Any], *arguments: Any) -> Any:
         """Put off a call; arguments that are parts are replaced by what is there."""
+
+    @staticmethod
+    def _sent(argument: Any) -> Any:
+        """Prepare what all chunks are given."""
+        return argument
 
     @abstractmethod
     def kept(self) -> Self:
@@ -85,10 +99,6 @@ class _Put:
         return self.function(*(a() if isinstance(a, _Put) else a for a in self.arguments))
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 class LocalChunks(Chunks):
     """Chunks that this process reads one after the other, again at every pass."""
 
@@ -99,18 +109,13 @@ class LocalChunks(Chunks):
         """Return chunks that are read by functions without arguments."""
         return cls(tuple(map(_Put, readers)), sample)
 
-    @classmethod
-    def of(cls, values: Iterable[Any]) -> LocalChunks:
-        """Return chunks of which these are the values."""
-        return cls(tuple(_Put(_same, value) for value in values))
-
     @staticmethod
     def _call(function: Callable[..., Any], *arguments: Any) -> Any:
         return _Put(function, *arguments)
 
     def kept(self) -> Self:
         """Compute every chunk now, and keep it; see `Chunks`."""
-        return replace(self, parts=tuple(_Put(_same, value) for value in self.values()))
+        return replace(self, parts=self.of(self.values()).parts)
 
     def values(self) -> Iterator[Any]:
         """Yield what is in the chunks, one at a time; see `Chunks`."""
@@ -131,6 +136,13 @@ class DaskChunks(Chunks):
 
         return delayed(function, pure=False, traverse=False)(*arguments)
 
+    @staticmethod
+    def _sent(argument: Any) -> Any:
+        from dask import delayed  # noqa: PLC0415
+
+        # One node of the graph, however many chunks need it.
+        return delayed(argument, pure=False, traverse=False)
+
     def kept(self) -> Self:
         """Compute every chunk now, and keep it where it is; see `Chunks`."""
         import dask  # noqa: PLC0415
@@ -147,6 +159,15 @@ class DaskChunks(Chunks):
 def is_dask(X: Any) -> bool:
     """Tell whether something is an array or a data frame of dask, without importing dask."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def refuse_chunks(name: str, values: Any) -> None:
+    """Refuse what would have to be brought here as a whole."""
+    if is_dask(values) or isinstance(values, Chunks):
+        raise ValueError(
+            f"{name} is in chunks, which is not supported here, or not beside an array: give it "
+            f"as an array, for example {name}.compute()"
+        )
 
 
 def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:

@@ -21,6 +21,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from dp_halfspace._chunks import refuse_chunks
 from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import NUMBER_RANGE, is_public_number, plain, unfitted_names
 from dp_halfspace.exceptions import PrivacyWarning
@@ -90,6 +91,7 @@ def label_set_announced() -> Iterator[None]:
 def _checked_labels(y: ArrayLike) -> NDArray[Any]:
     """Return the labels as one column."""
     refuse_mask("y", y)
+    refuse_chunks("y", y)
     array = np.asarray(y)
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must be real numbers or text")
@@ -127,6 +129,7 @@ def check_features(
 ) -> Any:
     """Return `X` as a float matrix, dense or CSR: finite, but for NaN where that is allowed."""
     refuse_mask("X", X)
+    refuse_chunks("X", X)
     check_two_dimensional(X)
     _check_sparse_structure(X)
     _refuse_dates(X)

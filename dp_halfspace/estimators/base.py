@@ -148,8 +148,6 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             )
         hidden = groups is not None
         if is_chunked(X):
-            if hidden:
-                raise ValueError("groups is not supported for rows in chunks")
             data = check_chunks(self, X, y, classes=self.classes, allow_missing=learns)
         else:
             data = check_training_data(
@@ -165,8 +163,9 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         if isinstance(ready.data.X, Chunks) and not self._reads_chunks(ready.plan):
             raise ValueError(
                 "rows in chunks are not supported with these parameters: they are by "
-                "AdaptiveMarginClassifier with solver='noisy_gd', delta > 0 and neither selection, "
-                "adversary nor projection. Give the rows as an array: X.compute()"
+                "AdaptiveMarginClassifier and PrivateKernelClassifier with solver='noisy_gd', "
+                "delta > 0 and neither selection, adversary nor projection. Give the rows as an "
+                "array, for example X.compute()"
             )
 
     def _reads_chunks(self, plan: Any) -> bool:

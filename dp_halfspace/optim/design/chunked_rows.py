@@ -7,15 +7,21 @@ constant, stays with its chunk; only points travel there, and sums come back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dp_halfspace._chunks import Chunks
 from dp_halfspace.optim.design.blocks import FloatArray, ThinMap, block_size
+from dp_halfspace.optim.design.feature_rows import Features, clipped_features
 from dp_halfspace.optim.design.rows import Rows, RowState, rescaled_state
 
-__all__ = ["ChunkedRows", "rows_over"]
+if TYPE_CHECKING:
+    from dp_halfspace.projection import FeatureMap
+
+__all__ = ["ChunkedRows", "chunked_features", "rows_over"]
 
 
 class ChunkedRows:
@@ -85,9 +91,9 @@ class ChunkedRows:
 
     def leading(self, size: int) -> ChunkedRows:
         """Return the first columns and the constant as unit rows; see `Rows`."""
-        columns = self._matrix.each(_first, size)
-        state = self._each("leading", size).each(_state_of)
-        return ChunkedRows(columns, state.kept(), self._template.leading(size))
+        rows = self._each("leading", size)
+        state = rows.each(_state_of).kept()
+        return ChunkedRows(rows.each(_matrix_of), state, self._template.leading(size))
 
     def _each(self, name: str, *arguments: Any) -> Chunks:
         """Put off a method of the rows of every chunk."""
@@ -105,7 +111,8 @@ def rows_over(function: Callable[..., Rows], X: Any, *arguments: Any, **options:
     """
     if not isinstance(X, Chunks):
         return function(X, *arguments, **options)
-    template = function(np.empty((0, X.n_columns)), *arguments, **options)
+    nothing = np.empty((0, X.n_columns)) if X.sample is None else X.sample
+    template = function(nothing, *arguments, **options)
     return ChunkedRows(X, X.each(_state_by, function, arguments, options).kept(), template)
 
 
@@ -125,5 +132,24 @@ def _ones(state: RowState) -> FloatArray:
     return np.ones_like(state[0], dtype=np.float64)
 
 
-def _first(matrix: Any, size: int) -> Any:
-    return matrix[:, :size]
+def _matrix_of(rows: Rows) -> Any:
+    return rows._matrix
+
+
+def chunked_features(
+    X: Chunks, data_norm: float, feature_map: FeatureMap, *, memory: int, **how: Any
+) -> Chunks:
+    """Return the features of rows in chunks, kept where they are if all fit into the memory."""
+    n_samples, size = X.shape[0], feature_map.n_components
+    made = partial(_features, how=how)
+    is_kept = 4 * n_samples * size <= memory
+    features = X.each(made, data_norm, feature_map, 4 * n_samples * size if is_kept else 0)
+    nothing = made(np.empty((0, X.n_columns)), data_norm, feature_map, 0)
+    features = replace(features, n_columns=size, sample=nothing)
+    return features.kept() if is_kept else features
+
+
+def _features(
+    X: Any, data_norm: float, feature_map: FeatureMap, memory: int, *, how: dict[str, Any]
+) -> Features:
+    return clipped_features(X, data_norm, feature_map, memory=memory, **how)

@@ -304,7 +304,7 @@ class Rows:
         For dense rows.
         """
         parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
-        columns = np.concatenate(parts)
+        columns = np.concatenate([self._matrix[:0][:, :size], *parts])
         rows = Rows(columns, self._scale, self._bias, row_bound=self._bound, people=self.people)
         return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
