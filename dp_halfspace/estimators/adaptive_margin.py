@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +13,8 @@ from scipy import sparse
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, resolved_delta
 from dp_halfspace._validation import TrainingData, label_weights
-from dp_halfspace.algorithms.fits.margin_selection import (
-    SELECTIONS,
-    SelectionPlan,
-    margin_grid,
-    plan_selection,
-)
 from dp_halfspace.algorithms.fits.margin_training import (
+    SELECTIONS,
     SOLVERS,
     Problem,
     Training,
@@ -29,15 +24,16 @@ from dp_halfspace.algorithms.fits.margin_training import (
 )
 from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
-from dp_halfspace.estimators._robust_options import planned_attack
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.chunked_rows import rows_over
 from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.losses import LOGISTIC
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source
 from dp_halfspace.projection import PROJECTIONS
+
+if TYPE_CHECKING:
+    from dp_halfspace.algorithms.fits.margin_selection import SelectionPlan
 
 __all__ = ["AdaptiveMarginClassifier"]
 
@@ -306,6 +302,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         if self.selection == "none":
             margin = margins[0] if margins else None
             return plan_training(problem, self.solver, margin, epsilon, delta)
+        # Few fits choose, so what choosing needs is loaded here.
+        from dp_halfspace.algorithms.fits.margin_selection import (  # noqa: PLC0415
+            margin_grid,
+            plan_selection,
+        )
+
         return plan_selection(
             problem,
             self.solver,
@@ -344,6 +346,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         """Return the adversary in units of the public scale of a row, or None without one."""
         if self.adversary_radius == 0.0:
             return None
+        from dp_halfspace.estimators._robust_options import planned_attack  # noqa: PLC0415
+        from dp_halfspace.optim.objectives.losses import LOGISTIC  # noqa: PLC0415
+
         norm = float(self.data_norm)
         attack = planned_attack(
             self.adversary_radius,

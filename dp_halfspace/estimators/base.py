@@ -26,11 +26,10 @@ from dp_halfspace.algorithms.units.plan import UnitsPlan, affordable_units, in_u
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
-from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import noise_kind
-from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord, proved_delta
+from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord, proved_delta, proved_epsilon
 from dp_halfspace.projection import LinearMap
 
 if TYPE_CHECKING:
@@ -207,7 +206,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             ready = self._with(left, math.sqrt(n_features))._planned(data)
             events = (*units.events, *ready.record.events)
             aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
-            used = accounting.epsilon(events, delta) if aims else epsilon
+            used = proved_epsilon(events, delta) if aims else epsilon
             fits = math.isinf(epsilon) or proved_delta(events, epsilon) <= delta
             if fits and used >= _USED * epsilon:
                 public = {**dict(ready.record.public), "data_norm": None, **units.public}
