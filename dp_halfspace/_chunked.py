@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 from zlib import crc32
@@ -28,7 +29,14 @@ from dp_halfspace._validation import (
     refuse_mask,
 )
 
-__all__ = ["by_chunks", "check_chunks", "checked_chunks", "is_chunked"]
+__all__ = [
+    "by_chunks",
+    "check_chunks",
+    "checked_chunks",
+    "is_chunked",
+    "labelled_chunks",
+    "travelling",
+]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -74,7 +82,28 @@ def check_chunks(
         raise ValueError("X is in chunks: give y, and state the public label set: classes=[...]")
     probe = unfitted_names(estimator)
     rows = checked_chunks(probe, X, reset=True, allow_missing=allow_missing)
-    label_set = label_codes(np.asarray(classes)[:0], classes)[1]
+    codes, label_set = _coded(rows, y, classes)
+    return TrainingData(rows, codes, label_set, getattr(probe, "feature_names_in_", None))
+
+
+def labelled_chunks(X: Any, y: Any, classes: ArrayLike) -> tuple[Chunks, Chunks]:
+    """Return rows as they were handed in, in chunks, and the codes of their labels."""
+    given = _as_chunks(X)
+    rows = replace(given, counts=tuple(given.each(len).values()))
+    return rows, _coded(rows, y, classes)[0]
+
+
+def travelling(model: Any) -> Any:
+    """Return a copy of a fitted model without what stays at home: ledger and seed."""
+    twin = copy.copy(model)
+    home = {"ledger", "random_state"} & vars(twin).keys()
+    vars(twin).update(dict.fromkeys(home))
+    return twin
+
+
+def _coded(rows: Chunks, y: Any, classes: ArrayLike) -> tuple[Chunks, NDArray[Any]]:
+    """Return the codes of labels, kept beside their rows, and the sorted label set."""
+    label_set = label_codes(np.empty(0), classes)[1]
     codes = _labels_beside(rows, y).each(_codes, np.asarray(classes))
     found = list(codes.each(_said).values())
     for _, refusal in found:
@@ -82,8 +111,7 @@ def check_chunks(
             raise ValueError(refusal)
     if tuple(count for count, _ in found) != rows.counts:
         raise ValueError(_SAME)
-    names = getattr(probe, "feature_names_in_", None)
-    return TrainingData(rows, codes.kept(), label_set, names)
+    return codes.kept(), label_set
 
 
 # Rows of a chunk that are looked at again at every pass.
@@ -102,8 +130,7 @@ def by_chunks(method: Method) -> Method:
         if not is_chunked(X):
             return method(self, X)
         check_is_fitted(self)
-        twin, given = copy.copy(self), _as_chunks(X)
-        twin.__dict__.update(ledger=None, random_state=None)
+        twin, given = travelling(self), _as_chunks(X)
         # Whatever is in the sample: it tells the columns of the result, and errors of names.
         like = np.asarray(method(twin, given.sample))
         images = given.each(_image, method, twin)
@@ -204,10 +231,9 @@ def _same_floats(chunk: Any, dtype: Any, mark: float) -> NDArray[Any]:
 def _codes(labels: Any, classes: NDArray[Any]) -> NDArray[Any] | str:
     """Return the positions of labels among the classes, or what is wrong with them."""
     try:
-        codes, _ = label_codes(labels, classes)
+        return label_codes(labels, classes)[0]
     except ValueError as error:
         return str(error)
-    return codes.astype(np.min_scalar_type(len(classes)))
 
 
 def _said(codes: NDArray[Any] | str) -> tuple[int, str | None]:

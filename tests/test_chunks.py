@@ -9,6 +9,7 @@ import signal
 import numpy as np
 import pytest
 
+import dp_halfspace
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     OutputPerturbationClassifier,
@@ -18,6 +19,7 @@ from dp_halfspace._chunked import checked_chunks
 from dp_halfspace._chunks import LocalChunks, compensated
 from dp_halfspace.datasets import in_chunks, read_parquet
 from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.metrics import private_score
 from dp_halfspace.optim.design.chunked_rows import rows_over
 from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.optim.solvers.certificate import gradient_error
@@ -35,6 +37,8 @@ Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 3)
 HOLES = np.where(RNG.random(X.shape) < 0.01, np.nan, X)
 PUBLIC = {"classes": [0, 1, 2], "random_state": 0}
 FEW = {"n_components": 60}
+TAKE_CHUNKS = {"AdaptiveMarginClassifier", "PrivateKernelClassifier"}
+MODELS_OF_ALL = [name for name in dp_halfspace.__all__ if name.endswith("Classifier")]
 quiet = pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 
 
@@ -78,6 +82,22 @@ def test_chunks_change_nothing_but_roundings(name):
         np.testing.assert_allclose(image(model, rows), image(whole, data), rtol=0, atol=1e-9)
         assert model.privacy_ == whole.privacy_
     assert make().plan(rows, cut(Y)) == whole.privacy_
+
+
+@quiet
+@pytest.mark.parametrize("metric", ["accuracy", "confusion_matrix", "roc_auc", "brier"])
+def test_scores_are_those_of_the_whole_table(metric):
+    labels = (Y > 0).astype(int)
+    model = OutputPerturbationClassifier(classes=[0, 1], random_state=0).fit(X, labels)
+    if metric == "roc_auc":
+        model = AdaptiveMarginClassifier(classes=[0, 1], random_state=0).fit(X, labels)
+    want = private_score(model, X, labels, metric=metric, random_state=0)
+    for cut in (local(7), of_dask(2)):
+        found = private_score(model, cut(X), cut(labels), metric=metric, random_state=0)
+        np.testing.assert_allclose(found.value, want.value, rtol=1e-9)
+        assert found.privacy_ == want.privacy_
+    with pytest.raises(ValueError, match="expecting 5 features"):
+        private_score(model, local(2)(X[:, :3]), local(2)(labels), metric=metric)
 
 
 @quiet
@@ -159,6 +179,11 @@ def test_what_does_not_run_on_chunks_says_so():
     for model in refused:
         with pytest.raises(ValueError, match="rows in chunks are not supported"):
             model.fit(rows, labels)
+    two = in_chunks((Y > 0).astype(int), -(-N // 3))
+    others = [m for m in MODELS_OF_ALL if m not in TAKE_CHUNKS]
+    for name in others:
+        with pytest.raises(ValueError, match="in chunks"):
+            getattr(dp_halfspace, name)(classes=[0, 1]).fit(rows, two)
     model = AdaptiveMarginClassifier(classes=[0, 1, 2])
     for given, expected in (
         ((rows, local(4)(Y)), "same chunks"),

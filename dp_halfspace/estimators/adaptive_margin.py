@@ -276,7 +276,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
     def _reads_chunks(self, plan: Any) -> bool:
-        return isinstance(plan, Training) and plan.reads_chunks
+        return plan is None or (isinstance(plan, Training) and plan.reads_chunks)
 
     def _protects_people(self, plan: Any) -> bool:
         return isinstance(plan, Training) and plan.protects_people

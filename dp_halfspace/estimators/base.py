@@ -147,6 +147,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             )
         hidden = groups is not None
         if is_chunked(X):
+            self._check_for_chunks()
             data = check_chunks(self, X, y, classes=self.classes, allow_missing=learns)
         else:
             data = check_training_data(
@@ -154,12 +155,13 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             )
         data = owned_by(groups, data)
         ready = self._planned_in_units(data) if learns else self._planned(data)
-        self._check_for_chunks(ready)
+        if isinstance(data.X, Chunks):
+            self._check_for_chunks(ready.plan)
         return self._checked_for_people(ready)
 
-    def _check_for_chunks(self, ready: Prepared) -> None:
-        """Refuse a plan that does not run on chunks, where rows are in chunks."""
-        if isinstance(ready.data.X, Chunks) and not self._reads_chunks(ready.plan):
+    def _check_for_chunks(self, plan: Any = None) -> None:
+        """Refuse an estimator, or its plan, that needs more than sums over rows."""
+        if not self._reads_chunks(plan):
             raise ValueError(
                 "rows in chunks are not supported with these parameters: they are by "
                 "AdaptiveMarginClassifier and PrivateKernelClassifier with solver='noisy_gd', "
@@ -168,7 +170,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             )
 
     def _reads_chunks(self, plan: Any) -> bool:
-        """Tell whether a plan needs nothing but sums over rows."""
+        """Tell whether sums over rows are all that a plan needs, or some plan if it is None."""
         del plan
         return False
 

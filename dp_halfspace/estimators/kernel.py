@@ -292,7 +292,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         )
 
     def _reads_chunks(self, plan: Any) -> bool:
-        return isinstance(plan[0], Training) and plan[0].reads_chunks
+        return plan is None or (isinstance(plan[0], Training) and plan[0].reads_chunks)
 
     def _protects_people(self, plan: Any) -> bool:
         return isinstance(plan[0], Training) and plan[0].protects_people

@@ -49,7 +49,7 @@ def cells_around(units: Units) -> NDArray[np.float64]:
 
 
 def outcomes(
-    metric: str, model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
+    X: Any, metric: str, model: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[Any]:
     """Return what the model makes of each record: a code, a score, or a loss in whole units."""
     if metric not in ("roc_auc", "brier"):
@@ -66,8 +66,8 @@ def outcomes(
 
 
 def tally(
-    metric: str,
     values: NDArray[Any],
+    metric: str,
     codes: NDArray[np.intp],
     n_classes: int,
     thresholds: NDArray[np.float64] | None,

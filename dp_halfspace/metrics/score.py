@@ -6,7 +6,7 @@ All counts of a metric are released at once, and everything shown is a function 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
 from dp_halfspace._budget import BUDGET
+from dp_halfspace._chunked import is_chunked, labelled_chunks, travelling
+from dp_halfspace._chunks import Chunks, applied, summed
 from dp_halfspace._sklearn import StrOptions, check_values, resolved_delta
 from dp_halfspace._validation import label_codes, refuse_mask
 from dp_halfspace.algorithms.units.plan import Units, affordable_units
@@ -178,8 +180,8 @@ def private_score(
     constraints = {"metric": [StrOptions(set(SENSITIVITIES))], **BUDGET}
     budget = {"epsilon": epsilon, "delta": delta, "random_state": random_state, "ledger": ledger}
     check_values(constraints, {"metric": metric, **budget}, "private_score")
-    codes, classes = _checked(model, X, y, metric)
-    n = len(codes)
+    X, codes, classes = _checked(model, X, y, metric)
+    n = X.shape[0] if isinstance(X, Chunks) else len(codes)
     epsilon, delta = float(epsilon), resolved_delta(delta, n)
     borders = public_thresholds(model, thresholds) if metric == "roc_auc" else None
     learns = metric == "roc_auc" and borders is None
@@ -193,13 +195,14 @@ def private_score(
         public={"n_samples": n, "n_classes": len(classes), "metric": metric},
     )
     with np.errstate(all="ignore"):
-        values = outcomes(metric, model, X, codes, classes)
+        values = _outcomes(metric, model, X, codes, classes)
     permit = authorise(record, noise_source(random_state), ledger)
 
     if learns:
-        units = plan.run(values[:, None], permit) if plan else _NO_UNITS
+        units = plan.run(applied(_column, values), permit) if plan else _NO_UNITS
         borders = cells_around(units)
-    counts = permit.release(tally(metric, values, codes, len(classes), borders), noise)
+    counts = summed(tally, values, metric, codes, len(classes), borders)
+    counts = permit.release(counts, noise)
 
     z = _LAPLACE if isinstance(noise, DiscreteLaplaceNoise) else _NORMAL
     value, low, high = estimate(metric, counts, n, _variance(noise), z)
@@ -207,10 +210,24 @@ def private_score(
     return PrivateScore(metric, value, (low, high), record, classes, curve)
 
 
-def _checked(
-    model: Any, X: Any, y: ArrayLike, metric: str
-) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Check the schema of the records against the model; return codes of labels, and labels."""
+def _column(values: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers as a column."""
+    return values[:, None]
+
+
+def _outcomes(metric: str, model: Any, X: Any, codes: Any, classes: NDArray[Any]) -> Any:
+    """Return the outcomes of all records, which stay where the records are."""
+    if not isinstance(X, Chunks):
+        return outcomes(X, metric, model, codes, classes)
+    model = travelling(model)
+    # What is wrong with the columns is said before anything travels.
+    outcomes(X.sample, metric, model, np.zeros(len(X.sample), dtype=np.intp), classes)
+    values = X.each(outcomes, metric, model, codes, classes).kept()
+    return replace(values, n_columns=1)
+
+
+def _checked(model: Any, X: Any, y: ArrayLike, metric: str) -> tuple[Any, Any, NDArray[Any]]:
+    """Check the schema of the records against the model; return them, codes and labels."""
     if not hasattr(model, "classes_"):
         raise ValueError("model must be a fitted classifier: it has no attribute classes_")
     needed = {"brier": ("predict_proba",), "roc_auc": ("predict_proba", "decision_function")}
@@ -220,10 +237,12 @@ def _checked(
     classes = np.asarray(model.classes_)
     if metric == "roc_auc" and len(classes) != 2:
         raise ValueError("metric='roc_auc' needs a model of two classes")
+    if is_chunked(X):
+        return *labelled_chunks(X, y, classes), classes
     refuse_mask("X", X)
     codes, _ = label_codes(y, classes)
     check_consistent_length(X, codes)
-    return codes, classes
+    return X, codes, classes
 
 
 def _noise(
