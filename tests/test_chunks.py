@@ -20,8 +20,10 @@ from dp_halfspace._chunks import LocalChunks, compensated
 from dp_halfspace.datasets import in_chunks, read_parquet
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.metrics import private_score
+from dp_halfspace.optim.design import rows as design
+from dp_halfspace.optim.design.blocks import PLAIN_BLOCKS
 from dp_halfspace.optim.design.chunked_rows import rows_over
-from dp_halfspace.optim.design.rows import unit_rows
+from dp_halfspace.optim.design.rows import Rows, unit_rows
 from dp_halfspace.optim.solvers.certificate import gradient_error
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy.events import Pure
@@ -251,12 +253,25 @@ def test_kahan_keeps_what_plain_addition_loses():
 
 def test_more_chunks_than_blocks_need_no_larger_allowance():
     """Additions that a term meets: in its block, in its chunk, and two for Kahan's rule."""
-    for n in (1, 10, 5000, 10**6, 10**9):
+    for n in (1, 10, 5000, 10**6, 10**7, 10**9):
         for count in (1, 2, 7, 1000, n):
-            largest = -(-n // min(count, n))
-            block = min(n, 3932)
-            met = (min(block, largest) - 1) + -(-largest // block) + 2
-            assert 3 + met <= block + -(-n // block) + 5
+            largest, block = -(-n // min(count, n)), min(n, 3932)
+            in_chunk = -(-largest // block)
+            in_chunk = in_chunk if in_chunk <= PLAIN_BLOCKS else 2
+            met = (min(block, largest) - 1) + in_chunk + 2
+            assert 3 + met <= block + min(-(-n // block), PLAIN_BLOCKS) + 5
+
+
+def test_many_blocks_are_added_by_kahan(monkeypatch):
+    """Without his rule every block loses what it adds, far beyond the allowance."""
+    monkeypatch.setattr(design, "block_size", lambda *shape, is_sparse: 4)
+    column = np.full((160_000, 1), 2.0**-57)
+    column[0] = 1.0
+    exact, ones = 1.0 + 159_999 * 2.0**-57, np.ones(160_000)
+    met = (4 + PLAIN_BLOCKS + 5) * 2.0**-53
+    assert abs(Rows(column).adjoint(ones)[0] - exact) <= 2.0**-52
+    monkeypatch.setattr(design, "PLAIN_BLOCKS", 10**9)
+    assert abs(Rows(column).adjoint(ones)[0] - exact) > 10 * met
 
 
 @quiet

@@ -20,6 +20,7 @@ from scipy import sparse
 from dp_halfspace._chunks import applied
 from dp_halfspace._people import People, placed
 from dp_halfspace.optim.design.blocks import (
+    PLAIN_BLOCKS,
     Block,
     FloatArray,
     ThinMap,
@@ -211,11 +212,12 @@ class Rows:
     ) -> FloatArray:
         """Add the parts of all blocks, each by one addition: that is what error bounds count.
 
-        More blocks than people have are added by Kahan's rule, whose error does not grow with
-        them: ``docs/proofs/persons.md``, section 3.
+        Many blocks, or more than people have, are added by Kahan's rule, whose error does not
+        grow with them: ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
         """
         n, step, total = self.shape[0], self.block_rows, np.zeros(shape)
-        if self.people is None or -(-n // step) <= -(-len(self.people) // step):
+        n_units = n if self.people is None else len(self.people)
+        if -(-n // step) <= min(-(-n_units // step), PLAIN_BLOCKS):
             for block in self._blocks():
                 add(block, total)
             return total
