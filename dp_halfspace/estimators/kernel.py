@@ -218,9 +218,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features; CSR stays sparse.
-        y : array-like of shape (n_samples,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
+            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
+            `dp_halfspace.datasets` are read where they are, by the default steps.
+        y : array-like of shape (n_samples,), or in chunks
             Labels from `classes`.
         groups : array-like of shape (n_samples,) or None, default=None
             Who each row belongs to: any hashable values. The unit of privacy is then a person
