@@ -94,10 +94,13 @@ def labelled_chunks(X: Any, y: Any, classes: ArrayLike) -> tuple[Chunks, Chunks]
 
 
 def travelling(model: Any) -> Any:
-    """Return a copy of a fitted model without what stays at home: ledger and seed."""
+    """Return a copy of a fitted model, parts included, without what stays: ledger and seed."""
     twin = copy.copy(model)
-    home = {"ledger", "random_state"} & vars(twin).keys()
-    vars(twin).update(dict.fromkeys(home))
+    for name, value in vars(twin).items():
+        if name in {"ledger", "random_state"}:
+            vars(twin)[name] = None
+        elif isinstance(value, BaseEstimator):
+            vars(twin)[name] = travelling(value)
     return twin
 
 
@@ -133,7 +136,7 @@ def by_chunks(method: Method) -> Method:
         twin, given = travelling(self), _as_chunks(X)
         # Whatever is in the sample: it tells the columns of the result, and errors of names.
         like = np.asarray(method(twin, given.sample))
-        images = given.each(_image, method, twin)
+        images = given.each(_image, method, twin, like[:0])
         if not isinstance(given, DaskChunks):
             return np.concatenate(list(images.values()))
         import dask.array as da  # noqa: PLC0415
@@ -148,10 +151,11 @@ def by_chunks(method: Method) -> Method:
     return cast("Method", mapped)
 
 
-def _image(chunk: Any, method: Callable[..., Any], twin: Any) -> NDArray[Any]:
+def _image(
+    chunk: Any, method: Callable[..., Any], twin: Any, nothing: NDArray[Any]
+) -> NDArray[Any]:
     """Map the rows of a chunk; there may be none."""
-    sample = chunk if len(chunk) else np.zeros((1, chunk.shape[1]))
-    return np.asarray(method(twin, sample))[: len(chunk)]
+    return np.asarray(method(twin, chunk)) if len(chunk) else nothing
 
 
 def _as_chunks(X: Any) -> Chunks:

@@ -113,6 +113,12 @@ def test_dask_predicts_lazily_and_keeps_names():
     found = model.predict(table[list("abcde")])
     assert isinstance(found, da.Array)
     np.testing.assert_array_equal(found.compute(), model.predict(frame[list("abcde")]))
+    mixed = frame.assign(kind=np.where(Y > 1, "x", "z"))
+    whole = dp_halfspace.PrivateTableClassifier(**PUBLIC).fit(mixed.drop(columns="y"), Y)
+    parts = dd.from_pandas(mixed.drop(columns="y"), npartitions=3)
+    found, want = whole.predict_proba(parts), whole.predict_proba(mixed.drop(columns="y"))
+    assert isinstance(found, da.Array)
+    np.testing.assert_allclose(found.compute(), want, rtol=1e-12)
     nameless = AdaptiveMarginClassifier(**PUBLIC).fit(X, Y)
     assert nameless.predict(of_dask(3)(X)).chunks == ((1001, 1001, 999),)
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
+from dp_halfspace._chunked import by_chunks
 from dp_halfspace._sklearn import (
     NUMBER_RANGE,
     Interval,
@@ -241,6 +242,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         return np.asarray(self.feature_map_.rows(X).margins(self.coef_.T))
 
     @available_if(_is_logistic)
+    @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes under the released logistic model.
 

@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
+from dp_halfspace._chunked import by_chunks
 from dp_halfspace._sklearn import (
     Interval,
     Options,
@@ -296,6 +297,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         return plan
 
     @available_if(_is_logistic)
+    @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes under the released logistic model.
 
