@@ -57,7 +57,7 @@ def largest_changes(metric, scale):
     thresholds = _tallies._PROBABILITIES if metric == "roc_auc" else None
     kept = np.array([*values][1:2])
     sums = [
-        _tallies.tally(metric, np.append(kept, value), np.array([0, code]), 2, thresholds)
+        _tallies.tally(np.append(kept, value), metric, np.array([0, code]), 2, thresholds)
         for value, code in product(values, (0, 1))
     ]
     moves = [a - b for a, b in product(sums, sums)]
@@ -134,7 +134,7 @@ def test_a_record_is_scored_by_itself(estimator):
             others_i = others.copy()
             others_i[i] = rows[i]
             first, second = (
-                _tallies.outcomes(metric, model, z, labels, model.classes_)[i]
+                _tallies.outcomes(z, metric, model, labels, model.classes_)[i]
                 for z in (rows, others_i)
             )
             assert first == second
