@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 
 from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy.ledger import PrivacyLedger
 from dp_halfspace.privacy.record import PrivacyRecord
 
 __all__ = ["BUDGET", "SharedLedger"]
@@ -45,9 +44,18 @@ class _LeftBehind:
         )
 
 
+def _is_own(ledger: Any) -> bool:
+    """Tell whether a ledger is one of this library, which is loaded if one may be."""
+    if ledger is None or isinstance(ledger, str | os.PathLike):
+        return False
+    from dp_halfspace.privacy.ledger import PrivacyLedger  # noqa: PLC0415
+
+    return isinstance(ledger, PrivacyLedger)
+
+
 def _is_handle(ledger: Any) -> bool:
     """Whether a pickle of it is known to stand for the same account."""
-    if ledger is None or isinstance(ledger, str | os.PathLike | PrivacyLedger):
+    if ledger is None or isinstance(ledger, str | os.PathLike) or _is_own(ledger):
         return True
     # The default of Python copies what the object holds, the amount spent included.
     return any(
@@ -78,7 +86,9 @@ class SharedLedger(BaseEstimator):
             Plain values, where those given were plain, that make an estimator with this ledger.
         """
         params = super().get_params(deep)
-        return {k: v.handle if isinstance(v, PrivacyLedger) else v for k, v in params.items()}
+        if _is_own(params.get("ledger")):
+            params["ledger"] = params["ledger"].handle
+        return dict(params)
 
     def _repr_html_inner(self) -> str:
         """Show the budget below what scikit-learn shows of an estimator."""

@@ -96,11 +96,11 @@ class People:
 class TrainingData:
     """A validated training set: `codes` are positions of labels in the sorted public `classes`.
 
-    Rows that `people` own are sorted by person.
+    Rows that `people` own are sorted by person. `X` and `codes` may be in chunks.
     """
 
     X: Any
-    codes: NDArray[np.intp]
+    codes: Any
     classes: NDArray[Any]
     feature_names: NDArray[Any] | None
     people: People | None = None

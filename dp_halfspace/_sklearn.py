@@ -42,6 +42,7 @@ __all__ = [
     "resolved_delta",
     "rows_of",
     "single_blas_thread",
+    "unfitted_names",
 ]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -71,6 +72,16 @@ def resolved_delta(delta: float | str, n_samples: int) -> float:
 def public_number() -> list[Any]:
     """Return the constraints of a positive number that a user states."""
     return [Interval(Real, *NUMBER_RANGE, closed="both")]
+
+
+def unfitted_names(estimator: Any) -> Any:
+    """Return a twin without column names, to take the attributes that validation sets.
+
+    If something is refused, the estimator is left exactly as it was.
+    """
+    probe = object.__new__(type(estimator))
+    vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
+    return probe
 
 
 def check_parameters(estimator: Any) -> None:

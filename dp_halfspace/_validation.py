@@ -21,22 +21,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from dp_halfspace._chunks import refuse_chunks
 from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import NUMBER_RANGE, is_public_number, plain
+from dp_halfspace._sklearn import NUMBER_RANGE, is_public_number, plain, unfitted_names
 from dp_halfspace.exceptions import PrivacyWarning
-
-__all__ = [
-    "TrainingData",
-    "check_features",
-    "check_lengths",
-    "check_training_data",
-    "check_two_dimensional",
-    "is_missing",
-    "label_codes",
-    "label_set_announced",
-    "label_weights",
-    "refuse_mask",
-]
 
 _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
@@ -65,10 +53,7 @@ def check_training_data(
     if y is None:
         owner = type(estimator).__name__
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")
-    # A twin takes the attributes that validation sets: if anything below is refused, the
-    # estimator is left exactly as it was.
-    probe = object.__new__(type(estimator))
-    vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
+    probe = unfitted_names(estimator)
     X = check_features(probe, X, reset=True, allow_missing=allow_missing)
     codes, label_set = label_codes(y, classes)
     check_lengths(X, codes, hides_rows=hides_rows)
@@ -99,6 +84,7 @@ def label_set_announced() -> Iterator[None]:
 def _checked_labels(y: ArrayLike) -> NDArray[Any]:
     """Return the labels as one column."""
     refuse_mask("y", y)
+    refuse_chunks("y", y)
     array = np.asarray(y)
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must be real numbers or text")
@@ -136,6 +122,7 @@ def check_features(
 ) -> Any:
     """Return `X` as floats, dense or CSR: finite, but for NaN in dense ones where allowed."""
     refuse_mask("X", X)
+    refuse_chunks("X", X)
     check_two_dimensional(X)
     _check_sparse_structure(X)
     _refuse_dates(X)
@@ -243,7 +230,7 @@ def _not_numeric(X: Any) -> ValueError | TypeError:
     bad = [j for j, reason in enumerate(reasons) if reason]
     if not bad:
         holes = [j for j, column in enumerate(columns) if any(map(is_missing, column))]
-        return _not_finite(names, holes)
+        return not_finite(names, holes)
     where = f"X is not numeric in {_listed(names, bad)}"
     if TypeError in reasons:
         return TypeError(
@@ -279,10 +266,10 @@ def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
         bad = np.unique(X.indices[refused(X.data)])
     else:
         bad = np.flatnonzero(refused(X).any(axis=0))
-    raise _not_finite(names, bad.tolist())
+    raise not_finite(names, bad.tolist())
 
 
-def _not_finite(names: Any, columns: list[int]) -> ValueError:
+def not_finite(names: Any, columns: list[int]) -> ValueError:
     """Say which columns hold missing or infinite values."""
     where = _listed(names, columns) if columns else "some column"
     return ValueError(

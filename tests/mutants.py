@@ -587,11 +587,6 @@ MUTANTS = [
             "    left = mu",
             "test_whole_budget_and_no_more",
         ),
-        (
-            "weights[classes] * rows.shares)",
-            "weights[classes])",
-            "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
-        ),
     ),
     *of(
         "algorithms/gradient/adversarial_rows.py",
@@ -1221,6 +1216,15 @@ MUTANTS = [
             ),
             ("                pass\n"),
             "test_a_surrogate_only_shows_the_way",
+        ),
+    ),
+    *of(
+        "optim/design/rows.py",
+        "tests/test_persons.py",
+        (
+            "        return make(codes, weights[codes] * self.shares)",
+            "        return make(codes, weights[codes])",
+            "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),
     *of(

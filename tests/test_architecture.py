@@ -23,9 +23,12 @@ RANKS = {
     "exceptions": 0,
     "_pages": 0,
     "_sklearn": 0,
+    "_lazy": 0,
     "_people": 0,
+    "_chunks": 0,
     "_validation": 1,
     "_groups": 2,
+    "_chunked": 2,
     "projection": 2,
     "datasets": 2,
     "privacy": 3,
@@ -236,6 +239,16 @@ def test_an_estimator_loads_no_more_than_it_needs():
     loaded = loaded_after("from dp_halfspace import OutputPerturbationClassifier")
     heavy = {"sklearn.linear_model", "sklearn.svm", "sklearn.model_selection", "matplotlib"}
     assert not loaded & heavy
+
+
+def test_the_default_estimator_leaves_what_a_fit_may_need_for_the_fit():
+    loaded = loaded_after("from dp_halfspace import AdaptiveMarginClassifier")
+    privacy = {f"dp_halfspace.privacy.{name}" for name in ("accounting", "pld", "ledger", "tuning")}
+    parts = ("algorithms.perturbation", "algorithms.selection", "optim.risks", "optim.solvers.min")
+    assert not loaded & (privacy | {"dask", "matplotlib"})
+    heavy = tuple(f"dp_halfspace.{part}" for part in parts)
+    assert not [name for name in loaded if name.startswith(heavy)]
+    assert len([name for name in loaded if name.startswith("dp_halfspace")]) < 70
 
 
 def test_public_names_resolve():

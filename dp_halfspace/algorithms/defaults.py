@@ -16,6 +16,7 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 __all__ = [
     "COMPONENTS",
+    "DIRECTIONS_PAY",
     "EFFECTIVE_DIMENSION",
     "FEW_TERMS",
     "MAX_STRIDE",
@@ -35,6 +36,8 @@ __all__ = [
     "rare_defaults",
 ]
 
+# Below this n epsilon a search among directions is more accurate than a perturbed objective.
+DIRECTIONS_PAY = 1500.0
 # More columns than this have no metric: its release costs more than it brings.
 WIDE = 512
 # So many features of fewer columns have a metric of all: they are not worth less than columns.

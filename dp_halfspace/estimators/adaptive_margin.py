@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, resolved_delta
-from dp_halfspace._validation import TrainingData, label_weights
-from dp_halfspace.algorithms.fits.margin_selection import (
-    SELECTIONS,
-    SelectionPlan,
-    margin_grid,
-    plan_selection,
-)
+from dp_halfspace._validation import label_weights
 from dp_halfspace.algorithms.fits.margin_training import (
+    SELECTIONS,
     SOLVERS,
     Problem,
     Training,
@@ -29,14 +25,16 @@ from dp_halfspace.algorithms.fits.margin_training import (
 )
 from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
-from dp_halfspace.estimators._robust_options import planned_attack
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.rows import Rows, unit_rows
+from dp_halfspace.optim.design.chunked_rows import rows_over
+from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.losses import LOGISTIC
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source
 from dp_halfspace.projection import PROJECTIONS
+
+if TYPE_CHECKING:
+    from dp_halfspace.algorithms.fits.margin_selection import SelectionPlan
 
 __all__ = ["AdaptiveMarginClassifier"]
 
@@ -219,9 +217,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features; CSR stays sparse.
-        y : array-like of shape (n_samples,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
+            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
+            `dp_halfspace.datasets` are read where they are, by the default steps.
+        y : array-like of shape (n_samples,), or in chunks
             Labels from `classes`.
         groups : array-like of shape (n_samples,) or None, default=None
             Who each row belongs to: any hashable values. The unit of privacy is then a person
@@ -244,13 +243,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         data, scaler = ready.in_units(permit)
         norm = ready.data_norm
 
-        def rows_of(training: Training) -> Rows:
+        def rows_of(training: Training) -> Any:
             if training.attack is not None:
                 return scaled_rows(data.X, norm, training.bias)
-            projected = training.linear_map
-            return unit_rows(
-                data.X, norm, training.bias, projected, clips=ready.clips, people=data.people
-            )
+            how = {"clips": ready.clips, "people": data.people}
+            return rows_over(unit_rows, data.X, norm, training.bias, training.linear_map, **how)
 
         used, released = ready.plan.run(rows_of, data.codes, ready.weights, permit)
 
@@ -280,6 +277,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
+    def _reads_chunks(self, plan: Any) -> bool:
+        return plan is None or (isinstance(plan, Training) and plan.reads_chunks)
+
     def _protects_people(self, plan: Any) -> bool:
         return isinstance(plan, Training) and plan.protects_people
 
@@ -304,6 +304,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         if self.selection == "none":
             margin = margins[0] if margins else None
             return plan_training(problem, self.solver, margin, epsilon, delta)
+        # Few fits choose, so what choosing needs is loaded here.
+        from dp_halfspace.algorithms.fits.margin_selection import (  # noqa: PLC0415
+            margin_grid,
+            plan_selection,
+        )
+
         return plan_selection(
             problem,
             self.solver,
@@ -342,6 +348,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         """Return the adversary in units of the public scale of a row, or None without one."""
         if self.adversary_radius == 0.0:
             return None
+        from dp_halfspace.estimators._robust_options import planned_attack  # noqa: PLC0415
+        from dp_halfspace.optim.objectives.losses import LOGISTIC  # noqa: PLC0415
+
         norm = float(self.data_norm)
         attack = planned_attack(
             self.adversary_radius,

@@ -16,6 +16,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._chunked import by_chunks, check_chunks, is_chunked
+from dp_halfspace._chunks import Chunks, applied
 from dp_halfspace._groups import owned_by
 from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import StrOptions, fit_context, public_number, resolved_delta
@@ -24,11 +26,10 @@ from dp_halfspace.algorithms.units.plan import UnitsPlan, affordable_units, in_u
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
-from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import noise_kind
-from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord, proved_delta
+from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord, proved_delta, proved_epsilon
 from dp_halfspace.projection import LinearMap
 
 if TYPE_CHECKING:
@@ -66,10 +67,10 @@ class Prepared:
         if self.units is None:
             return data, None
         units = self.units.run(data.X, permit, data.people)
-        scaler = ReleasedScaler(units.center, units.scale).fit(data.X[:1])
+        scaler = ReleasedScaler(units.center, units.scale).fit(np.zeros((1, data.X.shape[1])))
         if data.feature_names is not None:
             scaler.feature_names_in_ = data.feature_names
-        return replace(data, X=in_units(data.X, units)), scaler
+        return replace(data, X=applied(in_units, data.X, units)), scaler
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -145,12 +146,33 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
                 "scale of a row in these units, too"
             )
         hidden = groups is not None
-        data = check_training_data(
-            self, X, y, classes=self.classes, allow_missing=learns, hides_rows=hidden
-        )
+        if is_chunked(X):
+            self._check_for_chunks()
+            data = check_chunks(self, X, y, classes=self.classes, allow_missing=learns)
+        else:
+            data = check_training_data(
+                self, X, y, classes=self.classes, allow_missing=learns, hides_rows=hidden
+            )
         data = owned_by(groups, data)
         ready = self._planned_in_units(data) if learns else self._planned(data)
+        if isinstance(data.X, Chunks):
+            self._check_for_chunks(ready.plan)
         return self._checked_for_people(ready)
+
+    def _check_for_chunks(self, plan: Any = None) -> None:
+        """Refuse an estimator, or its plan, that needs more than sums over rows."""
+        if not self._reads_chunks(plan):
+            raise ValueError(
+                "rows in chunks are not supported with these parameters: they are by "
+                "AdaptiveMarginClassifier and PrivateKernelClassifier with solver='noisy_gd', "
+                "delta > 0 and neither selection, adversary nor projection. Give the rows as an "
+                "array, for example X.compute()"
+            )
+
+    def _reads_chunks(self, plan: Any) -> bool:
+        """Tell whether sums over rows are all that a plan needs, or some plan if it is None."""
+        del plan
+        return False
 
     def _checked_for_people(self, ready: Prepared) -> Prepared:
         """Refuse a plan of which it is not proved that it protects people, where there are any."""
@@ -177,7 +199,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         if not sparse.issparse(X):
             paid = affordable_units(n_samples, n_features, epsilon, delta)
         if paid is None:
-            data = replace(data, X=X if sparse.issparse(X) else np.nan_to_num(X))
+            data = replace(data, X=X if sparse.issparse(X) else applied(np.nan_to_num, X))
             ready = self._with(epsilon, 1.0)._planned(data)
             public = {**dict(ready.record.public), "private_units": False}
             return replace(ready, record=replace(ready.record, public=public))
@@ -186,7 +208,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             ready = self._with(left, math.sqrt(n_features))._planned(data)
             events = (*units.events, *ready.record.events)
             aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
-            used = accounting.epsilon(events, delta) if aims else epsilon
+            used = proved_epsilon(events, delta) if aims else epsilon
             fits = math.isinf(epsilon) or proved_delta(events, epsilon) <= delta
             if fits and used >= _USED * epsilon:
                 public = {**dict(ready.record.public), "data_norm": None, **units.public}
@@ -210,6 +232,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
     def _planned(self, data: TrainingData) -> Prepared:
         """Fix every public number of a fit; of the rows, only shape and layout matter."""
 
+    @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows; the sign, or the largest score, is the predicted label.
 
@@ -241,6 +264,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             return np.asarray(X @ self.coef_.T)
         return clipped_rows(X, self.data_norm_).margins(self.coef_.T)
 
+    @by_chunks
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
 

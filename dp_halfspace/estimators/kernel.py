@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from dp_halfspace._people import People
+from dp_halfspace._chunks import Chunks
+from dp_halfspace._people import People, TrainingData
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import TrainingData, label_weights
+from dp_halfspace._validation import label_weights
 from dp_halfspace.algorithms.fits.kernel_selection import (
     SEARCH_MEMORY,
     MarginPlan,
@@ -32,13 +33,13 @@ from dp_halfspace.algorithms.fits.kernel_training import (
 from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Training, asked_margin
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
+from dp_halfspace.optim.design.chunked_rows import chunked_features, rows_over
 from dp_halfspace.optim.design.feature_rows import (
     FeatureRows,
-    Features,
     clipped_features,
     unit_feature_rows,
 )
-from dp_halfspace.optim.design.rows import LONGEST, Rows, unit_rows
+from dp_halfspace.optim.design.rows import LONGEST, unit_rows
 from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
@@ -217,9 +218,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features; CSR stays sparse.
-        y : array-like of shape (n_samples,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
+            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
+            `dp_halfspace.datasets` are read where they are, by the default steps.
+        y : array-like of shape (n_samples,), or in chunks
             Labels from `classes`.
         groups : array-like of shape (n_samples,) or None, default=None
             Who each row belongs to: any hashable values. The unit of privacy is then a person
@@ -252,10 +254,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         if not _is_linear(feature_map):
             features = _features(data.X, ready.data_norm, feature_map, memory, data.people)
 
-        def rows_of(training: Training) -> Rows:
+        def rows_of(training: Training) -> Any:
+            people, bias = data.people, training.bias
             if features is None:
-                return unit_rows(data.X, ready.data_norm, training.bias, people=data.people)
-            return unit_feature_rows(features, training.bias, data.people)
+                return rows_over(unit_rows, data.X, ready.data_norm, bias, people=people)
+            return rows_over(unit_feature_rows, features, bias, people=people)
 
         used, released = plan.run(rows_of, data.codes, ready.weights, permit)
 
@@ -288,6 +291,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         return Prepared(
             data, weights / weights.max(), (plan, feature_map), record, norm, clips=True
         )
+
+    def _reads_chunks(self, plan: Any) -> bool:
+        return plan is None or (isinstance(plan[0], Training) and plan[0].reads_chunks)
 
     def _protects_people(self, plan: Any) -> bool:
         return isinstance(plan[0], Training) and plan[0].protects_people
@@ -347,9 +353,10 @@ def _is_linear(feature_map: FeatureMap) -> bool:
 
 def _features(
     X: Any, data_norm: float, feature_map: FeatureMap, memory: int, people: People | None = None
-) -> Features:
+) -> Any:
     """Return features of rows; length scales of a kernel are relative to rows that were clipped."""
     longest = LONGEST if isinstance(feature_map, AdditiveMap) else 1.0
-    return clipped_features(
-        X, data_norm, feature_map, memory=memory, longest=longest, people=people
-    )
+    how: dict[str, Any] = {"longest": longest, "people": people}
+    if isinstance(X, Chunks):
+        return chunked_features(X, data_norm, feature_map, memory=memory, **how)
+    return clipped_features(X, data_norm, feature_map, memory=memory, **how)

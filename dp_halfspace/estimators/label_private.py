@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
+from dp_halfspace._chunked import by_chunks
+from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import (
     NUMBER_RANGE,
     Interval,
@@ -19,7 +21,7 @@ from dp_halfspace._sklearn import (
     public_number,
     resolved_delta,
 )
-from dp_halfspace._validation import TrainingData, label_weights
+from dp_halfspace._validation import label_weights
 from dp_halfspace.algorithms.fits.label_training import plan_labels
 from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
 from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
@@ -241,6 +243,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         return np.asarray(self.feature_map_.rows(X).margins(self.coef_.T))
 
     @available_if(_is_logistic)
+    @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes under the released logistic model.
 

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
+from dp_halfspace._chunked import by_chunks
+from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import TrainingData, label_weights
+from dp_halfspace._validation import label_weights
 from dp_halfspace.algorithms.defaults import COMPONENTS, objective_defaults
 from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     PreconditionedObjectivePlan,
@@ -324,6 +326,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         return draw_projection(kind, n_features, size, rng)
 
     @available_if(_has_probabilities)
+    @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes under the released logistic model.
 

@@ -13,6 +13,8 @@ from scipy import sparse
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
+from dp_halfspace._chunked import by_chunks
+from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import (
     Interval,
     Options,
@@ -21,7 +23,7 @@ from dp_halfspace._sklearn import (
     public_number,
     resolved_delta,
 )
-from dp_halfspace._validation import TrainingData, label_weights
+from dp_halfspace._validation import label_weights
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
@@ -296,6 +298,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         return plan
 
     @available_if(_is_logistic)
+    @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes under the released logistic model.
 

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import TrainingData, label_weights
+from dp_halfspace._validation import label_weights
 from dp_halfspace.algorithms.selection.network import (
     NetworkPlan,
     NetworkShape,

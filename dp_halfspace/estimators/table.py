@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._chunked import by_chunks
 from dp_halfspace._groups import owned_by
 from dp_halfspace._people import TrainingData, placed
 from dp_halfspace._sklearn import StrOptions, fit_context, resolved_delta
@@ -347,6 +348,7 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         ready = _Ready(encoding, numbers, others, learnt, units, planned, engine)
         return ready.completed(epsilon, calibration)
 
+    @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows: calibrated log odds, up to a constant of each row for more classes.
 
@@ -373,6 +375,7 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         with np.errstate(all="ignore"):
             return np.asarray(slope * self.model_.decision_function(rows) + offset)
 
+    @by_chunks
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict labels.
 
@@ -391,6 +394,7 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         return np.asarray(self.classes_[codes])
 
     @available_if(lambda self: self.probability)
+    @by_chunks
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of every label; there with ``probability=True``.
 

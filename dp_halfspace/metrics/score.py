@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._budget import BUDGET
+from dp_halfspace._chunks import refuse_chunks
 from dp_halfspace._groups import sorted_by_person
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import StrOptions, check_values, resolved_delta, rows_of
@@ -360,6 +361,7 @@ def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: A
             raise ValueError(f"metric={metric!r} needs a model with {' or '.join(methods)}")
         if metric in ("roc_auc", "calibration_curve") and len(classes) != 2:
             raise ValueError(f"metric={metric!r} needs a model of two classes")
+    refuse_chunks("X", X)
     refuse_mask("X", X)
     codes, _ = label_codes(y, classes)
     check_lengths(X, codes, hides_rows=groups is not None)

@@ -1,32 +1,37 @@
 """Optimisation: losses with their constants, risks, and minimisers with a certificate."""
 
-from dp_halfspace.optim.design.rows import Rows, block_size, clip_scales, clipped_rows
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.function import Objective
-from dp_halfspace.optim.objectives.losses import (
-    HINGE,
-    LOGISTIC,
-    SQUARED,
-    SQUARED_HINGE,
-    Loss,
-    get_loss,
-    huber_hinge,
-    shifted_logistic,
-    smoothed_hinge,
-)
-from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.objectives.pairs import PairwiseObjective
-from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-from dp_halfspace.optim.risks.empirical import empirical_risk
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.risks.pairs import PairRisk
-from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
-from dp_halfspace.optim.risks.softmax import SoftmaxRisk
-from dp_halfspace.optim.risks.softmax_gradients import softmax_diameter
-from dp_halfspace.optim.risks.stability import logistic_diameter, minimiser_radius
-from dp_halfspace.optim.solvers.black_box import FiniteSum
-from dp_halfspace.optim.solvers.certificate import Tolerance
-from dp_halfspace.optim.solvers.minimum import certified_minimum
+from typing import TYPE_CHECKING
+
+from dp_halfspace._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dp_halfspace.optim.design.rows import Rows, block_size, clip_scales, clipped_rows
+    from dp_halfspace.optim.objectives.adversary import Adversary
+    from dp_halfspace.optim.objectives.function import Objective
+    from dp_halfspace.optim.objectives.losses import (
+        HINGE,
+        LOGISTIC,
+        SQUARED,
+        SQUARED_HINGE,
+        Loss,
+        get_loss,
+        huber_hinge,
+        shifted_logistic,
+        smoothed_hinge,
+    )
+    from dp_halfspace.optim.objectives.margin import MarginObjective
+    from dp_halfspace.optim.objectives.pairs import PairwiseObjective
+    from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
+    from dp_halfspace.optim.risks.empirical import empirical_risk
+    from dp_halfspace.optim.risks.margin import MarginRisk
+    from dp_halfspace.optim.risks.pairs import PairRisk
+    from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
+    from dp_halfspace.optim.risks.softmax import SoftmaxRisk
+    from dp_halfspace.optim.risks.softmax_gradients import softmax_diameter
+    from dp_halfspace.optim.risks.stability import logistic_diameter, minimiser_radius
+    from dp_halfspace.optim.solvers.black_box import FiniteSum
+    from dp_halfspace.optim.solvers.certificate import Tolerance
+    from dp_halfspace.optim.solvers.minimum import certified_minimum
 
 __all__ = [
     "HINGE",
@@ -61,3 +66,5 @@ __all__ = [
     "softmax_diameter",
     "tolerance",
 ]
+
+__getattr__ = lazy_names(__name__, __file__)

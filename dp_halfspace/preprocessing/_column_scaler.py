@@ -12,14 +12,17 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._chunked import by_chunks, checked_chunks, is_chunked
 from dp_halfspace._validation import check_features
 from dp_halfspace.algorithms.units.plan import Units, in_units
 
 __all__ = ["ColumnScaler", "check_dense"]
 
 
-def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> NDArray[Any]:
-    """Return `X` as a dense array of real numbers that may have holes."""
+def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """Return `X` as a dense array, or chunks, of real numbers that may have holes."""
+    if is_chunked(X):
+        return checked_chunks(estimator, X, reset=reset, allow_missing=True)
     _refuse_sparse(X)
     return np.asarray(check_features(estimator, X, reset=reset, allow_missing=True))
 
@@ -40,6 +43,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _units(self) -> tuple[Units, float]:
         """Centre and width of each column, and where to clip."""
 
+    @by_chunks
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Bring columns to their units.
 

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._chunked import by_chunks
 from dp_halfspace._sklearn import Interval, StrOptions, column_names, fit_context
 from dp_halfspace.algorithms.defaults import FEW_TERMS, WIDE
 from dp_halfspace.preprocessing._column_scaler import check_dense
@@ -105,6 +106,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
         self.row_norm_ = additive_norm(X.shape[1], self.n_terms_)
         return self
 
+    @by_chunks
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Map every row by itself.
 

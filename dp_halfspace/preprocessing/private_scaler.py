@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._chunked import is_chunked
 from dp_halfspace._groups import sorted_by_person
 from dp_halfspace._people import People
-from dp_halfspace._sklearn import Interval, fit_context, resolved_delta
+from dp_halfspace._sklearn import Interval, fit_context, resolved_delta, unfitted_names
 from dp_halfspace.algorithms.units.plan import CLIP, Units, UnitsPlan, plan_units
 from dp_halfspace.preprocessing._column_scaler import ColumnScaler, check_dense
 from dp_halfspace.privacy.mechanisms import authorise
@@ -124,9 +125,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
             By what is refused of parameters, data and budget: nothing was spent or changed.
         """
         del y
-        probe = object.__new__(type(self))
-        known = self.__dict__.items()
-        probe.__dict__.update({k: v for k, v in known if k != "feature_names_in_"})
+        probe = unfitted_names(self)
         X, people, _ = sorted_by_person(groups, check_dense(probe, X, reset=True))
         plan, record = self._planned(X.shape[0], X.shape[1], people)
         permit = authorise(record, noise_source(self.random_state), self.ledger)
@@ -163,7 +162,9 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
         del y
-        n_samples, n_features = np.shape(X)
+        if is_chunked(X):
+            X = check_dense(unfitted_names(self), X, reset=True)
+        n_samples, n_features = X.shape if hasattr(X, "shape") else np.shape(X)
         people = sorted_by_person(groups, np.empty((n_samples, 0)))[1]
         return self._planned(n_samples, n_features, people)[1]
 

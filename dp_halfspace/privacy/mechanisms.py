@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.gaussian import checked_scale, rounded_gaussian
 from dp_halfspace.privacy.laplace import l2_laplace
-from dp_halfspace.privacy.ledger import open_ledger
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -366,5 +365,8 @@ def authorise(
         If there is no ledger at a path.
     """
     if ledger is not None:
+        # A data base, which a fit without a ledger does without.
+        from dp_halfspace.privacy.ledger import open_ledger  # noqa: PLC0415
+
         open_ledger(ledger).charge(record)
     return Permit(record, source)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Repeated, event_from_dict, number_to_json
 from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 
@@ -55,7 +54,16 @@ _CLAIM_SLACK = 2.0**-38
 @lru_cache(maxsize=512)
 def proved_delta(events: tuple[Event, ...], epsilon: float) -> float:
     """Smallest delta of these events; all folds and candidates of one plan ask for the same."""
-    return accounting.delta(events, epsilon)
+    from dp_halfspace.privacy.accounting import delta  # noqa: PLC0415 - heavy, for fits only
+
+    return delta(events, epsilon)
+
+
+def proved_epsilon(events: tuple[Event, ...], delta: float) -> float:
+    """Smallest epsilon of these events."""
+    from dp_halfspace.privacy.accounting import epsilon  # noqa: PLC0415 - heavy, for fits only
+
+    return epsilon(events, delta)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -131,7 +139,7 @@ class PrivacyRecord:
                 f"the events prove delta={proved!r} at epsilon={self.epsilon!r}, "
                 f"not the claimed {self.delta!r}"
             )
-        if self.noise == "none" and math.isfinite(accounting.epsilon(self.events, 0.5)):
+        if self.noise == "none" and math.isfinite(proved_epsilon(self.events, 0.5)):
             raise ValueError("noise 'none' contradicts events that prove a guarantee")
 
     def __repr__(self) -> str:
@@ -149,11 +157,11 @@ class PrivacyRecord:
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon that the events prove at another delta in [0, 1), rounded up."""
-        return accounting.epsilon(self.events, delta)
+        return proved_epsilon(self.events, delta)
 
     def delta_at(self, epsilon: float) -> float:
         """Smallest delta that the events prove at another epsilon >= 0, rounded up."""
-        return accounting.delta(self.events, check_nonnegative("epsilon", epsilon))
+        return proved_delta(self.events, check_nonnegative("epsilon", epsilon))
 
     def summary(self) -> str:
         """Text for an auditor: the guarantee, what it rests on, and its limits."""

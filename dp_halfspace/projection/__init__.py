@@ -1,25 +1,30 @@
 """Random maps of rows, linear or to features of a kernel, from public randomness only."""
 
-from dp_halfspace.projection.additive import AdditiveMap, draw_additive
-from dp_halfspace.projection.base import LinearMap
-from dp_halfspace.projection.composed import ProjectedFeatures
-from dp_halfspace.projection.fourier import FeatureMap, FourierMap, draw_fourier
-from dp_halfspace.projection.hadamard import HadamardMap, draw_hadamard, walsh_hadamard
-from dp_halfspace.projection.jl import (
-    RademacherMap,
-    draw_rademacher,
-    jl_dimension,
-    jl_distortion,
-    jl_margin,
-)
-from dp_halfspace.projection.named import PROJECTIONS, draw_projection
-from dp_halfspace.projection.spectra import KERNELS, RADIAL, Spectrum
-from dp_halfspace.projection.structured_fourier import (
-    StructuredFourierMap,
-    draw_structured_fourier,
-    structured_pays,
-)
-from dp_halfspace.projection.tensor_sketch import TensorSketchMap, draw_tensor_sketch
+from typing import TYPE_CHECKING
+
+from dp_halfspace._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dp_halfspace.projection.additive import AdditiveMap, draw_additive
+    from dp_halfspace.projection.base import LinearMap
+    from dp_halfspace.projection.composed import ProjectedFeatures
+    from dp_halfspace.projection.fourier import FeatureMap, FourierMap, draw_fourier
+    from dp_halfspace.projection.hadamard import HadamardMap, draw_hadamard, walsh_hadamard
+    from dp_halfspace.projection.jl import (
+        RademacherMap,
+        draw_rademacher,
+        jl_dimension,
+        jl_distortion,
+        jl_margin,
+    )
+    from dp_halfspace.projection.named import PROJECTIONS, draw_projection
+    from dp_halfspace.projection.spectra import KERNELS, RADIAL, Spectrum
+    from dp_halfspace.projection.structured_fourier import (
+        StructuredFourierMap,
+        draw_structured_fourier,
+        structured_pays,
+    )
+    from dp_halfspace.projection.tensor_sketch import TensorSketchMap, draw_tensor_sketch
 
 __all__ = [
     "KERNELS",
@@ -48,3 +53,5 @@ __all__ = [
     "structured_pays",
     "walsh_hadamard",
 ]
+
+__getattr__ = lazy_names(__name__, __file__)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._chunks import refuse_chunks
 from dp_halfspace._validation import check_two_dimensional, is_missing, refuse_mask
 
 __all__ = ["Frame", "as_numbers", "as_texts", "read_frame", "text_of"]
@@ -51,6 +52,7 @@ def read_frame(X: Any) -> Frame:
     if sparse.issparse(X):
         raise ValueError("X is a sparse matrix, and sparse columns have no units: give it dense")
     refuse_mask("X", X)
+    refuse_chunks("X", X)
     if not hasattr(X, "iloc"):
         if hasattr(X, "to_pandas"):
             X = X.to_pandas()

@@ -40,9 +40,8 @@ from dp_halfspace.privacy.tuning import (
     selection_event,
 )
 
-__all__ = ["SELECTIONS", "SelectionPlan", "margin_grid", "mu_beside", "plan_selection"]
+__all__ = ["SelectionPlan", "margin_grid", "mu_beside", "plan_selection"]
 
-SELECTIONS = ("exponential", "gaussian", "random_stopping")
 
 _DOWN = 1.0 - 2.0**-40
 # Share of mu^2 that pays for scores: half where the papers say so, less where scores are few.

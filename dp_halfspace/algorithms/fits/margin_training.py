@@ -10,7 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.algorithms.defaults import EngineDefaults, engine_defaults, objective_defaults
+from dp_halfspace.algorithms.defaults import (
+    DIRECTIONS_PAY,
+    EngineDefaults,
+    engine_defaults,
+    objective_defaults,
+)
 from dp_halfspace.algorithms.gradient.descent import GradientPlan, plan_gradient
 from dp_halfspace.algorithms.gradient.margin_gd import (
     default_margin,
@@ -18,20 +23,9 @@ from dp_halfspace.algorithms.gradient.margin_gd import (
     plan_margin_descent,
 )
 from dp_halfspace.algorithms.gradient.noisy_gd import plan_descent
-from dp_halfspace.algorithms.gradient.phased_gd import plan_phased_prox
-from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
-    plan_preconditioned_objective,
-)
 from dp_halfspace.algorithms.plan import FloatArray, Plan
-from dp_halfspace.algorithms.selection.halfspace_search import (
-    DIRECTIONS_PAY,
-    direction_defaults,
-    plan_directions,
-)
 from dp_halfspace.optim.design.rows import Rows, block_size
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.losses import shifted_logistic
-from dp_halfspace.optim.risks.empirical import empirical_risk
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.profiles import gdp_mu
@@ -46,6 +40,7 @@ from dp_halfspace.projection import (
 )
 
 __all__ = [
+    "SELECTIONS",
     "SOLVERS",
     "Problem",
     "RowsOf",
@@ -59,9 +54,11 @@ __all__ = [
     "public_facts",
 ]
 
+# Other ways than the default one import what they need when they are planned: few fits need it.
 SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
 # Up to here the metric still applies to what was projected.
 _COMPONENTS = 500
+SELECTIONS = ("exponential", "gaussian", "random_stopping")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +139,11 @@ class Training:
         """Whether a person with any number of rows counts like a record: see `Rows.people`."""
         others = self.attack or self.linear_map
         return isinstance(self.plan, GradientPlan) and others is None
+
+    @property
+    def reads_chunks(self) -> bool:
+        """Whether sums over rows are all that it needs: see `ChunkedRows`."""
+        return self.protects_people
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -252,6 +254,11 @@ def plan_direction_training(
 
     A tenth of `margin` is asked of a record; with None only errors count.
     """
+    from dp_halfspace.algorithms.selection.halfspace_search import (  # noqa: PLC0415
+        direction_defaults,
+        plan_directions,
+    )
+
     defaults = direction_defaults(problem.n_samples, problem.n_features, epsilon)
     linear_map, bias = problem.drawn(defaults.n_components), problem.constant(defaults.bias)
     # Without noise the result is a function of the data, so the directions are fixed.
@@ -332,6 +339,8 @@ def _descent(problem: Problem, margin: float, mu: float) -> Training:
 
 def _phased(problem: Problem, margin: float | None, mu: float) -> Training:
     """One pass of proximal steps for one margin."""
+    from dp_halfspace.algorithms.gradient.phased_gd import plan_phased_prox  # noqa: PLC0415
+
     if margin is None:
         margin = default_margin(problem.n_samples, problem.n_columns(), mu)
     linear_map, bias, kept = _known(problem, margin, mu)
@@ -343,6 +352,12 @@ def _phased(problem: Problem, margin: float | None, mu: float) -> Training:
 
 def _objective(problem: Problem, margin: float | None, epsilon: float, delta: float) -> Training:
     """Minimise a perturbed objective; the metric and an automatic ridge without a margin."""
+    from dp_halfspace.algorithms.perturbation.preconditioned_objective import (  # noqa: PLC0415
+        plan_preconditioned_objective,
+    )
+    from dp_halfspace.optim.objectives.losses import shifted_logistic  # noqa: PLC0415
+    from dp_halfspace.optim.risks.empirical import empirical_risk  # noqa: PLC0415
+
     n_samples, n_classes = problem.n_samples, problem.n_classes
     defaults = objective_defaults(n_samples, problem.n_columns(), n_classes, epsilon, delta)
     linear_map = problem.drawn(defaults.n_components)

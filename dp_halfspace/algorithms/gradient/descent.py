@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ class GradientPlan:
         # 2. Else release the second moment, and map the rows to where it is flat.
         # 3. Take the steps there and map the coefficients back.
         with single_blas_thread():
-            slopes = self.slopes(self.descent, classes, weights[classes] * rows.shares)
+            slopes = rows.along(partial(self.slopes, self.descent), classes, weights)
             if self.adversary is not None:
                 signs = np.where(classes == 1, 1.0, -1.0)
                 moved = AdversarialRows(rows, signs, self.adversary)

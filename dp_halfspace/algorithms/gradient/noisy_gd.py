@@ -96,6 +96,7 @@ def plan_descent(
         slope=steps.clip,
         smoothness=0.0,
         evaluation=2.0 * n_outputs + 32.0,
+        compensated=attack is None,
     )
     # Slopes at inexact margins multiply mapped rows, which have norm one. All rows but the
     # replaced one are the same, to the last bit: docs/proofs/certificate.md, section 7.

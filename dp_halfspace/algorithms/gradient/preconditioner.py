@@ -16,6 +16,7 @@ from scipy.linalg import eigh
 
 from dp_halfspace.algorithms.defaults import EFFECTIVE_DIMENSION, WIDE
 from dp_halfspace.algorithms.plan import FloatArray, Noise
+from dp_halfspace.optim.design.blocks import PLAIN_BLOCKS
 from dp_halfspace.optim.design.rows import Rows, block_size
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
@@ -139,7 +140,7 @@ def plan_metric(
     if lead is not None:
         # The block is copied, and summed in blocks of its own.
         block_rows = block_size(n_samples, lead, is_sparse=False)
-    n_blocks = -(-n_samples // block_rows)
+    n_blocks = min(-(-n_samples // block_rows), PLAIN_BLOCKS)
     # Errors of both sums; the rows that they share are the same to the last bit:
     # docs/proofs/certificate.md, section 7.
     rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53

@@ -39,15 +39,12 @@ from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.selection import TalliedChoice
 
 __all__ = [
-    "DIRECTIONS_PAY",
     "DirectionDefaults",
     "DirectionPlan",
     "direction_defaults",
     "plan_directions",
 ]
 
-# Below this n epsilon a search is more accurate than a perturbed objective. ``docs/defaults.md``.
-DIRECTIONS_PAY = 1500.0
 _DOWN = 1.0 - 2.0**-40
 # Directions of a stage, fewer with many rows so that a stage takes seconds.
 _WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9

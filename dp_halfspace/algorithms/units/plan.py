@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._chunks import summed
 from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
@@ -151,13 +152,15 @@ class UnitsPlan:
         """What a record says about it."""
         return {"private_units": True}
 
-    def run(self, X: NDArray[Any], permit: Permit, people: People | None = None) -> Units:
+    def run(self, X: Any, permit: Permit, people: People | None = None) -> Units:
         """Release centre and width of the columns of a dense matrix, which may hold NaN.
+
+        An array, or an array in chunks.
 
         `people` may own its rows, if noise is not pure: then the plan is for so many samples.
         """
         weights = None if people is None else people.weights
-        noisy = permit.release(octave_counts(X, weights), self.octaves)
+        noisy = permit.release(summed(octave_counts, X, weights), self.octaves)
         law = Law(_deviation(self.octaves), self.is_pure)
         center, scale, is_narrow = match_octaves(noisy, self.n_samples, law)
         # A centre at zero has no range round it; chances of both signs could cancel.
@@ -169,7 +172,7 @@ class UnitsPlan:
 
     def _look_again(
         self,
-        X: NDArray[Any],
+        X: Any,
         narrow: NDArray[np.intp],
         units: Units,
         permit: Permit,
@@ -179,13 +182,13 @@ class UnitsPlan:
         center, scale = units.center, units.scale
         ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
         noise = self._of_counts(len(narrow), self.budgets[1])
-        counts_of = linear_counts(X[:, narrow], ends[0], ends[1], _N_CELLS, weights)
-        noisy = permit.release(counts_of, noise)
+        counts = summed(_counts_of, X, narrow, ends, weights)
+        noisy = permit.release(counts, noise)
         law = Law(_deviation(noise), self.is_pure)
-        for j, low, high, counts in zip(narrow, *ends, noisy, strict=True):
+        for j, low, high, cells in zip(narrow, *ends, noisy, strict=True):
             length = high - low
             place, width = match_linear(
-                counts,
+                cells,
                 self.n_samples,
                 law,
                 (center[j] - low) / length,
@@ -193,11 +196,9 @@ class UnitsPlan:
             )
             center[j], scale[j] = low + place * length, width * length
 
-    def _corrected(
-        self, X: NDArray[Any], people: People | None, units: Units, permit: Permit
-    ) -> Units:
+    def _corrected(self, X: Any, people: People | None, units: Units, permit: Permit) -> Units:
         """Move centres and widths to the moments of the clipped columns."""
-        moments = clipped_moments(X, units, people)
+        moments = summed(clipped_moments, X, units, people)
         sums = permit.release(moments, self.moments) / self.n_samples
         deviation = _deviation(self.moments, sums.size) / self.n_samples
         mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
@@ -207,6 +208,13 @@ class UnitsPlan:
         square = 1.0 + (square - 1.0) / (1.0 + variance / _SQUARE_VARIANCE)
         factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, _LARGEST_SQUARE))
         return Units(units.center + units.scale * mean, units.scale * factor)
+
+
+def _counts_of(
+    X: NDArray[Any], narrow: NDArray[np.intp], ends: FloatArray, weights: FloatArray | None
+) -> FloatArray:
+    """Count the entries of narrow columns in cells between their ends."""
+    return linear_counts(X[:, narrow], ends[0], ends[1], _N_CELLS, weights)
 
 
 def clipped_moments(X: NDArray[Any], units: Units, people: People | None = None) -> FloatArray:

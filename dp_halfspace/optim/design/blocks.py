@@ -17,6 +17,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64: stays in cache between its two uses
 _MIN_ROWS = 48
+# More blocks than this are added by Kahan's rule, whose error does not grow with them.
+PLAIN_BLOCKS = 256
 _SPARSE_ROWS = 8192
 _WORK_ENTRIES = 2**15  # of what is computed from a block and thrown away
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dp_halfspace._chunks import applied
 from dp_halfspace._people import People, placed
 from dp_halfspace.optim.design.blocks import (
+    PLAIN_BLOCKS,
     Block,
     FloatArray,
     ThinMap,
@@ -49,6 +51,8 @@ __all__ = [
 ]
 
 AnyRows = TypeVar("AnyRows", bound="Rows")
+Made = TypeVar("Made")
+RowState: TypeAlias = tuple[FloatArray | None, FloatArray | float | None]
 
 # Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can
 # overflow; applied afterwards they would come too late.
@@ -145,6 +149,24 @@ class Rows:
         return np.ones(self.shape[0]) if self.people is None else self.people.weights
 
     @property
+    def state(self) -> RowState:
+        """What the rows have of their own beside the matrix: factors and constant column."""
+        return self._scale, self._bias
+
+    def over(self: AnyRows, X: Any, state: RowState) -> AnyRows:
+        """Return rows of another matrix, each with its own part of a state, else like these."""
+        return type(self)(X, *state, row_bound=self._bound)
+
+    def along(
+        self, make: Callable[[Any, FloatArray], Made], codes: NDArray[Any], weights: FloatArray
+    ) -> Made:
+        """Return ``make(codes, weights of the rows)`` for the classes of the rows.
+
+        `weights` are those of the classes; a row of a person counts its share of them.
+        """
+        return make(codes, weights[codes] * self.shares)
+
+    @property
     def row_bound(self) -> float:
         """Bound on the norm of a row: the public one if given, else the largest."""
         if self._bound is None:
@@ -190,11 +212,12 @@ class Rows:
     ) -> FloatArray:
         """Add the parts of all blocks, each by one addition: that is what error bounds count.
 
-        More blocks than people have are added by Kahan's rule, whose error does not grow with
-        them: ``docs/proofs/persons.md``, section 3.
+        Many blocks, or more than people have, are added by Kahan's rule, whose error does not
+        grow with them: ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
         """
         n, step, total = self.shape[0], self.block_rows, np.zeros(shape)
-        if self.people is None or -(-n // step) <= -(-len(self.people) // step):
+        n_units = n if self.people is None else len(self.people)
+        if -(-n // step) <= min(-(-n_units // step), PLAIN_BLOCKS):
             for block in self._blocks():
                 add(block, total)
             return total
@@ -249,9 +272,8 @@ class Rows:
 
         `row_bound` is a public bound on the norm of the new rows.
         """
-        scale = factor if self._scale is None else factor * self._scale
-        bias = None if self._bias is None else factor * self._bias
-        return type(self)(self._matrix, scale, bias, row_bound=row_bound, people=self.people)
+        state = rescaled_state(self.state, factor)
+        return type(self)(self._matrix, *state, row_bound=row_bound, people=self.people)
 
     def subset(self, index: NDArray[np.intp]) -> Rows:
         """Return the rows with these numbers, copied."""
@@ -284,7 +306,7 @@ class Rows:
         For dense rows.
         """
         parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
-        columns = np.concatenate(parts)
+        columns = np.concatenate([self._matrix[:0][:, :size], *parts])
         rows = Rows(columns, self._scale, self._bias, row_bound=self._bound, people=self.people)
         return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
@@ -332,6 +354,12 @@ class Rows:
         matrix = sparse_view(sparse.csr_array, arrays, shape)
         transpose = sparse_view(sparse.csc_array, arrays, shape[::-1])
         return Block(lo, hi, matrix, transpose, scale, self._bias_of(slice(lo, hi)))
+
+
+def rescaled_state(state: RowState, factor: FloatArray) -> RowState:
+    """Multiply the rows that have a state by their own factors."""
+    scale, bias = state
+    return factor if scale is None else factor * scale, None if bias is None else factor * bias
 
 
 def _is_extreme(scale: FloatArray) -> NDArray[np.bool_]:
@@ -401,15 +429,28 @@ def unit_rows(
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 
-def flattened(rows: Rows, transform: FloatArray | ThinMap, *, row_bound: float) -> Rows:
+class _Scalable(Protocol):
+    """Rows of one array, or in chunks."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    def lengths(self, transform: Any = None) -> Any: ...
+    def rescaled(self, factor: Any, *, row_bound: float) -> Any: ...
+
+
+Scalable = TypeVar("Scalable", bound=_Scalable)
+
+
+def flattened(rows: Scalable, transform: FloatArray | ThinMap, *, row_bound: float) -> Scalable:
     """Return unit rows divided by the norm of their image under a released, invertible map.
 
     The images ``transform z_i`` of the result have norm one. They are never formed: a solver
     multiplies its coefficients by the transposed map instead. `row_bound` is a public bound on
     the norm of the result, from the smallest singular value.
     """
-    factors = inverse_lengths(rows.lengths(transform), rows.shape[1])
-    return rows.rescaled(factors, row_bound=row_bound)
+    factors = applied(inverse_lengths, rows.lengths(transform), rows.shape[1])
+    flat: Scalable = rows.rescaled(factors, row_bound=row_bound)
+    return flat
 
 
 def inverse_lengths(lengths: FloatArray, size: int) -> FloatArray:

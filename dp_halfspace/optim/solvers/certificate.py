@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 from dp_halfspace.exceptions import CertificateError
+from dp_halfspace.optim.design.blocks import PLAIN_BLOCKS
 
 # Unit roundoff of float64, round to nearest.
 UNIT = 2.0**-53
@@ -60,6 +61,7 @@ def gradient_error(
     smoothness: float,
     evaluation: float,
     linear: float = 0.0,
+    compensated: bool = False,
 ) -> float:
     """Bound the rounding error of a gradient computed through `Rows`, on all data.
 
@@ -68,7 +70,8 @@ def gradient_error(
     a record's vector of weighted slopes (one number for a margin loss) at such points,
     `smoothness` is its Lipschitz constant as a function of the margins, and `evaluation` the
     error of that vector when it is computed from exact margins, in units of 2^-53. `linear`
-    bounds the norm of the linear term.
+    bounds the norm of the linear term. `compensated` says that all sums are those of `Rows`, of
+    which many blocks are added by Kahan's rule.
 
     The bound is on the Euclidean norm of the error, for any order of the sums within a block and
     with or without fused multiply-add: ``docs/proofs/certificate.md``, Theorem 2; Higham (2002),
@@ -81,6 +84,8 @@ def gradient_error(
             "use a data_norm, an intercept_scaling and class weights nearer to 1, or a larger alpha"
         )
     n_blocks = -(-n_samples // block_rows)
+    if compensated:
+        n_blocks = min(n_blocks, PLAIN_BLOCKS)
     in_margins = n_columns + 3
     in_sums = block_rows + n_blocks + 5
     if max(in_margins, in_sums, n_samples) * UNIT > 1e-3:

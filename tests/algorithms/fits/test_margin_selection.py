@@ -18,11 +18,10 @@ from scipy import sparse
 
 from dp_halfspace import AdaptiveMarginClassifier, privacy
 from dp_halfspace.algorithms.fits.margin_selection import (
-    SELECTIONS,
     margin_grid,
     plan_selection,
 )
-from dp_halfspace.algorithms.fits.margin_training import Problem, Training
+from dp_halfspace.algorithms.fits.margin_training import SELECTIONS, Problem, Training
 from dp_halfspace.algorithms.gradient.margin_gd import default_margin
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.optim.design.rows import Rows, unit_rows

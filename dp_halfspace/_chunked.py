@@ -1,0 +1,236 @@
+"""Data that users hand in as chunks: checked where they are, as arrays are checked.
+
+A worker never raises: its log would show what it was given. It says what is wrong, and the error
+comes from here. All checks together read the features once and the labels once.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace._chunks import Chunks, DaskChunks, is_dask
+from dp_halfspace._people import TrainingData
+from dp_halfspace._sklearn import unfitted_names
+from dp_halfspace._validation import (
+    check_features,
+    check_two_dimensional,
+    label_codes,
+    not_finite,
+    refuse_mask,
+)
+
+__all__ = [
+    "by_chunks",
+    "check_chunks",
+    "checked_chunks",
+    "is_chunked",
+    "travelling",
+]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def is_chunked(X: Any) -> bool:
+    """Tell whether rows are in chunks: of dask, or of this library."""
+    return is_dask(X) or isinstance(X, Chunks)
+
+
+def checked_chunks(
+    estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
+) -> Chunks:
+    """Return `X` as chunks of floats; errors and attributes are those of `check_features`."""
+    given = _as_chunks(X)
+    sample = check_features(estimator, given.sample, reset=reset, allow_missing=True)
+    found = list(given.each(_inspected, sample.dtype, sample.shape[1], allow_missing).values())
+    counts = tuple(int(chunk[0]) for chunk in found)
+    if any(chunk[1] < 0 for chunk in found):
+        raise ValueError(
+            "X holds a chunk that is no table of real numbers with the columns of the others: "
+            "encode text and categories as numbers, and sparse chunks as dense ones, first"
+        )
+    if not sum(counts):
+        check_features(estimator, given.sample[:0], reset=False)
+    bad = np.flatnonzero(np.sum([chunk[2:] for chunk in found], axis=0))
+    if len(bad):
+        raise not_finite(getattr(estimator, "feature_names_in_", None), bad.tolist())
+    marks = type(given).of([chunk[1] for chunk in found])
+    floats = given.each(_same_floats, sample.dtype, marks)
+    return type(given)(floats.parts, None, counts, sample.shape[1])
+
+
+def check_chunks(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    *,
+    classes: ArrayLike | None,
+    allow_missing: bool = False,
+) -> TrainingData:
+    """Validate features and labels in chunks without touching the estimator."""
+    if y is None or classes is None:
+        raise ValueError("X is in chunks: give y, and state the public label set: classes=[...]")
+    probe = unfitted_names(estimator)
+    rows = checked_chunks(probe, X, reset=True, allow_missing=allow_missing)
+    codes, label_set = _coded(rows, y, classes)
+    return TrainingData(rows, codes, label_set, getattr(probe, "feature_names_in_", None))
+
+
+def travelling(model: Any) -> Any:
+    """Return a copy of a fitted model, parts included, without what stays: ledger and seed."""
+    twin = copy.copy(model)
+    for name, value in vars(twin).items():
+        if name in {"ledger", "random_state"}:
+            vars(twin)[name] = None
+        elif isinstance(value, BaseEstimator):
+            vars(twin)[name] = travelling(value)
+    return twin
+
+
+def _coded(rows: Chunks, y: Any, classes: ArrayLike) -> tuple[Chunks, NDArray[Any]]:
+    """Return the codes of labels, kept beside their rows, and the sorted label set."""
+    label_set = label_codes(np.empty(0), classes)[1]
+    codes = _labels_beside(rows, y).each(_codes, np.asarray(classes))
+    found = list(codes.each(_said).values())
+    for _, refusal in found:
+        if refusal is not None:
+            raise ValueError(refusal)
+    if tuple(count for count, _ in found) != rows.counts:
+        raise ValueError(_SAME)
+    return codes.kept(), label_set
+
+
+# Rows of a chunk that are looked at again at every pass.
+_MARKED = 64
+_SAME = "X and y must have the same chunks: as many of them, with as many rows"
+
+
+def by_chunks(method: Method) -> Method:
+    """Let a method that maps rows take chunks: lazily from dask, else one chunk after another.
+
+    Workers get a copy of the fitted estimator without its ledger and its seed.
+    """
+
+    @wraps(method)
+    def mapped(self: Any, X: Any) -> Any:
+        if not is_chunked(X):
+            return method(self, X)
+        check_is_fitted(self)
+        twin, given = travelling(self), _as_chunks(X)
+        # Whatever is in the sample: it tells the columns of the result, and errors of names.
+        like = np.asarray(method(twin, given.sample))
+        images = given.each(_image, method, twin, like[:0])
+        if not isinstance(given, DaskChunks):
+            return np.concatenate(list(images.values()))
+        import dask.array as da  # noqa: PLC0415
+
+        counts = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(images.parts)
+        blocks = [
+            da.from_delayed(part, (count, *like.shape[1:]), like.dtype)
+            for part, count in zip(images.parts, counts, strict=True)
+        ]
+        return da.concatenate(blocks)
+
+    return cast("Method", mapped)
+
+
+def _image(
+    chunk: Any, method: Callable[..., Any], twin: Any, nothing: NDArray[Any]
+) -> NDArray[Any]:
+    """Map the rows of a chunk; there may be none."""
+    return np.asarray(method(twin, chunk)) if len(chunk) else nothing
+
+
+def _as_chunks(X: Any) -> Chunks:
+    """Return a table of dask as chunks, with a sample of what they hold."""
+    if isinstance(X, Chunks):
+        return X
+    check_two_dimensional(X)
+    if hasattr(X, "_meta_nonempty"):
+        return DaskChunks(tuple(X.to_delayed()), X._meta_nonempty)
+    if np.isnan(X.shape[1]):
+        raise ValueError("X must have a known number of columns")
+    parts = X.rechunk({1: -1}).to_delayed().ravel()
+    return DaskChunks(tuple(parts), np.ones((2, X.shape[1]), X.dtype))
+
+
+def _labels_beside(rows: Chunks, y: Any) -> Chunks:
+    """Return labels in the chunks of their rows."""
+    if isinstance(y, Chunks):
+        labels = y
+    elif is_dask(y):
+        if hasattr(y, "rechunk") and not np.isnan(y.shape[0]) and y.shape[0] == rows.shape[0]:
+            y = y.rechunk({0: rows.counts})
+        labels = DaskChunks(tuple(np.ravel(y.to_delayed())))
+    else:
+        refuse_mask("y", y)
+        column, ends = np.asarray(y), np.cumsum(rows.counts)
+        if column.ndim == 0 or len(column) != ends[-1]:
+            raise ValueError(_SAME)
+        values = tuple(np.split(column, ends[:-1]))
+        labels = type(rows).of(values)
+    if len(labels.parts) != len(rows.parts) or type(labels) is not type(rows):
+        raise ValueError(_SAME)
+    return labels
+
+
+def _floats(chunk: Any, dtype: Any) -> NDArray[Any]:
+    """Return a chunk as an array of floats."""
+    if hasattr(chunk, "to_numpy"):
+        return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
+    return np.asarray(chunk, dtype=dtype)
+
+
+def _inspected(chunk: Any, dtype: Any, n_columns: int, allow_missing: bool) -> NDArray[np.float64]:
+    """Return the number of rows, their mark or -1, and which columns are refused."""
+    found = np.zeros(2 + n_columns)
+    try:
+        refuse_mask("X", chunk)
+        rows = _floats(chunk, dtype)
+        found[:2] = len(rows), _mark(rows)
+        bad = np.isinf(rows) if allow_missing else ~np.isfinite(rows)
+        found[2:] = bad.any(axis=0)
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        found[1] = -1.0
+    return found
+
+
+def _mark(rows: NDArray[Any]) -> int:
+    """Return a checksum of some rows, which tells when a chunk comes in another order."""
+    some = rows[:: max(1, len(rows) // _MARKED)]
+    return crc32(np.ascontiguousarray(some).tobytes(), len(rows))
+
+
+def _same_floats(chunk: Any, dtype: Any, mark: float) -> NDArray[Any]:
+    """Return a chunk as floats, and make sure that it is the one that was checked.
+
+    The factor of a row, and its label, stay with its place: other rows would not be bounded.
+    """
+    rows = _floats(chunk, dtype)
+    if _mark(rows) != mark:
+        raise RuntimeError(
+            "a chunk has changed between two passes: rows must come in the same order whenever "
+            "they are read. Persist, or write to a file, what a shuffle has made"
+        )
+    return rows
+
+
+def _codes(labels: Any, classes: NDArray[Any]) -> NDArray[Any] | str:
+    """Return the positions of labels among the classes, or what is wrong with them."""
+    try:
+        return label_codes(labels, classes)[0]
+    except ValueError as error:
+        return str(error)
+
+
+def _said(codes: NDArray[Any] | str) -> tuple[int, str | None]:
+    """Return the number of labels, or what is wrong with them."""
+    return (0, codes) if isinstance(codes, str) else (len(codes), None)

@@ -1,0 +1,201 @@
+"""Rows in chunks that stay where they are: on a disk, or on the workers of a cluster.
+
+A fit asks for sums over rows of a function at a public or released point. The function and the
+point travel to the chunks; one sum of each chunk comes back, and the sums are added in the order
+of the chunks. How many rows each chunk has is public. Proof: ``docs/proofs/certificate.md``,
+section 8.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Chunks", "LocalChunks", "applied", "compensated", "is_dask", "refuse_chunks", "summed"]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunks(ABC):
+    """Chunks of consecutive rows, or what belongs to them: labels, factors.
+
+    Attributes
+    ----------
+    parts : tuple
+        How to get at each chunk.
+    sample : array, data frame or None
+        A few public rows with the columns and types of the chunks, if these came from a user.
+    counts : tuple of int
+        Rows of each chunk; public.
+    n_columns : int
+        Columns of each chunk.
+    """
+
+    parts: tuple[Any, ...]
+    sample: Any = None
+    counts: tuple[int, ...] = ()
+    n_columns: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of all rows, and of columns."""
+        return sum(self.counts), self.n_columns
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> Self:
+        """Return chunks of which these are the values."""
+        return cls(tuple(cls._call(_same, value) for value in values))
+
+    def each(self, function: Callable[..., Any], *arguments: Any) -> Self:
+        """Return ``function(chunk, *arguments)`` for every chunk, computed when it is needed.
+
+        Of arguments that are in chunks themselves, a call gets the chunk in the same place.
+        """
+        columns = [a.parts if isinstance(a, Chunks) else (a,) * len(self.parts) for a in arguments]
+        calls = zip(self.parts, *columns, strict=True)
+        return replace(self, parts=tuple(self._call(function, *call) for call in calls))
+
+    def total(self, function: Callable[..., Any], *arguments: Any) -> NDArray[np.float64]:
+        """Return the sum of ``function(chunk, *arguments)`` over all chunks, brought here."""
+        return compensated(self.each(function, *arguments).values())
+
+    @staticmethod
+    @abstractmethod
+    def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+        """Put off a call; arguments that are parts are replaced by what is there."""
+
+    @staticmethod
+    def _sent(argument: Any) -> Any:
+        """Prepare what all chunks are given."""
+        return argument
+
+    @abstractmethod
+    def kept(self) -> Self:
+        """Compute every chunk now, and keep it where it is."""
+
+    @abstractmethod
+    def values(self) -> Iterator[Any]:
+        """Bring what is in the chunks here, in their order."""
+
+
+class _Put:
+    """A call that is put off, in this process; its result is kept if that was asked for."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.function, self.arguments = function, arguments
+
+    def __call__(self) -> Any:
+        return self.function(*(a() if isinstance(a, _Put) else a for a in self.arguments))
+
+
+class LocalChunks(Chunks):
+    """Chunks that this process reads one after the other, again at every pass."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read_by(cls, readers: Iterable[Callable[[], Any]], sample: Any) -> LocalChunks:
+        """Return chunks that are read by functions without arguments."""
+        return cls(tuple(map(_Put, readers)), sample)
+
+    @staticmethod
+    def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+        return _Put(function, *arguments)
+
+    def kept(self) -> Self:
+        """Compute every chunk now, and keep it; see `Chunks`."""
+        return replace(self, parts=self.of(self.values()).parts)
+
+    def values(self) -> Iterator[Any]:
+        """Yield what is in the chunks, one at a time; see `Chunks`."""
+        return (part() for part in self.parts)
+
+
+class DaskChunks(Chunks):
+    """Chunks of dask, computed by whatever scheduler is active.
+
+    A task that is lost with its worker is computed again: each is a pure function.
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+        from dask import delayed  # noqa: PLC0415
+
+        return delayed(function, pure=False, traverse=False)(*arguments)
+
+    @staticmethod
+    def _sent(argument: Any) -> Any:
+        from dask import delayed  # noqa: PLC0415
+
+        # One node of the graph, however many chunks need it.
+        return delayed(argument, pure=False, traverse=False)
+
+    def kept(self) -> Self:
+        """Compute every chunk now, and keep it where it is; see `Chunks`."""
+        import dask  # noqa: PLC0415
+
+        return replace(self, parts=tuple(dask.persist(*self.parts)))
+
+    def values(self) -> Iterator[Any]:
+        """Compute all chunks at once and bring them here; see `Chunks`."""
+        import dask  # noqa: PLC0415
+
+        return iter(dask.compute(*self.parts))
+
+
+def is_dask(X: Any) -> bool:
+    """Tell whether something is an array or a data frame of dask, without importing dask."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+
+
+def refuse_chunks(name: str, values: Any) -> None:
+    """Refuse what would have to be brought here as a whole."""
+    if is_dask(values) or isinstance(values, Chunks):
+        raise ValueError(
+            f"{name} is in chunks, which is not supported here, or not beside an array: give it "
+            f"as an array, for example {name}.compute()"
+        )
+
+
+def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+    """Return ``function(X, *arguments)``, chunk by chunk if `X` is in chunks."""
+    return X.each(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
+
+
+def summed(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+    """Return ``function(X, *arguments)``, a sum over rows, added up if `X` is in chunks."""
+    return X.total(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
+
+
+def compensated(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Add arrays in their order by Kahan's rule, whose error does not grow with their number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace._chunks import compensated
+    >>> float(compensated([np.array(2.0**53), *[np.array(1.0)] * 10]) - 2.0**53)
+    10.0
+    """
+    iterator = iter(parts)
+    total = np.array(next(iterator), dtype=np.float64)
+    missing = np.zeros_like(total)
+    for part in iterator:
+        missing += part
+        larger = total + missing
+        missing -= larger - total
+        total = larger
+    return total
