@@ -529,7 +529,7 @@ def test_ledger_seed_and_patches_are_left_alone():
     assert warnings.filters == filters
     assert model.random_state == 3
     assert mechanisms._ANSWER.get() is None
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match="must have the same number of rows"):
         replay(OUTPUT, X, y[:5], other, other_y[:5], n_histories=1)
     assert mechanisms._ANSWER.get() is None
 
