@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.blocks import FloatArray
-from dp_halfspace.optim.objectives._pairs import PairProduct, PairSums, prefix_sums
+from dp_halfspace.optim.objectives._cells import PairProduct, PairSums, prefix_sums
 
 Index = NDArray[np.intp]
 

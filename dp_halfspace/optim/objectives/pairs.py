@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.optim.objectives._pairs import PairProduct, PairSums, block_sum
+from dp_halfspace.optim.objectives._cells import PairProduct, PairSums, block_sum
 from dp_halfspace.optim.objectives.function import check_terms, depth, finish
 from dp_halfspace.optim.objectives.losses import Loss
-from dp_halfspace.optim.objectives.pair_curvature import logistic_curvature
-from dp_halfspace.optim.objectives.pair_grid import logistic_pairs
+from dp_halfspace.optim.objectives.pair_grid import logistic_curvature, logistic_pairs
 from dp_halfspace.optim.objectives.pair_sorting import (
     parabola_curvature,
     parabola_pairs,

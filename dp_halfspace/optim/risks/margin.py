@@ -17,10 +17,9 @@ from scipy.special import expit
 
 from dp_halfspace.exceptions import CertificateError
 from dp_halfspace.optim.design.blocks import FloatArray
-from dp_halfspace.optim.objectives._tilt import RUN
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import Loss
-from dp_halfspace.optim.objectives.margin import MarginObjective
+from dp_halfspace.optim.objectives.margin import RUN, MarginObjective
 from dp_halfspace.optim.risks.risk import (
     RIDGE_FLOOR,
     ROOT_UP,

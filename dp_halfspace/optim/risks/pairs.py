@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK
+from dp_halfspace.optim.objectives._cells import PAIR_BLOCK
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.objectives.pair_grid import logistic_rounding
 from dp_halfspace.optim.objectives.pairs import PAIRWISE_LOSSES, PairwiseObjective
