@@ -35,7 +35,11 @@ def _count(name: str, count: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """What all events have in common: checked fields, and plain data for files."""
+    """What all events have in common: checked fields, numbers >= 0, and plain data for files."""
+
+    def __post_init__(self) -> None:
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
+        self._store(**{name: check_nonnegative(name, x) for name, x in numbers.items()})
 
     def _store(self, **values: object) -> None:
         """Replace fields by their checked values."""
@@ -138,9 +142,6 @@ class Gaussian(_Plain):
 
     mu: float
 
-    def __post_init__(self) -> None:
-        self._store(mu=check_nonnegative("mu", self.mu))
-
     def describe(self) -> str:
         """One line for an auditor."""
         return f"Gaussian noise, sensitivity / standard deviation = {self.mu:.6g}"
@@ -168,9 +169,6 @@ class Pure(_Plain):
 
     epsilon: float
 
-    def __post_init__(self) -> None:
-        self._store(epsilon=check_nonnegative("epsilon", self.epsilon))
-
     def describe(self) -> str:
         """One line for an auditor."""
         return f"purely private release, |log-ratio| <= {self.epsilon:.6g}"
@@ -197,9 +195,6 @@ class Exponential(_Plain):
     """
 
     epsilon: float
-
-    def __post_init__(self) -> None:
-        self._store(epsilon=check_nonnegative("epsilon", self.epsilon))
 
     def describe(self) -> str:
         """One line for an auditor."""

@@ -1,9 +1,8 @@
 r"""Selection of the best of a random number of private runs, and what it costs.
 
-Each of :math:`K` runs draws a candidate and returns a model with a noisy score; the model
-of the best score is published, :math:`K` and all else is not. A fixed :math:`K` would
-cost every run; a random :math:`K` of the right law costs little more than one run.
-Proofs: ``docs/proofs/selection.md``.
+Each of :math:`K` runs draws a candidate and returns a model with a noisy score; only the model of
+the best score is published. A fixed :math:`K` would cost every run, a random one of the right law
+little more than one run: ``docs/proofs/selection.md``.
 """
 
 from __future__ import annotations
