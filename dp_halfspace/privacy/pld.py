@@ -12,16 +12,12 @@ import heapq
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
-from dp_halfspace.privacy.profiles import FloatArray
-
-Term: TypeAlias = tuple[float, float, float]
-"""Weight, shift and mu of a Gaussian loss N(shift + mu^2 / 2, mu^2)."""
+from dp_halfspace.privacy.profiles import FloatArray, Term
 
 # Cells of a discretised event; a sum has at most about four times as many.
 CELLS, _CHORDS = 4096, 4096

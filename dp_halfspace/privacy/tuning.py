@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import exprel
 
-from dp_halfspace.privacy._event_losses import counted, gaussian_terms
 from dp_halfspace.privacy._exact import LazyUniform, decimal_context
 from dp_halfspace.privacy._rank_ratio import (
     LARGEST_MU,
@@ -38,13 +37,15 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Selection,
+    counted,
+    gaussian_terms,
     single_runs,
 )
-from dp_halfspace.privacy.pld import Term
 from dp_halfspace.privacy.profiles import (
     EPSILON_SLACK,
     LOG_SLACK,
     FloatArray,
+    Term,
     check_delta,
     check_nonnegative,
     gdp_mu,
