@@ -1,11 +1,8 @@
 """Tables for sums of a smooth function over pairs of numbers that are grouped in cells.
 
-Cells are two units wide. A function of a number in a cell is a polynomial through the
-Chebyshev points of the cell; in each of the equal parts of the cell that polynomial is in
-turn replaced by one of low degree, in powers of the place in the part. The tables are exact
-to a few units of the last place, which the tests check (``docs/proofs/pairwise.md``, section 2).
-Scores of a wide range are cut into pieces of a moderate one. What all sums over pairs share, their
-result and sums of many numbers in blocks, is here as well.
+A function of a number in a cell, two units wide, is a polynomial through the Chebyshev points of
+the cell, replaced by one of low degree in each equal part of it (``docs/proofs/pairwise.md``,
+section 2). Here is as well what all sums over pairs share: results, and sums in blocks.
 """
 
 from __future__ import annotations
@@ -101,8 +98,7 @@ def basis(x: FloatArray, p: int) -> FloatArray:
 def part_table(parts: int, powers: int) -> FloatArray:
     """Return the Lagrange polynomials of a cell as polynomials of low degree in its equal parts.
 
-    Coefficient of ``x^m`` in part ``k`` in column ``m * parts + k``, one row for each node,
-    where `x` runs from -1 to 1 in the part.
+    A row a node, ``x^m`` of part ``k`` in column ``m * parts + k``; `x` is from -1 to 1 in a part.
     """
     points, local = chebyshev_points(NODES), chebyshev_points(powers)
     centres = (2.0 * np.arange(parts) + 1.0) / parts - 1.0

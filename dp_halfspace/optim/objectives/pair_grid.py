@@ -115,7 +115,7 @@ class _Grid:
 def logistic_pairs(positive: FloatArray, negative: FloatArray, shift: float = 0.0) -> PairSums:
     """Sum ``log(1 + exp(shift + t_j - s_i))`` over all pairs, with derivatives.
 
-    Either class may be empty. Not a number when a score is not finite or their range is beyond
+    Either class may be empty. Not a number for scores that are not finite, or beyond a range of
     10^15; never a warning.
     """
     if positive.size == 0 or negative.size == 0:
@@ -134,9 +134,8 @@ def logistic_pairs(positive: FloatArray, negative: FloatArray, shift: float = 0.
 def logistic_rounding(n_samples: int, reach: float) -> float:
     """Bound the error of a derivative from `logistic_pairs`, for each pair.
 
-    For `n_samples` scores of an absolute value of at most `reach`, the derivatives by positive
-    scores are off by at most the number of negative scores times this, and the other way
-    round; interpolation included (``docs/proofs/pairwise.md``, Theorem 3).
+    For `n_samples` scores of at most `reach`, the derivative by a score is off by at most the
+    number of scores of the other class times this (``docs/proofs/pairwise.md``, Theorem 3).
     """
     blocks = PAIR_BLOCK + -(-n_samples // PAIR_BLOCK)
     dots = _FINE[0] * _FINE[1] + (2 * REACH + 2) * NODES + 100
@@ -218,11 +217,7 @@ def _wide_pairs(positive: FloatArray, negative: FloatArray) -> PairSums:
 def logistic_curvature(
     positive: FloatArray, negative: FloatArray, shift: float = 0.0
 ) -> PairProduct:
-    """Return products with the second derivatives of the (shifted) logistic loss of all pairs.
-
-    They map arrays of shape (n_positive, k) and (n_negative, k) to the sums over the negative
-    and over the positive scores, in the same shapes, with a relative error of about 1e-8.
-    """
+    """Return products with the second derivatives of the (shifted) logistic loss of all pairs."""
     if positive.size == 0 or negative.size == 0:
         return lambda v, u: (np.zeros_like(v), np.zeros_like(u))
     with np.errstate(all="ignore"):

@@ -1,9 +1,8 @@
 """The risk of a margin loss: two classes, or each class against the rest.
 
-With a tilt the mean loss becomes ``log(mean(exp(T l))) / T``, which weighs large losses more;
-an adversary lowers every margin. Everything here is a function of public numbers. Proofs:
-``docs/proofs/stability.md``, ``robust.md``, ``certificate.md`` and
-``objective_perturbation.md``; every bound is rounded up.
+With a tilt the mean loss becomes ``log(mean(exp(T l))) / T``; an adversary lowers every margin.
+All is a function of public numbers: ``docs/proofs/stability.md``, ``robust.md`` and others;
+every bound is rounded up.
 """
 
 from __future__ import annotations

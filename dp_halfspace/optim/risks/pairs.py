@@ -1,9 +1,7 @@
 """The risk of a loss over all pairs of a positive and a negative record.
 
-The objective is ``(1 / Z) sum_ij l(<x_i - x_j, w>) + ridge / 2 ||w||^2 + <linear, w>`` with
-a public `Z`. A replaced record may change its class, so the numbers of positive and negative
-records are private; nothing here depends on them. Every bound is rounded up; notation and
-proofs are in ``docs/proofs/pairwise.md``.
+The sum over pairs is divided by a public `Z`. A replaced record may change its class: nothing here
+depends on the numbers of positive and negative records. Proofs: ``docs/proofs/pairwise.md``.
 """
 
 from __future__ import annotations
