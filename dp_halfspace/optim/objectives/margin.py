@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.function import check_terms, depth, finish, spread
+from dp_halfspace.optim.objectives.function import OverRows, check_terms, depth, finish, spread
 from dp_halfspace.optim.objectives.losses import Loss
 
 # Numbers are added in runs of this length, and then the sums: the bound on rounding errors
@@ -36,7 +36,7 @@ class _Attack(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MarginObjective:
+class MarginObjective(OverRows):
     """Weighted sum, or tilted mean, of a margin loss, with a ridge and a linear term.
 
     Parameters
@@ -98,16 +98,6 @@ class MarginObjective:
         if self.adversary is not None and not self.loss.monotone:
             raise ValueError("an adversary needs a monotone loss")
         check_terms(self.ridge, self.linear, self.size)
-
-    @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return self.rows.shape[0]
-
-    @property
-    def size(self) -> int:
-        """Number of coefficients."""
-        return self.rows.shape[1]
 
     @property
     def gradient_lipschitz(self) -> float:

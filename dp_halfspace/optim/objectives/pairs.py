@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives._cells import PairProduct, PairSums, block_sum
-from dp_halfspace.optim.objectives.function import check_terms, depth, finish
+from dp_halfspace.optim.objectives.function import OverRows, check_terms, depth, finish
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.objectives.pair_grid import logistic_curvature, logistic_pairs
 from dp_halfspace.optim.objectives.pair_sorting import (
@@ -92,7 +92,7 @@ def pair_curvature(loss: Loss, positive: FloatArray, negative: FloatArray) -> Pa
 
 
 @dataclass(frozen=True, slots=True)
-class PairwiseObjective:
+class PairwiseObjective(OverRows):
     """Sum of a loss over all pairs of a positive and a negative record, with a ridge.
 
     Parameters
@@ -145,16 +145,6 @@ class PairwiseObjective:
         check_terms(self.ridge, self.linear, self.size)
         split = np.flatnonzero(self.positive), np.flatnonzero(~self.positive)
         object.__setattr__(self, "_split", split)
-
-    @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return self.rows.shape[0]
-
-    @property
-    def size(self) -> int:
-        """Number of coefficients."""
-        return self.rows.shape[1]
 
     @property
     def gradient_lipschitz(self) -> float:
