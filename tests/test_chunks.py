@@ -8,6 +8,7 @@ import signal
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import dp_halfspace
 from dp_halfspace import (
@@ -15,7 +16,7 @@ from dp_halfspace import (
     OutputPerturbationClassifier,
     PrivateKernelClassifier,
 )
-from dp_halfspace._chunked import checked_chunks
+from dp_halfspace._chunked import check_chunks, checked_chunks
 from dp_halfspace._chunks import LocalChunks, compensated
 from dp_halfspace.datasets import in_chunks, read_parquet
 from dp_halfspace.exceptions import PrivacyWarning
@@ -40,6 +41,7 @@ HOLES = np.where(RNG.random(X.shape) < 0.01, np.nan, X)
 PUBLIC = {"classes": [0, 1, 2], "random_state": 0}
 FEW = {"n_components": 60}
 TAKE_CHUNKS = {"AdaptiveMarginClassifier", "PrivateKernelClassifier"}
+ALL_METRICS = ["brier", "calibration_curve", "balanced_accuracy"]
 MODELS_OF_ALL = [name for name in dp_halfspace.__all__ if name.endswith("Classifier")]
 quiet = pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 
@@ -87,11 +89,32 @@ def test_chunks_change_nothing_but_roundings(name):
     assert make().plan(rows, cut(Y)) == whole.privacy_
 
 
-def test_scores_of_chunks_are_refused():
-    labels = (Y > 0).astype(int)
-    model = OutputPerturbationClassifier(classes=[0, 1]).fit(X, labels)
-    with pytest.raises(ValueError, match="X is in chunks"):
-        private_score(model, local(2)(X), local(2)(labels))
+TWO = (Y > 0).astype(int)
+
+
+@quiet
+@pytest.mark.parametrize("delta", ["auto", 0.0])
+def test_scores_are_those_of_the_whole_table(delta):
+    model = make_pipeline(AdaptiveMarginClassifier(data_norm=6000, classes=[0, 1])).fit(X, TWO)
+    probable = AdaptiveMarginClassifier(classes=[0, 1]).fit(X, TWO)
+    table = dp_halfspace.PrivateTableClassifier(classes=[0, 1]).fit(X, TWO)
+    for metrics, fitted in (
+        (["accuracy", "confusion_matrix", "roc_auc"], model),
+        (["roc_auc"], probable),
+        (ALL_METRICS, table),
+    ):
+        how = {"metric": metrics, "random_state": 0, "epsilon": 4.0, "delta": delta}
+        want = private_score(fitted, X, TWO, **how)
+        for cut in (local(1), local(2), local(7), of_dask(2)):
+            for found, one in zip(
+                private_score(fitted, cut(X), cut(TWO), **how), want, strict=True
+            ):
+                np.testing.assert_array_equal(found.value, one.value)
+                assert (found.privacy_, found.metric) == (one.privacy_, one.metric)
+    with pytest.raises(ValueError, match="expecting 5 features"):
+        private_score(model, local(2)(X[:, :3]), local(2)(TWO))
+    with pytest.raises(ValueError, match="groups is not supported"):
+        private_score(model, local(2)(X), local(2)(TWO), groups=TWO)
 
 
 @quiet
@@ -214,6 +237,50 @@ def test_rows_in_another_order_are_noticed():
     )
     with pytest.raises(RuntimeError, match="changed between two passes"):
         model.fit(rows, Y)
+
+
+def test_labels_are_read_once_and_known_again():
+    """Where a worker is lost they are read again; in another order they would be refused."""
+    reads = []
+    labels = LocalChunks.read_by([lambda: reads.append(1) or Y], None)
+    data = check_chunks(AdaptiveMarginClassifier(), local(1)(X), labels, classes=[0, 1, 2])
+    (codes,) = data.codes.values()
+    assert len(reads) == 1
+    swapped = codes.copy()
+    i, j = 2, np.flatnonzero(codes != codes[2])[0]
+    swapped[[i, j]] = swapped[[j, i]]
+    same, mark = data.codes.parts[0].function, data.codes.parts[0].arguments[1]()
+    assert same(codes, mark) is codes
+    with pytest.raises(RuntimeError, match="labels must come in the same order"):
+        same(swapped, mark)
+
+
+@quiet
+def test_no_row_is_in_what_a_worker_would_log():
+    """It logs what a function was given that raised: none does but the one that opens the end."""
+    dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    model = AdaptiveMarginClassifier(data_norm=6000, **PUBLIC).fit(X, Y)
+    numbers = pd.DataFrame(X[:6])
+    texts = dd.from_pandas(numbers, npartitions=2).map_partitions(
+        lambda part: part.astype(object).replace(X[5, 0], "secret"), meta=numbers
+    )
+    ends = [(model.predict(of_dask(3)(broken(3, np.inf))), "chunk 1: .*in column 3")]
+    ends += [(model.predict(texts), "chunk 1: .*column '0'")]
+    for lazy, message in ends:
+        with pytest.raises(ValueError, match=message) as caught:
+            lazy.compute(scheduler="sync")
+        assert "secret" not in str(caught.value)
+        assert caught.value.__context__ is None
+        assert caught.traceback[-1].frame.code.name == "opened"
+    rows = checked_chunks(model, of_dask(2)(X), reset=False)
+    for error in (KeyError("secret"), ZeroDivisionError("secret")):
+        with pytest.raises(RuntimeError, match=f"chunk 0: {type(error).__name__}") as caught:
+            rows.total(raising, error)
+        assert "secret" not in str(caught.value)
+
+
+def raising(rows, error):
+    raise error
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 1000])
