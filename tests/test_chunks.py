@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import signal
@@ -37,10 +38,15 @@ RNG = np.random.default_rng(20)
 N = 3001
 X = RNG.standard_normal((N, 5)) * [1, 10, 100, 1e-3, 1] + [0, 0, 5000, 0, 0]
 Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 3)
+TWO = (Y > 0).astype(int)
 HOLES = np.where(RNG.random(X.shape) < 0.01, np.nan, X)
 PUBLIC = {"classes": [0, 1, 2], "random_state": 0}
 FEW = {"n_components": 60}
-TAKE_CHUNKS = {"AdaptiveMarginClassifier", "PrivateKernelClassifier"}
+TAKE_CHUNKS = {
+    "AdaptiveMarginClassifier",
+    "PrivateKernelClassifier",
+    "OutputPerturbationClassifier",
+}
 ALL_METRICS = ["brier", "calibration_curve", "balanced_accuracy"]
 MODELS_OF_ALL = [name for name in dp_halfspace.__all__ if name.endswith("Classifier")]
 quiet = pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
@@ -66,9 +72,36 @@ MODELS = {
         lambda: PrivateKernelClassifier("rbf", n_components=60, cache_size=0, **PUBLIC),
         HOLES,
     ),
+    "minimum": (lambda: OutputPerturbationClassifier(**PUBLIC), HOLES),
     "scaler": (lambda: PrivateScaler(random_state=0), HOLES),
     "pure scaler": (lambda: PrivateScaler(delta=0, random_state=0), HOLES),
 }
+
+
+MINIMISERS = {
+    "two classes": ({"classes": [0, 1]}, TWO),
+    "softmax": ({}, Y),
+    "one against the rest": ({"loss": "huber_hinge"}, Y),
+    "newton": ({"classes": [0, 1], "optimizer": "newton_cg", "loss": "squared"}, TWO),
+    "adversary": ({"classes": [0, 1], "adversary_radius": 100.0}, TWO),
+}
+
+
+@quiet
+@pytest.mark.parametrize("name", MINIMISERS)
+def test_minimisers_are_certified_in_chunks(name):
+    """Nearer to each other than twice the distance that is paid for, whatever the chunks."""
+    options, labels = MINIMISERS[name]
+    how = {**PUBLIC, "epsilon": math.inf, "data_norm": 6000, **options}
+    model = OutputPerturbationClassifier(**how).fit(X, labels)
+    ready = model._prepared(X, labels)
+    apart = 2.0 * ready.plan.tolerance.certified / ready.plan.risk.total(ready.plan.ridge)
+    want = np.c_[model.coef_, model.intercept_]
+    for cut in (local(1), local(2), local(7), of_dask(2)):
+        found = OutputPerturbationClassifier(**how).fit(cut(X), cut(labels))
+        moved = np.linalg.norm(np.c_[found.coef_, found.intercept_] - want, axis=1).max()
+        assert moved <= apart
+        assert found.privacy_ == model.privacy_
 
 
 def image(model, rows):
@@ -87,9 +120,6 @@ def test_chunks_change_nothing_but_roundings(name):
         np.testing.assert_allclose(image(model, rows), image(whole, data), rtol=0, atol=1e-9)
         assert model.privacy_ == whole.privacy_
     assert make().plan(rows, cut(Y)) == whole.privacy_
-
-
-TWO = (Y > 0).astype(int)
 
 
 @quiet
@@ -197,7 +227,7 @@ def test_what_does_not_run_on_chunks_says_so():
         AdaptiveMarginClassifier(solver="objective_perturbation", classes=[0, 1, 2]),
         AdaptiveMarginClassifier(delta=0, classes=[0, 1, 2]),
         AdaptiveMarginClassifier(projection="hadamard", n_components=2, classes=[0, 1, 2]),
-        OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1, 2]),
+        OutputPerturbationClassifier(tilt=1.0, data_norm=1.0, classes=[0, 1, 2]),
     ]
     for model in refused:
         with pytest.raises(ValueError, match="rows in chunks are not supported"):

@@ -163,10 +163,8 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         """Refuse an estimator, or its plan, that needs more than sums over rows."""
         if not self._reads_chunks(plan):
             raise ValueError(
-                "rows in chunks are not supported with these parameters: they are by "
-                "AdaptiveMarginClassifier and PrivateKernelClassifier with solver='noisy_gd', "
-                "delta > 0 and neither selection, adversary nor projection. Give the rows as an "
-                "array, for example X.compute()"
+                "rows in chunks are not supported with these parameters: docs/scaling.md lists "
+                "what takes them. Give the rows as an array, for example X.compute()"
             )
 
     def _reads_chunks(self, plan: Any) -> bool:

@@ -7,11 +7,13 @@ perturbation ask; `MarginRisk`, `SoftmaxRisk` and `PairRisk` answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._chunks import Chunks
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives.function import Objective
 from dp_halfspace.optim.solvers.certificate import Tolerance, solver_tolerance
@@ -155,8 +157,8 @@ def tolerance(
 
 def minimisers(
     risk: Risk,
-    rows: Design,
-    classes: NDArray[np.intp],
+    rows: Any,
+    classes: Any,
     weights: FloatArray,
     *,
     ridge: float,
@@ -171,9 +173,9 @@ def minimisers(
     Parameters
     ----------
     risk : Risk
-    rows : Design
+    rows : Design or ChunkedRows
         Of the public norm of the risk, constant column included.
-    classes : ndarray of shape (n_samples,)
+    classes : ndarray of shape (n_samples,) or Chunks
         Index of the class of each record.
     weights : ndarray of shape (n_classes,)
         Public class weights.
@@ -205,10 +207,15 @@ def minimisers(
     for index, k in enumerate(positives):
         term = None if linear is None else linear[index].ravel()
 
-        def objective(design: Design, k: int = k, term: FloatArray | None = term) -> Objective:
-            return risk.objective(
-                design, classes, weights, k, ridge=ridge, linear=term, radius=farthest
-            )
+        make = partial(risk.objective, weights=weights, positive=k, radius=farthest)
+
+        def objective(design: Any, make: Any = make, term: FloatArray | None = term) -> Objective:
+            if not isinstance(classes, Chunks):
+                return cast("Objective", make(design, classes, ridge=ridge, linear=term))
+            from dp_halfspace.optim.objectives.chunked import chunked_objective  # noqa: PLC0415
+
+            size, scaled = risk.n_blocks * risk.n_columns, risk.total(ridge)
+            return chunked_objective(make, design, classes, size=size, ridge=scaled, linear=term)
 
         found = certified_minimum(
             objective(rows),
