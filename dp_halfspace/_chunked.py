@@ -30,6 +30,7 @@ from dp_halfspace._validation import (
 )
 
 __all__ = [
+    "as_chunks",
     "by_chunks",
     "check_chunks",
     "checked_chunks",
@@ -50,7 +51,7 @@ def checked_chunks(
     estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
 ) -> Chunks:
     """Return `X` as chunks of floats; errors and attributes are those of `check_features`."""
-    given = _as_chunks(X)
+    given = as_chunks(X)
     sample = check_features(estimator, given.sample, reset=reset, allow_missing=True)
     found = list(given.each(_inspected, sample.dtype, sample.shape[1], allow_missing).values())
     counts = tuple(int(chunk[0]) for chunk in found)
@@ -88,7 +89,7 @@ def check_chunks(
 
 def labelled_chunks(X: Any, y: Any, classes: ArrayLike) -> tuple[Chunks, Chunks]:
     """Return rows as they were handed in, in chunks, and the codes of their labels."""
-    given = _as_chunks(X)
+    given = as_chunks(X)
     found = np.array(list(given.each(_size_and_mark).values()))
     marks = type(given).of(found[:, 1].tolist())
     counts = tuple(found[:, 0].tolist())
@@ -138,7 +139,7 @@ def by_chunks(method: Method) -> Method:
         if not is_chunked(X):
             return method(self, X)
         check_is_fitted(self)
-        twin, given = travelling(self), _as_chunks(X)
+        twin, given = travelling(self), as_chunks(X)
         # Whatever is in the sample: it tells the columns of the result, and errors of names.
         like = np.asarray(method(twin, given.sample))
         images = given.each(_image, method, twin, like[:0])
@@ -164,7 +165,7 @@ def _image(
     return np.asarray(method(twin, chunk)) if len(chunk) else nothing
 
 
-def _as_chunks(X: Any) -> Chunks:
+def as_chunks(X: Any) -> Chunks:
     """Return a table of dask as chunks, with a sample of what they hold."""
     if isinstance(X, Chunks):
         return X

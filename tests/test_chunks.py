@@ -6,6 +6,8 @@ import math
 import os
 import pickle
 import signal
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -45,6 +47,7 @@ FEW = {"n_components": 60}
 TAKE_CHUNKS = {
     "AdaptiveMarginClassifier",
     "PrivateKernelClassifier",
+    "PrivateTableClassifier",
     "OutputPerturbationClassifier",
 }
 ALL_METRICS = ["brier", "calibration_curve", "balanced_accuracy"]
@@ -145,6 +148,55 @@ def test_scores_are_those_of_the_whole_table(delta):
         private_score(model, local(2)(X[:, :3]), local(2)(TWO))
     with pytest.raises(ValueError, match="groups is not supported"):
         private_score(model, local(2)(X), local(2)(TWO), groups=TWO)
+
+
+TABLES = {
+    "auto": {"schema": {"b": [0, 10]}},
+    "no counts": {"probability": False, "features": "linear"},
+    "additive": {"features": "additive"},
+}
+
+
+def table_of(n):
+    pd = pytest.importorskip("pandas")
+    return pd.DataFrame(HOLES[:n], columns=list("abcde")).assign(
+        kind=np.where(Y[:n] > 1, "x", "z"),
+        day=np.datetime64("2020-01-01") + np.arange(n).astype("m8[D]"),
+        flag=Y[:n] > 0,
+        whole=np.arange(n) % 7,
+    )
+
+
+@quiet
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_in_chunks_are_encoded_where_they_are(name, tmp_path):
+    table, how = table_of(N), {**PUBLIC, **TABLES[name]}
+    want = dp_halfspace.PrivateTableClassifier(**how).fit(table, Y)
+    sizes = [0, 0, 1500, 1501, N] if name == "auto" else [0, 2000, N]
+    parts = [table[lo:hi] for lo, hi in pairwise(sizes)]
+    cuts = [(LocalChunks.read_by([partial(table_part, p) for p in parts], table[:2]), Y)]
+    if name == "auto":
+        dd = pytest.importorskip("dask.dataframe")
+        pytest.importorskip("pyarrow")
+        both = dd.from_pandas(table.assign(y=Y), npartitions=3)
+        cuts.append((both.drop(columns="y"), both["y"]))
+        table.assign(y=Y).to_parquet(tmp_path / "table.parquet", row_group_size=800)
+        cuts.append(read_parquet(tmp_path, label="y"))
+    for rows, labels in cuts:
+        model = dp_halfspace.PrivateTableClassifier(**how).fit(rows, labels)
+        assert model.privacy_ == want.privacy_
+        assert model.encoding_ == want.encoding_
+        found = model.decision_function(table[:200])
+        np.testing.assert_allclose(found, want.decision_function(table[:200]), rtol=0, atol=1e-9)
+        np.testing.assert_array_equal(
+            np.asarray(model.predict(rows))[:200], want.predict(table[:200])
+        )
+    with pytest.raises(ValueError, match="rows in chunks are not supported"):
+        dp_halfspace.PrivateTableClassifier(**{**how, "delta": 0.0}).fit(*cuts[0])
+
+
+def table_part(part):
+    return part
 
 
 @quiet
