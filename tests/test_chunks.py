@@ -17,6 +17,7 @@ import dp_halfspace
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     OutputPerturbationClassifier,
+    PrivateAUCClassifier,
     PrivateKernelClassifier,
 )
 from dp_halfspace._chunked import check_chunks, checked_chunks
@@ -45,6 +46,7 @@ HOLES = np.where(RNG.random(X.shape) < 0.01, np.nan, X)
 PUBLIC = {"classes": [0, 1, 2], "random_state": 0}
 FEW = {"n_components": 60}
 TAKE_CHUNKS = {
+    "PrivateAUCClassifier",
     "AdaptiveMarginClassifier",
     "PrivateKernelClassifier",
     "PrivateTableClassifier",
@@ -73,6 +75,11 @@ MODELS = {
     "rbf": (lambda: PrivateKernelClassifier("rbf", **FEW, **PUBLIC), HOLES),
     "remade": (
         lambda: PrivateKernelClassifier("rbf", n_components=60, cache_size=0, **PUBLIC),
+        HOLES,
+    ),
+    "ranking": (lambda: PrivateAUCClassifier(classes=[0, 1], random_state=0), HOLES),
+    "differences": (
+        lambda: PrivateAUCClassifier("mean_difference", classes=[0, 1], random_state=0),
         HOLES,
     ),
     "minimum": (lambda: OutputPerturbationClassifier(**PUBLIC), HOLES),
@@ -115,14 +122,15 @@ def image(model, rows):
 @pytest.mark.parametrize("name", MODELS)
 def test_chunks_change_nothing_but_roundings(name):
     make, data = MODELS[name]
-    whole = make().fit(data, Y)
+    labels = TWO if name in {"ranking", "differences"} else Y
+    whole = make().fit(data, labels)
     more = (local(1), local(7)) if name in {"units", "scaler"} else ()
     slow = name in {"margin", "remade"}
     for cut in (local(2), *more) if slow else (local(2), of_dask(7), *more):
-        model, rows = make().fit(cut(data), cut(Y)), cut(data)
+        model, rows = make().fit(cut(data), cut(labels)), cut(data)
         np.testing.assert_allclose(image(model, rows), image(whole, data), rtol=0, atol=1e-9)
         assert model.privacy_ == whole.privacy_
-    assert make().plan(rows, cut(Y)) == whole.privacy_
+    assert make().plan(rows, cut(labels)) == whole.privacy_
 
 
 @quiet
@@ -274,17 +282,18 @@ def whole_chunk(a):
 
 
 def test_what_does_not_run_on_chunks_says_so():
-    rows, labels = local(3)(X), local(3)(Y)
+    rows, labels, two = local(3)(X), local(3)(Y), local(3)(TWO)
     refused = [
         AdaptiveMarginClassifier(solver="objective_perturbation", classes=[0, 1, 2]),
         AdaptiveMarginClassifier(delta=0, classes=[0, 1, 2]),
         AdaptiveMarginClassifier(projection="hadamard", n_components=2, classes=[0, 1, 2]),
         OutputPerturbationClassifier(tilt=1.0, data_norm=1.0, classes=[0, 1, 2]),
+        PrivateAUCClassifier("output", data_norm=1.0, classes=[0, 1]),
+        PrivateAUCClassifier(delta=0, classes=[0, 1]),
     ]
     for model in refused:
         with pytest.raises(ValueError, match="rows in chunks are not supported"):
-            model.fit(rows, labels)
-    two = in_chunks((Y > 0).astype(int), -(-N // 3))
+            model.fit(rows, two if len(model.classes) == 2 else labels)
     others = [m for m in MODELS_OF_ALL if m not in TAKE_CHUNKS]
     for name in others:
         with pytest.raises(ValueError, match="in chunks"):
@@ -329,7 +338,7 @@ def test_labels_are_read_once_and_known_again():
     (codes,) = data.codes.values()
     assert len(reads) == 1
     swapped = codes.copy()
-    i, j = 2, np.flatnonzero(codes != codes[2])[0]
+    i, j = 1, 1 + np.flatnonzero(codes[1:40] != codes[1])[0]
     swapped[[i, j]] = swapped[[j, i]]
     same, mark = data.codes.parts[0].function, data.codes.parts[0].arguments[1]()
     assert same(codes, mark) is codes
@@ -421,8 +430,18 @@ def test_many_blocks_are_added_by_kahan(monkeypatch):
     assert abs(Rows(column).adjoint(ones)[0] - exact) > 10 * met
 
 
+EVERY = {
+    "margin": AdaptiveMarginClassifier,
+    "kernel": PrivateKernelClassifier,
+    "minimum": OutputPerturbationClassifier,
+    "ranking": PrivateAUCClassifier,
+    "table": dp_halfspace.PrivateTableClassifier,
+}
+
+
 @quiet
-def test_nothing_that_could_release_travels(monkeypatch):
+@pytest.mark.parametrize("name", EVERY)
+def test_nothing_that_could_release_travels(name, monkeypatch):
     """Everything that goes to a worker is pickled: it holds no permit, ledger or randomness."""
     cloudpickle, dask = pytest.importorskip("cloudpickle"), pytest.importorskip("dask")
 
@@ -438,13 +457,16 @@ def test_nothing_that_could_release_travels(monkeypatch):
         sent.append(len(cloudpickle.dumps(graph)))
         return dask.get(graph, keys, **options)
 
-    cut = of_dask(3)
+    cut, make = of_dask(3), partial(EVERY[name], classes=[0, 1])
     with dask.config.set(scheduler=workers):
-        model = AdaptiveMarginClassifier(classes=[0, 1, 2], ledger=ledger).fit(cut(X), cut(Y))
+        model = make(ledger=ledger).fit(cut(X), cut(TWO))
         model.predict(cut(X)).compute()
-        AdaptiveMarginClassifier(**PUBLIC).fit(cut(X), cut(Y))
+        private_score(make_pipeline(model), cut(X), cut(TWO), ledger=ledger)
+        assert len(ledger.entries()) == 2
+        if name != "margin":
+            return
+        make(random_state=0).fit(cut(X), cut(TWO))
         assert len(sent) > 50
-        assert len(ledger.entries()) == 1
         bad = checked_chunks(model, cut(X), reset=False)
         for planted in (ledger, SeededBytes(0, "noise"), OperatingSystemBytes(), model):
             with pytest.raises(AssertionError, match="on its way"):
@@ -456,8 +478,11 @@ def test_the_test_of_travelling_sees_a_permit():
         pickle.dumps(permit_for(Pure(1.0)))
 
 
-@pytest.mark.parametrize("at", [1, 2, 12, 30])
-def test_a_read_that_fails_is_booked_once_at_most(at):
+READS = [("margin", 1), ("margin", 2), ("margin", 25), ("minimum", 9), ("ranking", 12)]
+
+
+@pytest.mark.parametrize(("name", "at"), [*READS, ("table", 5), ("score", 1), ("score", 2)])
+def test_a_read_that_fails_is_booked_once_at_most(name, at):
     """Before the charge nothing is booked; behind it the fit raises, and the charge stays."""
     reads = []
 
@@ -468,23 +493,31 @@ def test_a_read_that_fails_is_booked_once_at_most(at):
         return X
 
     ledger = PrivacyLedger(epsilon=5.0, delta=1e-3)
-    model = AdaptiveMarginClassifier(classes=[0, 1, 2], ledger=ledger)
-    released = []
+    released, rows = [], LocalChunks.read_by([failing], X[:2])
+    if name == "score":
+        score = partial(private_score, AdaptiveMarginClassifier(classes=[0, 1]).fit(X, TWO))
+        with observing(released.append), pytest.raises(OSError, match="disk"):
+            score(rows, TWO, ledger=ledger)
+        assert not released
+        assert not ledger.entries()
+        return
+    model = EVERY[name](classes=[0, 1], ledger=ledger)
     with observing(released.append), pytest.raises(OSError, match="disk"):
-        model.fit(LocalChunks.read_by([failing], X[:2]), Y)
+        model.fit(rows, TWO)
     assert len(ledger.entries()) == (at > 1)
     assert len(released) < at
-    assert not hasattr(model, "coef_")
+    assert not hasattr(model, "classes_")
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_replaced():
+@pytest.mark.parametrize("name", EVERY)
+def test_a_killed_worker_is_replaced(name):
     """Lost sums are computed again before any noise meets them; every release is made once."""
     distributed, da = pytest.importorskip("distributed"), pytest.importorskip("dask.array")
-    releases, whole = [], []
-    want = AdaptiveMarginClassifier(**PUBLIC)
+    releases, whole, make = [], [], partial(EVERY[name], classes=[0, 1])
+    want = make(random_state=0)
     with observing(whole.append), pytest.warns(PrivacyWarning):
-        want.fit(X, Y)
+        want.fit(X, TWO)
     ledger = PrivacyLedger(epsilon=5.0, delta=1e-3)
     with (
         distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -494,14 +527,17 @@ def test_a_killed_worker_is_replaced():
 
         def kill_one(release):
             releases.append(release)
-            if len(releases) == 10:
+            if len(releases) == min(10, len(whole) - 1):
                 os.kill(pids[0], signal.SIGKILL)
 
-        rows, labels = da.from_array(X, chunks=(500, 5)), da.from_array(Y, chunks=500)
+        rows, labels = da.from_array(X, chunks=(500, 5)), da.from_array(TWO, chunks=500)
         with observing(kill_one), pytest.warns(PrivacyWarning):
-            model = AdaptiveMarginClassifier(**PUBLIC).fit(rows, labels)
-        again = AdaptiveMarginClassifier(classes=[0, 1, 2], ledger=ledger).fit(rows, labels)
-    np.testing.assert_allclose(model.coef_, want.coef_, rtol=0, atol=1e-9)
+            model = make(random_state=0).fit(rows, labels)
+        again = make(ledger=ledger).fit(rows, labels)
+        score = private_score(again, rows, labels, ledger=ledger)
+    np.testing.assert_allclose(
+        model.decision_function(X), want.decision_function(X), rtol=0, atol=1e-9
+    )
     assert len(releases) == len(whole)
-    assert len(ledger.entries()) == 1
-    assert again.coef_.shape == want.coef_.shape
+    assert len(ledger.entries()) == 2
+    assert 0.0 <= score.value <= 1.0
