@@ -41,6 +41,8 @@ from dp_halfspace.tables.schema import Column, label_set, read_schema, resolved_
 
 __all__ = ["PrivateTableClassifier"]
 
+# Bytes of encoded rows in chunks that are kept between passes: to encode takes longer than a step.
+_KEPT = 2**28
 # A range in the units that cosines of a column are made for.
 _HALF_RANGE = 1.5
 # From this n mu / sqrt(columns) on units within a range are worth their part of the budget.
@@ -242,7 +244,7 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         X : data frame or array-like of shape (n_samples, n_features), or in chunks
             A table of pandas, of a library that converts to it, or rows. Any entry may be missing.
             Chunks (``docs/scaling.md``) of dask or of :mod:`dp_halfspace.datasets` are for
-            ``delta > 0``, and encoded again at every pass.
+            ``delta > 0``; beyond 256 MB of encoded rows they are encoded again at every pass.
         y : array-like of shape (n_samples,), or in chunks
             Labels from `classes`; of rows in chunks in the same chunks, or an array.
         groups : array-like of shape (n_samples,) or None, default=None
@@ -322,6 +324,8 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         if table is not None:
             chunks = replace(table.each(_encoded, encoding), sample=rows)
             data = check_chunks(self, chunks, y, classes=classes, allow_missing=True)
+            if 8 * math.prod(data.X.shape) <= _KEPT:
+                data = replace(data, X=data.X.kept())
         else:
             hidden = groups is not None
             data = check_training_data(
