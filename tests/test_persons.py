@@ -402,7 +402,7 @@ def small_table(n=300, d=3):
 
 
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.float32, sparse.csr_array])
-@pytest.mark.parametrize("name", [name for name in CASES if name != "scaler"])
+@pytest.mark.parametrize("name", [name for name in CASES if hasattr(CASES[name], "classes")])
 def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
     X, y = small_table()
     if name == "table" and form is sparse.csr_array:
