@@ -1,7 +1,5 @@
 """Fits that share one account: folds, grids, processes and plain parameters."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import pickle
@@ -17,12 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from dp_halfspace import (
-    BudgetError,
-    OutputPerturbationClassifier,
-    PrivacyLedger,
-    PrivateSearchCV,
-)
+from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace.privacy._ledger_store import Row, digest_of
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
@@ -54,12 +47,6 @@ def test_parameters_stay_plain_and_lead_to_the_same_account(estimator):
     assert model.ledger is ledger is clone(model).ledger
 
 
-def test_parameters_survive_yaml():
-    yaml = pytest.importorskip("yaml")
-    params = charged(DEFAULT, generous()).get_params()
-    assert yaml.safe_load(yaml.safe_dump(params)) == params
-
-
 def assert_refused(model, ledger, match):
     """Before any noise, and without a trace in model or ledger."""
     before = dict(vars(model))
@@ -73,11 +60,7 @@ def assert_refused(model, ledger, match):
 @pytest.mark.filterwarnings("ignore:random_state")
 @pytest.mark.parametrize(
     ("params", "match"),
-    [
-        ({}, "what is left"),
-        ({"random_state": 0}, "random_state=None"),
-        ({"epsilon": np.inf}, None),
-    ],
+    [({}, "what is left"), ({"random_state": 0}, "random_state=None"), ({"epsilon": np.inf}, None)],
     ids=["a full ledger", "a seed", "an infinite epsilon"],
 )
 @one_of_each

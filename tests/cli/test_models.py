@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 
@@ -75,14 +74,6 @@ def test_a_model_is_made_and_predicts_without_the_table(patients, tmp_path, caps
     rows = patients.drop(columns="outcome").replace("", None)
     np.testing.assert_allclose(found.iloc[:, 1:], model.predict_proba(rows), atol=1e-6)
     assert (found["prediction"] == patients["outcome"]).mean() > 0.8
-
-
-def test_a_row_without_any_entry_is_a_row(patients, capsys):
-    assert main([*FIT, *SAVE]) == 0
-    with open("new.csv", "w") as file:
-        file.write("age,stage,seen,city\n,,,\n\n50,I,,Rome\n")
-    assert main(["predict", "model.joblib", "new.csv", "--out", "out.csv"]) == 0
-    assert len(pandas.read_csv("out.csv")) == 2
 
 
 def test_columns_of_new_tables_are_read_as_in_the_fit(patients):
@@ -255,22 +246,3 @@ def test_what_is_no_model(patients, tmp_path, capsys, content):
     assert "cannot read m" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
     joblib.dump({"no": "model"}, "m")
     assert "holds no model" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
-
-
-def test_a_model_of_another_version_is_a_sentence(patients, capsys):
-    assert main([*FIT, *SAVE]) == 0
-    capsys.readouterr()
-    model = joblib.load("model.joblib")
-    del model.model_.coef_
-    joblib.dump(model, "old.joblib")
-    line = error(capsys, "predict", "old.joblib", "patients.csv", "--out", "o.csv")
-    assert "another version of dp_halfspace" in line
-
-
-def test_help_and_wrong_words_load_no_estimator():
-    code = (
-        "import sys; from dp_halfspace._cli import main; main(['fit']); "
-        "sys.exit('sklearn' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
-    assert done.returncode == 0

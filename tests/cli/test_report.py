@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 
 from dp_halfspace._cli.arguments import parse_options
 from dp_halfspace._cli.compare import Comparison, Score
@@ -74,30 +73,3 @@ def test_protection_of_labels_only_is_marked_everywhere(tmp_path, monkeypatch):
     lines = {line.get_label(): line for line in axis.get_lines()}
     assert lines["Labels (labels only, features public)"].get_linestyle() == ":"
     assert lines["Private"].get_linestyle() == "-"
-
-
-def test_json_is_valid_and_complete(tmp_path):
-    path = tmp_path / "results.json"
-    save_json(path, PROBLEM, OPTIONS, COMPARISON)
-
-    def no_constants(name):
-        raise AssertionError(name)
-
-    content = json.loads(path.read_text(), parse_constant=no_constants)
-    assert len(content["results"]) == 4
-    assert content["results"][0]["auc"] is None
-    assert content["results"][1]["accuracy"] == 0.8
-    assert content["settings"] == {
-        "epsilons": [1.0],
-        "delta": "auto",
-        "test_size": 0.3,
-        "repeats": 2,
-        "seeded": True,
-    }
-
-
-@pytest.mark.parametrize("scores", [SCORES, SCORES[:1]])
-def test_picture_even_without_private_scores(tmp_path, scores):
-    path = tmp_path / "accuracy.png"
-    assert save_picture(path, Comparison(scores, ()))
-    assert path.stat().st_size > 5000

@@ -1,7 +1,5 @@
 """What no estimator takes, and what each cannot do: refused by name, and nothing is charged."""
 
-from __future__ import annotations
-
 import importlib
 import re
 

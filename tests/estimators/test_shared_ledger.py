@@ -82,15 +82,6 @@ def test_what_stands_for_an_account_stays_in_a_pickle(tmp_path):
     assert thawed.ledger.handle == ledger.handle
 
 
-def test_a_copy_is_as_deep_as_another():
-    fitted = clone(searched()).fit(X, Y)
-    twin = copy.deepcopy(fitted)
-    assert twin.best_estimator_ is not fitted.best_estimator_
-    twin.best_estimator_.coef_[:] = 0.0
-    assert fitted.best_estimator_.coef_.any()
-    assert copy.copy(fitted).best_estimator_ is fitted.best_estimator_
-
-
 def folds_charged(model, **params):
     """How many of five folds reach the account of the model."""
     ledger = model.ledger
@@ -98,10 +89,7 @@ def folds_charged(model, **params):
     return len(ledger.records)
 
 
-MODELS = [
-    OutputPerturbationClassifier(classes=[0, 1]),
-    searched(),
-]
+MODELS = [OutputPerturbationClassifier(classes=[0, 1]), searched()]
 each_model = pytest.mark.parametrize("model", MODELS, ids=["estimator", "search"])
 
 
@@ -129,9 +117,6 @@ def test_other_processes_refuse_what_they_cannot_reach(model):
     assert ledger.records == []
 
 
-# -- the model that a search releases ---------------------------------------------------------
-
-
 @pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
 def test_further_fits_of_a_searched_model_are_charged(selection):
     ledger = Book()
@@ -142,14 +127,6 @@ def test_further_fits_of_a_searched_model_are_charged(selection):
     clone(fitted.best_estimator_).fit(X, Y)
     assert len(ledger.records) == 1 + 4
     assert fitted.get_params()["ledger"] is ledger
-
-
-def test_a_full_ledger_refuses_further_fits_of_a_searched_model():
-    ledger = PrivacyLedger(epsilon=5.0, delta=1 / 120**2)
-    fitted = searched(ledger).fit(X, Y)
-    with pytest.raises(BudgetError, match="what is left"):
-        fitted.best_estimator_.fit(X, Y)
-    assert len(ledger.entries()) == 1
 
 
 def test_the_ledger_of_the_estimator_pays_if_the_search_has_none():

@@ -1,7 +1,5 @@
 """What stands around a private model: every transformer of scikit-learn is classified rightly."""
 
-from __future__ import annotations
-
 import types
 import warnings
 

@@ -1,7 +1,5 @@
 """Repetition boosts confidence by the rule of the papers, within one budget."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

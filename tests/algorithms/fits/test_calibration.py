@@ -1,7 +1,5 @@
 """Noisy counts of scores: sensitivity by brute force, and lines that are nearly the best."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The random linear terms: their distribution, their grid, the bounds on their norm."""
 
-from __future__ import annotations
-
 import math
 
 import mpmath
@@ -107,9 +105,3 @@ def test_events():
     assert pairs.event == ObjectivePerturbation(0.1, ((1, 0.0), (2, 0.2)), pairwise=True)
     assert pairs.sigma == GAUSSIAN.sigma
     assert LAPLACE.event == Pure(0.5)
-
-
-def test_variance_is_that_of_a_coefficient():
-    for term in (GAUSSIAN, LAPLACE):
-        blocks = np.concatenate(draws(term, (20, 4), 100))
-        assert np.mean(blocks**2) == pytest.approx(term.variance(4), rel=0.15)

@@ -1,7 +1,5 @@
 """The threshold: losses against a loop, sensitivity by brute force, the choice."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -103,11 +101,3 @@ def test_a_large_budget_is_nearly_the_best_and_an_infinite_one_is(scored):
     for _ in range(20):
         found = choose(*scored, grid, plan_threshold(2000, 3, 2.0))
         assert losses[np.flatnonzero(grid == found)[0]] < losses.min() + 40
-
-
-@pytest.mark.parametrize("positive", [np.zeros(5, dtype=bool), np.ones(5, dtype=bool)])
-def test_one_class_and_zero_scores_do_not_raise(positive):
-    mechanism = plan_threshold(5, 3, 1.0)
-    for largest in (0.0, 1.0):
-        grid = threshold_grid(largest, 0.0)
-        assert abs(choose(np.zeros(5), positive, grid, mechanism, largest=largest)) <= largest
