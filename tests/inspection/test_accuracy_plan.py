@@ -11,7 +11,7 @@ from dp_halfspace import (
     PrivateKernelClassifier,
 )
 from dp_halfspace.datasets import make_halfspace
-from dp_halfspace.inspection import AccuracyPlan, accuracy_plan, plan_accuracy
+from dp_halfspace.inspection import AccuracyPanel, AccuracyPlan, accuracy_plan, plan_accuracy
 
 # Measured by benchmarks/tables_raw.py, beside LinearSVC without privacy.
 MEASURED = {
@@ -94,6 +94,7 @@ def test_a_plan_prints_and_draws():
         "no privacy     0.850  assumed",
     ]
     (panel,) = plan.plot().panels
+    assert isinstance(panel, AccuracyPanel)
     np.testing.assert_array_equal(panel.curves["to expect"][0], [0.3, 0.8, 0.02])
     assert panel.references == {"no privacy (assumed)": 0.85}
 

@@ -9,14 +9,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from joblib import parallel_config
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -337,19 +333,6 @@ def test_perturbed_objectives_must_all_release_the_same():
     model = PrivateSearchCV(OBJECTIVE, GRID, selection="random_stopping")
     with pytest.raises(ValueError, match="all release the same: leave out of the grid"):
         model.fit(X, Y)
-
-
-def test_frames_csr_and_pipelines():
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    fitted = search().fit(frame, Y)
-    assert list(fitted.feature_names_in_) == ["a", "b", "c"]
-    assert fitted.decision_function(frame).shape == (400,)
-    assert search().fit(sparse.csr_array(X), Y).predict(X).shape == (400,)
-    model = make_pipeline(Normalizer(), search(epsilon=20.0)).fit(X, Y)
-    assert model.score(X, Y) > 0.7
-    assert hasattr(fitted, "predict_proba")
-    other = search(OutputPerturbationClassifier("hinge", classes=[0, 1], data_norm=1.0))
-    assert not hasattr(other, "predict_proba")
 
 
 @pytest.mark.parametrize(

@@ -668,12 +668,3 @@ def test_tolerance_test_sees_one_made_from_the_drawn_norm(monkeypatch, params):
 
     monkeypatch.setattr(module, "minimisers", cheat)
     assert len(tolerances_used(monkeypatch, **params)) > 1
-
-
-def test_every_draw_is_fresh_and_paid_for():
-    plan, X, codes, weights, linear, _ = solve(loss=HUBER, k=3)
-    assert len(np.unique(linear, axis=0)) == 3
-    permit = permit_for(*plan.events)
-    plan.run(clipped_rows(X, 1.0), codes, weights, permit)
-    with pytest.raises(RuntimeError, match="not charged"):
-        plan.run(clipped_rows(X, 1.0), codes, weights, permit)
