@@ -2,15 +2,12 @@
 
 import math
 
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_halfspace.algorithms.defaults import (
     WIDE,
     engine_defaults,
-    length_scales,
     objective_defaults,
 )
 
@@ -38,16 +35,3 @@ def test_objective_perturbation_is_always_usable(n, k, n_classes, epsilon, delta
     assert 0.0 < defaults.stretch < math.inf
     assert 0.0 < defaults.jacobian_share <= 0.5
     assert (defaults.n_components is not None) == (delta == 0 and k > WIDE)
-
-
-@pytest.mark.parametrize(("kernel", "factor"), [("rbf", 1.0), ("laplacian", 3.0)])
-@pytest.mark.parametrize(
-    ("n", "n_classes", "n_fine"),
-    [(1, 2, 50), (4000, 2, 50), (20_000, 2, 10), (10**7, 2, 0), (1, 10, 10)],
-)
-def test_length_scales(kernel, factor, n, n_classes, n_fine):
-    scales = length_scales(kernel, n, 9, n_classes, 100) / factor
-    np.testing.assert_allclose(scales[: 100 - n_fine], 0.7)
-    fine = scales[100 - n_fine :]
-    assert len(fine) == n_fine
-    assert ((fine > 0.04) & (fine < 0.35)).all()

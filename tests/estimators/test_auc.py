@@ -76,17 +76,6 @@ def test_class_weight_moves_the_threshold(data):
     assert light.predict(X)[y == 0].mean() < 0.03
 
 
-def test_infinite_epsilon_minimises_over_all_pairs():
-    """The coefficients meet the first-order condition of the stated objective."""
-    X, y = table(n=200)
-    alpha = 0.01
-    w = model(mechanism="objective", alpha=alpha, epsilon=np.inf).fit(X, y).coef_[0]
-    pairs = (X[y == 1][:, None] - X[y == 0][None]).reshape(-1, X.shape[1])
-    slopes = -1 / (1 + np.exp(pairs @ w))
-    gradient = pairs.T @ slopes / (200**2 / 4) + alpha * w
-    assert np.linalg.norm(gradient) < 1e-6
-
-
 @pytest.mark.parametrize("d", [5, 50])
 def test_auto_runs_the_mean_difference_for_a_rare_class_among_many_columns(d):
     X, y = table(n=4000, d=d, share=0.01)

@@ -1,20 +1,16 @@
 """ObjectivePerturbationClassifier: its public numbers, its noise, its projections."""
 
 import math
-from functools import cache
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace import ObjectivePerturbationClassifier, privacy
-from dp_halfspace.algorithms.perturbation import preconditioned_objective
+from dp_halfspace import ObjectivePerturbationClassifier
 from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm
-from dp_halfspace.algorithms.perturbation.objective import plan_objective
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
-from tests.support import exact, plant_noise, public, releases_of
-from tests.test_audit import black_box
+from tests.support import exact, public, releases_of
 
 MODEL = ObjectivePerturbationClassifier(data_norm=1.0)
 
@@ -44,33 +40,6 @@ def test_alpha_has_its_documented_floor(table):
         assert model.alpha_ == pytest.approx(floor, rel=1e-9)
         exact_model = exact(ObjectivePerturbationClassifier, X, y, alpha=1e-30, rows=rows)
         assert exact_model.alpha_ == pytest.approx(1e-8 * square)
-
-
-def audited(loss="huber_hinge"):
-    return ObjectivePerturbationClassifier(
-        loss, alpha=3.0, rows="clipped", epsilon=4.0, delta=1e-4, classes=[-1, 1], data_norm=1.0
-    )
-
-
-@pytest.fixture
-def planned_once(monkeypatch):
-    """The plan is public and the same in every fit of an audit."""
-    monkeypatch.setattr(preconditioned_objective, "plan_objective", cache(plan_objective))
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("planned_once")
-@pytest.mark.parametrize("loss", ["logistic", "huber_hinge"])
-def test_black_box_audit(loss):
-    """The claim is read as a mu: the profile is above that of the Gaussian nowhere by much."""
-    assert black_box(800, lambda: audited(loss)) <= privacy.gdp_mu(4.0, 1e-4) * 1.02
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("planned_once")
-def test_black_box_audit_sees_half_the_noise(monkeypatch):
-    plant_noise(monkeypatch, GaussianLinearTerm, 0.5)
-    assert black_box(800, audited) > privacy.gdp_mu(4.0, 1e-4) * 1.02
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -101,9 +101,6 @@ def test_more_classes_arrays_and_a_public_label_set():
         PrivateTableClassifier().fit(numbers, LABELS)
 
 
-# -- one budget, one record ------------------------------------------------------------
-
-
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 @pytest.mark.parametrize("delta", ["auto", 0.0])
 @pytest.mark.parametrize("probability", [True, False])
@@ -151,9 +148,6 @@ def test_the_ledger_is_charged_before_any_noise():
     ledger = PrivacyLedger(epsilon=10.0, delta=1e-2)
     cross_val_score(clone(TABLE).set_params(ledger=ledger), FRAME, LABELS, cv=3)
     assert len(ledger.entries()) == 3
-
-
-# -- what neighbours see ---------------------------------------------------------------
 
 
 def seen(values, schema=STATED):
@@ -235,9 +229,6 @@ def test_a_record_leaves_the_scores_of_the_others_alone():
     assert first[0] != second[0]
 
 
-# -- hostile tables --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "column",
     [np.nan, 0.0, 1e300, -1e300, "", None, True, pd.Timestamp("1970-01-01"), pd.NaT, 1e-320],
@@ -271,9 +262,6 @@ def test_other_dtypes_and_orders_at_prediction():
     np.testing.assert_allclose(model.decision_function(other), wanted)
     with pytest.raises(ValueError, match="no column 'city'"):
         model.predict(TEST.drop(columns="city"))
-
-
-# -- scikit-learn ----------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")

@@ -7,9 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy import optimize, special
+from scipy import special
 
 from dp_halfspace.inspection import margin_bound, margin_risk_bound
 from dp_halfspace.privacy import Exponential, Gaussian, delta, gdp_mu
@@ -148,29 +146,6 @@ def test_selection_term_is_used_and_half_of_it_fails():
     term = chosen - math.hypot(1e-3, 2e-6 / mu)
     assert alone < chosen
     assert term / 2 < selected(counts, epsilon) / 10**6 <= term * (1 + 1e-9)
-
-
-@given(
-    st.integers(1, 10**7),
-    st.integers(1, 10**5),
-    st.floats(0.05, 8.0),
-    st.floats(0.01, 1.0),
-    st.integers(1, 10**6),
-)
-def test_plain_bound_is_the_formula(n, d, epsilon, margin, n_steps):
-    mu = optimize.brentq(
-        lambda m: (
-            special.ndtr(m / 2 - epsilon / m)
-            - math.exp(epsilon) * special.ndtr(-m / 2 - epsilon / m)
-            - 1e-6
-        ),
-        1e-3,
-        10,
-        xtol=1e-13,
-    )
-    value = math.sqrt(1 / n_steps + 4 * min(n, d) / (n * mu) ** 2) / margin
-    got = margin_risk_bound(n, d, epsilon, 1e-6, margin, n_steps=n_steps)
-    assert got == pytest.approx(min(1, value), rel=1e-6)
 
 
 def test_budget_beside_a_selection_is_the_largest_that_fits():

@@ -246,9 +246,6 @@ def test_the_number_of_jobs_does_not_change_the_result(selection):
     assert models[0].privacy_.noise == "seeded"
 
 
-# -- the choice -----------------------------------------------------------------------------
-
-
 def ties_of(source):
     return Counter(best_run([(i, 1.0) for i in range(3)], source)[1] for _ in range(3000))
 
@@ -284,9 +281,6 @@ def test_score_test_sees_scores_that_are_not_cut(monkeypatch):
     monkeypatch.setattr(scores_module, "math", careless)
     with pytest.raises(AssertionError):
         test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record()
-
-
-# -- behaviour ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -68,20 +68,6 @@ def test_sparse_rows_give_what_dense_rows_give(problem):
 
 
 @every_map
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.uint8, bool])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_other_types_and_layouts_are_read_as_float64(draw, dtype, order):
-    projection = draw(11, 6, np.random.default_rng(1))
-    X = np.random.default_rng(2).integers(0, 200, (7, 11)).astype(dtype, order=order)
-    expected = projection.apply(X.astype(np.float64))
-    np.testing.assert_allclose(projection.apply(X), expected, rtol=1e-12, atol=1e-10)
-    if dtype != np.float16:
-        image = projection.apply(sparse.csr_array(X))
-        np.testing.assert_allclose(image, expected, rtol=1e-12, atol=1e-10)
-        assert image.dtype == np.float64
-
-
-@every_map
 def test_same_generator_state_same_map(draw):
     first, again, other = (draw(40, 16, np.random.default_rng(s)) for s in (7, 7, 8))
     np.testing.assert_array_equal(first.to_array(), again.to_array())

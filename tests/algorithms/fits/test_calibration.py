@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from dp_halfspace.algorithms.fits import calibration
-from dp_halfspace.algorithms.fits.calibration import affordable_calibration, score_counts
+from dp_halfspace.algorithms.fits.calibration import affordable_calibration
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Gaussian
 from dp_halfspace.privacy.mechanisms import authorise
@@ -52,22 +52,6 @@ def test_brute_force_sees_a_record_that_is_counted_twice(monkeypatch):
     monkeypatch.setattr(calibration, "score_counts", lambda *a: 2 * honest(*a))
     with pytest.raises(AssertionError):
         worst_change(2)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_counts_are_those_of_records_one_by_one(n_classes):
-    rng = np.random.default_rng(1)
-    scores = 20 * rng.standard_normal((200,) if n_classes == 2 else (200, 3))
-    classes = rng.integers(n_classes, size=200)
-    together = score_counts(scores, classes)
-    alone = sum(score_counts(scores[[i]], classes[[i]]) for i in range(200))
-    np.testing.assert_array_equal(together, alone)
-    if n_classes == 2:
-        np.testing.assert_array_equal(together.sum(axis=1), np.bincount(classes))
-    else:
-        third = classes == scores.argmin(axis=1)
-        assert together.sum() == (~third).sum()
-        assert not together[:, : together.shape[1] // 2].any()
 
 
 @pytest.mark.parametrize(("epsilon", "near"), [(math.inf, 0.06), (2.0, 0.3)])

@@ -59,9 +59,6 @@ def select(plan, permit=None, weights=None):
     return plan.run(rows_of, codes, weights, permit)
 
 
-# -- scores --------------------------------------------------------------------------
-
-
 def largest_change(n_classes, weights):
     """Of the error count of any released model, over neighbours."""
     rng = np.random.default_rng(0)
@@ -121,9 +118,6 @@ def test_rounding_of_weighted_counts_is_within_its_allowance():
     assert MODULE._score_bound(problem, population=True) - 1 > allowed
 
 
-# -- noise of the scores -------------------------------------------------------------
-
-
 def assert_scores_have_their_noise(margins, mu):
     """J counts change by sqrt(J) together: the standard deviation on counts, not a variance."""
     share = {"gaussian": 0.5, "random_stopping": 0.2}
@@ -154,9 +148,6 @@ def test_score_noise_test_sees_the_published_slips(monkeypatch, bug):
     monkeypatch.setattr(MODULE, "GaussianNoise", Cheat)
     with pytest.raises(AssertionError):
         assert_scores_have_their_noise([0.1, 0.2], privacy.gdp_mu(2.0, 1e-5))
-
-
-# -- cost ----------------------------------------------------------------------------
 
 
 def assert_budget_is_used(plan, epsilon, delta):
@@ -204,9 +195,6 @@ def test_budget_test_sees_runs_that_are_not_divided(monkeypatch):
     for kind in FIXED:
         with pytest.raises(AssertionError):
             assert_budget_is_used(plan_for(kind), 2.0, 1e-5)
-
-
-# -- releases ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", FIXED)
@@ -262,9 +250,6 @@ def test_a_choice_that_is_not_paid_for_is_refused():
         select(replace(plan, choice=loud))
 
 
-# -- the choice ----------------------------------------------------------------------
-
-
 def constant(margin, w):
     """A way to fit that always releases the same coefficients."""
     plan = SimpleNamespace(events=(), run=lambda *_: np.array([w]))
@@ -296,9 +281,6 @@ def test_population_scores_add_a_public_penalty():
     rigged = replace(population, penalties=(0.0, 1e6))
     for _ in range(5):
         assert select(rigged)[0] is rigged.candidates[0]
-
-
-# -- what must stay hidden -----------------------------------------------------------
 
 
 def fit(kind, **more):

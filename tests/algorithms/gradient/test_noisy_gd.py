@@ -12,7 +12,6 @@ from dp_halfspace.algorithms.defaults import Steps
 from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, descend, plan_descent
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import assert_costs, permit_for
 from tests.conftest import separated
@@ -111,17 +110,6 @@ def test_queries_stay_in_the_public_balls(stretch):
     transform = None if stretch is None else stretch * np.eye(3)
     descend(Watched(np.zeros((50, 3))), slopes, plan, permit_for(plan.event), transform)
     assert max(seen) == pytest.approx(plan.radius if stretch is None else plan.reach, rel=1e-12)
-
-
-def test_every_step_is_charged_and_recorded():
-    plan = plan_for(20, 2)
-    with recording() as releases:
-        slopes = clipped_slopes(plan, np.zeros(20, int), np.ones(20))
-        permit = permit_for(plan.event)
-        descend(Rows(np.zeros((20, 2))), slopes, plan, permit)
-        assert len(releases) == plan.steps.n_steps
-        with pytest.raises(RuntimeError, match="not charged"):
-            descend(Rows(np.zeros((20, 2))), slopes, plan, permit)
 
 
 def sensitivity_of_the_proof(n, k, K, block, *, C, c, A, beta, attack=None):

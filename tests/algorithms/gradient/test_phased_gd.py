@@ -46,9 +46,6 @@ class Scripted:
         return self.released[len(self.values) - 1]
 
 
-# -- the plan ------------------------------------------------------------------------
-
-
 @given(
     n=st.integers(1, 10**7),
     k=st.integers(1, 2000),
@@ -75,9 +72,6 @@ def test_noise_is_that_of_two_steps(n, margin):
     first = plan_pass(n, 20, mu=0.3, margin=margin).phases[0]
     # What is added for rounding grows with the records: a ten-thousandth at a million.
     assert first.mechanism.sigma <= 2 * first.step_size / margin / 0.3 * (1 + 1e-4)
-
-
-# -- one step ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -122,9 +116,6 @@ def test_steps_do_not_expand_distances(a, b, z, margin, cap):
     # Before the projection a step is as long as the cap at most; the ball only shortens it.
     assert np.linalg.norm(after[0] - a) <= cap * (1 + 1e-12) + 1e-15
     assert np.linalg.norm(after[0]) <= 1 + 1e-15
-
-
-# -- sensitivity ---------------------------------------------------------------------
 
 
 def passes(plan, released, *data_sets, weights=ONES):
@@ -224,9 +215,6 @@ def test_a_long_pass_sees_steps_that_expand(monkeypatch):
     assert change > 10 * bound
 
 
-# -- floating point ------------------------------------------------------------------
-
-
 def exact_pass(start, rows, caps, margin):
     """The pass in extended precision."""
     point = np.asarray(start, dtype=np.longdouble)
@@ -258,9 +246,6 @@ def test_rounding_is_within_its_allowance(margin):
         error = np.linalg.norm(np.asarray(got - exact_pass(start, rows, caps, margin)[1] / n))
         worst = max(worst, float(error) / allowance)
     assert 0 < worst < 1
-
-
-# -- the run -------------------------------------------------------------------------
 
 
 def test_one_event_pays_for_all_phases_once():

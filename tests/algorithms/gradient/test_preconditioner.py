@@ -195,9 +195,6 @@ def test_sensitivity_is_that_of_the_proof(n, k, block):
     assert least <= found <= least + 2e-12
 
 
-# -- a leading block only ----------------------------------------------------------------
-
-
 def leading_ratio():
     """Largest change of the moment of the first column and the constant, over what is charged."""
     worst = 0.0

@@ -9,7 +9,6 @@ from dp_halfspace.algorithms.selection.class_counts import (
     CountPlan,
     class_weights,
     release_count,
-    smaller_share,
 )
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from tests.algorithms.support import permit_for
@@ -36,11 +35,3 @@ def test_the_rarer_class_weighs_one():
             assert weights.max() == 1.0
             assert weights.min() > 0.03
             assert count == 500.0 or weights.argmax() == (count < 500) or deviation > 0
-
-
-def test_a_class_is_rare_only_beyond_the_noise():
-    assert smaller_share(20.0, 1000) == pytest.approx(0.02)
-    assert smaller_share(980.0, 1000) == pytest.approx(0.02)
-    assert smaller_share(20.0, 1000, deviation=100.0) == pytest.approx(0.12)
-    assert smaller_share(-1e9, 1000) == 0.001
-    assert smaller_share(500.0, 1000) == 0.5

@@ -61,16 +61,6 @@ def test_enumeration_sees_a_dropped_factor_two(monkeypatch):
     assert stats.chisquare(counts, definition(LOSSES[0]) * counts.sum()).pvalue < FALSE_ALARM
 
 
-def largest_log_ratio(factor):
-    first, second = (definition(losses, factor * EPSILON) for losses in LOSSES)
-    return float(np.abs(np.log(first / second)).max())
-
-
-def test_definition_is_private_by_enumeration():
-    assert 0.5 * EPSILON < largest_log_ratio(1.0) <= EPSILON
-    assert largest_log_ratio(2.0) > EPSILON  # planted: the factor two
-
-
 def test_two_stages_by_enumeration():
     """Second stage: each centre has losses of its own; the joint law is the product."""
     plan = planned(2, epsilon=2 * EPSILON)

@@ -110,22 +110,16 @@ def test_statistics_are_exact_in_every_order_layout_and_block(statistic, monkeyp
     assert np.array_equal(statistic(X), expected)
 
 
-@pytest.mark.parametrize("mu", [0.01, 0.5, 30.0])
+@pytest.mark.parametrize("budget", [1e-9, 0.01, 0.5, 30.0, 1e6])
 @pytest.mark.parametrize("d", [1, 100])
-def test_events_compose_to_no_more_than_was_asked(mu, d):
-    plan = plan_units(1000, d, mu)
-    assert all(isinstance(event, Gaussian) for event in plan.events)
-    total = math.sqrt(sum(event.mu**2 for event in plan.events))
-    assert mu * (1 - 1e-9) < total <= mu
-
-
-@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 1e6])
-@pytest.mark.parametrize("d", [1, 100])
-def test_pure_events_sum_to_no_more_than_was_asked(epsilon, d):
-    plan = plan_units(1000, d, epsilon, is_pure=True)
-    assert all(isinstance(event, Pure) for event in plan.events)
-    total = sum(Fraction(event.epsilon) for event in plan.events)
-    assert Fraction(epsilon) * Fraction(1 - 1e-9) < total <= Fraction(epsilon)
+def test_events_compose_to_no_more_than_was_asked(budget, d):
+    gaussian, pure = (plan_units(1000, d, budget, is_pure=p).events for p in (False, True))
+    assert all(isinstance(event, Gaussian) for event in gaussian)
+    assert all(isinstance(event, Pure) for event in pure)
+    total = math.sqrt(sum(event.mu**2 for event in gaussian))
+    assert budget * (1 - 1e-9) < total <= budget
+    total = sum(Fraction(event.epsilon) for event in pure)
+    assert Fraction(budget) * Fraction(1 - 1e-9) < total <= Fraction(budget)
 
 
 def test_pure_noise_is_what_the_sensitivities_ask_for():
