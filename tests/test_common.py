@@ -42,6 +42,7 @@ from tests.support import (
     Book,
     checks,
     every_estimator,
+    first_of_each,
     fitted,
     one_of_each,
     releases_of,
@@ -50,6 +51,9 @@ from tests.support import (
 )
 
 with_every_way = pytest.mark.parametrize("estimator", with_ways(), ids=label)
+three_of_each_way = pytest.mark.parametrize(
+    "estimator", list(first_of_each(with_ways(), 3)), ids=[label(e) for e in with_ways()]
+)
 
 
 def takes_many_classes(estimator):
@@ -273,7 +277,7 @@ def test_parameters_are_untouched_by_fit(estimator, margin_data):
     assert json.dumps(before)
 
 
-@with_every_way
+@three_of_each_way
 def test_sparse_dense_pandas_and_layouts_agree(estimator, margin_data):
     if estimator.data_norm is None and estimator._takes_units:
         pytest.skip("units are learnt of dense rows alone")

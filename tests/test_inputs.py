@@ -184,8 +184,9 @@ def said(record):
     return line
 
 
-@pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
-@pytest.mark.parametrize("classes", [None, [0, 1]])
+@pytest.mark.parametrize(
+    ("selection", "classes"), [("exponential", [0, 1]), ("random_stopping", None)]
+)
 def test_a_search_says_it_once(selection, classes):
     model = OutputPerturbationClassifier(classes=classes)
     search = PrivateSearchCV(model, {"alpha": [0.01, 0.1, 1.0]}, selection=selection, miss=0.5)

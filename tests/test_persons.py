@@ -339,23 +339,23 @@ def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
 
 
 @pytest.mark.parametrize(
-    ("model", "groups"),
+    "model",
     [
-        (AdaptiveMarginClassifier(solver="objective_perturbation"), None),
-        (AdaptiveMarginClassifier(delta=0.0), None),
-        (AdaptiveMarginClassifier(selection="exponential"), None),
-        (AdaptiveMarginClassifier(solver="phased_prox"), None),
-        (AdaptiveMarginClassifier(adversary_radius=0.1, data_norm=1.0), None),
-        (AdaptiveMarginClassifier(projection="rademacher", n_components=2), None),
-        (PrivateKernelClassifier(delta=0.0), None),
-        (PrivateKernelClassifier(margin="select"), None),
-        (PrivateAUCClassifier("objective"), None),
-        (PrivateAUCClassifier(delta=0.0), None),
-        (PrivateTableClassifier(delta=0.0), None),
-        (ObjectivePerturbationClassifier(), None),
+        AdaptiveMarginClassifier(solver="objective_perturbation"),
+        AdaptiveMarginClassifier(delta=0.0),
+        AdaptiveMarginClassifier(selection="exponential"),
+        AdaptiveMarginClassifier(solver="phased_prox"),
+        AdaptiveMarginClassifier(adversary_radius=0.1, data_norm=1.0),
+        AdaptiveMarginClassifier(projection="rademacher", n_components=2),
+        PrivateKernelClassifier(delta=0.0),
+        PrivateKernelClassifier(margin="select"),
+        PrivateAUCClassifier("objective"),
+        PrivateAUCClassifier(delta=0.0),
+        PrivateTableClassifier(delta=0.0),
+        ObjectivePerturbationClassifier(),
     ],
 )
-def test_what_does_not_protect_people_refuses_groups_before_it_pays(model, groups):
+def test_what_does_not_protect_people_refuses_groups_before_it_pays(model):
     X, y = small_table()
     model.set_params(classes=[0, 1], ledger=PrivacyLedger(epsilon=10, delta=1e-3))
     use = model.plan if type(model) is ObjectivePerturbationClassifier else model.fit
@@ -388,23 +388,18 @@ def test_bad_groups_are_refused_without_a_value_or_a_count(groups, match):
     assert not any(word in shown for word in ("secret", "299", "300"))
 
 
-def test_ledger_takes_what_protects_as_much_as_it_does():
+@pytest.mark.parametrize("adjacency", ["replace-one-label", "replace-one", "replace-one-person"])
+def test_ledger_takes_what_protects_as_much_as_it_does(adjacency):
     X, y = small_table()
-    groups, strength = (
-        np.arange(300) // 2,
-        ("replace-one-label", "replace-one", "replace-one-person"),
-    )
-    record = AdaptiveMarginClassifier(classes=[0, 1]).plan(X, y, groups)
-    single = AdaptiveMarginClassifier(classes=[0, 1]).plan(X, y)
-    for adjacency in strength:
-        ledger = PrivacyLedger(epsilon=5, delta=1e-3, adjacency=adjacency)
-        ledger.charge(record)
-        if adjacency == "replace-one-person":
-            with pytest.raises(BudgetError, match="nothing about all rows of one person"):
-                ledger.charge(single)
-        else:
-            ledger.charge(single)
-        assert len(ledger.entries()) == 1 + (adjacency != "replace-one-person")
+    model = AdaptiveMarginClassifier(classes=[0, 1])
+    ledger = PrivacyLedger(epsilon=5, delta=1e-3, adjacency=adjacency)
+    ledger.charge(model.plan(X, y, np.arange(300) // 2))
+    if adjacency != "replace-one-person":
+        ledger.charge(model.plan(X, y))
+        return
+    with pytest.raises(BudgetError, match="nothing about all rows of one person"):
+        ledger.charge(model.plan(X, y))
+    assert len(ledger.entries()) == 1
 
 
 def test_routing_carries_groups_through_pipelines_and_cross_validation():

@@ -60,3 +60,28 @@ def test_projected_features_keep_the_kernel():
     for draw in PROJECTIONS.values():
         image = ProjectedFeatures(psi, draw(1000, 400, np.random.default_rng(1))).apply(X)
         assert np.abs(image @ image.T - exact).max() < 0.35
+
+
+RBF, LAPLACIAN = Spectrum("rbf"), Spectrum("laplacian")
+REFUSED = [
+    ("kernel", lambda: Spectrum("sigmoid")),
+    *(
+        ("length_scales", lambda scales=scales: draw_fourier(RBF, 3, scales, RNG))
+        for scales in (np.array([]), np.zeros(1), np.array([np.nan]), np.ones((2, 2)))
+    ),
+    ("length_scales", lambda: draw_structured_fourier(RBF, 3, np.zeros(3), RNG)),
+    ("distance", lambda: draw_structured_fourier(LAPLACIAN, 3, np.ones(3), RNG)),
+    ("distance", lambda: LAPLACIAN.radial_factors(3, RNG)),
+    ("n_features", lambda: draw_fourier(RBF, 0, np.ones(3), RNG)),
+    ("degree", lambda: draw_tensor_sketch(3, 8, RNG, degree=0)),
+    ("coef0", lambda: draw_tensor_sketch(3, 8, RNG, coef0=-1.0)),
+    ("length_scale", lambda: draw_tensor_sketch(3, 8, RNG, length_scale=0.0)),
+    ("shape", lambda: MAPS["sketch"].apply(np.ones((2, 4)))),
+    ("shape", lambda: FOURIER.apply(np.ones((3, 3)))),
+]
+
+
+@pytest.mark.parametrize(("word", "make"), REFUSED)
+def test_refusals(word, make):
+    with pytest.raises(ValueError, match=word):
+        make()

@@ -62,13 +62,6 @@ def test_distortion_meets_the_union_bound_and_is_the_least(k, n, beta):
         assert k * exponent(0.999 * e) < target
 
 
-@given(margins, st.floats(0.0, 2.0))
-def test_retained_margin(margin, e):
-    kept = jl_margin(margin, distortion=e)
-    assert kept == pytest.approx(max(0.0, (margin - e) / (1 + e)))
-    assert jl_margin(margin) == pytest.approx(margin / (2 + margin))
-
-
 @pytest.mark.parametrize(
     ("call", "word"),
     [
