@@ -304,6 +304,10 @@ PLANTED = {
         (STOPPING, 1500, RunLaw, "draw"),
         lambda honest: lambda law, source: max(honest(law, source) - 1, 1),
     ),
+    "one run more": (
+        (STOPPING, 1500, RunLaw, "draw"),
+        lambda honest: lambda law, source: min(honest(law, source) + 1, law.k_max),
+    ),
     "scores without noise": (
         (STOPPING, 700, *NOISE),
         lambda honest: lambda self, value, source: np.array(value),
@@ -333,10 +337,17 @@ PLANTED = {
         (CHOICE, 1000, *EXPONENTIAL),
         lambda honest: lambda value, epsilon, **rest: honest(value, 2 * epsilon, **rest),
     ),
+    "a choice of half more": (
+        (CHOICE, 4000, *EXPONENTIAL),
+        lambda honest: lambda value, epsilon, **rest: honest(value, 1.5 * epsilon, **rest),
+    ),
 }
+SLOW = ("one run more", "a choice of half more")
 
 
-@pytest.mark.parametrize("bug", PLANTED)
+@pytest.mark.parametrize(
+    "bug", [pytest.param(b, marks=[pytest.mark.slow] * (b in SLOW)) for b in PLANTED]
+)
 def test_a_planted_bug_has_another_law(monkeypatch, bug):
     (law, draws, place, name), wrong = PLANTED[bug]
     monkeypatch.setattr(place, name, wrong(getattr(place, name)))
