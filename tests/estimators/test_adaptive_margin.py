@@ -51,7 +51,8 @@ def test_every_way_learns(way, epsilon):
         epsilon=epsilon, delta=1e-5, classes=[-1, 1], **params, data_norm=1.0
     )
     model = fitted(model, X, y, random_state=3)
-    assert model.margin_ == way.get("margin") or way.get("selection") or "margin" not in way
+    if isinstance(way.get("margin"), float):
+        assert model.margin_ == way["margin"]
     # A projection of eight columns to eight keeps no margin of its own.
     assert model.score(X, y) > (0.6 if way.get("projection") else 0.97)
 

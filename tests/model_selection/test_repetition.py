@@ -8,9 +8,11 @@ import pytest
 from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV, privacy
 from dp_halfspace.model_selection import confidence_repeats
 from tests.conftest import separated
-from tests.model_selection.test_search_laws import Known, plans_are_made_once, records
-
-__all__ = ["plans_are_made_once"]  # for every test here
+from tests.model_selection.test_search_laws import (
+    Known,
+    plans_are_made_once,  # noqa: F401 - for every test here
+    records,
+)
 
 X, Y = separated(300, 3, 2)
 MODEL = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
