@@ -162,9 +162,9 @@ def refused(handle):
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_interruption_leaves_more_than_the_entries_do(kind, action, tmp_path):
-    assert_nothing_is_left_that_was_spent(kind, action, tmp_path)
-    assert_no_lock_stays(kind, action, tmp_path)
+def test_no_interruption_leaves_more_than_the_entries_do(kind, action, tmp_path_factory):
+    assert_nothing_is_left_that_was_spent(kind, action, tmp_path_factory.mktemp("entries"))
+    assert_no_lock_stays(kind, action, tmp_path_factory.mktemp("locks"))
 
 
 def test_lock_test_sees_a_lock_that_only_success_gives_back(tmp_path, monkeypatch):

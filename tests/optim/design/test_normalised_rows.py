@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from dp_halfspace.optim.design import rows as module
-from dp_halfspace.optim.design.rows import Rows, flattened, unit_rows
+from dp_halfspace.optim.design.rows import flattened, unit_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
 
 # Shorter rows may count as zero; that they do no harm is tested one magnitude after another.
@@ -140,12 +140,10 @@ def test_undefined_rows_planted_bug(intruder):
 @forms
 def test_zero_rows(form):
     X = np.zeros((4, 3))
-    assert not entries(unit_rows(form(X), 1.0, None)).any()
-    np.testing.assert_allclose(
-        entries(unit_rows(form(X), 1.0, 0.2)), np.tile([0, 0, 0, 1], (4, 1)), rtol=1e-13
-    )
-    rows = flattened(unit_rows(form(X), 1.0, None), 2 * np.eye(3), row_bound=1.0)
+    rows, last = (unit_rows(form(X), 1.0, bias) for bias in (None, 0.2))
     assert not entries(rows).any()
+    assert not entries(flattened(rows, 2 * np.eye(3), row_bound=1.0)).any()
+    np.testing.assert_allclose(entries(last), np.tile([0, 0, 0, 1], (4, 1)), rtol=1e-13)
 
 
 def test_long_rows_keep_their_direction_whatever_the_public_scale():
@@ -194,7 +192,6 @@ def test_flattening_keeps_directions_and_shares_the_matrix():
     X = np.random.default_rng(4).standard_normal((300, 5))
     rows = unit_rows(X, 1.0, None)
     flat = flattened(rows, metric_like(5, 30.0), row_bound=4.0)
-    assert isinstance(flat, Rows)
     assert flat._matrix is X
     ratio = entries(flat) / entries(rows)
     np.testing.assert_allclose(ratio, np.tile(ratio[:, :1], (1, 5)), rtol=1e-13)
