@@ -213,7 +213,8 @@ MUTANTS = [
             "    whole",
             "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
-        (("    np.clip(whole, -_CLIP, _CLIP, out=whole)\n"),
+        (
+            ("    np.clip(whole, -_CLIP, _CLIP, out=whole)\n"),
             "",
             "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
