@@ -1,6 +1,7 @@
 """Fixed-point enclosures against mpmath, and decisions against exact fractions."""
 
 import decimal
+import itertools
 import math
 from fractions import Fraction
 
@@ -65,19 +66,18 @@ def fixed(probability):
     return lambda bits: round(probability * 2**bits)
 
 
-@given(st.integers(0, 15), st.fractions(min_value=0, max_value=1, max_denominator=64))
-def test_decision_agrees_with_the_refined_cell(cell, probability):
-    uniform = LazyUniform(cell, 4, seeded(cell))
-    below = uniform.below(fixed(probability))
-    low, high = Fraction(uniform.cell, 2**uniform.bits), Fraction(uniform.cell + 1, 2**uniform.bits)
-    assert uniform.cell >> (uniform.bits - 4) == cell
-    assert high <= probability if below else low >= probability
-    # Certain cells draw nothing, and open ones draw.
-    if Fraction(cell, 16) < probability < Fraction(cell + 1, 16):
-        assert uniform.bits >= 68
-    certain = LazyUniform(3, 4, seeded())
-    assert certain.below(fixed(Fraction(1, 2)))
-    assert certain.bits == 4
+def test_decision_agrees_with_the_refined_cell():
+    """Every cell and many probabilities: certain cells draw nothing, and open ones draw."""
+    for cell, k in itertools.product(range(16), range(64)):
+        probability = Fraction(k, 63)
+        uniform = LazyUniform(cell, 4, seeded(cell))
+        below = uniform.below(fixed(probability))
+        low, high = (Fraction(uniform.cell + i, 2**uniform.bits) for i in (0, 1))
+        assert uniform.cell >> (uniform.bits - 4) == cell
+        assert high <= probability if below else low >= probability
+        gap = min(abs(Fraction(cell + i, 16) - probability) for i in (0, 1))
+        is_open = Fraction(cell, 16) < probability < Fraction(cell + 1, 16)
+        assert uniform.bits == (68 if is_open else 4) or gap == 0
 
 
 @pytest.mark.parametrize("byte", [0, 255])
