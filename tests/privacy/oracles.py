@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import mpmath
 import numpy as np
 
-from dp_halfspace.privacy import _event_losses, gdp_mu
+from dp_halfspace.privacy import accounting, gdp_mu
 from dp_halfspace.privacy.events import Gaussian, ObjectivePerturbation, Pure, Selection
 from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -78,7 +78,7 @@ def glm(mu, log_ratio=0.0):
 @contextmanager
 def fresh_losses():
     """Nothing that was composed before, and nothing of it afterwards."""
-    caches = _event_losses._group_pld, _event_losses.total_pld
+    caches = accounting._group_pld, accounting.total_pld
     for cache in caches:
         cache.cache_clear()
     try:
