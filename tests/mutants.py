@@ -211,9 +211,13 @@ MUTANTS = [
         (
             ("    np.clip(block, -_CLIP, _CLIP, out=block)\n    whole"),
             "    whole",
-            "test_no_value_raises_or_warns",
+            "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
-        (("    np.clip(whole, -_CLIP, _CLIP, out=whole)\n"), "", "test_no_value_raises_or_warns"),
+        (
+            ("    np.clip(whole, -_CLIP, _CLIP, out=whole)\n"),
+            "",
+            "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
+        ),
     ),
     *of(
         "privacy/laplace.py",
