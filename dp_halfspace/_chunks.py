@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Chunks", "LocalChunks", "applied", "compensated", "is_dask", "refuse_chunks", "summed"]
+__all__ = ["Chunks", "DaskChunks", "LocalChunks", "compensated"]
 
 
 def _same(value: Any) -> Any:
@@ -154,30 +154,6 @@ class DaskChunks(Chunks):
         import dask  # noqa: PLC0415
 
         return iter(dask.compute(*self.parts))
-
-
-def is_dask(X: Any) -> bool:
-    """Tell whether something is an array or a data frame of dask, without importing dask."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
-def refuse_chunks(name: str, values: Any) -> None:
-    """Refuse what would have to be brought here as a whole."""
-    if is_dask(values) or isinstance(values, Chunks):
-        raise ValueError(
-            f"{name} is in chunks, which is not supported here, or not beside an array: give it "
-            f"as an array, for example {name}.compute()"
-        )
-
-
-def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
-    """Return ``function(X, *arguments)``, chunk by chunk if `X` is in chunks."""
-    return X.each(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
-
-
-def summed(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
-    """Return ``function(X, *arguments)``, a sum over rows, added up if `X` is in chunks."""
-    return X.total(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
 
 
 def compensated(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -570,7 +570,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/descent.py",
+        "algorithms/gradient/noisy_gd.py",
         "tests/algorithms/gradient/test_descent.py",
         (
             "        return (self.metric.mechanism.event, self.descent.event)",
@@ -1015,7 +1015,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/units/cells.py",
+        "algorithms/units/plan.py",
         "tests/algorithms/units/test_units.py",
         (
             ("        cell[np.isnan(block)] = n_cells - 1\n"),
@@ -1228,7 +1228,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/design/clipping.py",
+        "optim/design/blocks.py",
         "tests/optim/design/test_clipping.py",
         (
             "    target = bound * (1.0 - (d + 8) * 2.0**-52)",

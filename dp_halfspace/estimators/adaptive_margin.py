@@ -11,9 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, resolved_delta
-from dp_halfspace._validation import label_weights
+from dp_halfspace._sklearn import (
+    Interval,
+    Options,
+    StrOptions,
+    fit_context,
+    label_weights,
+    resolved_delta,
+)
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits.margin_training import (
     SELECTIONS,
     SOLVERS,
@@ -25,8 +31,7 @@ from dp_halfspace.algorithms.fits.margin_training import (
 )
 from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.chunked_rows import rows_over
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, rows_over
 from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy.mechanisms import authorise

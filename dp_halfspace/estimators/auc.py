@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import (
     NUMBER_RANGE,
     Interval,
     StrOptions,
     fit_context,
+    label_weights,
     public_number,
     resolved_delta,
 )
-from dp_halfspace._validation import label_weights
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits.auc_training import (
     LOSSES,
     MECHANISMS,

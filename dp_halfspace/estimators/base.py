@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,14 +17,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
-from dp_halfspace._chunked import by_chunks, check_chunks, is_chunked
-from dp_halfspace._chunks import Chunks, applied
+from dp_halfspace._chunked import by_chunks, check_chunks
+from dp_halfspace._chunks import Chunks
 from dp_halfspace._groups import owned_by
-from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import check_features, check_training_data
+from dp_halfspace._validation import TrainingData, check_features, check_training_data, is_chunked
 from dp_halfspace.algorithms.units.plan import UnitsPlan, affordable_units, in_units
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.optim.design.chunked_rows import chunked_rows
 from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
 from dp_halfspace.privacy.events import Event
@@ -35,7 +36,7 @@ from dp_halfspace.projection import LinearMap
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Prepared", "PrivateLinearClassifier"]
+__all__ = ["Prepared", "PrivateLinearClassifier", "rows_over"]
 
 # Which part of a budget a fit beside the units of the columns uses at least, how often it is
 # aimed at and at which part, and how much less is tried afterwards, how often.
@@ -70,7 +71,7 @@ class Prepared:
         scaler = ReleasedScaler(units.center, units.scale).fit(np.zeros((1, data.X.shape[1])))
         if data.feature_names is not None:
             scaler.feature_names_in_ = data.feature_names
-        return replace(data, X=applied(in_units, data.X, units)), scaler
+        return replace(data, X=in_units(data.X, units)), scaler
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -153,7 +154,8 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             data = check_training_data(
                 self, X, y, classes=self.classes, allow_missing=learns, hides_rows=hidden
             )
-        data = owned_by(groups, data)
+        if hidden:
+            data = owned_by(groups, data)
         ready = self._planned_in_units(data) if learns else self._planned(data)
         if isinstance(data.X, Chunks):
             self._check_for_chunks(ready.plan)
@@ -199,7 +201,11 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         if not sparse.issparse(X):
             paid = affordable_units(n_samples, n_features, epsilon, delta)
         if paid is None:
-            data = replace(data, X=X if sparse.issparse(X) else applied(np.nan_to_num, X))
+            if isinstance(X, Chunks):
+                X = X.each(np.nan_to_num)
+            elif not sparse.issparse(X):
+                X = np.nan_to_num(X)
+            data = replace(data, X=X)
             ready = self._with(epsilon, 1.0)._planned(data)
             public = {**dict(ready.record.public), "private_units": False}
             return replace(ready, record=replace(ready.record, public=public))
@@ -377,3 +383,10 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         tags.input_tags.allow_nan = self.data_norm is None and self._takes_units
         tags.classifier_tags.multi_class = not self._is_binary
         return tags
+
+
+def rows_over(make: Callable[..., Any], X: Any, *arguments: Any, **options: Any) -> Any:
+    """Return ``make(X, ...)``, or rows in chunks if `X` is: see `chunked_rows`."""
+    if isinstance(X, Chunks):
+        return chunked_rows(make, X, *arguments, **options)
+    return make(X, *arguments, **options)

@@ -12,9 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from dp_halfspace._chunks import Chunks
-from dp_halfspace._people import People, TrainingData
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import label_weights
+from dp_halfspace._people import People
+from dp_halfspace._sklearn import (
+    Interval,
+    StrOptions,
+    fit_context,
+    label_weights,
+    public_number,
+    resolved_delta,
+)
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits.kernel_selection import (
     SEARCH_MEMORY,
     MarginPlan,
@@ -32,8 +39,8 @@ from dp_halfspace.algorithms.fits.kernel_training import (
 )
 from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Training, asked_margin
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.chunked_rows import chunked_features, rows_over
+from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, rows_over
+from dp_halfspace.optim.design.chunked_rows import chunked_features
 from dp_halfspace.optim.design.feature_rows import (
     FeatureRows,
     clipped_features,

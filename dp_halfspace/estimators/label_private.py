@@ -12,16 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._chunked import by_chunks
-from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import (
     NUMBER_RANGE,
     Interval,
     StrOptions,
     fit_context,
+    label_weights,
     public_number,
     resolved_delta,
 )
-from dp_halfspace._validation import label_weights
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits.label_training import plan_labels
 from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
 from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features

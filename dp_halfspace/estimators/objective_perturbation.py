@@ -13,9 +13,15 @@ from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._chunked import by_chunks
-from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import label_weights
+from dp_halfspace._sklearn import (
+    Interval,
+    StrOptions,
+    fit_context,
+    label_weights,
+    public_number,
+    resolved_delta,
+)
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.defaults import COMPONENTS, objective_defaults
 from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     PreconditionedObjectivePlan,

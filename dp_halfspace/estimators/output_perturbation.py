@@ -14,16 +14,16 @@ from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._chunked import by_chunks
-from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import (
     Interval,
     Options,
     StrOptions,
     fit_context,
+    label_weights,
     public_number,
     resolved_delta,
 )
-from dp_halfspace._validation import label_weights
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt

@@ -9,9 +9,14 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import label_weights
+from dp_halfspace._sklearn import (
+    Interval,
+    Options,
+    StrOptions,
+    fit_context,
+    label_weights,
+)
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits.margin_training import (
     Problem,
     Training,

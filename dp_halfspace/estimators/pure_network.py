@@ -10,9 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import label_weights
+from dp_halfspace._sklearn import (
+    Interval,
+    Options,
+    StrOptions,
+    fit_context,
+    label_weights,
+)
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.selection.network import (
     NetworkPlan,
     NetworkShape,
@@ -21,7 +26,7 @@ from dp_halfspace.algorithms.selection.network import (
 )
 from dp_halfspace.algorithms.selection.staged_search import MOST_CANDIDATES, plan_search
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator

@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._budget import BUDGET, SharedLedger
 from dp_halfspace._chunked import by_chunks
 from dp_halfspace._groups import owned_by
-from dp_halfspace._people import TrainingData, placed
+from dp_halfspace._people import placed
 from dp_halfspace._sklearn import StrOptions, fit_context, resolved_delta
-from dp_halfspace._validation import check_training_data
+from dp_halfspace._validation import TrainingData, check_training_data
 from dp_halfspace.algorithms.fits.calibration import (
     DEFAULT_SLOPE,
     CalibrationPlan,
@@ -321,7 +321,7 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         data = check_training_data(
             self, rows, y, classes=classes, allow_missing=True, hides_rows=hidden
         )
-        data = owned_by(groups, data)
+        data = data if groups is None else owned_by(groups, data)
         numbers, others = np.hsplit(data.X, [numbers.shape[1]])
 
         n_samples, epsilon = data.n_units, float(self.epsilon)

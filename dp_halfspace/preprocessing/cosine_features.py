@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._chunked import by_chunks
 from dp_halfspace._sklearn import Interval, StrOptions, column_names, fit_context
 from dp_halfspace.algorithms.defaults import FEW_TERMS, WIDE
-from dp_halfspace.preprocessing._column_scaler import check_dense
+from dp_halfspace.preprocessing.released_scaler import check_dense
 from dp_halfspace.projection.additive import additive_norm, write_cosines
 
 __all__ = ["CosineFeatures"]

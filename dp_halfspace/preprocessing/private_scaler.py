@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dp_halfspace._budget import BUDGET, SharedLedger
-from dp_halfspace._chunked import is_chunked
 from dp_halfspace._groups import sorted_by_person
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import Interval, fit_context, resolved_delta, unfitted_names
+from dp_halfspace._validation import is_chunked
 from dp_halfspace.algorithms.units.plan import CLIP, Units, UnitsPlan, plan_units
-from dp_halfspace.preprocessing._column_scaler import ColumnScaler, check_dense
+from dp_halfspace.preprocessing.released_scaler import ColumnScaler, check_dense
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import noise_kind, noise_source

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.algorithms.units.plan import Units
-from dp_halfspace.preprocessing._column_scaler import ColumnScaler, check_dense
+from dp_halfspace.preprocessing.released_scaler import ColumnScaler, check_dense
 
 __all__ = ["PublicScaler"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import optimize, special
 
 from dp_halfspace.inspection import margin_bound, margin_risk_bound
-from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.privacy import Exponential, Gaussian, delta, gdp_mu
 from dp_halfspace.projection import draw_rademacher, jl_dimension, jl_distortion, jl_margin
 

@@ -25,12 +25,12 @@ from dp_halfspace.algorithms.fits.auc_budget import (
     plan_count,
 )
 from dp_halfspace.algorithms.fits.margin_training import gradient_training
-from dp_halfspace.algorithms.gradient.descent import GradientPlan
 from dp_halfspace.algorithms.gradient.mean_difference import (
     MeanDifferencePlan,
     mean_difference_for,
     plan_mean_difference,
 )
+from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,

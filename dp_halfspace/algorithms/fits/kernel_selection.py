@@ -13,9 +13,8 @@ from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import kernel_engine_defaults
 from dp_halfspace.algorithms.fits.margin_selection import mu_beside
 from dp_halfspace.algorithms.fits.margin_training import Problem, RowsOf, Training, public_facts
-from dp_halfspace.algorithms.gradient.descent import GradientPlan
 from dp_halfspace.algorithms.gradient.margin_gd import margin_slopes, plan_margin_descent
-from dp_halfspace.algorithms.gradient.noisy_gd import DescentPlan
+from dp_halfspace.algorithms.gradient.noisy_gd import DescentPlan, GradientPlan
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.losses import huber_hinge

@@ -16,13 +16,12 @@ from dp_halfspace.algorithms.defaults import (
     engine_defaults,
     objective_defaults,
 )
-from dp_halfspace.algorithms.gradient.descent import GradientPlan, plan_gradient
 from dp_halfspace.algorithms.gradient.margin_gd import (
     default_margin,
     margin_slopes,
     plan_margin_descent,
 )
-from dp_halfspace.algorithms.gradient.noisy_gd import plan_descent
+from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan, plan_descent, plan_gradient
 from dp_halfspace.algorithms.plan import FloatArray, Plan
 from dp_halfspace.optim.design.rows import Rows, block_size
 from dp_halfspace.optim.objectives.adversary import Adversary

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import WIDE
-from dp_halfspace.algorithms.gradient.descent import GradientPlan
+from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan
 from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event, Repeated

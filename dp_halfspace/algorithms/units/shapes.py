@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, softmax
 
 from dp_halfspace.algorithms.plan import FloatArray
-from dp_halfspace.algorithms.units.cells import LOWEST, N_OCTAVES
 
-__all__ = ["Law", "match_linear", "match_octaves"]
+__all__ = ["LOWEST", "N_OCTAVES", "Law", "match_linear", "match_octaves"]
 
-
+# Octaves [2^k, 2^(k+1)) on both sides of zero; what is nearer to zero counts as zero.
+LOWEST, _HIGHEST = -120, 119
+N_OCTAVES = _HIGHEST - LOWEST + 1
 _POINTS = 2000
 _REACH = 16  # octaves on both sides of its width that a shape may extend to
 # Shapes are not exact: a deviation of this share of the rows is forgiven beside the noise.

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._chunks import applied
 from dp_halfspace._people import People, placed
 from dp_halfspace.optim.design.blocks import (
     PLAIN_BLOCKS,
@@ -27,6 +26,8 @@ from dp_halfspace.optim.design.blocks import (
     add_adjoint,
     add_gram,
     block_size,
+    canonical_csr,
+    clip_scales,
     completed,
     image_squares,
     images,
@@ -36,7 +37,6 @@ from dp_halfspace.optim.design.blocks import (
     times,
     triangular,
 )
-from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales
 from dp_halfspace.projection import LinearMap
 
 __all__ = [
@@ -237,6 +237,10 @@ class Rows:
             self.block_rows, lambda *where: self._placed(*where)._lengths(transform)
         )
 
+    def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
+        """Return the factors that bring every row, or its image, to norm one; see `flattened`."""
+        return inverse_lengths(self.lengths(transform), self.shape[1])
+
     def _placed(self: AnyRows, *where: Any) -> AnyRows:
         """Return one block, in which some rows are at the places of their people."""
         index, place, size = where
@@ -308,7 +312,7 @@ class Rows:
         parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
         columns = np.concatenate([self._matrix[:0][:, :size], *parts])
         rows = Rows(columns, self._scale, self._bias, row_bound=self._bound, people=self.people)
-        return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+        return rows.rescaled(rows.inverse_lengths(), row_bound=1.0)
 
     def _bias_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
         """Return the constant column of some rows."""
@@ -426,15 +430,13 @@ def unit_rows(
     scale = clip_scales(X, data_norm if clips else data_norm * LONGEST) / data_norm
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0), people=people)
-    return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+    return rows.rescaled(rows.inverse_lengths(), row_bound=1.0)
 
 
 class _Scalable(Protocol):
     """Rows of one array, or in chunks."""
 
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    def lengths(self, transform: Any = None) -> Any: ...
+    def inverse_lengths(self, transform: Any = None) -> Any: ...
     def rescaled(self, factor: Any, *, row_bound: float) -> Any: ...
 
 
@@ -448,8 +450,7 @@ def flattened(rows: Scalable, transform: FloatArray | ThinMap, *, row_bound: flo
     multiplies its coefficients by the transposed map instead. `row_bound` is a public bound on
     the norm of the result, from the smallest singular value.
     """
-    factors = applied(inverse_lengths, rows.lengths(transform), rows.shape[1])
-    flat: Scalable = rows.rescaled(factors, row_bound=row_bound)
+    flat: Scalable = rows.rescaled(rows.inverse_lengths(transform), row_bound=row_bound)
     return flat
 
 

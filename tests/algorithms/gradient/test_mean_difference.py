@@ -10,7 +10,6 @@ from scipy import sparse
 
 from dp_halfspace.algorithms.defaults import engine_defaults
 from dp_halfspace.algorithms.gradient import mean_difference
-from dp_halfspace.algorithms.gradient.descent import plan_gradient
 from dp_halfspace.algorithms.gradient.mean_difference import (
     MOMENT_SENSITIVITY,
     mean_difference_for,
@@ -18,6 +17,7 @@ from dp_halfspace.algorithms.gradient.mean_difference import (
     plan_standardisation,
     release_standardisation,
 )
+from dp_halfspace.algorithms.gradient.noisy_gd import plan_gradient
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs

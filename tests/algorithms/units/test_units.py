@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from dp_halfspace.algorithms.units import cells
 from dp_halfspace.algorithms.units import plan as units_module
-from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
 from dp_halfspace.algorithms.units.plan import (
     CLIP,
     Units,
     clipped_moments,
     in_units,
+    linear_counts,
+    octave_counts,
     plan_units,
     units_share,
 )

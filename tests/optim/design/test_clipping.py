@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from dp_halfspace.optim.design import clipping
-from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales
+from dp_halfspace.optim.design.blocks import canonical_csr, clip_scales
 from tests.optim.cases import mostly_zero
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

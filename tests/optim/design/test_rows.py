@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
-from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows, block_size, clipped_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
 
