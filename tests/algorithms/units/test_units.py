@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.algorithms.units import cells
+from dp_halfspace.algorithms.units import plan as units_plan
 from dp_halfspace.algorithms.units import plan as units_module
 from dp_halfspace.algorithms.units.plan import (
     CLIP,
@@ -118,7 +118,7 @@ def test_planted_bug_a_sensitivity_of_one_a_column_is_seen():
 
 
 def test_planted_bug_a_record_that_counts_twice_is_seen(monkeypatch):
-    monkeypatch.setattr(cells.np, "bincount", lambda *a, _b=np.bincount, **k: 2 * _b(*a, **k))
+    monkeypatch.setattr(units_plan.np, "bincount", lambda *a, _b=np.bincount, **k: 2 * _b(*a, **k))
     assert largest_change(octaves, 3, 50) > 1.9 * math.sqrt(6)
 
 
@@ -152,7 +152,7 @@ def test_statistics_are_exact_in_every_order_layout_and_block(statistic, monkeyp
     expected = statistic(X)
     assert np.array_equal(statistic(X[::-1]), expected)
     assert np.array_equal(statistic(np.asfortranarray(X)), expected)
-    monkeypatch.setattr(cells, "_BLOCK_ENTRIES", 35)
+    monkeypatch.setattr(units_plan, "_BLOCK_ENTRIES", 35)
     assert np.array_equal(statistic(X), expected)
 
 
