@@ -29,13 +29,6 @@ from dp_halfspace._validation import (
     refuse_mask,
 )
 
-__all__ = [
-    "by_chunks",
-    "check_chunks",
-    "checked_chunks",
-    "travelling",
-]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Chunks", "DaskChunks", "LocalChunks", "compensated"]
-
 
 def _same(value: Any) -> Any:
     return value

@@ -13,8 +13,6 @@ from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
 from dp_halfspace._validation import TrainingData, is_missing, refuse_mask
 
-__all__ = ["owned_by", "sorted_by_person"]
-
 
 def owned_by(groups: Any, data: TrainingData) -> TrainingData:
     """Return a training set sorted by person."""

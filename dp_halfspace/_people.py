@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["People", "placed"]
-
 # Weights are multiples of 2^-30 at most: sums of them are exact in any order.
 _GRID_BITS, _EXACT_BITS = 30, 52
 _PEOPLE_AT_A_TIME = 1024

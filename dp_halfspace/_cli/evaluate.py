@@ -14,8 +14,6 @@ from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import PrivateScore, private_score
 
-__all__ = ["evaluate"]
-
 
 def evaluate(options: Any, out: TextIO) -> None:
     """Release scores with their intervals, and say what was paid."""

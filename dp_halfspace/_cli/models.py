@@ -22,17 +22,6 @@ from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
-__all__ = [
-    "check_target",
-    "fit",
-    "frame_for",
-    "loaded",
-    "opened_ledger",
-    "predict",
-    "say_what_was_paid",
-    "write_whole",
-]
-
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
     """Train, save, and say what was promised."""

@@ -11,8 +11,6 @@ from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 
-__all__ = ["FloatArray", "Noise", "Plan"]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
 

@@ -18,8 +18,6 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import fetch_kddcup99, get_data_home, load_svmlight_files
 from sklearn.model_selection import train_test_split
 
-__all__ = ["Benchmark", "load_benchmark"]
-
 _FOLDER_VARIABLE = "DP_HALFSPACE_DATA"
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 # The copy at leon.bottou.org repeats features within a row; this one is cleaned.

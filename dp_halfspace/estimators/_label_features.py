@@ -19,8 +19,6 @@ from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows, inverse_lengths
 from dp_halfspace.projection import Spectrum, draw_fourier, draw_rademacher
 
-__all__ = ["FeatureOptions", "LabelFeatures", "fit_label_features"]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Records that bandwidth and moments are computed from, and pairs for the bandwidth.

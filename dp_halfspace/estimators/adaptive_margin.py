@@ -41,8 +41,6 @@ from dp_halfspace.projection import PROJECTIONS
 if TYPE_CHECKING:
     from dp_halfspace.algorithms.fits.margin_selection import SelectionPlan
 
-__all__ = ["AdaptiveMarginClassifier"]
-
 # Of the dual norm, in units of the coefficients for rows of norm one: no privacy rests on it.
 _SMOOTHING = 1e-3
 

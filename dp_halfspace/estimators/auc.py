@@ -20,17 +20,15 @@ from dp_halfspace._sklearn import (
     resolved_delta,
 )
 from dp_halfspace._validation import TrainingData
+from dp_halfspace.algorithms.fits.auc_budget import RankingProblem
 from dp_halfspace.algorithms.fits.auc_training import (
     LOSSES,
     MECHANISMS,
-    RankingProblem,
     plan_training,
 )
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source
-
-__all__ = ["PrivateAUCClassifier"]
 
 
 @dataclass(eq=False, repr=False)

@@ -36,8 +36,6 @@ from dp_halfspace.projection import LinearMap
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Prepared", "PrivateLinearClassifier", "rows_over"]
-
 # Which part of a budget a fit beside the units of the columns uses at least, how often it is
 # aimed at and at which part, and how much less is tried afterwards, how often.
 _USED, _AIMS, _AIM = 1.0 - 1e-4, 12, 1.0 - 3e-5

@@ -51,8 +51,6 @@ from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
 
-__all__ = ["PrivateKernelClassifier"]
-
 _MEGABYTE = 2**20
 
 

@@ -29,8 +29,6 @@ from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
 
-__all__ = ["LabelPrivateClassifier"]
-
 # Constant column, relative to the root mean square of the public rows.
 _CONSTANT, _NET_CONSTANT = 0.3, 1.0
 # Components per root of n epsilon, and their range. Random candidates cover few dimensions.

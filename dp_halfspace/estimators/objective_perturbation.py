@@ -39,8 +39,6 @@ from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 
-__all__ = ["ObjectivePerturbationClassifier"]
-
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
 # With clipped rows: a good separator is guessed to need coefficients of this norm in units of
 # 1 / data_norm, and an intercept of this size.

@@ -36,8 +36,6 @@ from dp_halfspace.optim.solvers.minimum import OPTIMIZERS
 from dp_halfspace.privacy.mechanisms import additive_noise, authorise
 from dp_halfspace.privacy.randomness import noise_source
 
-__all__ = ["OutputPerturbationClassifier"]
-
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Guessed norm of a good vector of coefficients, in units of 1 / data_norm; see
 # docs/estimators/output_perturbation.md for the measurement behind it.

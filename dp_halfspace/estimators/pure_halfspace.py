@@ -30,8 +30,6 @@ from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source
 from dp_halfspace.projection import PROJECTIONS
 
-__all__ = ["PureHalfspaceClassifier"]
-
 
 @dataclass(eq=False, repr=False)
 class PureHalfspaceClassifier(PrivateLinearClassifier):

@@ -32,8 +32,6 @@ from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.randomness import noise_source, public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 
-__all__ = ["PureNetworkClassifier"]
-
 # More columns than this are projected to so many.
 _MOST_INPUTS = 12
 # More parameters are out of reach of a million candidates, however they are refined.

@@ -38,8 +38,6 @@ from dp_halfspace.tables.encoding import Encoding
 from dp_halfspace.tables.frame import read_frame
 from dp_halfspace.tables.schema import Column, label_set, read_schema, resolved_columns
 
-__all__ = ["PrivateTableClassifier"]
-
 # A range in the units that cosines of a column are made for.
 _HALF_RANGE = 1.5
 # From this n mu / sqrt(columns) on units within a range are worth their part of the budget.

@@ -21,8 +21,6 @@ from dp_halfspace.inspection._noise_cost import (
 from dp_halfspace.inspection.population_bound import RiskBound, risk_bound
 from dp_halfspace.optim.objectives.losses import Loss, get_loss
 
-__all__ = ["RobustProblem", "chosen_factor", "tilted_noise"]
-
 # Logarithms of the factors that are tried where none is given, in units of norm of a row over
 # norm of the models.
 _LOGS = np.linspace(-16.0, 5.0, 43)

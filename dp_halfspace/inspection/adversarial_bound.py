@@ -19,8 +19,6 @@ from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.risks.margin import MarginRisk
 
-__all__ = ["adversarial_risk_bound"]
-
 # The norm itself has no gradient at 0; this smoothing changes no digit.
 _SMALLEST = 1e-100
 

@@ -15,8 +15,6 @@ from dp_halfspace.privacy.events import Exponential, Gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.projection.jl import jl_distortion, jl_margin
 
-__all__ = ["margin_risk_bound"]
-
 
 def margin_risk_bound(
     n_samples: int,

@@ -19,8 +19,6 @@ from dp_halfspace.inspection.population_bound import RiskBound
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.risks.margin import MarginRisk
 
-__all__ = ["tilted_risk_bound"]
-
 
 def tilted_risk_bound(
     n_samples: int,

@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._validation import label_codes
 
-__all__ = ["SCORINGS", "RobustAccuracy", "Scoring", "score_of"]
-
 Scoring: TypeAlias = str | Callable[..., ArrayLike]
 
 

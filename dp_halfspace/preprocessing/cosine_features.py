@@ -17,8 +17,6 @@ from dp_halfspace.algorithms.defaults import FEW_TERMS, WIDE
 from dp_halfspace.preprocessing.released_scaler import check_dense
 from dp_halfspace.projection.additive import additive_norm, write_cosines
 
-__all__ = ["CosineFeatures"]
-
 
 class CosineFeatures(TransformerMixin, BaseEstimator):
     """Every column becomes itself, on [-1, 1], and cosines of it that decay.

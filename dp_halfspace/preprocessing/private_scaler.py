@@ -20,8 +20,6 @@ from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
-__all__ = ["PrivateScaler"]
-
 
 class PrivateScaler(SharedLedger, ColumnScaler):
     """Learn the centre and the width of every column privately, and bring columns to them.

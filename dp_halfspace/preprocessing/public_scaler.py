@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from dp_halfspace.algorithms.units.plan import Units
 from dp_halfspace.preprocessing.released_scaler import ColumnScaler, check_dense
 
-__all__ = ["PublicScaler"]
-
 
 class PublicScaler(ColumnScaler):
     """Bring columns from their PUBLIC ranges to [-1, 1], and clip what is outside.

@@ -16,8 +16,6 @@ from dp_halfspace._chunked import by_chunks, checked_chunks
 from dp_halfspace._validation import check_features, is_chunked
 from dp_halfspace.algorithms.units.plan import CLIP, Units, in_units
 
-__all__ = ["ColumnScaler", "ReleasedScaler", "check_dense"]
-
 
 def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """Return `X` as a dense array, or chunks, of real numbers that may have holes."""

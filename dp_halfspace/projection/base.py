@@ -16,21 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = [
-    "FloatArray",
-    "LinearMap",
-    "RowMap",
-    "SingleArray",
-    "checked_coefficients",
-    "checked_features",
-    "checked_size",
-    "dense",
-    "padded",
-    "row_blocks",
-    "saturated",
-    "within_unit_ball",
-]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 SingleArray: TypeAlias = NDArray[np.float32]
 

@@ -10,8 +10,6 @@ import numpy as np
 from dp_halfspace.projection.base import LinearMap, SingleArray, within_unit_ball
 from dp_halfspace.projection.fourier import FeatureMap
 
-__all__ = ["ProjectedFeatures"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProjectedFeatures:

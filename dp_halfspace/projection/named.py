@@ -10,8 +10,6 @@ from dp_halfspace.projection.base import LinearMap
 from dp_halfspace.projection.hadamard import draw_hadamard
 from dp_halfspace.projection.jl import draw_rademacher
 
-__all__ = ["PROJECTIONS", "draw_projection"]
-
 PROJECTIONS: dict[str, Callable[[int, int, np.random.Generator], LinearMap]] = {
     "rademacher": draw_rademacher,
     "hadamard": draw_hadamard,

@@ -15,8 +15,6 @@ from scipy import sparse
 
 from dp_halfspace._validation import check_two_dimensional, is_missing, refuse_chunks, refuse_mask
 
-__all__ = ["Frame", "as_numbers", "as_texts", "read_frame", "text_of"]
-
 FloatArray = NDArray[np.float64]
 # Larger numbers would overflow where they are brought to their units.
 _LARGEST = 1e300

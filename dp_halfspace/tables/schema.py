@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from dp_halfspace._sklearn import plain
 from dp_halfspace.tables.frame import Frame, kind_of, text_of
 
-__all__ = ["BOOLEAN", "Column", "label_set", "read_schema", "resolved_columns"]
-
 # What a user may say of a column instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "drop")
 _BY_DTYPE = {"b": "boolean", "i": "number", "u": "number", "f": "number", "m": "date", "M": "date"}

@@ -20,8 +20,6 @@ from dp_halfspace.privacy.mechanisms import (
 )
 from dp_halfspace.privacy.profiles import gdp_mu
 
-__all__ = ["Budget", "Choice", "RankingProblem", "pay_for_threshold", "plan_count"]
-
 Choice: TypeAlias = ExponentialChoice | NoNoise | None
 
 # Share of mu^2, and of a pure epsilon, for the count of the positive records.

@@ -60,8 +60,6 @@ from dp_halfspace.optim.risks.softmax import SoftmaxRisk
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, Permit
 
-__all__ = ["LOSSES", "MECHANISMS", "RankingPlan", "RankingProblem", "plan_training"]
-
 Classes: TypeAlias = NDArray[np.intp]
 
 MECHANISMS = ("noisy_gd", "mean_difference", "objective", "output")

@@ -21,8 +21,6 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
-__all__ = ["DEFAULT_SLOPE", "CalibrationPlan", "affordable_calibration"]
-
 # Part of mu^2, or of epsilon; below this n mu (n epsilon / 2) of that part nothing is counted.
 _SHARE, _PURE_SHARE, _LEAST_STRENGTH = 0.04, 0.1, 25.0
 # Log odds for a score, before anything is known, and how far that may be wrong.

@@ -24,8 +24,6 @@ from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.selection import GeneralizedChoice
 
-__all__ = ["SEARCH_MEMORY", "MarginPlan", "plan_margin_choice"]
-
 # A choice reads the features hundreds of times: so many bytes of them are always kept.
 SEARCH_MEMORY = 2**25
 # Part of epsilon that the choice takes: it costs three percent of mu.

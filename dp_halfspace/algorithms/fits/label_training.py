@@ -30,8 +30,6 @@ from dp_halfspace.privacy.mechanisms import (
     additive_noise,
 )
 
-__all__ = ["CoverPlan", "StatisticPlan", "plan_labels"]
-
 # One stage of the search per so many labels times epsilon.
 _PER_STAGE, _MOST_STAGES = 200.0, 10
 

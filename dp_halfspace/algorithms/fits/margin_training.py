@@ -38,21 +38,6 @@ from dp_halfspace.projection import (
     jl_margin,
 )
 
-__all__ = [
-    "SELECTIONS",
-    "SOLVERS",
-    "Problem",
-    "RowsOf",
-    "Training",
-    "asked_margin",
-    "check_phased_prox",
-    "gradient_training",
-    "plan_direction_training",
-    "plan_gaussian_training",
-    "plan_training",
-    "public_facts",
-]
-
 # Other ways than the default one import what they need when they are planned: few fits need it.
 SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
 # Up to here the metric still applies to what was projected.

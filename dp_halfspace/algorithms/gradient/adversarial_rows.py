@@ -17,8 +17,6 @@ from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 
-__all__ = ["AdversarialRows", "scaled_rows"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdversarialRows:

@@ -22,16 +22,6 @@ from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 
-__all__ = [
-    "MOMENT_SENSITIVITY",
-    "MeanDifferencePlan",
-    "StandardisationPlan",
-    "mean_difference_for",
-    "plan_mean_difference",
-    "plan_standardisation",
-    "release_standardisation",
-]
-
 # Of the sums of rows and of their squares together: docs/proofs/auc.md, section 2.
 MOMENT_SENSITIVITY = math.sqrt(4.5) * (1.0 + 2.0**-50)
 # Of mu^2, or of epsilon, for the standardisation.

@@ -36,16 +36,6 @@ from dp_halfspace.optim.solvers.certificate import gradient_error
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
-__all__ = [
-    "DescentPlan",
-    "GradientPlan",
-    "Slopes",
-    "clipped_slopes",
-    "descend",
-    "plan_descent",
-    "plan_gradient",
-]
-
 # From the margins of the rows lo to hi - 1 to their negative slopes.
 Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 

@@ -20,8 +20,6 @@ from dp_halfspace.optim.design.blocks import PLAIN_BLOCKS
 from dp_halfspace.optim.design.rows import Rows, block_size
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
-__all__ = ["Metric", "MetricPlan", "plan_metric", "release_metric", "shrunk_spectrum"]
-
 _EDGE_FLOOR = 0.02
 _TRACE_FLOOR = 1e-3
 _CEILING = 16.0

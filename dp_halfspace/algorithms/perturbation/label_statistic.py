@@ -20,8 +20,6 @@ from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
 from dp_halfspace.optim.solvers.minimum import certified_minimum
 
-__all__ = ["label_statistic", "statistic_minimiser", "statistic_ridge", "statistic_sensitivity"]
-
 # Prior variance of a coefficient of a unit row where noise rules; the ratio of noise to
 # curvature at which it is doubled; its limit; mean curvature of the loss relative to zero.
 # Chosen on satimage and ijcnn1, see docs/estimators/label_private.md.

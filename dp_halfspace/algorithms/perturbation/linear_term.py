@@ -18,8 +18,6 @@ from dp_halfspace.privacy.gaussian import rounded_gaussian
 from dp_halfspace.privacy.laplace import l2_laplace
 from dp_halfspace.privacy.randomness import ByteSource
 
-__all__ = ["GaussianLinearTerm", "LaplaceLinearTerm"]
-
 # One part in 2^30 covers the rounding of every division below, with room to spare.
 _UP = 1.0 + 2.0**-30
 # Fine: rounding to the grid must be small beside the tolerance of the solver. Finer still, many

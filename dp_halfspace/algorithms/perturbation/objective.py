@@ -28,8 +28,6 @@ from dp_halfspace.privacy.events import Event, Gaussian, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 
-__all__ = ["ObjectivePlan", "feasible_ridge", "plan_objective", "sketch_objective"]
-
 LinearTerm: TypeAlias = GaussianLinearTerm | LaplaceLinearTerm | NoNoise
 
 # What hiding the error of the solver may cost: a share of the signal to noise ratio (squares

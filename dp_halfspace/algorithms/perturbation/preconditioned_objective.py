@@ -37,8 +37,6 @@ from dp_halfspace.privacy.events import Event, Gaussian, Pure
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 
-__all__ = ["PreconditionedObjectivePlan", "plan_preconditioned_objective"]
-
 # Pure noise is worth its price up to an edge of this many times the trace of the moment.
 _PURE_EDGE = 4.0
 

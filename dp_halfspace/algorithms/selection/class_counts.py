@@ -17,8 +17,6 @@ from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
 
-__all__ = ["CountPlan", "class_weights", "release_count", "smaller_share"]
-
 # A class is assumed to hold at least this share of the records.
 _RAREST = 0.001
 

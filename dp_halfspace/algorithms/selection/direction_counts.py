@@ -18,15 +18,6 @@ from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.directions import ROW_NORM, DirectionStream, integer_norm
 from dp_halfspace.optim.design.rows import Rows
 
-__all__ = [
-    "IntegerRows",
-    "counts_below",
-    "integer_rows",
-    "negative_counts",
-    "open_records",
-    "scores",
-]
-
 IntArray: TypeAlias = NDArray[np.int64]
 
 _TILE_ROWS, _TILE_COLUMNS = 255, 1024  # so many ones fit into a byte

@@ -38,13 +38,6 @@ from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.selection import TalliedChoice
 
-__all__ = [
-    "DirectionDefaults",
-    "DirectionPlan",
-    "direction_defaults",
-    "plan_directions",
-]
-
 _DOWN = 1.0 - 2.0**-40
 # Directions of a stage, fewer with many rows so that a stage takes seconds.
 _WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9

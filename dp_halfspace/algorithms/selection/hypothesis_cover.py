@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from dp_halfspace.algorithms.plan import FloatArray
 
-__all__ = ["linear_losses", "log_odds_shift"]
-
 _ENTRIES = 2**20  # scores that are in memory at a time
 
 

@@ -17,8 +17,6 @@ from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.direction_counts import IntegerRows, counts_below, scores
 from dp_halfspace.algorithms.selection.directions import ROW_NORM, integer_norm
 
-__all__ = ["margin_costs", "margin_limits"]
-
 IntArray: TypeAlias = NDArray[np.int64]
 
 # What is left of a margin behind a projection and a net, in the published algorithm.

@@ -32,8 +32,6 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
-__all__ = ["CLIP", "Units", "UnitsPlan", "affordable_units", "in_units", "plan_units"]
-
 Noise: TypeAlias = GaussianNoise | DiscreteLaplaceNoise | L2LaplaceNoise | NoNoise
 
 CLIP = 4.0

@@ -20,8 +20,6 @@ from scipy.special import ndtr, ndtri, softmax
 
 from dp_halfspace.algorithms.plan import FloatArray
 
-__all__ = ["LOWEST", "N_OCTAVES", "Law", "match_linear", "match_octaves"]
-
 # Octaves [2^k, 2^(k+1)) on both sides of zero; what is nearer to zero counts as zero.
 LOWEST, _HIGHEST = -120, 119
 N_OCTAVES = _HIGHEST - LOWEST + 1

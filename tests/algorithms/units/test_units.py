@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_halfspace.algorithms.units import plan as units_plan
-from dp_halfspace.algorithms.units import plan as units_module
 from dp_halfspace.algorithms.units.plan import (
     CLIP,
     Units,
@@ -123,7 +122,7 @@ def test_planted_bug_a_record_that_counts_twice_is_seen(monkeypatch):
 
 
 def test_planted_bug_a_heavier_square_is_seen(monkeypatch):
-    monkeypatch.setattr(units_module, "_SQUARE_WEIGHT", 2.0)
+    monkeypatch.setattr(units_plan, "_SQUARE_WEIGHT", 2.0)
     # A change from 1 to -1/4 exceeds the bound once squares weigh 2.
     units = Units(np.zeros(1), np.full(1, 0.25))
     changes = [
