@@ -8,14 +8,13 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._sklearn import (
     Interval,
     Options,
     StrOptions,
-    fit_context,
     label_weights,
     resolved_delta,
 )
@@ -34,8 +33,7 @@ from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, rows_over
 from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import noise_source
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection import PROJECTIONS
 
 if TYPE_CHECKING:
@@ -214,35 +212,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> AdaptiveMarginClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
-            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
-            `dp_halfspace.datasets` are read where they are, by the default steps.
-        y : array-like of shape (n_samples,), or in chunks
-            Labels from `classes`.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to: any hashable values. The unit of privacy is then a person
-            with all rows, each of which weighs one over their number; the number of people is
-            public, who has how many rows is not. For ``solver="noisy_gd"`` with ``delta > 0`` and
-            neither selection, adversary nor projection.
-
-        Returns
-        -------
-        AdaptiveMarginClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y, groups)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Make the rows of each way to fit, and run the plan."""
         data, scaler = ready.in_units(permit)
         norm = ready.data_norm
 
@@ -257,7 +228,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         self.margin_ = asked_margin(used, released)
         self.projection_ = used.linear_map
         released = self._in_units_of_data(released, used.bias, used.linear_map, data_norm=norm)
-        return self._remember(ready, released, scaler)
+        self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
@@ -284,7 +255,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return plan is None or (isinstance(plan, Training) and plan.reads_chunks)
 
     def _protects_people(self, plan: Any) -> bool:
-        return isinstance(plan, Training) and plan.protects_people
+        return plan is None or (isinstance(plan, Training) and plan.protects_people)
 
     def _plan(self, data: TrainingData) -> Training | SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""

@@ -1,4 +1,4 @@
-"""What every linear estimator of the suite shares: parameters, prediction, tags. No ``fit``."""
+"""What the estimators of the suite share: the order of a fit, parameters, prediction, tags."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from dp_halfspace.optim.design.chunked_rows import chunked_rows
 from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.privacy.randomness import noise_kind
+from dp_halfspace.privacy.mechanisms import Permit, authorise
+from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord, proved_delta, proved_epsilon
 from dp_halfspace.projection import LinearMap
 
@@ -72,8 +72,110 @@ class Prepared:
         return replace(data, X=in_units(data.X, units)), scaler
 
 
+class PaidClassifier(ClassifierMixin, SharedLedger, ABC):
+    """A classifier whose fit is planned from public numbers, then paid for, and only then run."""
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> Self:
+        """Fit the model within the budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features), or in chunks
+            Finite features, but for missing entries where the estimator takes them; CSR stays
+            sparse. Chunks (``docs/scaling.md``) of dask or of `dp_halfspace.datasets` are read
+            where they are, if sums over rows are all that the parameters ask for.
+        y : array-like of shape (n_samples,), or in chunks
+            Labels from `classes`.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to: any hashable values. The unit of privacy is then a person
+            with all rows, each of which weighs one over their number; the number of people is
+            public, who has how many rows is not. ``docs/privacy_model.md`` lists the estimators
+            and parameters that protect people.
+
+        Returns
+        -------
+        estimator object
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
+
+        Notes
+        -----
+        **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
+        """
+        ready = self._prepared(X, y, groups)
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        self._trained(ready, permit)
+        return self
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def plan(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivacyRecord:
+        """Say what ``fit`` would spend; nothing is trained, drawn or charged.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features), or in chunks
+            What would be fitted. Of `X` only shape and storage matter, and that it is valid.
+        y : array-like of shape (n_samples,)
+            Labels; only the label set matters, where `classes` does not state it.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to, where ``fit`` takes that; only the number of people matters.
+
+        Returns
+        -------
+        PrivacyRecord
+            The record that a fit would carry: its ``events``, ``epsilon_at(delta)`` for any
+            delta, and what it would treat as public.
+
+        Raises
+        ------
+        ValueError, BudgetError, CertificateError
+            As ``fit`` would before it pays.
+
+        Notes
+        -----
+        **Privacy.** A function of public quantities, so calling it costs nothing.
+        """
+        record: PrivacyRecord = self._prepared(X, y, groups).record
+        return record
+
+    @abstractmethod
+    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Any:
+        """Validate the data and fix every public number of a fit, with the record of its cost."""
+
+    @abstractmethod
+    def _trained(self, ready: Any, permit: Permit) -> None:
+        """Run what was prepared and paid, and set the fitted attributes."""
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score rows."""
+
+    @by_chunks
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features), or in chunks
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from ``classes_``.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
+class PrivateLinearClassifier(PaidClassifier):
     """Planning, and prediction from released coefficients: neither costs anything.
 
     A parameter is a field of a dataclass: stated once with its type and its default, it becomes
@@ -106,37 +208,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         "verbose": ["verbose"],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def plan(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivacyRecord:
-        """Say what ``fit`` would spend; nothing is trained, drawn or charged.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            What would be fitted. Of `X` only shape and storage matter, and that it is valid.
-        y : array-like of shape (n_samples,)
-            Labels; only the label set matters, where `classes` does not state it.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to, where ``fit`` takes that; only the number of people matters.
-
-        Returns
-        -------
-        PrivacyRecord
-            The record that a fit would carry: its ``events``, ``epsilon_at(delta)`` for any
-            delta, and what it would treat as public.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            As ``fit`` would before it pays.
-
-        Notes
-        -----
-        **Privacy.** A function of public quantities, so calling it costs nothing.
-        """
-        return self._prepared(X, y, groups).record
-
-    def _prepared(self, X: Any, y: ArrayLike, groups: Any = None) -> Prepared:
+    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Prepared:
         """Validate the data and fix every public number of a fit."""
         learns = self.data_norm is None and self._takes_units
         if learns and getattr(self, "adversary_radius", 0.0) != 0.0:
@@ -145,8 +217,9 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
                 "scale of a row in these units, too"
             )
         hidden = groups is not None
+        self._check_for_people(None, hidden=hidden)
         if is_chunked(X):
-            self._check_for_chunks()
+            self._check_for_chunks(None)
             data = check_chunks(self, X, y, classes=self.classes, allow_missing=learns)
         else:
             data = check_training_data(
@@ -157,9 +230,10 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         ready = self._planned_in_units(data) if learns else self._planned(data)
         if isinstance(data.X, Chunks):
             self._check_for_chunks(ready.plan)
-        return self._checked_for_people(ready)
+        self._check_for_people(ready.plan, hidden=hidden)
+        return ready
 
-    def _check_for_chunks(self, plan: Any = None) -> None:
+    def _check_for_chunks(self, plan: Any) -> None:
         """Refuse an estimator, or its plan, that needs more than sums over rows."""
         if not self._reads_chunks(plan):
             raise ValueError(
@@ -174,10 +248,10 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         del plan
         return False
 
-    def _checked_for_people(self, ready: Prepared) -> Prepared:
-        """Refuse a plan of which it is not proved that it protects people, where there are any."""
-        if ready.data.people is None or self._protects_people(ready.plan):
-            return ready
+    def _check_for_people(self, plan: Any, *, hidden: bool) -> None:
+        """Refuse an estimator, or its plan, of which it is not proved that it protects people."""
+        if not hidden or self._protects_people(plan):
+            return
         raise ValueError(
             "groups is not supported with these parameters: people are protected by "
             "AdaptiveMarginClassifier and PrivateKernelClassifier with solver='noisy_gd' and "
@@ -186,7 +260,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         )
 
     def _protects_people(self, plan: Any) -> bool:
-        """Tell whether a person with any number of rows counts like a record in a plan."""
+        """Tell whether a person with any rows counts like a record, in some plan if it is None."""
         del plan
         return False
 
@@ -268,24 +342,6 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             return np.asarray(X @ self.coef_.T)
         return clipped_rows(X, self.data_norm_).margins(self.coef_.T)
 
-    @by_chunks
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to label.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels from ``classes_``.
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
-
     @staticmethod
     def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turn log odds of the second class, or scores of all classes, into probabilities."""
@@ -350,7 +406,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         ready: Prepared,
         released: NDArray[np.float64],
         scaler: ReleasedScaler | None,
-    ) -> Self:
+    ) -> None:
         """Set the fitted attributes from released coefficients, all at once."""
         data, constant = ready.data, self._constant_column()
         self.__dict__.pop("feature_names_in_", None)
@@ -368,7 +424,6 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             np.zeros(len(released)) if constant is None else released[:, -1] * constant
         )
         self.privacy_ = ready.record
-        return self
 
     @property
     def _is_binary(self) -> bool:

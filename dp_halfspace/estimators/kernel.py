@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._chunks import Chunks
@@ -16,7 +16,6 @@ from dp_halfspace._people import People
 from dp_halfspace._sklearn import (
     Interval,
     StrOptions,
-    fit_context,
     label_weights,
     public_number,
     resolved_delta,
@@ -47,8 +46,8 @@ from dp_halfspace.optim.design.feature_rows import (
     unit_feature_rows,
 )
 from dp_halfspace.optim.design.rows import LONGEST, unit_rows
-from dp_halfspace.privacy.mechanisms import Permit, authorise
-from dp_halfspace.privacy.randomness import noise_source, public_generator
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
 
 _MEGABYTE = 2**20
@@ -217,39 +216,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         "cache_size": [Interval(Real, 0, 1e9, closed="both")],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivateKernelClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
-            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
-            `dp_halfspace.datasets` are read where they are, by the default steps.
-        y : array-like of shape (n_samples,), or in chunks
-            Labels from `classes`.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to: any hashable values. The unit of privacy is then a person
-            with all rows, each of which weighs one over their number; the number of people is
-            public, who has how many rows is not. For ``solver="noisy_gd"`` with ``delta > 0`` and a
-            margin that is not selected.
-
-        Returns
-        -------
-        PrivateKernelClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y, groups)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
-        return self._trained(ready, permit)
-
-    def _trained(self, ready: Prepared, permit: Permit) -> PrivateKernelClassifier:
-        """Run a plan that was paid."""
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Make the features, and run the plan on their rows."""
         data, scaler = ready.in_units(permit)
         plan, feature_map = ready.plan
 
@@ -271,7 +239,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         self.feature_map_ = feature_map
         self.n_components_ = feature_map.n_components
         released = self._in_units_of_data(released, used.bias, data_norm=1.0)
-        return self._remember(ready, released, scaler)
+        self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         """Draw the public features and fix every public number of a fit."""
@@ -301,7 +269,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         return plan is None or (isinstance(plan[0], Training) and plan[0].reads_chunks)
 
     def _protects_people(self, plan: Any) -> bool:
-        return isinstance(plan[0], Training) and plan[0].protects_people
+        return plan is None or (isinstance(plan[0], Training) and plan[0].protects_people)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         if _is_linear(self.feature_map_):

@@ -14,7 +14,6 @@ from dp_halfspace._sklearn import (
     Interval,
     Options,
     StrOptions,
-    fit_context,
     label_weights,
 )
 from dp_halfspace._validation import TrainingData
@@ -28,8 +27,8 @@ from dp_halfspace.algorithms.selection.staged_search import MOST_CANDIDATES, pla
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import noise_source, public_generator
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
 
 # More columns than this are projected to so many.
@@ -182,29 +181,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         "delta": [Options(Real, {0})],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> PureNetworkClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features; CSR stays sparse.
-        y : array-like of shape (n_samples,)
-            Labels from `classes`.
-
-        Returns
-        -------
-        PureNetworkClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Search among networks."""
         data, scaler = ready.in_units(permit)
 
         plan, linear_map = ready.plan
@@ -222,7 +200,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         outputs = np.hstack([network.outputs, np.zeros((1, 1))])
         self._remember(ready, outputs, scaler)
         self.coef_, self.intercept_ = network.outputs.copy(), network.bias.copy()
-        return self
 
     def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:

@@ -9,16 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._budget import BUDGET
 from dp_halfspace._chunked import by_chunks
 from dp_halfspace._groups import owned_by
 from dp_halfspace._people import placed
-from dp_halfspace._sklearn import StrOptions, fit_context, resolved_delta
+from dp_halfspace._sklearn import StrOptions, resolved_delta
 from dp_halfspace._validation import TrainingData, check_training_data
 from dp_halfspace.algorithms.fits.calibration import (
     DEFAULT_SLOPE,
@@ -27,11 +26,10 @@ from dp_halfspace.algorithms.fits.calibration import (
 )
 from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.algorithms.units.plan import Units, UnitsPlan, affordable_units, in_units
-from dp_halfspace.estimators.base import Prepared
+from dp_halfspace.estimators.base import PaidClassifier, Prepared
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
-from dp_halfspace.privacy.mechanisms import Permit, authorise
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.privacy.randomness import noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
 from dp_halfspace.tables.encoding import Encoding
@@ -121,7 +119,7 @@ class _Ready:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateTableClassifier(ClassifierMixin, SharedLedger):
+class PrivateTableClassifier(PaidClassifier):
     """Private classifier of tables as they come, with probabilities, within one budget.
 
     Texts, categories, booleans and dates are encoded by public rules; the units of columns of
@@ -231,37 +229,12 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         "verbose": ["verbose"],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivateTableClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            A table of pandas, of a library that converts to it, or rows. Any entry may be missing.
-        y : array-like of shape (n_samples,)
-            Labels from `classes`.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to: any hashable values. The unit of privacy is then a person
-            with all rows, each of which weighs one over their number; the number of people is
-            public, who has how many rows is not. For ``delta > 0``.
-
-        Returns
-        -------
-        PrivateTableClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            By what is refused of parameters, schema, labels and budget: nothing was spent or
-            changed.
-        """
-        ready = self._prepared(X, y, groups)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready: _Ready, permit: Permit) -> None:
+        """Learn units, train the engine, and calibrate its scores."""
         units = ready.released_units(permit)
         prepared = replace(ready.prepared, data=replace(ready.data, X=ready.rows(units)))
-        model = ready.engine._trained(prepared, permit)
+        model = ready.engine
+        model._trained(prepared, permit)
         line = DEFAULT_SLOPE, 0.0
         if ready.calibration is not None:
             scores = _scores(model, prepared.data)
@@ -276,36 +249,6 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         if ready.encoding.is_named:
             names = [column.name for column in ready.encoding.columns]
             self.feature_names_in_ = np.array(names, dtype=object)
-        return self
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def plan(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivacyRecord:
-        """Say what ``fit`` would spend; nothing is trained, drawn or charged.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            What would be fitted; only shape, names and dtypes matter.
-        y : array-like of shape (n_samples,)
-            Labels; only the label set matters, where it is not stated.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to; only the number of people matters.
-
-        Returns
-        -------
-        PrivacyRecord
-            The record that a fit would carry.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            As ``fit`` would before it pays.
-
-        Notes
-        -----
-        **Privacy.** A function of public quantities, so calling it costs nothing.
-        """
-        return self._prepared(X, y, groups).record
 
     def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> _Ready:
         """Encode the table, check the labels and divide the budget."""
@@ -342,7 +285,8 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
             n_curved=numbers.shape[1],
             is_linear=self.features == "linear",
         )
-        planned = engine._checked_for_people(engine._planned(data))
+        planned = engine._planned(data)
+        engine._check_for_people(planned.plan, hidden=hidden)
         ready = _Ready(encoding, numbers, others, learnt, units, planned, engine)
         return ready.completed(epsilon, calibration)
 
@@ -372,24 +316,6 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         slope, offset = self.calibration_
         with np.errstate(all="ignore"):
             return np.asarray(slope * self.model_.decision_function(rows) + offset)
-
-    @by_chunks
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels from ``classes_``.
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
     @available_if(lambda self: self.probability)
     @by_chunks

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
-from dp_halfspace.optim.design import clipping
+from dp_halfspace.optim.design import blocks
 from dp_halfspace.optim.design.blocks import canonical_csr, clip_scales
 from tests.optim.cases import mostly_zero
 
@@ -58,8 +58,8 @@ def test_clipping_is_not_more_than_needed(X):
 def test_rows_at_the_bound_and_planted_bug(monkeypatch):
     X = near_the_bound()
     assert not exceeds(X, clip_scales(X, 1.0), 1.0)
-    true_rule = clipping._from_squares
-    monkeypatch.setattr(clipping, "_from_squares", lambda squares, target: true_rule(squares, 1.0))
+    true_rule = blocks._from_squares
+    monkeypatch.setattr(blocks, "_from_squares", lambda squares, target: true_rule(squares, 1.0))
     assert exceeds(X, clip_scales(X, 1.0), 1.0)
 
 
@@ -126,7 +126,7 @@ def test_duplicate_entries_are_added_before_clipping():
 
 def test_duplicate_entries_planted_bug(monkeypatch):
     """Norms of the stored numbers would let row 0 through too long."""
-    monkeypatch.setattr(clipping, "canonical_csr", lambda X: X)
+    monkeypatch.setattr(blocks, "canonical_csr", lambda X: X)
     X = duplicated()
     assert exceeds(X.toarray(), clip_scales(X, 1.0), 1.0)
 
