@@ -17,8 +17,7 @@ from sklearn.base import clone
 
 import dp_halfspace
 from dp_halfspace import BudgetError, CertificateError, PrivacyWarning, PrivateSearchCV
-from dp_halfspace._sklearn import Interval, is_public_number, plain
-from dp_halfspace._validation import label_weights
+from dp_halfspace._sklearn import Interval, is_public_number, label_weights, plain
 from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
 from dp_halfspace.optim.solvers.newton import newton_cg_path
 from tests.conftest import separated

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 
@@ -39,3 +41,19 @@ class Plan(Protocol):
         is charged with `events`. Returns private coefficients of shape (1, n_columns) or
         (n_classes, n_columns), free to be used.
         """
+
+
+def noise_within(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
+    """Return the noise of one of two budgets, the other one being zero; infinity means none."""
+    if math.isinf(mu) or math.isinf(epsilon):
+        return NoNoise()
+    return GaussianNoise(sensitivity, mu) if mu > 0 else L2LaplaceNoise(sensitivity, epsilon)
+
+
+def deviation(noise: Noise | DiscreteLaplaceNoise, size: int = 1) -> float:
+    """Return the standard deviation of the noise in one of so many entries."""
+    if isinstance(noise, NoNoise):
+        return 0.0
+    if isinstance(noise, L2LaplaceNoise):
+        return noise.scale * math.sqrt(size + 1)
+    return noise.sigma if isinstance(noise, GaussianNoise) else noise.deviation

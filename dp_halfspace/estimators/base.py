@@ -72,7 +72,7 @@ class Prepared:
         return replace(data, X=in_units(data.X, units)), scaler
 
 
-class PaidClassifier(ClassifierMixin, SharedLedger, ABC):
+class PaidFits(ClassifierMixin, SharedLedger, ABC):
     """A classifier whose fit is planned from public numbers, then paid for, and only then run."""
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -175,7 +175,7 @@ class PaidClassifier(ClassifierMixin, SharedLedger, ABC):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateLinearClassifier(PaidClassifier):
+class PrivateLinearClassifier(PaidFits):
     """Planning, and prediction from released coefficients: neither costs anything.
 
     A parameter is a field of a dataclass: stated once with its type and its default, it becomes

@@ -26,7 +26,7 @@ from dp_halfspace.algorithms.fits.calibration import (
 )
 from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.algorithms.units.plan import Units, UnitsPlan, affordable_units, in_units
-from dp_halfspace.estimators.base import PaidClassifier, Prepared
+from dp_halfspace.estimators.base import PaidFits, Prepared
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.profiles import gdp_mu
@@ -119,7 +119,7 @@ class _Ready:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateTableClassifier(PaidClassifier):
+class PrivateTableClassifier(PaidFits):
     """Private classifier of tables as they come, with probabilities, within one budget.
 
     Texts, categories, booleans and dates are encoded by public rules; the units of columns of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -98,6 +99,7 @@ def confidence_repeats(beta: float) -> int:
     return math.ceil(math.log(2.0 / beta))
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     """Private choice of the parameters of a classifier of the suite.
 
@@ -198,6 +200,22 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     (True, 2.0)
     """
 
+    estimator: Any
+    param_grid: Any = None
+    _: KW_ONLY
+    param_distributions: Any = None
+    n_iter: int = 10
+    n_repeats: int = 1
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    selection: str = "auto"
+    scoring: str | Callable[..., ArrayLike] = "accuracy"
+    miss: float = 0.1
+    n_jobs: int | None = None
+    random_state: int | None = None
+    ledger: Any = None
+    verbose: int = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict", "get_params"])],
         "param_grid": [dict, list, None],
@@ -214,39 +232,6 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         "ledger": PrivateLinearClassifier._parameter_constraints["ledger"],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any = None,
-        *,
-        param_distributions: Any = None,
-        n_iter: int = 10,
-        n_repeats: int = 1,
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        selection: str = "auto",
-        scoring: str | Callable[..., ArrayLike] = "accuracy",
-        miss: float = 0.1,
-        n_jobs: int | None = None,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.n_repeats = n_repeats
-        self.epsilon = epsilon
-        self.delta = delta
-        self.selection = selection
-        self.scoring = scoring
-        self.miss = miss
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: ArrayLike) -> PrivateSearchCV:

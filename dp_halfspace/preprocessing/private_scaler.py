@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
 
+@dataclass(eq=False, repr=False)
 class PrivateScaler(SharedLedger, ColumnScaler):
     """Learn the centre and the width of every column privately, and bring columns to them.
 
@@ -79,24 +81,16 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     True
     """
 
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    clip: float = CLIP
+    random_state: int | None = None
+    ledger: Any = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "clip": [Interval(Real, 0.1, 1e6, closed="both")],
     }
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        clip: float = CLIP,
-        random_state: int | None = None,
-        ledger: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.clip = clip
-        self.random_state = random_state
-        self.ledger = ledger
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> PrivateScaler:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._chunked import by_chunks, checked_chunks
 from dp_halfspace._validation import check_features, is_chunked
 from dp_halfspace.algorithms.units.plan import CLIP, Units, in_units
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
@@ -36,6 +40,27 @@ def _refuse_sparse(X: Any) -> None:
 
 class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A transformer by a centre, a width and a largest value for every column."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check that every column has its numbers; nothing else is read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Real numbers; NaN stands for a missing one.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        transformer
+            The transformer itself.
+        """
+        del y
+        n_columns = check_dense(self, X, reset=True).shape[1]
+        if n_columns != len(self._units()[0].center):
+            raise ValueError(f"X has {n_columns} columns, but center has another number of them")
+        return self
 
     @abstractmethod
     def _units(self) -> tuple[Units, float]:
@@ -69,6 +94,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class ReleasedScaler(ColumnScaler):
     """Bring columns to given units: ``clip((x - center) / scale, -clip, clip)``.
 
@@ -108,31 +134,9 @@ class ReleasedScaler(ColumnScaler):
            [-0.5,  0. ]])
     """
 
-    def __init__(self, center: ArrayLike, scale: ArrayLike, clip: float = CLIP) -> None:
-        self.center = center
-        self.scale = scale
-        self.clip = clip
-
-    def fit(self, X: Any, y: Any = None) -> ReleasedScaler:
-        """Check the columns; nothing else is read.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Real numbers; NaN stands for a missing one.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        ReleasedScaler
-            The transformer itself.
-        """
-        del y
-        n_columns = check_dense(self, X, reset=True).shape[1]
-        if n_columns != len(self._units()[0].center):
-            raise ValueError(f"X has {n_columns} columns, but center has another number of them")
-        return self
+    center: ArrayLike
+    scale: ArrayLike
+    clip: float = CLIP
 
     def _units(self) -> tuple[Units, float]:
         center, scale = _numbers("center", self.center), _numbers("scale", self.scale)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from dp_halfspace._people import People
-from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.plan import FloatArray, deviation
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
@@ -63,14 +63,7 @@ class CalibrationPlan:
         counts = permit.release(score_counts(scores, classes, people), self.noise)
         used = np.outer(weights, np.ones(counts.shape[1])) if is_binary else np.ones(counts.shape)
         offsets = _OFFSETS if is_binary else np.zeros(1)
-        return _likeliest(counts, used, self.deviation, offsets)
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise in one count."""
-        if isinstance(self.noise, GaussianNoise):
-            return self.noise.sigma
-        return 0.0 if isinstance(self.noise, NoNoise) else self.noise.deviation
+        return _likeliest(counts, used, deviation(self.noise), offsets)
 
 
 def affordable_calibration(

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._people import People
-from dp_halfspace.algorithms.plan import FloatArray, Noise
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
+from dp_halfspace.algorithms.plan import FloatArray, Noise, deviation
+from dp_halfspace.privacy.mechanisms import Permit
 
 # A class is assumed to hold at least this share of the records.
 _RAREST = 0.001
@@ -31,11 +31,7 @@ class CountPlan:
     @property
     def deviation(self) -> float:
         """Standard deviation of the noise."""
-        if isinstance(self.mechanism, GaussianNoise):
-            return self.mechanism.sigma
-        if isinstance(self.mechanism, L2LaplaceNoise):
-            return math.sqrt(2.0) * self.mechanism.scale
-        return 0.0
+        return deviation(self.mechanism)
 
 
 def release_count(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
-from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.plan import FloatArray, deviation
 from dp_halfspace.algorithms.units.shapes import (
     LOWEST,
     N_OCTAVES,
@@ -169,7 +169,7 @@ class UnitsPlan:
         """
         weights = None if people is None else people.weights
         noisy = permit.release(_summed(octave_counts, X, weights), self.octaves)
-        law = Law(_deviation(self.octaves), self.is_pure)
+        law = Law(deviation(self.octaves), self.is_pure)
         center, scale, is_narrow = match_octaves(noisy, self.n_samples, law)
         # A centre at zero has no range round it; chances of both signs could cancel.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
@@ -192,7 +192,7 @@ class UnitsPlan:
         noise = self._of_counts(len(narrow), self.budgets[1])
         counts = _summed(_counts_of, X, narrow, ends, weights)
         noisy = permit.release(counts, noise)
-        law = Law(_deviation(noise), self.is_pure)
+        law = Law(deviation(noise), self.is_pure)
         for j, low, high, cells in zip(narrow, *ends, noisy, strict=True):
             length = high - low
             place, width = match_linear(
@@ -208,11 +208,11 @@ class UnitsPlan:
         """Move centres and widths to the moments of the clipped columns."""
         moments = _summed(clipped_moments, X, units, people)
         sums = permit.release(moments, self.moments) / self.n_samples
-        deviation = _deviation(self.moments, sums.size) / self.n_samples
+        spread = deviation(self.moments, sums.size) / self.n_samples
         mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
-        variance = (CLIP * deviation) ** 2
+        variance = (CLIP * spread) ** 2
         mean = mean / (1.0 + variance / _CENTER_VARIANCE)
-        variance = (CLIP**2 / _SQUARE_WEIGHT * deviation) ** 2
+        variance = (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
         square = 1.0 + (square - 1.0) / (1.0 + variance / _SQUARE_VARIANCE)
         factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, _LARGEST_SQUARE))
         return Units(units.center + units.scale * mean, units.scale * factor)
@@ -339,12 +339,3 @@ def plan_units(
     # A little less than the parts: together they stay below the budget when rounded.
     octaves, cells, moments = (budget * share * (1.0 - 2.0**-40) for share in shares)
     return UnitsPlan(n_samples, n_features, (octaves, cells, moments), is_pure)
-
-
-def _deviation(noise: Noise, size: int = 1) -> float:
-    """Return the standard deviation of the noise in one of so many entries."""
-    if isinstance(noise, NoNoise):
-        return 0.0
-    if isinstance(noise, L2LaplaceNoise):
-        return noise.scale * math.sqrt(size + 1)
-    return noise.sigma if isinstance(noise, GaussianNoise) else noise.deviation
