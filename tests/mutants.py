@@ -498,7 +498,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_scores.py",
+        "model_selection/_search_runs.py",
         "tests/model_selection/test_search.py",
         (
             "    return math.fsum(np.clip(each, 0.0, 1.0))",
@@ -725,16 +725,16 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/linear_term.py",
+        "algorithms/perturbation/objective.py",
         "tests/algorithms/perturbation/test_linear_term.py",
         (
-            "        return self.change / self.mu * _UP",
+            "        return self.change / self.mu * _STEP_UP",
             "        return self.change / self.mu / 2.0",
             "test_draws_have_the_claimed_law",
         ),
         (
-            "        return self.change / (self.epsilon - self.log_ratio) * _UP",
-            "        return self.change / self.epsilon * _UP",
+            "        return self.change / (self.epsilon - self.log_ratio) * _STEP_UP",
+            "        return self.change / self.epsilon * _STEP_UP",
             "test_draws_have_the_claimed_law",
         ),
     ),
@@ -753,7 +753,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/label_statistic.py",
+        "algorithms/fits/label_training.py",
         "tests/algorithms/perturbation/test_label_statistic.py",
         (
             "    exact = 1.0 if n_classes == 2 else math.sqrt(2.0)",
@@ -767,7 +767,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/class_counts.py",
+        "algorithms/selection/threshold.py",
         "tests/test_persons.py",
         (
             "    weights = np.ones(len(positive)) if people is None else people.weights",
@@ -809,7 +809,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/margin_counts.py",
+        "algorithms/selection/direction_counts.py",
         "tests/algorithms/selection/test_margin_counts.py",
         (
             "scores((sizes[0] - first[1], second[0])",
@@ -879,7 +879,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/hypothesis_cover.py",
+        "algorithms/fits/label_training.py",
         "tests/algorithms/selection/test_hypothesis_cover.py",
         (
             "            total += record_weights[lo : lo + step] @ (predicted != labels[:, None])",

@@ -21,8 +21,7 @@ from dp_halfspace._sklearn import (
     resolved_delta,
 )
 from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.fits.label_training import plan_labels
-from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
+from dp_halfspace.algorithms.fits.label_training import log_odds_shift, plan_labels
 from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.privacy.mechanisms import Permit

@@ -22,7 +22,6 @@ from dp_halfspace._budget import SharedLedger
 from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context, resolved_delta
 from dp_halfspace._validation import label_set_announced
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.model_selection._scores import SCORINGS, RobustAccuracy
 from dp_halfspace.model_selection._search_plan import (
     SELECTIONS,
     SearchPlan,
@@ -31,7 +30,7 @@ from dp_halfspace.model_selection._search_plan import (
     plan_search,
     planned_record,
 )
-from dp_halfspace.model_selection._search_runs import trained_runs
+from dp_halfspace.model_selection._search_runs import SCORINGS, RobustAccuracy, trained_runs
 from dp_halfspace.privacy.discrete import uniform_below
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit, authorise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source, public_generator

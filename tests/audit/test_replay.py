@@ -30,7 +30,7 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm
+from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
 from dp_halfspace.algorithms.selection.threshold import plan_threshold
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._mechanisms import epsilon_of

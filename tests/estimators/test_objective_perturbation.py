@@ -12,8 +12,7 @@ from scipy.special import expit
 
 from dp_halfspace import ObjectivePerturbationClassifier, privacy
 from dp_halfspace.algorithms.perturbation import preconditioned_objective
-from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm
-from dp_halfspace.algorithms.perturbation.objective import plan_objective
+from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, plan_objective
 from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dp_halfspace.inspection import adversarial_risk_bound, tilted_risk_bound
 from dp_halfspace.inspection._noise_cost import noise_moments
-from dp_halfspace.inspection.adversarial_bound import _attacked_noise, _dual_moments
+from dp_halfspace.inspection.robust_bounds import _attacked_noise, _dual_moments
 from dp_halfspace.optim import HINGE, LOGISTIC, huber_hinge
 from dp_halfspace.optim.objectives.adversary import Adversary
 from tests.inspection.risk_problems import (

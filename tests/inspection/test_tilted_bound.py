@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dp_halfspace.inspection import convex_excess_risk, tilted_risk_bound
-from dp_halfspace.inspection._robust_problem import tilted_noise
+from dp_halfspace.inspection.robust_bounds import tilted_noise
 from dp_halfspace.optim import HINGE, LOGISTIC, MarginRisk, huber_hinge
 from tests.inspection.risk_problems import (
     data_sets,

@@ -21,6 +21,7 @@ from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.direction_counts import (
     IntegerRows,
     integer_rows,
+    margin_costs,
     negative_counts,
     open_records,
     scores,
@@ -32,7 +33,6 @@ from dp_halfspace.algorithms.selection.directions import (
     lattice_reach,
     unit_length,
 )
-from dp_halfspace.algorithms.selection.margin_counts import margin_costs
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit

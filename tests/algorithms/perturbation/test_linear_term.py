@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import ObjectivePerturbation, Pure, noise_source
 from tests.algorithms.support import tail
 

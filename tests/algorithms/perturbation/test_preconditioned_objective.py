@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import privacy
-from dp_halfspace.algorithms.perturbation import linear_term as linear_module
+from dp_halfspace.algorithms.perturbation import objective as linear_module
 from dp_halfspace.algorithms.perturbation import preconditioned_objective as module
-from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     plan_preconditioned_objective,
 )

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp_halfspace.algorithms.selection import directions, margin_counts
+from dp_halfspace.algorithms.selection import direction_counts, directions
 from dp_halfspace.algorithms.selection import halfspace_search as direction_search
 from dp_halfspace.algorithms.selection.directions import DirectionStream, unit_length
 from dp_halfspace.algorithms.selection.halfspace_search import direction_defaults, plan_directions
@@ -79,7 +79,7 @@ def test_law_is_the_definition(params, problem):
 
 def test_law_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(problem, monkeypatch):
     """Planted: another utility, as private as the published one."""
-    monkeypatch.setattr(margin_counts, "_SHARE", 1.0)
+    monkeypatch.setattr(direction_counts, "_SHARE", 1.0)
     with pytest.raises(AssertionError):
         assert_law(small_plan(margin=1.0), problem, 600)
 
