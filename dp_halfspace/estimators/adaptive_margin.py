@@ -251,11 +251,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
-    def _reads_chunks(self, plan: Any) -> bool:
-        return plan is None or (isinstance(plan, Training) and plan.reads_chunks)
-
     def _protects_people(self, plan: Any) -> bool:
         return plan is None or (isinstance(plan, Training) and plan.protects_people)
+
+    _reads_chunks = _protects_people
 
     def _plan(self, data: TrainingData) -> Training | SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""

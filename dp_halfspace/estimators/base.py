@@ -72,8 +72,28 @@ class Prepared:
         return replace(data, X=in_units(data.X, units)), scaler
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PaidFits(ClassifierMixin, SharedLedger, ABC):
-    """A classifier whose fit is planned from public numbers, then paid for, and only then run."""
+    """A classifier whose fit is planned from public numbers, then paid for, and only then run.
+
+    A parameter is a field of a dataclass: stated once with its type and its default, it becomes
+    an argument of ``__init__``, which does nothing but keep it.
+    """
+
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    classes: ArrayLike | None = None
+    class_weight: dict[Any, float] | None = None
+    random_state: int | None = None
+    ledger: Any = None
+    verbose: int = 0
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BUDGET,
+        "classes": ["array-like", None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "verbose": ["verbose"],
+    }
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> Self:
@@ -176,22 +196,11 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearClassifier(PaidFits):
-    """Planning, and prediction from released coefficients: neither costs anything.
+    """Planning, and prediction from released coefficients: neither costs anything."""
 
-    A parameter is a field of a dataclass: stated once with its type and its default, it becomes
-    an argument of ``__init__``, which does nothing but keep it.
-    """
-
-    epsilon: float = 1.0
-    delta: float | str = "auto"
     data_norm: Any = None
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
-    classes: ArrayLike | None = None
-    class_weight: dict[Any, float] | None = None
-    random_state: int | None = None
-    ledger: Any = None
-    verbose: int = 0
 
     _adjacency: ClassVar[str] = "replace-one"
     _takes_units: ClassVar[bool] = True
@@ -199,13 +208,10 @@ class PrivateLinearClassifier(PaidFits):
     _is_scale_stated: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BUDGET,
+        **PaidFits._parameter_constraints,
         "data_norm": [*public_number(), None],
         "fit_intercept": ["boolean"],
         "intercept_scaling": public_number(),
-        "classes": ["array-like", None],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "verbose": ["verbose"],
     }
 
     def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Prepared:

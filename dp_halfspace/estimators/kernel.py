@@ -265,11 +265,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             data, weights / weights.max(), (plan, feature_map), record, norm, clips=True
         )
 
-    def _reads_chunks(self, plan: Any) -> bool:
-        return plan is None or (isinstance(plan[0], Training) and plan[0].reads_chunks)
-
     def _protects_people(self, plan: Any) -> bool:
         return plan is None or (isinstance(plan[0], Training) and plan[0].protects_people)
+
+    _reads_chunks = _protects_people
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         if _is_linear(self.feature_map_):

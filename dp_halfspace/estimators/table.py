@@ -13,7 +13,6 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import BUDGET
 from dp_halfspace._chunked import by_chunks
 from dp_halfspace._groups import owned_by
 from dp_halfspace._people import placed
@@ -208,25 +207,15 @@ class PrivateTableClassifier(PaidFits):
     (2, 2)
     """
 
-    epsilon: float = 1.0
-    delta: float | str = "auto"
-    classes: ArrayLike | None = None
     schema: Any = None
     features: str = "auto"
     probability: bool = True
-    class_weight: dict[Any, float] | None = None
-    random_state: int | None = None
-    ledger: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BUDGET,
-        "classes": ["array-like", None],
+        **PaidFits._parameter_constraints,
         "schema": [dict, str, os.PathLike, None],
         "features": [StrOptions({"auto", "linear", "additive"})],
         "probability": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "verbose": ["verbose"],
     }
 
     def _trained(self, ready: _Ready, permit: Permit) -> None:

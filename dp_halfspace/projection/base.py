@@ -59,10 +59,11 @@ class LinearMap(RowMap, Protocol):
         """Return the matrix, of shape (n_components, n_features_in), for small maps."""
 
 
-def checked_size(name: str, value: int) -> int:
-    """Return a number of rows or columns, or raise ValueError if it is no positive integer."""
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be a positive integer; got {value!r}.")
+def checked_size(name: str, value: int, *, least: int = 1) -> int:
+    """Return a number of things, or raise ValueError if it is no integer or too small."""
+    if not isinstance(value, Integral) or value < least:
+        kind = "a positive integer" if least == 1 else f"an integer, at least {least}"
+        raise ValueError(f"{name} must be {kind}; got {value!r}.")
     return int(value)
 
 

@@ -120,14 +120,12 @@ class Training:
 
     @property
     def protects_people(self) -> bool:
-        """Whether a person with any number of rows counts like a record: see `Rows.people`."""
+        """Whether a person with any number of rows counts like a record: see `Rows.people`.
+
+        Such steps ask for nothing but sums over rows, so they read rows in chunks, too.
+        """
         others = self.attack or self.linear_map
         return isinstance(self.plan, GradientPlan) and others is None
-
-    @property
-    def reads_chunks(self) -> bool:
-        """Whether sums over rows are all that it needs: see `ChunkedRows`."""
-        return self.protects_people
 
     @property
     def events(self) -> tuple[Event, ...]:
