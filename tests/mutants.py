@@ -767,7 +767,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/threshold.py",
+        "algorithms/selection/class_counts.py",
         "tests/test_persons.py",
         (
             "    weights = np.ones(len(positive)) if people is None else people.weights",

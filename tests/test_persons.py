@@ -37,11 +37,8 @@ from dp_halfspace._people import People
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.fits.calibration import score_counts
 from dp_halfspace.algorithms.gradient.preconditioner import Metric, plan_metric
-from dp_halfspace.algorithms.selection.threshold import (
-    release_count,
-    threshold_grid,
-    threshold_losses,
-)
+from dp_halfspace.algorithms.selection.class_counts import release_count
+from dp_halfspace.algorithms.selection.threshold import threshold_grid, threshold_losses
 from dp_halfspace.algorithms.units.plan import Units, clipped_moments, linear_counts, octave_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.exceptions import BudgetError

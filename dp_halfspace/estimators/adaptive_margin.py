@@ -11,13 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._sklearn import (
-    Interval,
-    Options,
-    StrOptions,
-    label_weights,
-    resolved_delta,
-)
+from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights, resolved_delta
 from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits.margin_training import (
     SELECTIONS,
@@ -278,10 +272,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             margin = margins[0] if margins else None
             return plan_training(problem, self.solver, margin, epsilon, delta)
         # Few fits choose, so what choosing needs is loaded here.
-        from dp_halfspace.algorithms.fits.margin_selection import (  # noqa: PLC0415
-            margin_grid,
-            plan_selection,
-        )
+        from dp_halfspace.algorithms.fits.margin_selection import margin_grid, plan_selection  # noqa: PLC0415
 
         return plan_selection(
             problem,

@@ -13,13 +13,7 @@ from scipy import sparse
 
 from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
-from dp_halfspace._sklearn import (
-    Interval,
-    StrOptions,
-    label_weights,
-    public_number,
-    resolved_delta,
-)
+from dp_halfspace._sklearn import Interval, StrOptions, label_weights, public_number, resolved_delta
 from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits.kernel_selection import (
     SEARCH_MEMORY,
@@ -40,11 +34,7 @@ from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Train
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, rows_over
 from dp_halfspace.optim.design.chunked_rows import chunked_features
-from dp_halfspace.optim.design.feature_rows import (
-    FeatureRows,
-    clipped_features,
-    unit_feature_rows,
-)
+from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from dp_halfspace.optim.design.rows import LONGEST, unit_rows
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator

@@ -8,18 +8,9 @@ from typing import Any, ClassVar
 
 from scipy import sparse
 
-from dp_halfspace._sklearn import (
-    Interval,
-    Options,
-    StrOptions,
-    label_weights,
-)
+from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights
 from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.fits.margin_training import (
-    Problem,
-    Training,
-    plan_direction_training,
-)
+from dp_halfspace.algorithms.fits.margin_training import Problem, Training, plan_direction_training
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.algorithms.selection.directions import MOST_DIRECTIONS
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier

@@ -10,12 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._sklearn import (
-    Interval,
-    Options,
-    StrOptions,
-    label_weights,
-)
+from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights
 from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.selection.network import (
     NetworkPlan,

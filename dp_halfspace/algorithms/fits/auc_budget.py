@@ -9,13 +9,11 @@ from typing import TypeAlias
 from dp_halfspace.algorithms.fits.margin_selection import mu_beside
 from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.algorithms.plan import Noise, noise_within
-from dp_halfspace.algorithms.selection.threshold import CountPlan, plan_threshold
+from dp_halfspace.algorithms.selection.class_counts import CountPlan
+from dp_halfspace.algorithms.selection.threshold import plan_threshold
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Exponential
-from dp_halfspace.privacy.mechanisms import (
-    ExponentialChoice,
-    NoNoise,
-)
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 
 Choice: TypeAlias = ExponentialChoice | NoNoise | None

@@ -43,14 +43,13 @@ from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
 )
 from dp_halfspace.algorithms.perturbation.regulariser import pair_ridge, unit_row_ridge
 from dp_halfspace.algorithms.plan import FloatArray, Plan
-from dp_halfspace.algorithms.selection.threshold import (
+from dp_halfspace.algorithms.selection.class_counts import (
     CountPlan,
     class_weights,
     release_count,
-    release_threshold,
     smaller_share,
-    threshold_grid,
 )
+from dp_halfspace.algorithms.selection.threshold import release_threshold, threshold_grid
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.rows import Rows, clip_scales, clipped_rows, unit_rows
 from dp_halfspace.optim.objectives.losses import get_loss, shifted_logistic

@@ -16,11 +16,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import METRIC_SHARE, objective_defaults
-from dp_halfspace.algorithms.gradient.preconditioner import (
-    MetricPlan,
-    plan_metric,
-    release_metric,
-)
+from dp_halfspace.algorithms.gradient.preconditioner import MetricPlan, plan_metric, release_metric
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,

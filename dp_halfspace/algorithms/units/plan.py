@@ -20,13 +20,7 @@ from numpy.typing import NDArray
 from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray, deviation
-from dp_halfspace.algorithms.units.shapes import (
-    LOWEST,
-    N_OCTAVES,
-    Law,
-    match_linear,
-    match_octaves,
-)
+from dp_halfspace.algorithms.units.shapes import LOWEST, N_OCTAVES, Law, match_linear, match_octaves
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
