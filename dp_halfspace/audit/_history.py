@@ -87,13 +87,13 @@ def fitter(estimator: Any, seed: int) -> Callable[..., _Outcome]:
         with warnings.catch_warnings(record=True) as caught, answering(answer):
             warnings.simplefilter("always")
             try:
+                own = {} if groups is None else {"groups": groups}
                 if not hasattr(estimator, "fit"):
-                    outcome.model = estimator(X, y)
+                    outcome.model = estimator(X, y, **own)
                 else:
                     model = unpaid_clone(estimator, seed)
                     jobs = [n for n in model.get_params() if n.rsplit("__")[-1] == "n_jobs"]
                     model.set_params(**dict.fromkeys(jobs, 1))
-                    own = {} if groups is None else {"groups": groups}
                     outcome.model = model.fit(X, y, **own)
             except _AlignedError:
                 raise
