@@ -14,7 +14,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
 from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.utils import get_tags
@@ -31,6 +30,7 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
+from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
 from dp_halfspace.algorithms.selection.threshold import plan_threshold
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._mechanisms import epsilon_of
