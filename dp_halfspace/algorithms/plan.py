@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 
@@ -48,12 +47,3 @@ def noise_within(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
     if math.isinf(mu) or math.isinf(epsilon):
         return NoNoise()
     return GaussianNoise(sensitivity, mu) if mu > 0 else L2LaplaceNoise(sensitivity, epsilon)
-
-
-def deviation(noise: Noise | DiscreteLaplaceNoise, size: int = 1) -> float:
-    """Return the standard deviation of the noise in one of so many entries."""
-    if isinstance(noise, NoNoise):
-        return 0.0
-    if isinstance(noise, L2LaplaceNoise):
-        return noise.scale * math.sqrt(size + 1)
-    return noise.sigma if isinstance(noise, GaussianNoise) else noise.deviation

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from dp_halfspace._people import People
-from dp_halfspace.algorithms.plan import FloatArray, deviation
+from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.units.plan import deviation
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit

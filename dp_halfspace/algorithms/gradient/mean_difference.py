@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import WIDE
 from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan
-from dp_halfspace.algorithms.plan import FloatArray, Noise, deviation, noise_within
+from dp_halfspace.algorithms.plan import FloatArray, Noise, noise_within
+from dp_halfspace.algorithms.units.plan import deviation
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit

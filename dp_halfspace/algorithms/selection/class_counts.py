@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._people import People
-from dp_halfspace.algorithms.plan import FloatArray, Noise, deviation
+from dp_halfspace.algorithms.plan import FloatArray, Noise
+from dp_halfspace.algorithms.units.plan import deviation
 from dp_halfspace.privacy.mechanisms import Permit
 
 # A class is assumed to hold at least this share of the records.

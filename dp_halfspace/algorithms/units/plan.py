@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
-from dp_halfspace.algorithms.plan import FloatArray, deviation
+from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.shapes import LOWEST, N_OCTAVES, Law, match_linear, match_octaves
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
@@ -333,3 +333,12 @@ def plan_units(
     # A little less than the parts: together they stay below the budget when rounded.
     octaves, cells, moments = (budget * share * (1.0 - 2.0**-40) for share in shares)
     return UnitsPlan(n_samples, n_features, (octaves, cells, moments), is_pure)
+
+
+def deviation(noise: Noise, size: int = 1) -> float:
+    """Return the standard deviation of the noise in one of so many entries."""
+    if isinstance(noise, NoNoise):
+        return 0.0
+    if isinstance(noise, L2LaplaceNoise):
+        return noise.scale * math.sqrt(size + 1)
+    return noise.sigma if isinstance(noise, GaussianNoise) else noise.deviation
