@@ -1283,6 +1283,11 @@ MUTANTS = [
         "estimators/base.py",
         "tests/estimators/test_base.py",
         (
+            "        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)",
+            "        permit = authorise(ready.record, noise_source(self.random_state), None)",
+            "tests/test_common.py::test_ledger_is_charged_before_noise",
+        ),
+        (
             "            events = (*units.events, *ready.record.events)",
             "            events = ready.record.events",
             "test_parameters_set_after_the_fit_change_no_prediction",

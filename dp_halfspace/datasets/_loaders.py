@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -141,15 +141,10 @@ _SOURCES = {
         6.0,
         (-1, 1),
     ),
-    "satimage6": _Source(
-        ("satimage.npz",),
-        (_UCI + "sat.trn", _UCI + "sat.tst"),
-        _read_satimage,
-        (_SATIMAGE_TRAIN, 2_000, 36),
-        6.0,
-        (1, 2, 3, 4, 5, 7),
-    ),
 }
+_SOURCES["satimage6"] = replace(
+    _SOURCES["satimage"], read=_read_satimage, classes=(1, 2, 3, 4, 5, 7)
+)
 # scikit-learn downloads and caches this one, so it has no addresses of its own.
 _HTTP = _Source(
     ("http.npz",),
