@@ -145,7 +145,7 @@ def test_two_fits_never_share_noise():
 
 def test_audit_sees_a_reused_stream(monkeypatch):
     """Planted: every fit reads the same bytes."""
-    module = __import__("dp_halfspace.estimators.output_perturbation", fromlist=["m"])
+    module = __import__("dp_halfspace.estimators.base", fromlist=["m"])
 
     class Stuck:
         kind = "os"

@@ -477,7 +477,7 @@ def test_what_nobody_paid_for_is_seen(monkeypatch, estimator, also, text):
 
 @each_class
 def test_a_reused_stream_is_seen(monkeypatch, estimator):
-    module = importlib.import_module(type(estimator).__module__)
+    module = importlib.import_module(type(estimator).fit.__module__)
     monkeypatch.setattr(module, "noise_source", lambda seed: Stuck())
     assert "bytes are used twice" in found(clone(estimator))
 
