@@ -96,12 +96,8 @@ def score_counts(
     """Count records by score and by whether the label is the lower or the higher one of two.
 
     For two classes these are the labels. Of more classes they are those of the two highest scores,
-    which are compared by their difference; records of other labels count nowhere.
-
-    Returns
-    -------
-    ndarray of shape (2, 2 * _PER_SIDE)
-        Exact. Replacing a record moves it by at most ``sqrt(2)``, by 2 in absolute values.
+    which are compared by their difference; records of other labels count nowhere. Exact, of shape
+    (2, 2 * _PER_SIDE); replacing a record moves it by at most ``sqrt(2)``, by 2 in absolute values.
     """
     is_higher = classes == 1
     counted = np.ones(len(classes), dtype=bool)

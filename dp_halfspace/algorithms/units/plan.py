@@ -73,14 +73,7 @@ def in_units(X: Any, units: Units, clip: float = CLIP) -> Any:
 
 
 def units_share(n_samples: int, n_features: int, mu: float) -> float:
-    """Return the share of mu^2 that the units of the columns are worth.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.units.plan import units_share
-    >>> units_share(10_000, 20, mu=0.2)
-    0.04
-    """
+    """Return the share of mu^2 that the units of the columns are worth."""
     return min(max(_SHARE * n_features / (n_samples * mu) ** 2, _LEAST_SHARE), _LARGEST_SHARE)
 
 
@@ -220,15 +213,8 @@ def _summed(function: Callable[..., FloatArray], X: Any, *arguments: Any) -> Flo
 def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatArray:
     """Count the entries of each column by sign and octave; NaN counts nowhere.
 
-    Parameters
-    ----------
-    weights : ndarray of shape (n_samples,) or None
-        What each row counts; None stands for one.
-
-    Returns
-    -------
-    ndarray of shape (n_features, 2 * N_OCTAVES + 1)
-        From the most negative octave over zero, in the middle, to the most positive one.
+    Of shape (n_features, 2 * N_OCTAVES + 1), from the most negative octave over zero, in the
+    middle, to the most positive one; `weights` are what each row counts, None for one.
     """
     n_samples, n_features = X.shape
     n_cells = 2 * N_OCTAVES + 2  # the last one takes what is missing
@@ -255,16 +241,8 @@ def linear_counts(
 ) -> FloatArray:
     """Count the entries of each column in equal cells; what is outside is in the nearest one.
 
-    Parameters
-    ----------
-    low, high : ndarray of shape (n_features,)
-        Ends of the range, released before.
-    weights : ndarray of shape (n_samples,) or None
-        As in `octave_counts`.
-
-    Returns
-    -------
-    ndarray of shape (n_features, n_cells)
+    The range of a column is from `low` to `high`, released before; `weights` are as in
+    `octave_counts`. Of shape (n_features, n_cells).
     """
     counts = np.zeros((X.shape[1], n_cells))
     for j, (start, end) in enumerate(zip(low, high, strict=True)):
@@ -287,12 +265,9 @@ def _counts_of(
 def clipped_moments(X: NDArray[Any], units: Units, people: People | None = None) -> FloatArray:
     """Return the sums of ``s`` and of ``1.5 s^2`` in every column, s in [-1, 1] on a grid.
 
-    Of each person the means over all rows are added, rounded to the grid.
-
-    Returns
-    -------
-    ndarray of shape (2, n_features)
-        Exact; replacing a record, or a person, moves it by at most ``2 sqrt(n_features)``.
+    Of each person the means over all rows are added, rounded to the grid. Of shape
+    (2, n_features) and exact; replacing a record, or a person, moves it by at most
+    ``2 sqrt(n_features)``.
     """
     sums = np.zeros((2, X.shape[1]))
     step = max(1, _BLOCK_ENTRIES // X.shape[1])
@@ -316,19 +291,7 @@ def clipped_moments(X: NDArray[Any], units: Units, people: People | None = None)
 def plan_units(
     n_samples: int, n_features: int, budget: float, *, is_pure: bool = False
 ) -> UnitsPlan:
-    """Fix the public numbers of a release of units.
-
-    Parameters
-    ----------
-    budget : float
-        Its mu, or its epsilon if `is_pure`; infinity means no noise.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.units.plan import plan_units
-    >>> len(plan_units(1000, 4, 0.1).events)
-    3
-    """
+    """Fix the public numbers of a release of units within a mu, or an epsilon if it is pure."""
     shares = _PURE_PARTS if is_pure else tuple(map(math.sqrt, _PARTS))
     # A little less than the parts: together they stay below the budget when rounded.
     octaves, cells, moments = (budget * share * (1.0 - 2.0**-40) for share in shares)

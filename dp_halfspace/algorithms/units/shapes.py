@@ -111,18 +111,8 @@ def match_octaves(
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Estimate centre and width of each column from noisy counts in octaves.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_features, 2 * N_OCTAVES + 1)
-    law : Law
-        Of the noise in a count.
-
-    Returns
-    -------
-    center, width : ndarray of shape (n_features,)
-    is_narrow : ndarray of shape (n_features,)
-        Where the column is probably narrow beside its distance from zero: octaves then do not
-        tell the width.
+    Returns whether each column is probably narrow beside its distance from zero, too: octaves
+    then do not tell the width.
     """
     shapes, shares = _shapes(), counts / n_samples
     law = law.forgiving(n_samples, _MISFIT)
@@ -186,16 +176,8 @@ def match_linear(
 ) -> tuple[float, float]:
     """Estimate centre and width of a uniform distribution from noisy counts in equal cells.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_cells,)
-    center, width : float
-        What is known before, in units of the range: kept where the counts do not say more.
-
-    Returns
-    -------
-    tuple of float
-        Centre and width in units of the range.
+    All widths and centres are in units of the range; those known before are kept where the counts
+    do not say more.
     """
     n_cells = len(counts)
     law = law.forgiving(1.0, _CELL_MISFIT * n_samples)
