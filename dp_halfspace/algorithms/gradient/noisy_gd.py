@@ -15,7 +15,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from dp_halfspace.algorithms.defaults import Steps
 from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows
@@ -34,6 +33,8 @@ Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 
 # A map that stretches coefficients by more than this does not do it to useful ones.
 _MAX_STRETCH = 64.0
+# Slopes beyond it are zero for all purposes; the exponential must not overflow.
+_LARGEST_EXPONENT = 80.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +141,16 @@ def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArr
     shift, clip = plan.steps.shift, plan.steps.clip
     if plan.n_outputs == 1:
         signs = np.where(codes == 1, 1.0, -1.0)
+        pulls = signs * weights
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-            pull = np.minimum(expit(shift - signs[lo:hi] * margins), clip)
-            return np.asarray(signs[lo:hi] * weights[lo:hi] * pull)
+            # In place: the largest of 1 + exp(margin - shift) and 1 / clip divides the weights.
+            margins *= signs[lo:hi]
+            margins -= shift
+            np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
+            margins += 1.0
+            np.maximum(margins, 1.0 / clip, out=margins)
+            return np.divide(pulls[lo:hi], margins, out=margins)
 
         return binary
 
