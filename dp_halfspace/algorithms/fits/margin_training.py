@@ -67,7 +67,7 @@ class Problem:
 
     `intercept` is the factor of the constant column, None for no such column; `projection` a key
     of `PROJECTIONS`, ``"auto"`` or None; `seed` that of public random objects; `attack` is in
-    units of the public scale of a row.
+    units of the public scale of a row; `is_single` tells of dense rows of float32.
     """
 
     n_samples: int
@@ -80,6 +80,7 @@ class Problem:
     averaged: bool = True
     seed: int | None = None
     attack: Adversary | None = None
+    is_single: bool = False
 
     def drawn(self, wanted: int | None) -> LinearMap | None:
         """Draw the projection; `wanted` is the number of components of the automatic one."""
@@ -133,6 +134,11 @@ class Training:
     def is_automatic(self) -> bool:
         """Whether these are the default steps, which need neither margin nor bound."""
         return self.solver == "noisy_gd" and self.margin is None and self.attack is None
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it reads rows of float32 in float32: see `SingleRows`."""
+        return isinstance(self.plan, GradientPlan) and self.plan.descent.is_single
 
     @property
     def protects_people(self) -> bool:
@@ -285,7 +291,10 @@ def gradient_training(
     if not problem.averaged:
         defaults = replace(defaults, window=0.0)
     sizes = problem.sizes(linear_map)
-    plan = plan_gradient(defaults, n_classes=problem.n_classes, mu=mu, **sizes)
+    is_single = problem.is_single and linear_map is None
+    plan = plan_gradient(
+        defaults, n_classes=problem.n_classes, mu=mu, is_single=is_single, **sizes
+    )
     bias = problem.constant(defaults.bias)
     return Training("noisy_gd", None, defaults.shift, bias, linear_map, plan)
 

@@ -29,6 +29,7 @@ from dp_halfspace.algorithms.gradient.noisy_gd import (
 from dp_halfspace.algorithms.gradient.preconditioner import MetricPlan, plan_metric, release_metric
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows, flattened
+from dp_halfspace.optim.design.single_rows import SingleRows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import Permit
@@ -60,7 +61,8 @@ class GradientPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"private_metric": self.metric is not None}
+        precision = {"precision": "float32"} if self.descent.is_single else {}
+        return {"private_metric": self.metric is not None, **precision}
 
     def gentler(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.
@@ -86,9 +88,12 @@ class GradientPlan:
                 return descend(moved, slopes, self.descent, permit)
             if self.metric is None:
                 return descend(rows, slopes, self.descent, permit)
+            metric = release_metric(rows, self.metric, permit)
             # Any square root of the released moment gives the same distribution of results.
-            transform = release_metric(rows, self.metric, permit).root()
+            transform = metric.root()
             flat = flattened(rows, transform, row_bound=self.metric.compression)
+            if isinstance(flat, SingleRows):
+                flat = flat.behind(metric.condition)
             return descend(flat, slopes, self.descent, permit, transform)
 
 
@@ -100,8 +105,12 @@ def plan_gradient(
     n_classes: int,
     block_rows: int,
     mu: float,
+    is_single: bool = False,
 ) -> GradientPlan:
-    """Divide a Gaussian budget between preconditioner and steps; infinity means no noise."""
+    """Divide a Gaussian budget between preconditioner and steps; infinity means no noise.
+
+    `is_single` lets the steps read dense rows of float32 in float32.
+    """
     share = defaults.metric_share
     metric = None
     if share > 0:
@@ -114,6 +123,7 @@ def plan_gradient(
             effective_dimension=defaults.effective_dimension,
             lead=defaults.lead,
             stretch=defaults.stretch,
+            is_single=is_single,
         )
     left = mu if metric is None else math.sqrt(1.0 - share) * mu
     descent = plan_descent(
@@ -125,5 +135,6 @@ def plan_gradient(
         mu=left * (1.0 - 2.0**-40),
         amplification=1.0 if metric is None else metric.amplification,
         compression=1.0 if metric is None else metric.compression,
+        is_single=is_single,
     )
     return GradientPlan(descent, metric)

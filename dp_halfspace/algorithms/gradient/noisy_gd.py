@@ -21,6 +21,7 @@ from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.optim.design.single_rows import SINGLE_SHARE
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.solvers.certificate import gradient_error
 from dp_halfspace.privacy.events import Pure, Repeated
@@ -34,7 +35,7 @@ Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 # A map that stretches coefficients by more than this does not do it to useful ones.
 _MAX_STRETCH = 64.0
 # Slopes beyond it are zero for all purposes; the exponential must not overflow.
-_LARGEST_EXPONENT = 80.0
+_LARGEST_EXPONENT = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,8 @@ class DescentPlan:
 
     Iterates are projected to a ball of `radius`, which they leave only by accident;
     floating-point errors are bounded inside it. Queries that the metric has mapped are projected
-    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step.
+    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step. With
+    `is_single` slopes and sums of groups of rows are in float32.
     """
 
     n_columns: int
@@ -53,6 +55,7 @@ class DescentPlan:
     radius: float
     reach: float
     mechanism: GaussianNoise | NoNoise
+    is_single: bool = False
 
     @property
     def event(self) -> Repeated | Pure:
@@ -72,6 +75,7 @@ def plan_descent(
     amplification: float = 1.0,
     compression: float = 1.0,
     attack: Adversary | None = None,
+    is_single: bool = False,
 ) -> DescentPlan:
     """Fix the public numbers of a run on unit rows that is mu-Gaussian private as a whole.
 
@@ -112,6 +116,10 @@ def plan_descent(
     # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
+    if is_single:
+        # Of the group of the record, of factors and slopes: docs/proofs/certificate.md, section 9.
+        stretch = amplification * compression + 2.0 * n_outputs + 32.0
+        length += SINGLE_SHARE + 2.0**-21 * stretch
     sensitivity = _sensitivity(steps.clip * length, rounding, attack)
     step_mu = mu / math.sqrt(steps.n_steps) * (1.0 - 2.0**-40)
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
@@ -120,7 +128,8 @@ def plan_descent(
         steps.scale * mu / (2.0 * steps.clip * steps.n_steps), steps.max_stride / n_samples
     )
     step_size = (1.0 - steps.momentum) * stride
-    return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism)
+    sizes = (n_columns, n_outputs)
+    return DescentPlan(*sizes, steps, step_size, radius, reach, mechanism, is_single)
 
 
 def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> float:
@@ -139,9 +148,10 @@ def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArr
     of a slope is at most the clip.
     """
     shift, clip = plan.steps.shift, plan.steps.clip
+    kind = np.float32 if plan.is_single else np.float64
     if plan.n_outputs == 1:
-        signs = np.where(codes == 1, 1.0, -1.0)
-        pulls = signs * weights
+        signs = np.where(codes == 1, kind(1.0), kind(-1.0))
+        pulls = np.multiply(signs, weights, dtype=kind)
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
             # In place: the largest of 1 + exp(margin - shift) and 1 / clip divides the weights.

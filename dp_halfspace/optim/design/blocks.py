@@ -40,6 +40,9 @@ class ThinMap(Protocol):
     def image_squares(self, rows: FloatArray) -> FloatArray:
         """Return the squared norms of the images of rows."""
 
+    def __matmul__(self, coefficients: FloatArray) -> FloatArray:
+        """Return the image of every column."""
+
 
 def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
     """Return how many rows of a matrix of this shape are read, and summed, at a time.
