@@ -25,6 +25,7 @@ from dp_halfspace.algorithms.gradient.margin_gd import (
 from dp_halfspace.algorithms.gradient.noisy_gd import plan_descent
 from dp_halfspace.algorithms.plan import FloatArray, Plan
 from dp_halfspace.optim.design.rows import Rows, block_size
+from dp_halfspace.optim.design.single_rows import single_block_size
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
@@ -101,10 +102,13 @@ class Problem:
         """Shape of the rows that a solver sees, and how many of them are summed at a time."""
         kept = self.n_features if linear_map is None else linear_map.n_components
         is_sparse = self.is_sparse and linear_map is None
+        block_rows = block_size(self.n_samples, kept, is_sparse=is_sparse)
+        if self.is_single and linear_map is None:
+            block_rows = single_block_size(self.n_samples, kept)
         return {
             "n_samples": self.n_samples,
             "n_columns": kept + (self.intercept is not None),
-            "block_rows": block_size(self.n_samples, kept, is_sparse=is_sparse),
+            "block_rows": block_rows,
         }
 
     def constant(self, default: float) -> float | None:

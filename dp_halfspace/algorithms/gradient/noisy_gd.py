@@ -117,9 +117,8 @@ def plan_descent(
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
     if is_single:
-        # Of the group of the record, of factors and slopes: docs/proofs/certificate.md, section 9.
-        stretch = amplification * compression + 2.0 * n_outputs + 32.0
-        length += SINGLE_SHARE + 2.0**-21 * stretch
+        # Of the group of the record, and of its slopes: docs/proofs/certificate.md, section 9.
+        length += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
     sensitivity = _sensitivity(steps.clip * length, rounding, attack)
     step_mu = mu / math.sqrt(steps.n_steps) * (1.0 - 2.0**-40)
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)

@@ -10,8 +10,8 @@ enter the bound on rounding errors (``docs/proofs/certificate.md``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +51,13 @@ __all__ = [
 ]
 
 AnyRows = TypeVar("AnyRows", bound="Rows")
+AnyBlock = TypeVar("AnyBlock")
 Made = TypeVar("Made")
 RowState: TypeAlias = tuple[FloatArray | None, FloatArray | float | None]
 
+# Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can
+# overflow; applied afterwards they would come too late.
+_EXTREME = 2.0**400
 # Rows are brought to norm one from up to so many times their public scale.
 LONGEST = 2.0**60
 
@@ -99,10 +103,6 @@ class Rows:
     __slots__ = (
         "_bias", "_bound", "_buffer", "_extreme", "_matrix", "_scale", "_sparse_blocks", "people"
     )  # fmt: skip
-    # Of the arithmetic on dense rows; factors beyond [1 / extreme, extreme] are applied to the row
-    # itself, where nothing can overflow; applied afterwards they would come too late.
-    precision: ClassVar[Any] = np.float64
-    extreme: ClassVar[float] = 2.0**400
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Rows:
         self._scale = scale
         self._bias = bias
         self._bound = row_bound
-        self._extreme = scale is not None and bool(self._is_extreme(scale).any())
+        self._extreme = scale is not None and bool(_is_extreme(scale).any())
         self._buffer: FloatArray | None = None
         self._sparse_blocks: list[Block] | None = None
 
@@ -212,24 +212,11 @@ class Rows:
     def _summed(
         self, shape: tuple[int, ...], add: Callable[[Block, FloatArray], None]
     ) -> FloatArray:
-        """Add the parts of all blocks, each by one addition: that is what error bounds count.
-
-        Many blocks, or more than people have, are added by Kahan's rule, whose error does not
-        grow with them: ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
-        """
-        n, step, total = self.shape[0], self.block_rows, np.zeros(shape)
+        """Add the parts of all blocks; many blocks, or more than people have, by Kahan's rule."""
+        n, step = self.shape[0], self.block_rows
         n_units = n if self.people is None else len(self.people)
-        if -(-n // step) <= min(-(-n_units // step), PLAIN_BLOCKS):
-            for block in self._blocks():
-                add(block, total)
-            return total
-        missing = np.zeros(shape)
-        for block in self._blocks():
-            add(block, missing)
-            larger = total + missing
-            missing -= larger - total
-            total = larger
-        return total
+        is_plain = -(-n // step) <= min(-(-n_units // step), PLAIN_BLOCKS)
+        return summed(self._blocks(), shape, add, is_plain)
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
@@ -319,28 +306,23 @@ class Rows:
     def _scales(self, lo: int, hi: int) -> tuple[FloatArray | None, FloatArray | None]:
         """Return the factors of some rows that are applied beforehand, if any, and afterwards."""
         scale = None if self._scale is None else self._scale[lo:hi]
-        if scale is None or not (self._extreme and (extreme := self._is_extreme(scale)).any()):
+        if scale is None or not (self._extreme and (extreme := _is_extreme(scale)).any()):
             return None, scale
-        one = scale.dtype.type(1.0)
-        return np.where(extreme, scale, one), np.where(extreme, one, scale)
-
-    def _is_extreme(self, scale: FloatArray) -> NDArray[np.bool_]:
-        """Whether factors have to be applied beforehand."""
-        return (scale < 1.0 / self.extreme) | (scale > self.extreme)
+        return np.where(extreme, scale, 1.0), np.where(extreme, 1.0, scale)
 
     def _dense_block(self, lo: int, hi: int) -> Block:
         """Read rows of an array: a view when possible, else one cast into work space."""
         X = self._matrix
         before, scale = self._scales(lo, hi)
         bias = self._bias_of(slice(lo, hi))
-        if X.dtype == self.precision and before is None and is_blas_layout(X):
+        if X.dtype == np.float64 and before is None and is_blas_layout(X):
             return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, bias)
         if self._buffer is None:
             # In the order of X: with another one, products of the rows that stay where they
             # are would be rounded differently because of a row that does not.
             is_fortran = is_blas_layout(X) and X.strides[0] < X.strides[1]
             order: Literal["C", "F"] = "F" if is_fortran else "C"
-            self._buffer = np.empty((self.block_rows, X.shape[1]), self.precision, order=order)
+            self._buffer = np.empty((self.block_rows, X.shape[1]), order=order)
         matrix = self._buffer[: hi - lo]
         np.copyto(matrix, X[lo:hi])
         if before is not None:
@@ -363,10 +345,40 @@ class Rows:
         return Block(lo, hi, matrix, transpose, scale, self._bias_of(slice(lo, hi)))
 
 
+def summed(
+    blocks: Iterable[AnyBlock],
+    shape: tuple[int, ...],
+    add: Callable[[AnyBlock, FloatArray], None],
+    is_plain: bool,
+) -> FloatArray:
+    """Add the parts of all blocks, each by one addition: that is what error bounds count.
+
+    If it is not plain, by Kahan's rule, whose error does not grow with their number:
+    ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
+    """
+    total = np.zeros(shape)
+    if is_plain:
+        for block in blocks:
+            add(block, total)
+        return total
+    missing = np.zeros(shape)
+    for block in blocks:
+        add(block, missing)
+        larger = total + missing
+        missing -= larger - total
+        total = larger
+    return total
+
+
 def rescaled_state(state: RowState, factor: FloatArray) -> RowState:
     """Multiply the rows that have a state by their own factors."""
     scale, bias = state
     return factor if scale is None else factor * scale, None if bias is None else factor * bias
+
+
+def _is_extreme(scale: FloatArray) -> NDArray[np.bool_]:
+    """Whether factors have to be applied beforehand."""
+    return (scale < 1.0 / _EXTREME) | (scale > _EXTREME)
 
 
 def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -> Rows:

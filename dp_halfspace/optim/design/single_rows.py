@@ -8,14 +8,21 @@ roundings of one count. Proofs: ``docs/proofs/certificate.md``, section 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import strmm
 
-from dp_halfspace.optim.design.blocks import Block, FloatArray, ThinMap, sums_of_squares, times
-from dp_halfspace.optim.design.rows import Rows, inverse_lengths
+from dp_halfspace.optim.design.blocks import (
+    FloatArray,
+    ThinMap,
+    block_size,
+    PLAIN_BLOCKS,
+    is_blas_layout,
+    sums_of_squares,
+)
+from dp_halfspace.optim.design.rows import inverse_lengths, summed
 
 __all__ = [
     "GRAM_GROUP",
@@ -23,6 +30,7 @@ __all__ = [
     "SINGLE_UNIT",
     "SingleRows",
     "group_size",
+    "single_block_size",
     "single_unit_rows",
 ]
 
@@ -34,10 +42,10 @@ SINGLE_UNIT = 2.0**-24
 SINGLE_SHARE = 2.0**-9
 _LARGEST_GROUP = 256
 # Rows of a group of a second moment.
-GRAM_GROUP = 128
+GRAM_GROUP = 256
 _WORK_ENTRIES = 2**16
-# Sums of squares within these are accurate in float32; smaller factors of a row become zero.
-_SAFE, _SMALLEST = (2.0**-60, 2.0**120), 2.0**-120
+# Sums of squares within these are accurate in float32; factors of rows beyond them become zero.
+_SAFE, _FACTORS = (2.0**-60, 2.0**120), (2.0**-60, 2.0**60)
 
 
 def group_size(condition: float) -> int:
@@ -52,91 +60,173 @@ def group_size(condition: float) -> int:
     return size
 
 
-class SingleRows(Rows):
-    """Rows of a dense float32 array with factors in float32; made by `single_unit_rows`.
+class SingleRows:
+    """The rows ``scale[i] * (X[i], constant)`` of a dense float32 array, in float32.
 
-    Before `behind`, sums of a gradient are for rows that no map has stretched.
+    What `Rows` does for the default steps. `scale` is 1 and `constant` None by default; `group`
+    rows of a gradient are summed in float32. Made by `single_unit_rows`.
     """
 
-    __slots__ = ("_group",)
-    precision: ClassVar[Any] = np.float32
-    extreme: ClassVar[float] = 2.0**40
+    __slots__ = ("_constant", "_group", "_matrix", "_scale", "row_bound")
 
-    def __init__(self, *given: Any, condition: float = 1.0, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._group = group_size(condition)
+    def __init__(
+        self,
+        X: SingleArray,
+        constant: float | None,
+        scale: SingleArray | None = None,
+        *,
+        row_bound: float,
+        group: int = _LARGEST_GROUP,
+    ) -> None:
+        self._matrix, self._constant, self._scale = X, constant, scale
+        self.row_bound, self._group = row_bound, group
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the logical matrix, constant column included."""
+        n, d = self._matrix.shape
+        return n, d + (self._constant is not None)
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows in a block, whose numbers take half of the memory of float64."""
+        return single_block_size(*self._matrix.shape)
+
+    @property
+    def shares(self) -> FloatArray:
+        """What each row counts: one."""
+        return np.broadcast_to(1.0, self.shape[0])
+
+    def along(
+        self, make: Callable[[Any, FloatArray], Any], codes: NDArray[Any], weights: FloatArray
+    ) -> Any:
+        """Return ``make(codes, weights of the rows)``; see `Rows.along`."""
+        return make(codes, weights.astype(np.float32)[codes])
 
     def behind(self, condition: float) -> SingleRows:
         """Return the same rows for sums that a map of this condition number will stretch."""
-        state = {"row_bound": self._bound, "condition": condition}
-        return SingleRows(self._matrix, self._scale, self._bias, **state)
+        group = group_size(condition)
+        state = (self._matrix, self._constant, self._scale)
+        return SingleRows(*state, row_bound=self.row_bound, group=group)
 
     def rescaled(self, factor: FloatArray, *, row_bound: float) -> SingleRows:
-        """Return the rows, each times its own factor and hardly shorter; see `Rows`."""
-        single = (np.where(factor > _SMALLEST, factor, 0.0) * (1.0 - 2.0**-22)).astype(np.float32)
-        scale = single if self._scale is None else single * self._scale
-        bias = None if self._bias is None else single * self._bias
-        return SingleRows(self._matrix, scale, bias, row_bound=row_bound)
+        """Return the rows, each times its own factor and hardly shorter; see `Rows`.
+
+        A row that needs a factor that is out of reach of float32 becomes zero.
+        """
+        known = (factor > _FACTORS[0]) & (factor < _FACTORS[1])
+        scale = np.multiply(factor, known * (1.0 - 2.0**-22)).astype(np.float32)
+        if self._scale is not None:
+            scale *= self._scale
+        return SingleRows(self._matrix, self._constant, scale, row_bound=row_bound)
 
     def fused_adjoint(
         self, w: FloatArray, coefficients: Callable[[Any, int, int], Any]
     ) -> FloatArray:
         """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`."""
+        d = self._matrix.shape[1]
         single = np.ascontiguousarray(w, dtype=np.float32)
 
-        def add(block: Block, out: FloatArray) -> None:
-            p = coefficients(times(block, single), block.lo, block.hi)
-            _add_groups(block, p, self._group, out)
+        def add(block: tuple[int, SingleArray, Any], out: FloatArray) -> None:
+            lo, X, scale = block
+            margins = X @ single[:d]
+            if self._constant is not None:
+                margins += single[d] * np.float32(self._constant)
+            p = coefficients((margins.T * scale).T, lo, lo + len(X))
+            factors = (p.T * scale).T
+            total = np.zeros(out[:d].shape)
+            columns = factors.reshape(len(X), -1)
+            for rows, parts in zip(
+                _grouped(X, self._group), _grouped(columns, self._group), strict=True
+            ):
+                sums = np.matmul(parts.transpose(0, 2, 1), rows).astype(np.float64)
+                total += sums.sum(axis=0).T.reshape(total.shape)
+            # One addition for each block: that is what the bound on rounding errors counts.
+            out[:d] += total
+            if self._constant is not None:
+                out[d] += self._constant * factors.astype(np.float64).sum(axis=0)
 
-        return self._summed(w.shape, add)
+        return summed(self._blocks(), w.shape, add, self._is_plain)
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return ``Z^T diag(weights) Z``, groups summed in float32; see `Rows`."""
 
-        def add(block: Block, out: FloatArray) -> None:
-            root, total = np.sqrt(weights[block.lo : block.hi]), np.zeros_like(out)
-            for where, rows in self._filled(block):
-                rows *= root[where, None]
-                for part in _grouped(rows, GRAM_GROUP):
-                    products = np.matmul(part.transpose(0, 2, 1), part)
-                    total += products.sum(axis=0, dtype=np.float64)
+        def add(block: tuple[int, SingleArray, Any], out: FloatArray) -> None:
+            total, lo = np.zeros_like(out), block[0]
+            for part, rows in self._filled(block):
+                rows *= np.sqrt(weights[lo + part.start : lo + part.stop, None])
+                for group in _grouped(rows, GRAM_GROUP):
+                    products = np.matmul(group.transpose(0, 2, 1), group)
+                    total += products.astype(np.float64).sum(axis=0)
             out += total
 
-        return self._summed((self.shape[1], self.shape[1]), add)
+        size = self.shape[1]
+        return summed(self._blocks(), (size, size), add, self._is_plain)
 
-    def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
+    def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
         """Return bounds on the norms of rows, or of their images, that are hardly larger."""
         n, size = self.shape
         bounds = np.empty(n)
         if transform is None:
-            for block in self._blocks():
-                bounds[block.lo : block.hi] = _row_bounds(block)
+            for lo, X, scale in self._blocks():
+                bounds[lo : lo + len(X)] = scale * np.sqrt(
+                    _squares(X) + (self._constant or 0.0) ** 2
+                )
+            bounds *= 1.0 + (size + 8) * SINGLE_UNIT
             return bounds
         formed = transform if isinstance(transform, np.ndarray) else transform @ np.eye(size)
         root = np.asfortranarray(np.linalg.qr(formed, mode="r"), dtype=np.float32)
         error = 1.02 * (size + 8) * SINGLE_UNIT * float(np.linalg.norm(formed)) + 2.0**-60
         for block in self._blocks():
-            for where, rows in self._filled(block):
+            for part, rows in self._filled(block):
                 images = strmm(1.0, root, rows.T, overwrite_b=1).T
-                squares = np.einsum("ij,ij->i", images, images).astype(np.float64)
-                bounds[block.lo : block.hi][where] = np.sqrt(squares)
+                squares = np.einsum("ij,ij->i", images, images)
+                bounds[block[0] + part.start : block[0] + part.stop] = np.sqrt(squares)
         bounds *= 1.0 + (size + 8) * SINGLE_UNIT
         bounds += error * self.row_bound
         return bounds
 
-    def _filled(self, block: Block) -> Iterator[tuple[slice, SingleArray]]:
-        """Write out the rows of a block in float32, some at a time, which may be overwritten."""
-        d = block.matrix.shape[1]
+    @property
+    def _is_plain(self) -> bool:
+        return -(-self.shape[0] // self.block_rows) <= PLAIN_BLOCKS
+
+    def _blocks(self) -> Iterator[tuple[int, SingleArray, Any]]:
+        """Read the first row, rows and factors of block after block."""
+        n, step = self.shape[0], self.block_rows
+        is_ready = is_blas_layout(self._matrix)
+        for lo in range(0, n, step):
+            X = self._matrix[lo : lo + step]
+            if self._scale is None:
+                yield lo, X, np.float32(1.0)
+                continue
+            scale = self._scale[lo : lo + step]
+            void = np.flatnonzero(scale == 0.0)
+            if void.size or not is_ready:
+                # Rows without a factor may be too large for a product.
+                X = X.copy(order="A")
+                X[void] = 0.0
+            yield lo, X, scale
+
+    def _filled(
+        self, block: tuple[int, SingleArray, Any]
+    ) -> Iterator[tuple[slice, SingleArray]]:
+        """Write out the rows of a block, some at a time, which may be overwritten."""
+        _, X, scale = block
+        n_rows, d = X.shape
         step = max(1, _WORK_ENTRIES // (GRAM_GROUP * self.shape[1])) * GRAM_GROUP
         work = np.empty((step, self.shape[1]), dtype=np.float32)
-        for lo in range(0, block.hi - block.lo, step):
-            where = slice(lo, min(lo + step, block.hi - block.lo))
-            rows = work[: where.stop - lo]
-            scale = 1.0 if block.scale is None else block.scale[where, None]
-            np.multiply(block.matrix[where], scale, out=rows[:, :d])
-            if block.bias is not None:
-                rows[:, d] = block.bias[where] if np.ndim(block.bias) else block.bias
-            yield where, rows
+        for lo in range(0, n_rows, step):
+            part = slice(lo, min(lo + step, n_rows))
+            rows = work[: part.stop - lo]
+            np.multiply(X[part], scale[part, None], out=rows[:, :d])
+            if self._constant is not None:
+                rows[:, d] = np.float32(self._constant) * scale[part]
+            yield part, rows
+
+
+def single_block_size(n_rows: int, n_columns: int) -> int:
+    """Return how many rows of a float32 matrix of this shape are read at a time."""
+    return block_size(n_rows, -(-n_columns // 2), is_sparse=False)
 
 
 def single_unit_rows(X: SingleArray, data_norm: float, bias: float | None) -> SingleRows:
@@ -144,43 +234,25 @@ def single_unit_rows(X: SingleArray, data_norm: float, bias: float | None) -> Si
 
     `data_norm` must be within 2^20 of one.
     """
-    constant = None if bias is None else np.float32(bias * data_norm)
-    rows = SingleRows(X, None, constant, row_bound=np.inf)
+    constant = None if bias is None else float(np.float32(bias * data_norm))
+    rows = SingleRows(X, constant, row_bound=np.inf)
     return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
 
 
-def _row_bounds(block: Block) -> FloatArray:
-    """Bound the norms of the rows of a block; those out of reach of float32 in float64."""
+def _squares(X: SingleArray) -> FloatArray:
+    """Return sums of squares of rows; of those out of reach of float32 in float64."""
     with np.errstate(over="ignore", under="ignore"):
-        squares = np.einsum("ij,ij->i", block.matrix, block.matrix).astype(np.float64)
+        squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
     unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
     if unsafe.size:
-        squares[unsafe] = sums_of_squares(block.matrix[unsafe].astype(np.float64))
-    if block.scale is not None:
-        squares *= np.square(block.scale, dtype=np.float64)
-    if block.bias is not None:
-        squares += np.square(block.bias, dtype=np.float64)
-    return np.sqrt(squares) * (1.0 + (block.matrix.shape[1] + 8) * SINGLE_UNIT)
+        squares[unsafe] = sums_of_squares(X[unsafe].astype(np.float64))
+    return squares
 
 
 def _grouped(rows: Any, group: int) -> Iterator[Any]:
     """Yield the rows in groups of a size, then what is left, as arrays (groups, size, columns)."""
     whole = len(rows) - len(rows) % group
     if whole:
-        yield rows[:whole].reshape(-1, group, *rows.shape[1:])
+        yield rows[:whole].reshape(-1, group, rows.shape[1])
     if whole < len(rows):
         yield rows[whole:][None]
-
-
-def _add_groups(block: Block, p: SingleArray, group: int, out: FloatArray) -> None:
-    """Add the block's part of ``Z^T p``, summed in float32 within groups, in float64 beyond."""
-    d = block.matrix.shape[1]
-    scaled = (p if block.scale is None else (p.T * block.scale).T).reshape(len(p), -1)
-    total = np.zeros(out[:d].shape)
-    for rows, factors in zip(_grouped(block.matrix, group), _grouped(scaled, group), strict=True):
-        sums = np.matmul(factors.transpose(0, 2, 1), rows)
-        total += sums.sum(axis=0, dtype=np.float64).T.reshape(total.shape)
-    # One addition for each block: that is what the bound on rounding errors counts.
-    out[:d] += total
-    if block.bias is not None:
-        out[d] += (p.T * block.bias).T.sum(axis=0, dtype=np.float64)
