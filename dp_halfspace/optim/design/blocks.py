@@ -177,8 +177,18 @@ def _parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
         hi = min(lo + step, n_rows)
         scale = None if block.scale is None else block.scale[lo:hi]
         bias = block.bias[lo:hi] if isinstance(block.bias, np.ndarray) else block.bias
-        part = Block(block.lo + lo, block.lo + hi, block.matrix[lo:hi], None, scale, bias)
+        part = Block(block.lo + lo, block.lo + hi, _some(block.matrix, lo, hi), None, scale, bias)
         yield slice(lo, hi), part
+
+
+def _some(matrix: Any, lo: int, hi: int) -> Any:
+    """Return some rows of an array or of a CSR matrix, as views."""
+    if not sparse.issparse(matrix):
+        return matrix[lo:hi]
+    ends = matrix.indptr[lo : hi + 1]
+    stored = slice(ends[0], ends[-1])
+    arrays = (matrix.data[stored], matrix.indices[stored], ends - ends[0])
+    return sparse_view(sparse.csr_array, arrays, (hi - lo, matrix.shape[1]))
 
 
 def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:

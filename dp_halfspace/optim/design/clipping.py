@@ -70,6 +70,11 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
     >>> clip_scales(np.array([[3e200, 4e200], [0.0, 0.0], [0.6, 0.0]]), 1.0)
     array([2.e-201, 1.e+000, 1.e+000])
     """
+    return scales_and_squares(X, bound)[0]
+
+
+def scales_and_squares(X: Any, bound: float) -> tuple[FloatArray, FloatArray | None]:
+    """Return the factors and the squared norms of the rows, None if one is out of reach."""
     if not 1e-100 <= bound <= 1e100:
         raise ValueError("the bound on the norm of a row must be in [1e-100, 1e100]")
     if sparse.issparse(X):
@@ -89,7 +94,7 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
         rows = unsafe[lo : lo + step]
         largest, shapes = _split(X[rows])
         scales[rows] = _from_ratios(largest, sums_of_squares(shapes), target)
-    return scales
+    return scales, None if unsafe.size else squares
 
 
 def _in_row_order(rows: NDArray[Any]) -> FloatArray:

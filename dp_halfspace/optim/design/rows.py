@@ -36,7 +36,7 @@ from dp_halfspace.optim.design.blocks import (
     times,
     triangular,
 )
-from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales
+from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales, scales_and_squares
 from dp_halfspace.projection import LinearMap
 
 __all__ = [
@@ -242,6 +242,9 @@ class Rows:
     def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
         """Compute the lengths at the places where the rows are."""
         out = np.empty(self.shape[0])
+        if sparse.issparse(self._matrix) and not isinstance(transform, np.ndarray | None):
+            # Rows that are mostly zero are cheaper to multiply by the whole matrix.
+            transform = transform @ np.eye(self.shape[1])
         for block in self._blocks():
             out[block.lo : block.hi] = (
                 row_squares(block) if transform is None else image_squares(block, transform)
@@ -437,10 +440,15 @@ def unit_rows(
     array([1.4, 1. ])
     """
     # Squares of longer rows could overflow; beside them the constant is nothing.
-    scale = clip_scales(X, data_norm if clips else data_norm * LONGEST) / data_norm
+    scale, squares = scales_and_squares(X, data_norm if clips else data_norm * LONGEST)
+    scale /= data_norm
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0), people=people)
-    return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+    if squares is None or linear_map is not None:
+        lengths = rows.lengths()
+    else:
+        lengths = np.sqrt(squares * scale**2 + (bias or 0.0) ** 2)
+    return rows.rescaled(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
 
 
 class _Scalable(Protocol):
