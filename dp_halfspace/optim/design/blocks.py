@@ -172,7 +172,8 @@ def completed(
 
 def _parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
     """Read some rows of a block at a time, for margins only; each needs `size` numbers."""
-    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, _WORK_ENTRIES // max(size, 1))
+    work = 4 * _WORK_ENTRIES if sparse.issparse(block.matrix) else _WORK_ENTRIES
+    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, work // max(size, 1))
     for lo in range(0, n_rows, step):
         hi = min(lo + step, n_rows)
         scale = None if block.scale is None else block.scale[lo:hi]

@@ -70,11 +70,11 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
     >>> clip_scales(np.array([[3e200, 4e200], [0.0, 0.0], [0.6, 0.0]]), 1.0)
     array([2.e-201, 1.e+000, 1.e+000])
     """
-    return scales_and_squares(X, bound)[0]
+    return scales_and_lengths(X, bound)[0]
 
 
-def scales_and_squares(X: Any, bound: float) -> tuple[FloatArray, FloatArray | None]:
-    """Return the factors and the squared norms of the rows, None if one is out of reach."""
+def scales_and_lengths(X: Any, bound: float) -> tuple[FloatArray, FloatArray]:
+    """Return the factors, and the norms of the rows after them."""
     if not 1e-100 <= bound <= 1e100:
         raise ValueError("the bound on the norm of a row must be in [1e-100, 1e100]")
     if sparse.issparse(X):
@@ -89,12 +89,17 @@ def scales_and_squares(X: Any, bound: float) -> tuple[FloatArray, FloatArray | N
         for lo in range(0, n, step):
             squares[lo : lo + step] = sums_of_squares(_in_row_order(X[lo : lo + step]))
     scales = _from_squares(squares, target)
+    with np.errstate(invalid="ignore"):
+        lengths = scales * np.sqrt(squares)
     unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
     for lo in range(0, unsafe.size, step):
         rows = unsafe[lo : lo + step]
         largest, shapes = _split(X[rows])
-        scales[rows] = _from_ratios(largest, sums_of_squares(shapes), target)
-    return scales, None if unsafe.size else squares
+        ratios = sums_of_squares(shapes)
+        scales[rows] = _from_ratios(largest, ratios, target)
+        with np.errstate(over="ignore"):
+            lengths[rows] = np.minimum(largest * np.sqrt(ratios), target)
+    return scales, lengths
 
 
 def _in_row_order(rows: NDArray[Any]) -> FloatArray:

@@ -36,7 +36,7 @@ from dp_halfspace.optim.design.blocks import (
     times,
     triangular,
 )
-from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales, scales_and_squares
+from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales, scales_and_lengths
 from dp_halfspace.projection import LinearMap
 
 __all__ = [
@@ -440,14 +440,14 @@ def unit_rows(
     array([1.4, 1. ])
     """
     # Squares of longer rows could overflow; beside them the constant is nothing.
-    scale, squares = scales_and_squares(X, data_norm if clips else data_norm * LONGEST)
+    scale, lengths = scales_and_lengths(X, data_norm if clips else data_norm * LONGEST)
     scale /= data_norm
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0), people=people)
-    if squares is None or linear_map is not None:
-        lengths = rows.lengths()
+    if linear_map is None:
+        lengths = np.sqrt(np.square(lengths / data_norm) + (bias or 0.0) ** 2)
     else:
-        lengths = np.sqrt(squares * scale**2 + (bias or 0.0) ** 2)
+        lengths = rows.lengths()
     return rows.rescaled(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
 
 
