@@ -296,9 +296,7 @@ def gradient_training(
         defaults = replace(defaults, window=0.0)
     sizes = problem.sizes(linear_map)
     is_single = problem.is_single and linear_map is None
-    plan = plan_gradient(
-        defaults, n_classes=problem.n_classes, mu=mu, is_single=is_single, **sizes
-    )
+    plan = plan_gradient(defaults, n_classes=problem.n_classes, mu=mu, is_single=is_single, **sizes)
     bias = problem.constant(defaults.bias)
     return Training("noisy_gd", None, defaults.shift, bias, linear_map, plan)
 

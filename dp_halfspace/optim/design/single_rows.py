@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import strmm
 
 from dp_halfspace.optim.design.blocks import (
+    PLAIN_BLOCKS,
     FloatArray,
     ThinMap,
     block_size,
-    PLAIN_BLOCKS,
     is_blas_layout,
     sums_of_squares,
 )
@@ -154,8 +154,8 @@ class SingleRows:
         def add(block: tuple[int, SingleArray, Any], out: FloatArray) -> None:
             total, lo = np.zeros_like(out), block[0]
             for part, rows in self._filled(block):
-                rows *= np.sqrt(weights[lo + part.start : lo + part.stop, None])
-                for group in _grouped(rows, GRAM_GROUP):
+                roots = np.sqrt(weights[lo + part.start : lo + part.stop, None])
+                for group in _grouped(np.multiply(rows, roots, out=rows), GRAM_GROUP):
                     products = np.matmul(group.transpose(0, 2, 1), group)
                     total += products.astype(np.float64).sum(axis=0)
             out += total
@@ -202,14 +202,13 @@ class SingleRows:
             scale = self._scale[lo : lo + step]
             void = np.flatnonzero(scale == 0.0)
             if void.size or not is_ready:
-                # Rows without a factor may be too large for a product.
-                X = X.copy(order="A")
+                # Rows without a factor may be too large for a product. In the order of X: with
+                # another one, products of the other rows would be rounded differently.
+                X = X.copy(order="K")
                 X[void] = 0.0
             yield lo, X, scale
 
-    def _filled(
-        self, block: tuple[int, SingleArray, Any]
-    ) -> Iterator[tuple[slice, SingleArray]]:
+    def _filled(self, block: tuple[int, SingleArray, Any]) -> Iterator[tuple[slice, SingleArray]]:
         """Write out the rows of a block, some at a time, which may be overwritten."""
         _, X, scale = block
         n_rows, d = X.shape
@@ -246,7 +245,7 @@ def _squares(X: SingleArray) -> FloatArray:
     unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
     if unsafe.size:
         squares[unsafe] = sums_of_squares(X[unsafe].astype(np.float64))
-    return squares
+    return np.asarray(squares)
 
 
 def _grouped(rows: Any, group: int) -> Iterator[Any]:
