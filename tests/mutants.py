@@ -209,11 +209,15 @@ MUTANTS = [
             "test_nan_counts_as_zero_and_infinity_as_the_bound",
         ),
         (
-            ("    np.clip(block, -_CLIP, _CLIP, out=block)\n    whole"),
+            ("    np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)\n    whole"),
             "    whole",
             "test_no_value_raises_or_warns",
         ),
-        (("    np.clip(whole, -_CLIP, _CLIP, out=whole)\n"), "", "test_no_value_raises_or_warns"),
+        (
+            ("    np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)\n"),
+            "",
+            "test_no_value_raises_or_warns",
+        ),
     ),
     *of(
         "privacy/laplace.py",
@@ -559,8 +563,8 @@ MUTANTS = [
             "test_run_costs_exactly_what_it_says",
         ),
         (
-            "            pull = np.minimum(expit(shift - signs[lo:hi] * margins), clip)",
-            "            pull = expit(shift - signs[lo:hi] * margins)",
+            "            np.maximum(margins, 1.0 / clip, out=margins)\n",
+            "",
             "test_sensitivity_against_brute_force",
         ),
         (
@@ -1222,8 +1226,8 @@ MUTANTS = [
         "optim/design/rows.py",
         "tests/test_persons.py",
         (
-            "        return make(codes, weights[codes] * self.shares)",
-            "        return make(codes, weights[codes])",
+            "counted if self.people is None else counted * self.shares)",
+            "counted)",
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),

@@ -26,6 +26,7 @@ from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier, rows_over
 from dp_halfspace.optim.design.rows import unit_rows
+from dp_halfspace.optim.design.single_rows import single_unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection import PROJECTIONS
@@ -214,6 +215,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         def rows_of(training: Training) -> Any:
             if training.attack is not None:
                 return scaled_rows(data.X, norm, training.bias)
+            if training.is_single:
+                return single_unit_rows(data.X, norm, training.bias)
             how = {"clips": ready.clips, "people": data.people}
             return rows_over(unit_rows, data.X, norm, training.bias, training.linear_map, **how)
 
@@ -250,6 +253,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     _reads_chunks = _protects_people
 
+    def _is_single(self, data: TrainingData) -> bool:
+        """Tell, by what is public, whether rows are read in float32: dense ones that are so."""
+        is_plain = isinstance(data.X, np.ndarray) and data.people is None
+        near_one = 2.0**-20 <= float(self.data_norm) <= 2.0**20
+        return is_plain and data.X.dtype == np.float32 and self._is_scale_stated and near_one
+
     def _plan(self, data: TrainingData) -> Training | SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""
         n_samples, n_features, n_classes = data.n_units, data.X.shape[1], len(data.classes)
@@ -267,6 +276,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             averaged=self.iterate == "averaged",
             seed=self.random_state,
             attack=self._adversary(n_features, n_classes, is_pure=is_pure),
+            is_single=self._is_single(data),
         )
         if self.selection == "none":
             margin = margins[0] if margins else None

@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import EngineDefaults, Steps
@@ -31,6 +30,7 @@ from dp_halfspace.algorithms.gradient.preconditioner import (
 )
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows, flattened
+from dp_halfspace.optim.design.single_rows import SINGLE_SHARE, SingleRows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.solvers.certificate import gradient_error
 from dp_halfspace.privacy.events import Event, Pure, Repeated
@@ -41,6 +41,8 @@ Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 
 # A map that stretches coefficients by more than this does not do it to useful ones.
 _MAX_STRETCH = 64.0
+# Slopes beyond it are zero for all purposes; the exponential must not overflow.
+_LARGEST_EXPONENT = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class DescentPlan:
 
     Iterates are projected to a ball of `radius`, which they leave only by accident;
     floating-point errors are bounded inside it. Queries that the metric has mapped are projected
-    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step.
+    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step. With
+    `is_single` slopes and sums of groups of rows are in float32.
     """
 
     n_columns: int
@@ -59,6 +62,7 @@ class DescentPlan:
     radius: float
     reach: float
     mechanism: GaussianNoise | NoNoise
+    is_single: bool = False
 
     @property
     def event(self) -> Repeated | Pure:
@@ -78,6 +82,7 @@ def plan_descent(
     amplification: float = 1.0,
     compression: float = 1.0,
     attack: Adversary | None = None,
+    is_single: bool = False,
 ) -> DescentPlan:
     """Fix the public numbers of a run on unit rows that is mu-Gaussian private as a whole.
 
@@ -118,6 +123,9 @@ def plan_descent(
     # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
+    if is_single:
+        # Of the group of the record, and of its slopes: docs/proofs/certificate.md, section 9.
+        length += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
     sensitivity = _sensitivity(steps.clip * length, rounding, attack)
     step_mu = mu / math.sqrt(steps.n_steps) * (1.0 - 2.0**-40)
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
@@ -126,7 +134,8 @@ def plan_descent(
         steps.scale * mu / (2.0 * steps.clip * steps.n_steps), steps.max_stride / n_samples
     )
     step_size = (1.0 - steps.momentum) * stride
-    return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism)
+    sizes = (n_columns, n_outputs)
+    return DescentPlan(*sizes, steps, step_size, radius, reach, mechanism, is_single)
 
 
 def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> float:
@@ -145,12 +154,19 @@ def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArr
     of a slope is at most the clip.
     """
     shift, clip = plan.steps.shift, plan.steps.clip
+    kind = np.float32 if plan.is_single else np.float64
     if plan.n_outputs == 1:
-        signs = np.where(codes == 1, 1.0, -1.0)
+        signs = np.where(codes == 1, kind(1.0), kind(-1.0))
+        pulls = np.multiply(signs, weights, dtype=kind)
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-            pull = np.minimum(expit(shift - signs[lo:hi] * margins), clip)
-            return np.asarray(signs[lo:hi] * weights[lo:hi] * pull)
+            # In place: the largest of 1 + exp(margin - shift) and 1 / clip divides the weights.
+            margins *= signs[lo:hi]
+            margins -= shift
+            np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
+            margins += 1.0
+            np.maximum(margins, 1.0 / clip, out=margins)
+            return np.divide(pulls[lo:hi], margins, out=margins)
 
         return binary
 
@@ -236,7 +252,8 @@ class GradientPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"private_metric": self.metric is not None}
+        precision = {"precision": "float32"} if self.descent.is_single else {}
+        return {"private_metric": self.metric is not None, **precision}
 
     def gentler(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.
@@ -262,9 +279,12 @@ class GradientPlan:
                 return descend(moved, slopes, self.descent, permit)
             if self.metric is None:
                 return descend(rows, slopes, self.descent, permit)
+            metric = release_metric(rows, self.metric, permit)
             # Any square root of the released moment gives the same distribution of results.
-            transform = release_metric(rows, self.metric, permit).root()
+            transform = metric.root()
             flat = flattened(rows, transform, row_bound=self.metric.compression)
+            if isinstance(flat, SingleRows):
+                flat = flat.behind(metric.condition)
             return descend(flat, slopes, self.descent, permit, transform)
 
 
@@ -276,8 +296,12 @@ def plan_gradient(
     n_classes: int,
     block_rows: int,
     mu: float,
+    is_single: bool = False,
 ) -> GradientPlan:
-    """Divide a Gaussian budget between preconditioner and steps; infinity means no noise."""
+    """Divide a Gaussian budget between preconditioner and steps; infinity means no noise.
+
+    `is_single` lets the steps read dense rows of float32 in float32.
+    """
     share = defaults.metric_share
     metric = None
     if share > 0:
@@ -290,6 +314,7 @@ def plan_gradient(
             effective_dimension=defaults.effective_dimension,
             lead=defaults.lead,
             stretch=defaults.stretch,
+            is_single=is_single,
         )
     left = mu if metric is None else math.sqrt(1.0 - share) * mu
     descent = plan_descent(
@@ -301,5 +326,6 @@ def plan_gradient(
         mu=left * (1.0 - 2.0**-40),
         amplification=1.0 if metric is None else metric.amplification,
         compression=1.0 if metric is None else metric.compression,
+        is_single=is_single,
     )
     return GradientPlan(descent, metric)

@@ -47,6 +47,9 @@ class ThinMap(Protocol):
     def image_squares(self, rows: FloatArray) -> FloatArray:
         """Return the squared norms of the images of rows."""
 
+    def __matmul__(self, coefficients: FloatArray) -> FloatArray:
+        """Return the image of every column."""
+
 
 def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
     """Return how many rows of a matrix of this shape are read, and summed, at a time.
@@ -176,13 +179,24 @@ def completed(
 
 def _parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
     """Read some rows of a block at a time, for margins only; each needs `size` numbers."""
-    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, _WORK_ENTRIES // max(size, 1))
+    work = 4 * _WORK_ENTRIES if sparse.issparse(block.matrix) else _WORK_ENTRIES
+    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, work // max(size, 1))
     for lo in range(0, n_rows, step):
         hi = min(lo + step, n_rows)
         scale = None if block.scale is None else block.scale[lo:hi]
         bias = block.bias[lo:hi] if isinstance(block.bias, np.ndarray) else block.bias
-        part = Block(block.lo + lo, block.lo + hi, block.matrix[lo:hi], None, scale, bias)
+        part = Block(block.lo + lo, block.lo + hi, _some(block.matrix, lo, hi), None, scale, bias)
         yield slice(lo, hi), part
+
+
+def _some(matrix: Any, lo: int, hi: int) -> Any:
+    """Return some rows of an array or of a CSR matrix, as views."""
+    if not sparse.issparse(matrix):
+        return matrix[lo:hi]
+    ends = matrix.indptr[lo : hi + 1]
+    stored = slice(ends[0], ends[-1])
+    arrays = (matrix.data[stored], matrix.indices[stored], ends - ends[0])
+    return sparse_view(sparse.csr_array, arrays, (hi - lo, matrix.shape[1]))
 
 
 def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
@@ -273,6 +287,11 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
     >>> clip_scales(np.array([[3e200, 4e200], [0.0, 0.0], [0.6, 0.0]]), 1.0)
     array([2.e-201, 1.e+000, 1.e+000])
     """
+    return scales_and_lengths(X, bound)[0]
+
+
+def scales_and_lengths(X: Any, bound: float) -> tuple[FloatArray, FloatArray]:
+    """Return the factors, and the norms of the rows after them."""
     if not 1e-100 <= bound <= 1e100:
         raise ValueError("the bound on the norm of a row must be in [1e-100, 1e100]")
     if sparse.issparse(X):
@@ -287,12 +306,17 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
         for lo in range(0, n, step):
             squares[lo : lo + step] = sums_of_squares(_in_row_order(X[lo : lo + step]))
     scales = _from_squares(squares, target)
+    with np.errstate(invalid="ignore"):
+        lengths = scales * np.sqrt(squares)
     unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
     for lo in range(0, unsafe.size, step):
         rows = unsafe[lo : lo + step]
         largest, shapes = _split(X[rows])
-        scales[rows] = _from_ratios(largest, sums_of_squares(shapes), target)
-    return scales
+        ratios = sums_of_squares(shapes)
+        scales[rows] = _from_ratios(largest, ratios, target)
+        with np.errstate(over="ignore"):
+            lengths[rows] = np.minimum(largest * np.sqrt(ratios), target)
+    return scales, lengths
 
 
 def _in_row_order(rows: NDArray[Any]) -> FloatArray:
