@@ -15,8 +15,6 @@ from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy.record import PrivacyRecord
 
-__all__ = ["BUDGET", "SharedLedger"]
-
 # Outside nothing useful can be computed, and accounting would meet the ends of the floats.
 _EPSILON_RANGE = (1e-9, 1e6)
 _SMALLEST_DELTA = 1e-300

@@ -18,33 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._chunks import Chunks, DaskChunks, is_dask, opened
-from dp_halfspace._people import TrainingData
+from dp_halfspace._chunks import Chunks, DaskChunks, opened
 from dp_halfspace._sklearn import unfitted_names
 from dp_halfspace._validation import (
+    TrainingData,
     check_features,
     check_two_dimensional,
+    is_chunked,
     label_codes,
     not_finite,
     refuse_mask,
 )
 
-__all__ = [
-    "as_chunks",
-    "by_chunks",
-    "check_chunks",
-    "checked_chunks",
-    "is_chunked",
-    "labelled_chunks",
-    "travelling",
-]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def is_chunked(X: Any) -> bool:
-    """Tell whether rows are in chunks: of dask, or of this library."""
-    return is_dask(X) or isinstance(X, Chunks)
 
 
 def checked_chunks(
@@ -182,7 +168,7 @@ def _labels_beside(rows: Chunks, y: Any) -> Chunks:
     """Return labels in the chunks of their rows."""
     if isinstance(y, Chunks):
         labels = y
-    elif is_dask(y):
+    elif is_chunked(y):
         if hasattr(y, "rechunk") and not np.isnan(y.shape[0]) and y.shape[0] == rows.shape[0]:
             y = y.rechunk({0: rows.counts})
         labels = DaskChunks(tuple(np.ravel(y.to_delayed())))

@@ -19,18 +19,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "Chunks",
-    "LocalChunks",
-    "applied",
-    "compensated",
-    "is_dask",
-    "kept",
-    "opened",
-    "refuse_chunks",
-    "summed",
-]
-
 
 def _same(value: Any) -> Any:
     return value
@@ -197,20 +185,6 @@ def opened(value: Any, number: int) -> Any:
     if isinstance(value, _Failure):
         raise value.kind(f"chunk {number}: {value.text}")
     return value
-
-
-def is_dask(X: Any) -> bool:
-    """Tell whether something is an array or a data frame of dask, without importing dask."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-
-
-def refuse_chunks(name: str, values: Any) -> None:
-    """Refuse what would have to be brought here as a whole."""
-    if is_dask(values) or isinstance(values, Chunks):
-        raise ValueError(
-            f"{name} is in chunks, which is not supported here, or not beside an array: give it "
-            f"as an array, for example {name}.compute()"
-        )
 
 
 def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:

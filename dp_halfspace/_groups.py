@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._chunks import Chunks
-from dp_halfspace._people import People, TrainingData
-from dp_halfspace._validation import is_missing, refuse_mask
-
-__all__ = ["owned_by", "sorted_by_person"]
+from dp_halfspace._people import People
+from dp_halfspace._validation import TrainingData, is_missing, refuse_mask
 
 
 def owned_by(groups: Any, data: TrainingData) -> TrainingData:
-    """Return a training set sorted by person, or as it is without groups."""
+    """Return a training set sorted by person."""
     X, people, codes = sorted_by_person(groups, data.X, data.codes)
     return replace(data, X=X, codes=codes, people=people)
 

@@ -8,8 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(package: str, file: str) -> Callable[[str], Any]:
     """Return a ``__getattr__`` for the names that a package imports for type checkers.

@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = ["People", "TrainingData", "placed"]
-
 # Weights are multiples of 2^-30 at most: sums of them are exact in any order.
 _GRID_BITS, _EXACT_BITS = 30, 52
 _PEOPLE_AT_A_TIME = 1024
@@ -90,25 +88,6 @@ class People:
         out = np.empty_like(found)
         out[np.concatenate([index for index, _, _ in places])] = found
         return out
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """A validated training set: `codes` are positions of labels in the sorted public `classes`.
-
-    Rows that `people` own are sorted by person. `X` and `codes` may be in chunks.
-    """
-
-    X: Any
-    codes: Any
-    classes: NDArray[Any]
-    feature_names: NDArray[Any] | None
-    people: People | None = None
-
-    @property
-    def n_units(self) -> int:
-        """Public number of people, or of records."""
-        return int(self.X.shape[0]) if self.people is None else len(self.people)
 
 
 def placed(X: Any, index: NDArray[np.intp], place: NDArray[np.intp], size: int) -> Any:

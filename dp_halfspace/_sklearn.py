@@ -7,13 +7,14 @@ here. Parameters are public, so an error may name and show them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, wraps
 from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils._param_validation import (
@@ -37,6 +38,7 @@ __all__ = [
     "column_names",
     "fit_context",
     "is_public_number",
+    "label_weights",
     "plain",
     "public_number",
     "resolved_delta",
@@ -72,6 +74,30 @@ def resolved_delta(delta: float | str, n_samples: int) -> float:
 def public_number() -> list[Any]:
     """Return the constraints of a positive number that a user states."""
     return [Interval(Real, *NUMBER_RANGE, closed="both")]
+
+
+def label_weights(
+    class_weight: Mapping[Any, float] | str | None, classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the public weight of each class, in the order of `classes`."""
+    weights = np.ones(len(classes))
+    if class_weight is None:
+        return weights
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            "class_weight must be None or a dict of public weights. 'balanced' is refused: it "
+            "reads the class counts of the private data, and the model would reveal them"
+        )
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    for label, weight in class_weight.items():
+        shown = repr(plain(label))
+        if label not in position:
+            raise ValueError(f"class_weight names the label {shown}, which is not a class")
+        if not is_public_number(weight):
+            ends = "{:g} and {:g}".format(*NUMBER_RANGE)
+            raise ValueError(f"class_weight[{shown}] must be a positive number between {ends}")
+        weights[position[label]] = float(weight)
+    return weights
 
 
 def unfitted_names(estimator: Any) -> Any:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,9 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dp_halfspace._chunks import refuse_chunks
-from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import NUMBER_RANGE, is_public_number, plain, unfitted_names
+from dp_halfspace._chunks import Chunks
+from dp_halfspace._people import People
+from dp_halfspace._sklearn import unfitted_names
 from dp_halfspace.exceptions import PrivacyWarning
 
 _ROWS_PER_BLOCK = 4096
@@ -38,6 +39,25 @@ _LABEL_SET = (
     "label then changes the shape of the model or makes the fit fail, which the guarantee does not "
     "cover. State the label set, which may hold labels that do not occur: classes=[...]"
 )
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A validated training set: `codes` are positions of labels in the sorted public `classes`.
+
+    Rows that `people` own are sorted by person. `X` and `codes` may be in chunks.
+    """
+
+    X: Any
+    codes: Any
+    classes: NDArray[Any]
+    feature_names: NDArray[Any] | None
+    people: People | None = None
+
+    @property
+    def n_units(self) -> int:
+        """Public number of people, or of records."""
+        return int(self.X.shape[0]) if self.people is None else len(self.people)
 
 
 def check_training_data(
@@ -158,6 +178,21 @@ def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         if is_opaque or _QUOTES_DATA.search(str(error)):
             return None
         raise
+
+
+def is_chunked(X: Any) -> bool:
+    """Tell whether rows are in chunks: of this library, or of dask, which is not imported."""
+    is_dask = type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+    return is_dask or isinstance(X, Chunks)
+
+
+def refuse_chunks(name: str, values: Any) -> None:
+    """Refuse what would have to be brought here as a whole."""
+    if is_chunked(values):
+        raise ValueError(
+            f"{name} is in chunks, which is not supported here, or not beside an array: give it "
+            f"as an array, for example {name}.compute()"
+        )
 
 
 def refuse_mask(name: str, values: Any) -> None:
@@ -312,27 +347,3 @@ def _check_classes(classes: ArrayLike) -> NDArray[Any]:
     if len(label_set) < 2 or len(label_set) != len(given):
         raise ValueError(rule)
     return label_set
-
-
-def label_weights(
-    class_weight: Mapping[Any, float] | str | None, classes: NDArray[Any]
-) -> NDArray[np.float64]:
-    """Return the public weight of each class, in the order of `classes`."""
-    weights = np.ones(len(classes))
-    if class_weight is None:
-        return weights
-    if not isinstance(class_weight, Mapping):
-        raise ValueError(
-            "class_weight must be None or a dict of public weights. 'balanced' is refused: it "
-            "reads the class counts of the private data, and the model would reveal them"
-        )
-    position = {label: code for code, label in enumerate(classes.tolist())}
-    for label, weight in class_weight.items():
-        shown = repr(plain(label))
-        if label not in position:
-            raise ValueError(f"class_weight names the label {shown}, which is not a class")
-        if not is_public_number(weight):
-            ends = "{:g} and {:g}".format(*NUMBER_RANGE)
-            raise ValueError(f"class_weight[{shown}] must be a positive number between {ends}")
-        weights[position[label]] = float(weight)
-    return weights

@@ -1,7 +1,5 @@
 """Exceptions and warnings of the package: an error text is an output, so none carries data."""
 
-__all__ = ["BudgetError", "CertificateError", "PrivacyWarning"]
-
 
 class BudgetError(ValueError):
     """A request would spend more privacy budget than is left, or than exists.

@@ -209,12 +209,12 @@ MUTANTS = [
             "test_nan_counts_as_zero_and_infinity_as_the_bound",
         ),
         (
-            ("    np.clip(block, -_CLIP, _CLIP, out=block)\n    whole"),
+            ("    np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)\n    whole"),
             "    whole",
             "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
         (
-            ("    np.clip(whole, -_CLIP, _CLIP, out=whole)\n"),
+            ("    np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)\n"),
             "",
             "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
@@ -502,7 +502,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_scores.py",
+        "model_selection/_search_runs.py",
         "tests/model_selection/test_search.py",
         (
             "    return math.fsum(np.clip(each, 0.0, 1.0))",
@@ -563,8 +563,8 @@ MUTANTS = [
             "test_run_costs_exactly_what_it_says",
         ),
         (
-            "            pull = np.minimum(expit(shift - signs[lo:hi] * margins), clip)",
-            "            pull = expit(shift - signs[lo:hi] * margins)",
+            "            np.maximum(margins, 1.0 / clip, out=margins)\n",
+            "",
             "test_sensitivity_against_brute_force",
         ),
         (
@@ -574,7 +574,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/descent.py",
+        "algorithms/gradient/noisy_gd.py",
         "tests/algorithms/gradient/test_descent.py",
         (
             "        return (self.metric.mechanism.event, self.descent.event)",
@@ -729,16 +729,16 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/linear_term.py",
+        "algorithms/perturbation/objective.py",
         "tests/algorithms/perturbation/test_linear_term.py",
         (
-            "        return self.change / self.mu * _UP",
+            "        return self.change / self.mu * _STEP_UP",
             "        return self.change / self.mu / 2.0",
             "test_draws_have_the_claimed_law",
         ),
         (
-            "        return self.change / (self.epsilon - self.log_ratio) * _UP",
-            "        return self.change / self.epsilon * _UP",
+            "        return self.change / (self.epsilon - self.log_ratio) * _STEP_UP",
+            "        return self.change / self.epsilon * _STEP_UP",
             "test_draws_have_the_claimed_law",
         ),
     ),
@@ -757,7 +757,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/label_statistic.py",
+        "algorithms/fits/label_training.py",
         "tests/algorithms/perturbation/test_label_statistic.py",
         (
             "    exact = 1.0 if n_classes == 2 else math.sqrt(2.0)",
@@ -813,7 +813,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/margin_counts.py",
+        "algorithms/selection/direction_counts.py",
         "tests/algorithms/selection/test_margin_counts.py",
         (
             "scores((sizes[0] - first[1], second[0])",
@@ -883,7 +883,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/hypothesis_cover.py",
+        "algorithms/fits/label_training.py",
         "tests/algorithms/selection/test_hypothesis_cover.py",
         (
             "            total += record_weights[lo : lo + step] @ (predicted != labels[:, None])",
@@ -1019,7 +1019,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/units/cells.py",
+        "algorithms/units/plan.py",
         "tests/algorithms/units/test_units.py",
         (
             ("        cell[np.isnan(block)] = n_cells - 1\n"),
@@ -1263,13 +1263,13 @@ MUTANTS = [
         "optim/design/rows.py",
         "tests/test_persons.py",
         (
-            "        return make(codes, weights[codes] * self.shares)",
-            "        return make(codes, weights[codes])",
+            "counted if self.people is None else counted * self.shares)",
+            "counted)",
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),
     *of(
-        "optim/design/clipping.py",
+        "optim/design/blocks.py",
         "tests/optim/design/test_clipping.py",
         (
             "    target = bound * (1.0 - (d + 8) * 2.0**-52)",
@@ -1323,6 +1323,11 @@ MUTANTS = [
     *of(
         "estimators/base.py",
         "tests/estimators/test_base.py",
+        (
+            "        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)",
+            "        permit = authorise(ready.record, noise_source(self.random_state), None)",
+            "tests/test_common.py::test_ledger_is_charged_before_noise",
+        ),
         (
             "            events = (*units.events, *ready.record.events)",
             "            events = ready.record.events",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import dp_halfspace
+from benchmarks.default_path import executed_files
 
 ROOT = Path(dp_halfspace.__file__).parent
 TESTS = Path(__file__).parent
@@ -249,6 +250,11 @@ def test_the_default_estimator_leaves_what_a_fit_may_need_for_the_fit():
     heavy = tuple(f"dp_halfspace.{part}" for part in parts)
     assert not [name for name in loaded if name.startswith(heavy)]
     assert len([name for name in loaded if name.startswith("dp_halfspace")]) < 70
+
+
+@pytest.mark.parametrize(("data_norm", "most"), [(1.0, 20), (None, 24)])
+def test_an_auditor_of_the_default_fit_reads_few_files(data_norm, most):
+    assert len(executed_files(data_norm)) <= most
 
 
 def test_public_names_resolve():

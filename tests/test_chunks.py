@@ -27,7 +27,7 @@ from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.metrics import private_score
 from dp_halfspace.optim.design import rows as design
 from dp_halfspace.optim.design.blocks import PLAIN_BLOCKS
-from dp_halfspace.optim.design.chunked_rows import rows_over
+from dp_halfspace.optim.design.chunked_rows import chunked_rows
 from dp_halfspace.optim.design.rows import Rows, unit_rows
 from dp_halfspace.optim.solvers.certificate import gradient_error
 from dp_halfspace.preprocessing import PrivateScaler
@@ -383,7 +383,7 @@ def test_sums_over_chunks_stay_within_the_allowance(count):
     data = RNG.standard_normal((n, 4)) * 10.0 ** RNG.uniform(-8, 8, (n, 1))
     signs = np.where(np.arange(n) % 2, 1.0, -1.0)
     whole = unit_rows(data, 1.0, 0.3)
-    rows = rows_over(unit_rows, in_chunks(data, n // count), 1.0, 0.3)
+    rows = chunked_rows(unit_rows, in_chunks(data, n // count), 1.0, 0.3)
     state = [np.concatenate(parts) for parts in zip(*rows._state.values(), strict=True)]
     np.testing.assert_array_equal(state[0], whole.state[0])
     np.testing.assert_array_equal(state[1], whole.state[1])

@@ -17,13 +17,11 @@ _FIXED = {loss.name: loss for loss in (EXP_TAIL, LOGISTIC, HINGE, SQUARED_HINGE,
 """
 
 ESTIMATOR = """
-from dp_halfspace._sklearn import fit_context
-from dp_halfspace._validation import label_weights
+from dp_halfspace._sklearn import label_weights
 from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk
-from dp_halfspace.privacy.mechanisms import additive_noise, authorise
-from dp_halfspace.privacy.randomness import noise_source
+from dp_halfspace.privacy.mechanisms import additive_noise
 
 
 class ToyClassifier(PrivateLinearClassifier):
@@ -40,14 +38,11 @@ class ToyClassifier(PrivateLinearClassifier):
         self.random_state = random_state
         self.ledger = ledger
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y):
-        ready = self._prepared(X, y)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready, permit):
         data, scaler = ready.in_units(permit)
         rows = clipped_rows(data.X, ready.data_norm)
         released = ready.plan.run(rows, data.codes, ready.weights, permit)
-        return self._remember(ready, released, scaler)
+        self._remember(ready, released, scaler)
 
     def _planned(self, data):
         weights = label_weights(None, data.classes)

@@ -29,8 +29,7 @@ from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.fits.calibration import score_counts
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
 from dp_halfspace.algorithms.selection.threshold import threshold_grid, threshold_losses
-from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
-from dp_halfspace.algorithms.units.plan import Units, clipped_moments
+from dp_halfspace.algorithms.units.plan import Units, clipped_moments, linear_counts, octave_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import private_score

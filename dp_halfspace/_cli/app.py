@@ -10,8 +10,6 @@ from typing import Any
 
 from dp_halfspace._cli.arguments import Stopped, UserError, parse_options
 
-__all__ = ["main"]
-
 _WRONG_USE = 2
 _INTERRUPTED = 130
 

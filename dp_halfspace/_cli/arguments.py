@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-__all__ = ["COMMANDS", "METRICS", "Stopped", "UserError", "parse_options"]
-
 _CURATOR = """Scores are exact numbers computed from the records: they, and messages that name a
 line of a file, are for the curator of the data, who may see the records."""
 _MAIN = f"""Compare the private classifiers of dp_halfspace with the majority class and with a

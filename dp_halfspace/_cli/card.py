@@ -22,8 +22,6 @@ from dp_halfspace._pages import page, table
 from dp_halfspace.inspection import TableEffectsDisplay
 from dp_halfspace.privacy.record import rounded_text
 
-__all__ = ["Card", "write_card"]
-
 _MOST_CURVES = 24
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 

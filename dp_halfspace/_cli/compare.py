@@ -27,8 +27,6 @@ from dp_halfspace._cli.problems import Problem
 from dp_halfspace._cli.progress import Progress
 from dp_halfspace._sklearn import single_blas_thread
 
-__all__ = ["Comparison", "Score", "compare", "private_estimators"]
-
 BASELINES: dict[str, Callable[[], BaseEstimator]] = {
     "majority class": lambda: DummyClassifier(strategy="most_frequent"),
     "LinearSVC, not private": lambda: make_pipeline(

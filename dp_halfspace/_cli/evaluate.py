@@ -10,11 +10,10 @@ import numpy as np
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.models import frame_for, loaded, opened_ledger, say_what_was_paid
 from dp_halfspace._cli.tables import labels_of, read_cells
+from dp_halfspace._pages import aligned
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import PrivateScore, private_score
-
-__all__ = ["evaluate"]
 
 
 def evaluate(options: Any, out: TextIO) -> None:
@@ -48,13 +47,9 @@ def evaluate(options: Any, out: TextIO) -> None:
             )
     except (ValueError, BudgetError) as error:
         raise UserError(" ".join(str(error).split())) from error
-    lines = [
-        ("score", "value", "95 % interval"),
-        *(row for score in scores for row in _rows(score)),
-    ]
-    first, second = (max(len(line[k]) for line in lines) for k in (0, 1))
-    for name, value, interval in lines:
-        out.write(f"{name:<{first}}  {value:>{second}}  {interval}\n")
+    rows = [("score", "value", "95 % interval")]
+    rows += [row for score in scores for row in _rows(score)]
+    out.write("\n".join(aligned(rows)) + "\n")
     say_what_was_paid(scores[0].privacy_, options.groups, ledger, out)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
+import joblib
 import numpy as np
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
@@ -21,17 +22,6 @@ from dp_halfspace._cli.tables import Cells, read_cells, readable, typed
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
-
-__all__ = [
-    "check_target",
-    "fit",
-    "frame_for",
-    "loaded",
-    "opened_ledger",
-    "predict",
-    "say_what_was_paid",
-    "write_whole",
-]
 
 
 def fit(options: Any, out: TextIO, err: TextIO) -> None:
@@ -45,7 +35,7 @@ def fit(options: Any, out: TextIO, err: TextIO) -> None:
     if ledger is not None:
         err.write(f"dp_halfspace: note: {ledger.summary().splitlines()[0]}\n")
     model = _trained(options, table, ledger, err)
-    write_whole(options.save, lambda path: _dump(model, path))
+    write_whole(options.save, lambda path: joblib.dump(model, path))
     out.write(_guarantee(model.privacy_, options.groups))
     out.write(f"Model:     {options.save}\n")
     try:
@@ -132,13 +122,6 @@ def opened_ledger(options: Any) -> PrivacyLedger | None:
         raise UserError(f"--ledger: {error}") from error
 
 
-def _dump(model: Any, path: Path) -> None:
-    """Save a model."""
-    import joblib  # noqa: PLC0415 (loads slowly)
-
-    joblib.dump(model, path)
-
-
 def predict(options: Any, out: TextIO) -> None:
     """Write predictions and probabilities of a saved model."""
     check_target(options.out, "--out")
@@ -174,8 +157,6 @@ def frame_for(model: Any, path: Path, cells: Cells) -> Any:
 
 def loaded(path: Path) -> Any:
     """Load a model that `fit` has saved."""
-    import joblib  # noqa: PLC0415 (loads slowly)
-
     with readable(path):
         try:
             model = joblib.load(path)

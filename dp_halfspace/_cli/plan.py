@@ -9,8 +9,6 @@ from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.models import check_target, write_whole
 from dp_halfspace.inspection import plan_accuracy
 
-__all__ = ["plan"]
-
 _KINDS = (".png", ".svg", ".pdf")
 
 

@@ -27,8 +27,6 @@ from dp_halfspace.tables.encoding import Encoding
 from dp_halfspace.tables.frame import read_frame
 from dp_halfspace.tables.schema import resolved_columns
 
-__all__ = ["Problem", "TrainingTable", "builtin_problem", "own_problem", "read_training_table"]
-
 _SVMLIGHT = frozenset({".svm", ".svmlight", ".libsvm", ".txt"})
 _FEWEST_ROWS = 20
 _MOST_CLASSES = 100

@@ -16,8 +16,6 @@ from dp_halfspace.privacy.ledger import open_ledger
 from dp_halfspace.privacy.mechanisms import observing
 from dp_halfspace.privacy.record import PrivacyRecord
 
-__all__ = ["Progress"]
-
 _WIDTH = 30
 _SECONDS = 10.0
 

@@ -19,8 +19,6 @@ from dp_halfspace._pages import aligned
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
 from dp_halfspace.inspection.displays import figure_size
 
-__all__ = ["save_json", "save_picture", "text_report"]
-
 _WIDTH = 100
 _WARNING = """\
 FOR THE CURATOR OF THE DATA ONLY: whoever may see the records. Test scores, fit times and the

@@ -21,8 +21,6 @@ from dp_halfspace._cli.arguments import UserError
 from dp_halfspace.tables.frame import read_frame
 from dp_halfspace.tables.schema import BOOLEAN, Column, read_schema, resolved_columns
 
-__all__ = ["Cells", "labels_of", "read_cells", "readable", "schema_of", "stated_columns", "typed"]
-
 _SEPARATORS = ",;\t| "
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nat", "<na>", "?"})
 _WORDS = {

@@ -14,28 +14,6 @@ import numpy as np
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.privacy.profiles import gdp_mu
 
-__all__ = [
-    "COMPONENTS",
-    "DIRECTIONS_PAY",
-    "EFFECTIVE_DIMENSION",
-    "FEW_TERMS",
-    "MAX_STRIDE",
-    "METRIC_SHARE",
-    "WIDE",
-    "EngineDefaults",
-    "ObjectiveDefaults",
-    "RareDefaults",
-    "Steps",
-    "additive_defaults",
-    "additive_sizes",
-    "engine_defaults",
-    "kernel_engine_defaults",
-    "length_scales",
-    "n_kernel_components",
-    "objective_defaults",
-    "rare_defaults",
-]
-
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
 # More columns than this have no metric: its release costs more than it brings.

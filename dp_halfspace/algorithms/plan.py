@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._chunks import Chunks
+from dp_halfspace.optim.design.chunked_rows import chunked_rows
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
-
-__all__ = ["FloatArray", "Noise", "Plan"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
@@ -41,3 +43,17 @@ class Plan(Protocol):
         is charged with `events`. Returns private coefficients of shape (1, n_columns) or
         (n_classes, n_columns), free to be used.
         """
+
+
+def noise_within(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
+    """Return the noise of one of two budgets, the other one being zero; infinity means none."""
+    if math.isinf(mu) or math.isinf(epsilon):
+        return NoNoise()
+    return GaussianNoise(sensitivity, mu) if mu > 0 else L2LaplaceNoise(sensitivity, epsilon)
+
+
+def rows_over(make: Callable[..., Any], X: Any, *arguments: Any, **options: Any) -> Any:
+    """Return ``make(X, ...)``, or rows in chunks if `X` is: see `chunked_rows`."""
+    if isinstance(X, Chunks):
+        return chunked_rows(make, X, *arguments, **options)
+    return make(X, *arguments, **options)

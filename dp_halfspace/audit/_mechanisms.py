@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtr, log_ndtr, logsumexp, ndtr
 
-from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,

@@ -10,8 +10,6 @@ import numpy as np
 
 from dp_halfspace._chunks import Chunks, LocalChunks
 
-__all__ = ["in_chunks", "read_parquet"]
-
 
 def in_chunks(array: Any, n_rows: int = 2**17) -> Chunks:
     """Cut a memory map, or another array, into chunks that are read one at a time.

@@ -9,8 +9,6 @@ from numpy.random import RandomState
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-__all__ = ["make_halfspace"]
-
 _MARGIN_SPREAD = 0.1
 
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.datasets import fetch_kddcup99, get_data_home, load_svmlight_files
 from sklearn.model_selection import train_test_split
-
-__all__ = ["Benchmark", "load_benchmark"]
 
 _FOLDER_VARIABLE = "DP_HALFSPACE_DATA"
 _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
@@ -143,15 +141,10 @@ _SOURCES = {
         6.0,
         (-1, 1),
     ),
-    "satimage6": _Source(
-        ("satimage.npz",),
-        (_UCI + "sat.trn", _UCI + "sat.tst"),
-        _read_satimage,
-        (_SATIMAGE_TRAIN, 2_000, 36),
-        6.0,
-        (1, 2, 3, 4, 5, 7),
-    ),
 }
+_SOURCES["satimage6"] = replace(
+    _SOURCES["satimage"], read=_read_satimage, classes=(1, 2, 3, 4, 5, 7)
+)
 # scikit-learn downloads and caches this one, so it has no addresses of its own.
 _HTTP = _Source(
     ("http.npz",),

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
-from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows, inverse_lengths
 from dp_halfspace.projection import Spectrum, draw_fourier, draw_rademacher
-
-__all__ = ["FeatureOptions", "LabelFeatures", "fit_label_features"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

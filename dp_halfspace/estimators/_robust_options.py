@@ -14,8 +14,6 @@ from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.risks.margin import MarginRisk
 
-__all__ = ["checked_tilt", "planned_attack", "warn_of_tilt"]
-
 # A single record that can outweigh a tenth of all others, and a noise ten times as large.
 _SHARE, _FACTOR = 0.1, 10.0
 

@@ -8,12 +8,11 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context, resolved_delta
-from dp_halfspace._validation import label_weights
+from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights, resolved_delta
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits.margin_training import (
     SELECTIONS,
     SOLVERS,
@@ -25,18 +24,16 @@ from dp_halfspace.algorithms.fits.margin_training import (
 )
 from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
+from dp_halfspace.algorithms.plan import rows_over
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.chunked_rows import rows_over
 from dp_halfspace.optim.design.rows import unit_rows
+from dp_halfspace.optim.design.single_rows import single_unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import noise_source
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection import PROJECTIONS
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms.fits.margin_selection import SelectionPlan
-
-__all__ = ["AdaptiveMarginClassifier"]
 
 # Of the dual norm, in units of the coefficients for rows of norm one: no privacy rests on it.
 _SMOOTHING = 1e-3
@@ -211,41 +208,16 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> AdaptiveMarginClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
-            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
-            `dp_halfspace.datasets` are read where they are, by the default steps.
-        y : array-like of shape (n_samples,), or in chunks
-            Labels from `classes`.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to: any hashable values. The unit of privacy is then a person
-            with all rows, each of which weighs one over their number; the number of people is
-            public, who has how many rows is not. For ``solver="noisy_gd"`` with ``delta > 0`` and
-            neither selection, adversary nor projection.
-
-        Returns
-        -------
-        AdaptiveMarginClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y, groups)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Make the rows of each way to fit, and run the plan."""
         data, scaler = ready.in_units(permit)
         norm = ready.data_norm
 
         def rows_of(training: Training) -> Any:
             if training.attack is not None:
                 return scaled_rows(data.X, norm, training.bias)
+            if training.is_single:
+                return single_unit_rows(data.X, norm, training.bias)
             how = {"clips": ready.clips, "people": data.people}
             return rows_over(unit_rows, data.X, norm, training.bias, training.linear_map, **how)
 
@@ -254,7 +226,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         self.margin_ = asked_margin(used, released)
         self.projection_ = used.linear_map
         released = self._in_units_of_data(released, used.bias, used.linear_map, data_norm=norm)
-        return self._remember(ready, released, scaler)
+        self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
@@ -277,11 +249,16 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
-    def _reads_chunks(self, plan: Any) -> bool:
-        return plan is None or (isinstance(plan, Training) and plan.reads_chunks)
-
     def _protects_people(self, plan: Any) -> bool:
-        return isinstance(plan, Training) and plan.protects_people
+        return plan is None or (isinstance(plan, Training) and plan.protects_people)
+
+    _reads_chunks = _protects_people
+
+    def _is_single(self, data: TrainingData) -> bool:
+        """Tell, by what is public, whether rows are read in float32: dense ones that are so."""
+        is_plain = isinstance(data.X, np.ndarray) and data.people is None
+        near_one = 2.0**-20 <= float(self.data_norm) <= 2.0**20
+        return is_plain and data.X.dtype == np.float32 and self._is_scale_stated and near_one
 
     def _plan(self, data: TrainingData) -> Training | SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""
@@ -300,15 +277,13 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             averaged=self.iterate == "averaged",
             seed=self.random_state,
             attack=self._adversary(n_features, n_classes, is_pure=is_pure),
+            is_single=self._is_single(data),
         )
         if self.selection == "none":
             margin = margins[0] if margins else None
             return plan_training(problem, self.solver, margin, epsilon, delta)
         # Few fits choose, so what choosing needs is loaded here.
-        from dp_halfspace.algorithms.fits.margin_selection import (  # noqa: PLC0415
-            margin_grid,
-            plan_selection,
-        )
+        from dp_halfspace.algorithms.fits.margin_selection import margin_grid, plan_selection  # noqa: PLC0415
 
         return plan_selection(
             problem,

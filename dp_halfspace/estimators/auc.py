@@ -7,30 +7,21 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 
-from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import (
     NUMBER_RANGE,
     Interval,
     StrOptions,
-    fit_context,
+    label_weights,
     public_number,
     resolved_delta,
 )
-from dp_halfspace._validation import label_weights
-from dp_halfspace.algorithms.fits.auc_training import (
-    LOSSES,
-    MECHANISMS,
-    RankingProblem,
-    plan_training,
-)
+from dp_halfspace._validation import TrainingData
+from dp_halfspace.algorithms.fits.auc_budget import RankingProblem
+from dp_halfspace.algorithms.fits.auc_training import LOSSES, MECHANISMS, plan_training
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import noise_source
-
-__all__ = ["PrivateAUCClassifier"]
+from dp_halfspace.privacy.mechanisms import Permit
 
 
 @dataclass(eq=False, repr=False)
@@ -175,35 +166,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         "threshold_share": [Interval(Real, 1e-6, 0.9, closed="both")],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivateAUCClassifier:
-        """Fit the ranking within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
-            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
-            :mod:`dp_halfspace.datasets` are for what `groups` are for, too.
-        y : array-like of shape (n_samples,), or in chunks
-            Labels from `classes`; of rows in chunks in the same chunks, or an array.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to: any hashable values. The unit of privacy is then a person
-            with all rows, each of which weighs one over their number; the number of people is
-            public, who has how many rows is not. For ``"auto"``, ``"noisy_gd"`` and
-            ``"mean_difference"`` with ``delta > 0``.
-
-        Returns
-        -------
-        PrivateAUCClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y, groups)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Run the plan, whose parts make the rows that they read."""
         data, scaler = ready.in_units(permit)
 
         released = ready.plan.run(data.X, data.codes, ready.weights, permit, data.people)
@@ -212,7 +176,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             released[:, -1] /= -float(self.intercept_scaling)
         else:
             released = released[:, :-1]
-        return self._remember(ready, released, scaler)
+        self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:
@@ -231,7 +195,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         return Prepared(data, weights / weights.max(), plan, record, norm, plan.clips)
 
     def _protects_people(self, plan: Any) -> bool:
-        return self.mechanism not in ("objective", "output") and not plan.problem.is_pure
+        is_pure = plan is not None and plan.problem.is_pure
+        return self.mechanism not in ("objective", "output") and not is_pure
 
     def _reads_chunks(self, plan: Any) -> bool:
         return plan is None or self._protects_people(plan)

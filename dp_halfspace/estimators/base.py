@@ -1,4 +1,4 @@
-"""What every linear estimator of the suite shares: parameters, prediction, tags. No ``fit``."""
+"""What the estimators of the suite share: the order of a fit, parameters, prediction, tags."""
 
 from __future__ import annotations
 
@@ -16,26 +16,23 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
-from dp_halfspace._chunked import by_chunks, check_chunks, is_chunked
-from dp_halfspace._chunks import Chunks, applied
+from dp_halfspace._chunked import by_chunks, check_chunks
+from dp_halfspace._chunks import Chunks
 from dp_halfspace._groups import owned_by
-from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import check_features, check_training_data
+from dp_halfspace._validation import TrainingData, check_features, check_training_data, is_chunked
 from dp_halfspace.algorithms.units.plan import UnitsPlan, affordable_units, in_units
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.privacy.randomness import noise_kind
+from dp_halfspace.privacy.mechanisms import Permit, authorise
+from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord, proved_delta, proved_epsilon
 from dp_halfspace.projection import LinearMap
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-__all__ = ["Prepared", "PrivateLinearClassifier"]
 
 # Which part of a budget a fit beside the units of the columns uses at least, how often it is
 # aimed at and at which part, and how much less is tried afterwards, how often.
@@ -70,12 +67,12 @@ class Prepared:
         scaler = ReleasedScaler(units.center, units.scale).fit(np.zeros((1, data.X.shape[1])))
         if data.feature_names is not None:
             scaler.feature_names_in_ = data.feature_names
-        return replace(data, X=applied(in_units, data.X, units)), scaler
+        return replace(data, X=in_units(data.X, units)), scaler
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
-    """Planning, and prediction from released coefficients: neither costs anything.
+class PaidFits(ClassifierMixin, SharedLedger, ABC):
+    """A classifier whose fit is planned from public numbers, then paid for, and only then run.
 
     A parameter is a field of a dataclass: stated once with its type and its default, it becomes
     an argument of ``__init__``, which does nothing but keep it.
@@ -83,29 +80,55 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
 
     epsilon: float = 1.0
     delta: float | str = "auto"
-    data_norm: Any = None
-    fit_intercept: bool = True
-    intercept_scaling: float = 1.0
     classes: ArrayLike | None = None
     class_weight: dict[Any, float] | None = None
     random_state: int | None = None
     ledger: Any = None
     verbose: int = 0
 
-    _adjacency: ClassVar[str] = "replace-one"
-    _takes_units: ClassVar[bool] = True
-    # Whether the scale of a row was stated: then longer rows may be scaled down to it.
-    _is_scale_stated: ClassVar[bool] = True
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
-        "data_norm": [*public_number(), None],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": public_number(),
         "classes": ["array-like", None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "verbose": ["verbose"],
     }
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> Self:
+        """Fit the model within the budget.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features), or in chunks
+            Finite features, but for missing entries where the estimator takes them; CSR stays
+            sparse. Chunks (``docs/scaling.md``) of dask or of `dp_halfspace.datasets` are read
+            where they are, if sums over rows are all that the parameters ask for.
+        y : array-like of shape (n_samples,), or in chunks
+            Labels from `classes`.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to: any hashable values. The unit of privacy is then a person
+            with all rows, each of which weighs one over their number; the number of people is
+            public, who has how many rows is not. ``docs/privacy_model.md`` lists the estimators
+            and parameters that protect people.
+
+        Returns
+        -------
+        estimator object
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError, BudgetError, CertificateError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
+
+        Notes
+        -----
+        **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
+        """
+        ready = self._prepared(X, y, groups)
+        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        self._trained(ready, permit)
+        return self
 
     @fit_context(prefer_skip_nested_validation=True)
     def plan(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivacyRecord:
@@ -113,7 +136,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features), or in chunks
             What would be fitted. Of `X` only shape and storage matter, and that it is valid.
         y : array-like of shape (n_samples,)
             Labels; only the label set matters, where `classes` does not state it.
@@ -135,9 +158,61 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
-        return self._prepared(X, y, groups).record
+        record: PrivacyRecord = self._prepared(X, y, groups).record
+        return record
 
-    def _prepared(self, X: Any, y: ArrayLike, groups: Any = None) -> Prepared:
+    @abstractmethod
+    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Any:
+        """Validate the data and fix every public number of a fit, with the record of its cost."""
+
+    @abstractmethod
+    def _trained(self, ready: Any, permit: Permit) -> None:
+        """Run what was prepared and paid, and set the fitted attributes."""
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Score rows."""
+
+    @by_chunks
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features), or in chunks
+            Rows to label.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from ``classes_``.
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLinearClassifier(PaidFits):
+    """Planning, and prediction from released coefficients: neither costs anything."""
+
+    data_norm: Any = None
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+
+    _adjacency: ClassVar[str] = "replace-one"
+    _takes_units: ClassVar[bool] = True
+    # Whether the scale of a row was stated: then longer rows may be scaled down to it.
+    _is_scale_stated: ClassVar[bool] = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PaidFits._parameter_constraints,
+        "data_norm": [*public_number(), None],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": public_number(),
+    }
+
+    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Prepared:
         """Validate the data and fix every public number of a fit."""
         learns = self.data_norm is None and self._takes_units
         if learns and getattr(self, "adversary_radius", 0.0) != 0.0:
@@ -146,18 +221,21 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
                 "scale of a row in these units, too"
             )
         hidden = groups is not None
+        self._check_for_people(None, hidden=hidden)
         if is_chunked(X):
-            self._check_for_chunks()
+            self._check_for_chunks(None)
             data = check_chunks(self, X, y, classes=self.classes, allow_missing=learns)
         else:
             data = check_training_data(
                 self, X, y, classes=self.classes, allow_missing=learns, hides_rows=hidden
             )
-        data = owned_by(groups, data)
+        if hidden:
+            data = owned_by(groups, data)
         ready = self._planned_in_units(data) if learns else self._planned(data)
-        return self._supported(ready)
+        self._check_for_plan(ready.plan, data)
+        return ready
 
-    def _check_for_chunks(self, plan: Any = None) -> None:
+    def _check_for_chunks(self, plan: Any) -> None:
         """Refuse an estimator, or its plan, that needs more than sums over rows."""
         if not self._reads_chunks(plan):
             raise ValueError(
@@ -170,12 +248,16 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         del plan
         return False
 
-    def _supported(self, ready: Prepared) -> Prepared:
+    def _check_for_plan(self, plan: Any, data: TrainingData) -> None:
         """Refuse a plan of which it is not proved that it reads chunks, or protects people."""
-        if isinstance(ready.data.X, Chunks):
-            self._check_for_chunks(ready.plan)
-        if ready.data.people is None or self._protects_people(ready.plan):
-            return ready
+        if isinstance(data.X, Chunks):
+            self._check_for_chunks(plan)
+        self._check_for_people(plan, hidden=data.people is not None)
+
+    def _check_for_people(self, plan: Any, *, hidden: bool) -> None:
+        """Refuse an estimator, or its plan, of which it is not proved that it protects people."""
+        if not hidden or self._protects_people(plan):
+            return
         raise ValueError(
             "groups is not supported with these parameters: people are protected by "
             "AdaptiveMarginClassifier and PrivateKernelClassifier with solver='noisy_gd' and "
@@ -184,7 +266,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         )
 
     def _protects_people(self, plan: Any) -> bool:
-        """Tell whether a person with any number of rows counts like a record in a plan."""
+        """Tell whether a person with any rows counts like a record, in some plan if it is None."""
         del plan
         return False
 
@@ -197,7 +279,11 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         if not sparse.issparse(X):
             paid = affordable_units(n_samples, n_features, epsilon, delta)
         if paid is None:
-            data = replace(data, X=X if sparse.issparse(X) else applied(np.nan_to_num, X))
+            if isinstance(X, Chunks):
+                X = X.each(np.nan_to_num)
+            elif not sparse.issparse(X):
+                X = np.nan_to_num(X)
+            data = replace(data, X=X)
             ready = self._with(epsilon, 1.0)._planned(data)
             public = {**dict(ready.record.public), "private_units": False}
             return replace(ready, record=replace(ready.record, public=public))
@@ -261,24 +347,6 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         if math.isinf(self.data_norm_):
             return np.asarray(X @ self.coef_.T)
         return clipped_rows(X, self.data_norm_).margins(self.coef_.T)
-
-    @by_chunks
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to label.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels from ``classes_``.
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
     @staticmethod
     def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -344,7 +412,7 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         ready: Prepared,
         released: NDArray[np.float64],
         scaler: ReleasedScaler | None,
-    ) -> Self:
+    ) -> None:
         """Set the fitted attributes from released coefficients, all at once."""
         data, constant = ready.data, self._constant_column()
         self.__dict__.pop("feature_names_in_", None)
@@ -362,7 +430,6 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             np.zeros(len(released)) if constant is None else released[:, -1] * constant
         )
         self.privacy_ = ready.record
-        return self
 
     @property
     def _is_binary(self) -> bool:

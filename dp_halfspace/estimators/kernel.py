@@ -8,13 +8,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._chunks import Chunks
-from dp_halfspace._people import People, TrainingData
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import label_weights
+from dp_halfspace._people import People
+from dp_halfspace._sklearn import Interval, StrOptions, label_weights, public_number, resolved_delta
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits.kernel_selection import (
     SEARCH_MEMORY,
     MarginPlan,
@@ -32,19 +32,14 @@ from dp_halfspace.algorithms.fits.kernel_training import (
 )
 from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Training, asked_margin
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
+from dp_halfspace.algorithms.plan import rows_over
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.chunked_rows import chunked_features, rows_over
-from dp_halfspace.optim.design.feature_rows import (
-    FeatureRows,
-    clipped_features,
-    unit_feature_rows,
-)
+from dp_halfspace.optim.design.chunked_rows import chunked_features
+from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from dp_halfspace.optim.design.rows import LONGEST, unit_rows
-from dp_halfspace.privacy.mechanisms import Permit, authorise
-from dp_halfspace.privacy.randomness import noise_source, public_generator
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
-
-__all__ = ["PrivateKernelClassifier"]
 
 _MEGABYTE = 2**20
 
@@ -212,39 +207,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         "cache_size": [Interval(Real, 0, 1e9, closed="both")],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivateKernelClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
-            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
-            `dp_halfspace.datasets` are read where they are, by the default steps.
-        y : array-like of shape (n_samples,), or in chunks
-            Labels from `classes`.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to: any hashable values. The unit of privacy is then a person
-            with all rows, each of which weighs one over their number; the number of people is
-            public, who has how many rows is not. For ``solver="noisy_gd"`` with ``delta > 0`` and a
-            margin that is not selected.
-
-        Returns
-        -------
-        PrivateKernelClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y, groups)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
-        return self._trained(ready, permit)
-
-    def _trained(self, ready: Prepared, permit: Permit) -> PrivateKernelClassifier:
-        """Run a plan that was paid."""
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Make the features, and run the plan on their rows."""
         data, scaler = ready.in_units(permit)
         plan, feature_map = ready.plan
 
@@ -266,7 +230,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         self.feature_map_ = feature_map
         self.n_components_ = feature_map.n_components
         released = self._in_units_of_data(released, used.bias, data_norm=1.0)
-        return self._remember(ready, released, scaler)
+        self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         """Draw the public features and fix every public number of a fit."""
@@ -292,11 +256,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             data, weights / weights.max(), (plan, feature_map), record, norm, clips=True
         )
 
-    def _reads_chunks(self, plan: Any) -> bool:
-        return plan is None or (isinstance(plan[0], Training) and plan[0].reads_chunks)
-
     def _protects_people(self, plan: Any) -> bool:
-        return isinstance(plan[0], Training) and plan[0].protects_people
+        return plan is None or (isinstance(plan[0], Training) and plan[0].protects_people)
+
+    _reads_chunks = _protects_people
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         if _is_linear(self.feature_map_):

@@ -8,28 +8,24 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._chunked import by_chunks
-from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import (
     NUMBER_RANGE,
     Interval,
     StrOptions,
-    fit_context,
+    label_weights,
     public_number,
     resolved_delta,
 )
-from dp_halfspace._validation import label_weights
-from dp_halfspace.algorithms.fits.label_training import plan_labels
-from dp_halfspace.algorithms.selection.hypothesis_cover import log_odds_shift
+from dp_halfspace._validation import TrainingData
+from dp_halfspace.algorithms.fits.label_training import log_odds_shift, plan_labels
 from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import noise_source, public_generator
-
-__all__ = ["LabelPrivateClassifier"]
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
 
 # Constant column, relative to the root mean square of the public rows.
 _CONSTANT, _NET_CONSTANT = 0.3, 1.0
@@ -182,30 +178,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> LabelPrivateClassifier:
-        """Fit the model within the budget, which protects the labels only.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features. PUBLIC.
-        y : array-like of shape (n_samples,)
-            Labels from `classes`. Private.
-
-        Returns
-        -------
-        LabelPrivateClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y)
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Run the plan on the public features."""
         plan, features, rows = ready.plan
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
 
         released = plan.run(rows, ready.data.codes, ready.weights, permit)
 
@@ -216,7 +191,6 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         self.n_components_ = features.n_components
         self._remember(ready, released, None)
         self.intercept_ = log_odds_shift(ready.weights)
-        return self
 
     def _planned(self, data: TrainingData) -> Prepared:
         """Make the public features and fix every number of a fit."""

@@ -8,14 +8,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._chunked import by_chunks
-from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import Interval, StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import label_weights
+from dp_halfspace._sklearn import Interval, StrOptions, label_weights, public_number, resolved_delta
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.defaults import COMPONENTS, objective_defaults
 from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     PreconditionedObjectivePlan,
@@ -29,11 +28,9 @@ from dp_halfspace.optim.risks.empirical import empirical_risk
 from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.risks.softmax import SoftmaxRisk
 from dp_halfspace.optim.solvers.minimum import OPTIMIZERS
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import noise_source, public_generator
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
-
-__all__ = ["ObjectivePerturbationClassifier"]
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
 # With clipped rows: a good separator is guessed to need coefficients of this norm in units of
@@ -207,29 +204,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> ObjectivePerturbationClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features. CSR stays sparse, unless a projection is used.
-        y : array-like of shape (n_samples,)
-            Labels from `classes`.
-
-        Returns
-        -------
-        ObjectivePerturbationClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Minimise the perturbed risk of the rows."""
         data, scaler = ready.in_units(permit)
 
         setup, norm = ready.plan, ready.data_norm
@@ -243,7 +219,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         if self.rows == "unit":
             projected = setup.linear_map
             released = self._in_units_of_data(released, setup.bias, projected, data_norm=norm)
-        return self._remember(ready, released, scaler)
+        self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)

@@ -8,36 +8,32 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._chunked import by_chunks
-from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import (
     Interval,
     Options,
     StrOptions,
-    fit_context,
+    label_weights,
     public_number,
     resolved_delta,
 )
-from dp_halfspace._validation import label_weights
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
+from dp_halfspace.algorithms.plan import rows_over
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.chunked_rows import rows_over
 from dp_halfspace.optim.design.rows import block_size, clipped_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
 from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.solvers.minimum import OPTIMIZERS
-from dp_halfspace.privacy.mechanisms import additive_noise, authorise
-from dp_halfspace.privacy.randomness import noise_source
-
-__all__ = ["OutputPerturbationClassifier"]
+from dp_halfspace.privacy.mechanisms import Permit, additive_noise
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Guessed norm of a good vector of coefficients, in units of 1 / data_norm; see
@@ -211,30 +207,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> OutputPerturbationClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
-            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
-            :mod:`dp_halfspace.datasets` are for ``tilt=0``.
-        y : array-like of shape (n_samples,), or in chunks
-            Labels from `classes`; of rows in chunks in the same chunks, or an array.
-
-        Returns
-        -------
-        OutputPerturbationClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Minimise the risk of the rows, and release the minimiser."""
         data, scaler = ready.in_units(permit)
 
         rows = rows_over(clipped_rows, data.X, ready.data_norm, self._constant_column())
@@ -242,7 +216,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
         self.alpha_ = ready.plan.ridge
         self.one_vs_rest_ = ready.plan.risk.n_stacked > 1
-        return self._remember(ready, released, scaler)
+        self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)

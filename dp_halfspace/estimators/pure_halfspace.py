@@ -6,26 +6,17 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from numpy.typing import ArrayLike
 from scipy import sparse
 
-from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import label_weights
-from dp_halfspace.algorithms.fits.margin_training import (
-    Problem,
-    Training,
-    plan_direction_training,
-)
+from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights
+from dp_halfspace._validation import TrainingData
+from dp_halfspace.algorithms.fits.margin_training import Problem, Training, plan_direction_training
 from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.algorithms.selection.directions import MOST_DIRECTIONS
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.rows import unit_rows
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import noise_source
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection import PROJECTIONS
-
-__all__ = ["PureHalfspaceClassifier"]
 
 
 @dataclass(eq=False, repr=False)
@@ -164,29 +155,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> PureHalfspaceClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features; CSR stays sparse.
-        y : array-like of shape (n_samples,)
-            Labels from `classes`.
-
-        Returns
-        -------
-        PureHalfspaceClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Search among directions."""
         data, scaler = ready.in_units(permit)
 
         training, norm = ready.plan, ready.data_norm
@@ -196,7 +166,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
         self.projection_ = training.linear_map
         released = self._in_units_of_data(released, training.bias, projected, data_norm=norm)
-        return self._remember(ready, released, scaler)
+        self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:

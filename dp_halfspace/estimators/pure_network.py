@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._people import TrainingData
-from dp_halfspace._sklearn import Interval, Options, StrOptions, fit_context
-from dp_halfspace._validation import label_weights
+from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.selection.network import (
     NetworkPlan,
     NetworkShape,
@@ -21,13 +20,11 @@ from dp_halfspace.algorithms.selection.network import (
 )
 from dp_halfspace.algorithms.selection.staged_search import MOST_CANDIDATES, plan_search
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.privacy.mechanisms import authorise
-from dp_halfspace.privacy.randomness import noise_source, public_generator
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
-
-__all__ = ["PureNetworkClassifier"]
 
 # More columns than this are projected to so many.
 _MOST_INPUTS = 12
@@ -179,29 +176,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         "delta": [Options(Real, {0})],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> PureNetworkClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features; CSR stays sparse.
-        y : array-like of shape (n_samples,)
-            Labels from `classes`.
-
-        Returns
-        -------
-        PureNetworkClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError
-            By what is refused of parameters, data and budget: nothing was spent or changed.
-        """
-        ready = self._prepared(X, y)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready: Prepared, permit: Permit) -> None:
+        """Search among networks."""
         data, scaler = ready.in_units(permit)
 
         plan, linear_map = ready.plan
@@ -219,7 +195,6 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         outputs = np.hstack([network.outputs, np.zeros((1, 1))])
         self._remember(ready, outputs, scaler)
         self.coef_, self.intercept_ = network.outputs.copy(), network.bias.copy()
-        return self
 
     def _planned(self, data: TrainingData) -> Prepared:
         if len(data.classes) != 2:

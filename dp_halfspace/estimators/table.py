@@ -9,18 +9,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import BUDGET, SharedLedger
-from dp_halfspace._chunked import as_chunks, by_chunks, check_chunks, is_chunked, travelling
+from dp_halfspace._chunked import as_chunks, by_chunks, check_chunks, travelling
 from dp_halfspace._chunks import applied
 from dp_halfspace._groups import owned_by
-from dp_halfspace._people import TrainingData, placed
-from dp_halfspace._sklearn import StrOptions, fit_context, resolved_delta
-from dp_halfspace._validation import check_training_data
+from dp_halfspace._people import placed
+from dp_halfspace._sklearn import StrOptions, resolved_delta
+from dp_halfspace._validation import TrainingData, check_training_data, is_chunked
 from dp_halfspace.algorithms.fits.calibration import (
     DEFAULT_SLOPE,
     CalibrationPlan,
@@ -28,18 +26,15 @@ from dp_halfspace.algorithms.fits.calibration import (
 )
 from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.algorithms.units.plan import Units, UnitsPlan, affordable_units, in_units
-from dp_halfspace.estimators.base import Prepared
+from dp_halfspace.estimators.base import PaidFits, Prepared
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
-from dp_halfspace.privacy.mechanisms import Permit, authorise
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.privacy.randomness import noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
 from dp_halfspace.tables.encoding import Encoding
 from dp_halfspace.tables.frame import Frame, read_frame
 from dp_halfspace.tables.schema import Column, label_set, read_schema, resolved_columns
-
-__all__ = ["PrivateTableClassifier"]
 
 # Bytes of encoded rows in chunks that are kept between passes: to encode takes longer than a step.
 _KEPT = 2**28
@@ -125,7 +120,7 @@ class _Ready:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateTableClassifier(ClassifierMixin, SharedLedger):
+class PrivateTableClassifier(PaidFits):
     """Private classifier of tables as they come, with probabilities, within one budget.
 
     Texts, categories, booleans and dates are encoded by public rules; the units of columns of
@@ -214,60 +209,23 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
     (2, 2)
     """
 
-    epsilon: float = 1.0
-    delta: float | str = "auto"
-    classes: ArrayLike | None = None
     schema: Any = None
     features: str = "auto"
     probability: bool = True
-    class_weight: dict[Any, float] | None = None
-    random_state: int | None = None
-    ledger: Any = None
-    verbose: int = 0
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BUDGET,
-        "classes": ["array-like", None],
+        **PaidFits._parameter_constraints,
         "schema": [dict, str, os.PathLike, None],
         "features": [StrOptions({"auto", "linear", "additive"})],
         "probability": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "verbose": ["verbose"],
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivateTableClassifier:
-        """Fit the model within the budget.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features), or in chunks
-            A table of pandas, of a library that converts to it, or rows. Any entry may be missing.
-            Chunks (``docs/scaling.md``) of dask or of :mod:`dp_halfspace.datasets` are for
-            ``delta > 0``; beyond 256 MB of encoded rows they are encoded again at every pass.
-        y : array-like of shape (n_samples,), or in chunks
-            Labels from `classes`; of rows in chunks in the same chunks, or an array.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to: any hashable values. The unit of privacy is then a person
-            with all rows, each of which weighs one over their number; the number of people is
-            public, who has how many rows is not. For ``delta > 0``.
-
-        Returns
-        -------
-        PrivateTableClassifier
-            The fitted estimator itself.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            By what is refused of parameters, schema, labels and budget: nothing was spent or
-            changed.
-        """
-        ready = self._prepared(X, y, groups)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+    def _trained(self, ready: _Ready, permit: Permit) -> None:
+        """Learn units, train the engine, and calibrate its scores."""
         units = ready.released_units(permit)
         prepared = replace(ready.prepared, data=replace(ready.data, X=ready.rows(units)))
-        model = ready.engine._trained(prepared, permit)
+        model = ready.engine
+        model._trained(prepared, permit)
         line = DEFAULT_SLOPE, 0.0
         if ready.calibration is not None:
             scores = _scores_of_all(model, prepared.data)
@@ -282,36 +240,6 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         if ready.encoding.is_named:
             names = [column.name for column in ready.encoding.columns]
             self.feature_names_in_ = np.array(names, dtype=object)
-        return self
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def plan(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivacyRecord:
-        """Say what ``fit`` would spend; nothing is trained, drawn or charged.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            What would be fitted; only shape, names and dtypes matter.
-        y : array-like of shape (n_samples,)
-            Labels; only the label set matters, where it is not stated.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Who each row belongs to; only the number of people matters.
-
-        Returns
-        -------
-        PrivacyRecord
-            The record that a fit would carry.
-
-        Raises
-        ------
-        ValueError, BudgetError, CertificateError
-            As ``fit`` would before it pays.
-
-        Notes
-        -----
-        **Privacy.** A function of public quantities, so calling it costs nothing.
-        """
-        return self._prepared(X, y, groups).record
 
     def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> _Ready:
         """Encode the table, check the labels and divide the budget."""
@@ -331,7 +259,8 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
             data = check_training_data(
                 self, rows, y, classes=classes, allow_missing=True, hides_rows=hidden
             )
-        data = owned_by(groups, data)
+        if groups is not None:
+            data = owned_by(groups, data)
 
         n_samples, epsilon = data.n_units, float(self.epsilon)
         delta = resolved_delta(self.delta, n_samples)
@@ -353,7 +282,8 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
             n_curved=len(encoding.numbers),
             is_linear=self.features == "linear",
         )
-        planned = engine._supported(engine._planned(data))
+        planned = engine._planned(data)
+        engine._check_for_plan(planned.plan, data)
         ready = _Ready(encoding, learnt, units, planned, engine)
         return ready.completed(epsilon, calibration)
 
@@ -382,24 +312,6 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         slope, offset = self.calibration_
         with np.errstate(all="ignore"):
             return np.asarray(slope * self.model_.decision_function(rows) + offset)
-
-    @by_chunks
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : data frame or array-like of shape (n_samples, n_features)
-            As for `decision_function`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels from ``classes_``.
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
     @available_if(lambda self: self.probability)
     @by_chunks

@@ -5,7 +5,6 @@ estimator spent; and pictures of accuracy against the budget.
 """
 
 from dp_halfspace.inspection.accuracy_plan import AccuracyPlan, plan_accuracy
-from dp_halfspace.inspection.adversarial_bound import adversarial_risk_bound
 from dp_halfspace.inspection.bounds import (
     convex_excess_risk,
     optimal_regularization,
@@ -17,6 +16,7 @@ from dp_halfspace.inspection.margin_bound import margin_risk_bound
 from dp_halfspace.inspection.pipeline import PipelineFinding, check_pipeline
 from dp_halfspace.inspection.population_bound import RiskBound, population_risk_bound
 from dp_halfspace.inspection.report import privacy_report
+from dp_halfspace.inspection.robust_bounds import adversarial_risk_bound, tilted_risk_bound
 from dp_halfspace.inspection.sample_complexity import (
     ErrorLowerBound,
     margin_sample_complexity,
@@ -24,7 +24,6 @@ from dp_halfspace.inspection.sample_complexity import (
     pure_lower_bound,
     pure_risk_bound,
 )
-from dp_halfspace.inspection.tilted_bound import tilted_risk_bound
 
 __all__ = [
     "AccuracyPanel",

@@ -12,18 +12,6 @@ from scipy.special import gammaln
 
 from dp_halfspace.privacy.profiles import gdp_mu
 
-__all__ = [
-    "NoiseMoments",
-    "check_problem",
-    "cost_of_noise",
-    "leave_one_out",
-    "noise_moments",
-    "product",
-    "published_rate",
-    "require",
-    "require_ridge",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class NoiseMoments:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AccuracyPlan", "plan_accuracy"]
-
 # The j-th direction of a table has variance 1/j, and the classes differ the more along it; records
 # are multivariate t around the mean of their class, so that most are clear and a few are not.
 _FREEDOM = 5.0

@@ -16,8 +16,6 @@ from dp_halfspace.inspection._noise_cost import (
     require_ridge,
 )
 
-__all__ = ["convex_excess_risk", "optimal_regularization", "strongly_convex_excess_risk"]
-
 
 def strongly_convex_excess_risk(
     n_samples: int,

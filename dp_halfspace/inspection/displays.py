@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AccuracyPanel", "EpsilonAccuracyDisplay"]
-
 # Okabe and Ito's colours can be told apart by readers with any colour vision.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4FA3", "#8C564B")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AdditiveDisplay", "ColumnEffect", "TableEffectsDisplay"]
-
 _POINTS = 101
 # Of a column of a table whose range was not stated, in its released units.
 _REACH = 2.5

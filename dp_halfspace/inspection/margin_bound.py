@@ -7,15 +7,13 @@ everything that it takes. Proof: ``docs/proofs/margin_risk.md``.
 from __future__ import annotations
 
 import math
-from numbers import Integral
 
 from dp_halfspace.inspection._noise_cost import require
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import Exponential, Gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.projection.base import checked_size
 from dp_halfspace.projection.jl import jl_distortion, jl_margin
-
-__all__ = ["margin_risk_bound"]
 
 
 def margin_risk_bound(
@@ -109,11 +107,11 @@ def margin_risk_bound(
     >>> round(margin_risk_bound(100_000, 50, 1.0, 1e-6, 0.2, n_steps=10_000), 3)
     0.05
     """
-    n = _checked_count("n_samples", n_samples)
-    d = _checked_count("n_features", n_features)
-    steps = _checked_count("n_steps", n_steps)
-    candidates = _checked_count("n_candidates", n_candidates)
-    outliers = _checked_count("n_outliers", n_outliers, least=0)
+    n = checked_size("n_samples", n_samples)
+    d = checked_size("n_features", n_features)
+    steps = checked_size("n_steps", n_steps)
+    candidates = checked_size("n_candidates", n_candidates)
+    outliers = checked_size("n_outliers", n_outliers, least=0)
     if outliers > n:
         raise ValueError(f"n_outliers cannot exceed n_samples; got {n_outliers!r}.")
     require("data_norm", data_norm)
@@ -162,10 +160,3 @@ def _population_bound(error: float, n: int, dimension: int, beta: float) -> floa
     patterns = dimension * (1.0 + math.log(m / dimension)) if dimension < m else math.inf
     a = (min(patterns, m * math.log(2.0)) + math.log(4.0 / beta)) / n
     return min(1.0, error + 2.0 * a + 2.0 * math.sqrt(a * (a + error)))
-
-
-def _checked_count(name: str, value: int, *, least: int = 1) -> int:
-    """Return a number of things."""
-    if not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be an integer, at least {least}; got {value!r}.")
-    return int(value)

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-__all__ = ["PipelineFinding", "check_pipeline"]
-
 
 @dataclass(frozen=True, slots=True)
 class PipelineFinding:

@@ -23,8 +23,6 @@ from dp_halfspace.inspection._noise_cost import (
     require_ridge,
 )
 
-__all__ = ["RiskBound", "population_risk_bound", "risk_bound"]
-
 
 @dataclass(frozen=True, slots=True)
 class RiskBound:

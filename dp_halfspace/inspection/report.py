@@ -8,8 +8,6 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["privacy_report"]
-
 # A reader who knows the seed can subtract the noise, and a ledger belongs to the curator.
 _WITHHELD = frozenset({"ledger", "random_state"})
 # Of what a search is given, not used: the search has a budget of its own.

@@ -17,14 +17,6 @@ from dp_halfspace.inspection.margin_bound import margin_risk_bound
 from dp_halfspace.projection.base import checked_size
 from dp_halfspace.projection.jl import jl_dimension, jl_margin
 
-__all__ = [
-    "ErrorLowerBound",
-    "margin_sample_complexity",
-    "pure_error_lower_bound",
-    "pure_lower_bound",
-    "pure_risk_bound",
-]
-
 _MOST_SAMPLES = 2**60
 # Where lower bounds are looked for: any choice gives a valid one.
 _DIMENSIONS = 60

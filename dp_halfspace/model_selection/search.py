@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -21,7 +22,6 @@ from dp_halfspace._budget import SharedLedger
 from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context, resolved_delta
 from dp_halfspace._validation import label_set_announced
 from dp_halfspace.estimators.base import PrivateLinearClassifier
-from dp_halfspace.model_selection._scores import SCORINGS, RobustAccuracy
 from dp_halfspace.model_selection._search_plan import (
     SELECTIONS,
     SearchPlan,
@@ -30,7 +30,7 @@ from dp_halfspace.model_selection._search_plan import (
     plan_search,
     planned_record,
 )
-from dp_halfspace.model_selection._search_runs import trained_runs
+from dp_halfspace.model_selection._search_runs import SCORINGS, RobustAccuracy, trained_runs
 from dp_halfspace.privacy.discrete import uniform_below
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit, authorise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source, public_generator
@@ -98,6 +98,7 @@ def confidence_repeats(beta: float) -> int:
     return math.ceil(math.log(2.0 / beta))
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     """Private choice of the parameters of a classifier of the suite.
 
@@ -198,6 +199,22 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     (True, 2.0)
     """
 
+    estimator: Any
+    param_grid: Any = None
+    _: KW_ONLY
+    param_distributions: Any = None
+    n_iter: int = 10
+    n_repeats: int = 1
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    selection: str = "auto"
+    scoring: str | Callable[..., ArrayLike] = "accuracy"
+    miss: float = 0.1
+    n_jobs: int | None = None
+    random_state: int | None = None
+    ledger: Any = None
+    verbose: int = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict", "get_params"])],
         "param_grid": [dict, list, None],
@@ -214,39 +231,6 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         "ledger": PrivateLinearClassifier._parameter_constraints["ledger"],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any = None,
-        *,
-        param_distributions: Any = None,
-        n_iter: int = 10,
-        n_repeats: int = 1,
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        selection: str = "auto",
-        scoring: str | Callable[..., ArrayLike] = "accuracy",
-        miss: float = 0.1,
-        n_jobs: int | None = None,
-        random_state: int | None = None,
-        ledger: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.n_repeats = n_repeats
-        self.epsilon = epsilon
-        self.delta = delta
-        self.selection = selection
-        self.scoring = scoring
-        self.miss = miss
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.ledger = ledger
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: ArrayLike) -> PrivateSearchCV:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -14,12 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from dp_halfspace._chunked import by_chunks
 from dp_halfspace._sklearn import Interval, StrOptions, column_names, fit_context
 from dp_halfspace.algorithms.defaults import FEW_TERMS, WIDE
-from dp_halfspace.preprocessing._column_scaler import check_dense
+from dp_halfspace.preprocessing.released_scaler import check_dense
 from dp_halfspace.projection.additive import additive_norm, write_cosines
 
-__all__ = ["CosineFeatures"]
 
-
+@dataclass(eq=False, repr=False)
 class CosineFeatures(TransformerMixin, BaseEstimator):
     """Every column becomes itself, on [-1, 1], and cosines of it that decay.
 
@@ -69,14 +69,14 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
     ['age', 'cos(2 pi age)', 'cos(3 pi age)']
     """
 
+    n_terms: int | str = "auto"
+    _: KW_ONLY
+    ranges: ArrayLike | None = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_terms": [Interval(Integral, 1, 64, closed="both"), StrOptions({"auto"})],
         "ranges": ["array-like", None],
     }
-
-    def __init__(self, n_terms: int | str = "auto", *, ranges: ArrayLike | None = None) -> None:
-        self.n_terms = n_terms
-        self.ranges = ranges
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None) -> CosineFeatures:

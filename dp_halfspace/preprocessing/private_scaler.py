@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dp_halfspace._budget import BUDGET, SharedLedger
-from dp_halfspace._chunked import is_chunked
 from dp_halfspace._groups import sorted_by_person
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import Interval, fit_context, resolved_delta, unfitted_names
+from dp_halfspace._validation import is_chunked
 from dp_halfspace.algorithms.units.plan import CLIP, Units, UnitsPlan, plan_units
-from dp_halfspace.preprocessing._column_scaler import ColumnScaler, check_dense
+from dp_halfspace.preprocessing.released_scaler import ColumnScaler, check_dense
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
-__all__ = ["PrivateScaler"]
 
-
+@dataclass(eq=False, repr=False)
 class PrivateScaler(SharedLedger, ColumnScaler):
     """Learn the centre and the width of every column privately, and bring columns to them.
 
@@ -81,24 +81,16 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     True
     """
 
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    clip: float = CLIP
+    random_state: int | None = None
+    ledger: Any = None
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "clip": [Interval(Real, 0.1, 1e6, closed="both")],
     }
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float | str = "auto",
-        clip: float = CLIP,
-        random_state: int | None = None,
-        ledger: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.clip = clip
-        self.random_state = random_state
-        self.ledger = ledger
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> PrivateScaler:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.algorithms.units.plan import Units
-from dp_halfspace.preprocessing._column_scaler import ColumnScaler, check_dense
-
-__all__ = ["PublicScaler"]
+from dp_halfspace.preprocessing.released_scaler import ColumnScaler
 
 
+@dataclass(eq=False, repr=False)
 class PublicScaler(ColumnScaler):
     """Bring columns from their PUBLIC ranges to [-1, 1], and clip what is outside.
 
@@ -48,28 +48,7 @@ class PublicScaler(ColumnScaler):
            [ 0.5,  1. ]])
     """
 
-    def __init__(self, ranges: Any) -> None:
-        self.ranges = ranges
-
-    def fit(self, X: Any, y: Any = None) -> PublicScaler:
-        """Check that every column has a range; nothing else is read.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Real numbers; NaN stands for a missing one.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        PublicScaler
-            The transformer itself.
-        """
-        del y
-        check_dense(self, X, reset=True)
-        self._units()
-        return self
+    ranges: Any
 
     def _units(self) -> tuple[Units, float]:
         ends = self._ends()

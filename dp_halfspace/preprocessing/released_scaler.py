@@ -1,18 +1,100 @@
-"""A scaler whose numbers are public already."""
+"""A scaler whose numbers are public already, and what all scalers share."""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace.algorithms.units.plan import CLIP, Units
-from dp_halfspace.preprocessing._column_scaler import ColumnScaler, check_dense
+from dp_halfspace._chunked import by_chunks, checked_chunks
+from dp_halfspace._validation import check_features, is_chunked
+from dp_halfspace.algorithms.units.plan import CLIP, Units, in_units
 
-__all__ = ["ReleasedScaler"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
+def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """Return `X` as a dense array, or chunks, of real numbers that may have holes."""
+    if is_chunked(X):
+        return checked_chunks(estimator, X, reset=reset, allow_missing=True)
+    _refuse_sparse(X)
+    return np.asarray(check_features(estimator, X, reset=reset, allow_missing=True))
+
+
+def _refuse_sparse(X: Any) -> None:
+    """Refuse rows that would not stay sparse."""
+    if sparse.issparse(X):
+        raise ValueError(
+            "X is a sparse matrix, whose zeros a centre would fill: scalers take dense columns. "
+            "Give sparse rows to an estimator as they are, with a public data_norm"
+        )
+
+
+class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A transformer by a centre, a width and a largest value for every column."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check that every column has its numbers; nothing else is read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Real numbers; NaN stands for a missing one.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        transformer
+            The transformer itself.
+        """
+        del y
+        n_columns = check_dense(self, X, reset=True).shape[1]
+        if n_columns != len(self._units()[0].center):
+            raise ValueError(f"X has {n_columns} columns, but center has another number of them")
+        return self
+
+    @abstractmethod
+    def _units(self) -> tuple[Units, float]:
+        """Centre and width of each column, and where to clip."""
+
+    @by_chunks
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Bring columns to their units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Real numbers; NaN stands for a missing one.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Clipped; 0 where an entry is missing.
+        """
+        check_is_fitted(self, "n_features_in_")
+        return self.in_units(check_dense(self, X, reset=False))
+
+    def in_units(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Bring columns that were checked already to their units; see `transform`."""
+        _refuse_sparse(X)
+        return np.asarray(in_units(X, *self._units()))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+@dataclass(eq=False, repr=False)
 class ReleasedScaler(ColumnScaler):
     """Bring columns to given units: ``clip((x - center) / scale, -clip, clip)``.
 
@@ -52,31 +134,9 @@ class ReleasedScaler(ColumnScaler):
            [-0.5,  0. ]])
     """
 
-    def __init__(self, center: ArrayLike, scale: ArrayLike, clip: float = CLIP) -> None:
-        self.center = center
-        self.scale = scale
-        self.clip = clip
-
-    def fit(self, X: Any, y: Any = None) -> ReleasedScaler:
-        """Check the columns; nothing else is read.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Real numbers; NaN stands for a missing one.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        ReleasedScaler
-            The transformer itself.
-        """
-        del y
-        n_columns = check_dense(self, X, reset=True).shape[1]
-        if n_columns != len(self._units()[0].center):
-            raise ValueError(f"X has {n_columns} columns, but center has another number of them")
-        return self
+    center: ArrayLike
+    scale: ArrayLike
+    clip: float = CLIP
 
     def _units(self) -> tuple[Units, float]:
         center, scale = _numbers("center", self.center), _numbers("scale", self.scale)

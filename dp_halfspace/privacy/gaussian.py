@@ -8,6 +8,7 @@ the few draws where a proved error bound leaves it open. Proof: ``docs/proofs/no
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Integral
 
 import numpy as np
@@ -50,6 +51,8 @@ class _Noise:
 
 def checked_scale(scale: float, name: str) -> float:
     """Return a public noise scale as a float or refuse it."""
+    if type(scale) is float and 2.0**-900 <= scale <= 2.0**900:
+        return scale
     exact = positive_rational(scale, name)
     if not _SMALLEST_SCALE <= exact <= _LARGEST_SCALE:
         raise ValueError(f"{name} must be between 2**-900 and 2**900, got {scale!r}")
@@ -130,12 +133,7 @@ def gaussian_on_grid(
     value: ArrayLike, sigma: Fraction, log2_grid: int, source: ByteSource
 ) -> NDArray[np.float64]:
     """Return ``Q_g(value + sigma Z)`` for ``g = 2**log2_grid`` and an exact rational sigma."""
-    grid = math.ldexp(1.0, log2_grid)
-    ratio = sigma / Fraction(grid)
-    spread = float(ratio)
-    farthest = _COMMON_Z * spread
-    common_error = _error_bound(_COMMON_CELLS, farthest, farthest + 1.0, spread)
-    noise = _Noise(ratio, spread, grid, float(common_error))
+    noise = _noise(sigma, log2_grid)
     # The caller may have turned floating-point warnings into errors.
     with np.errstate(all="ignore"):
         released = np.array(value, dtype=np.float64, order="C")
@@ -145,16 +143,27 @@ def gaussian_on_grid(
     return released
 
 
+@lru_cache(maxsize=64)
+def _noise(sigma: Fraction, log2_grid: int) -> _Noise:
+    """Return what follows from public numbers, once for many releases."""
+    grid = math.ldexp(1.0, log2_grid)
+    ratio = sigma / Fraction(grid)
+    spread = float(ratio)
+    farthest = _COMMON_Z * spread
+    common_error = _error_bound(_COMMON_CELLS, farthest, farthest + 1.0, spread)
+    return _Noise(ratio, spread, grid, float(common_error))
+
+
 def _release_block(block: NDArray[np.float64], noise: _Noise, source: ByteSource) -> None:
     """Replace the values of ``block`` by their noisy multiples of the grid."""
     # x = value / grid: a power of two, hence exact. Clip before rounding, as x may be inf.
     np.multiply(block, 1.0 / noise.grid, out=block)
     block[np.isnan(block)] = 0.0
-    np.clip(block, -_CLIP, _CLIP, out=block)
+    np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)
     whole = np.rint(block)
     offset = np.subtract(block, whole, out=block)
     whole += _nearest_steps(offset, noise, source)
-    np.clip(whole, -_CLIP, _CLIP, out=whole)
+    np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
     # Only an exact value on one side of zero could be rounded to -0.0: zero has one sign.
     np.add(whole, 0.0, out=whole)
     np.multiply(whole, noise.grid, out=block)

@@ -7,7 +7,7 @@ from dp_halfspace._lazy import lazy_names
 if TYPE_CHECKING:
     from dp_halfspace.projection.additive import AdditiveMap, draw_additive
     from dp_halfspace.projection.base import LinearMap
-    from dp_halfspace.projection.composed import ProjectedFeatures
+    from dp_halfspace.projection.composed import PROJECTIONS, ProjectedFeatures, draw_projection
     from dp_halfspace.projection.fourier import FeatureMap, FourierMap, draw_fourier
     from dp_halfspace.projection.hadamard import HadamardMap, draw_hadamard, walsh_hadamard
     from dp_halfspace.projection.jl import (
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         jl_distortion,
         jl_margin,
     )
-    from dp_halfspace.projection.named import PROJECTIONS, draw_projection
     from dp_halfspace.projection.spectra import KERNELS, RADIAL, Spectrum
     from dp_halfspace.projection.structured_fourier import (
         StructuredFourierMap,

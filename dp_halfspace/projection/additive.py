@@ -18,8 +18,6 @@ from dp_halfspace.projection.base import FloatArray, SingleArray, checked_featur
 from dp_halfspace.projection.fourier import FourierMap, draw_fourier
 from dp_halfspace.projection.spectra import Spectrum
 
-__all__ = ["AdditiveMap", "additive_norm", "draw_additive", "write_cosines"]
-
 # Of a cosine before it is divided by its frequency: its mean square is then one.
 _AMPLITUDE = math.sqrt(2.0)
 # Of all Fourier features of a row, relative to the root of the number of columns.

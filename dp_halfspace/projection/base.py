@@ -16,21 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-__all__ = [
-    "FloatArray",
-    "LinearMap",
-    "RowMap",
-    "SingleArray",
-    "checked_coefficients",
-    "checked_features",
-    "checked_size",
-    "dense",
-    "padded",
-    "row_blocks",
-    "saturated",
-    "within_unit_ball",
-]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 SingleArray: TypeAlias = NDArray[np.float32]
 
@@ -74,10 +59,11 @@ class LinearMap(RowMap, Protocol):
         """Return the matrix, of shape (n_components, n_features_in), for small maps."""
 
 
-def checked_size(name: str, value: int) -> int:
-    """Return a number of rows or columns, or raise ValueError if it is no positive integer."""
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be a positive integer; got {value!r}.")
+def checked_size(name: str, value: int, *, least: int = 1) -> int:
+    """Return a number of things, or raise ValueError if it is no integer or too small."""
+    if not isinstance(value, Integral) or value < least:
+        kind = "a positive integer" if least == 1 else f"an integer, at least {least}"
+        raise ValueError(f"{name} must be {kind}; got {value!r}.")
     return int(value)
 
 

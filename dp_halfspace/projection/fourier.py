@@ -23,8 +23,6 @@ from dp_halfspace.projection.base import (
 )
 from dp_halfspace.projection.spectra import Spectrum
 
-__all__ = ["FeatureMap", "FourierMap", "checked_scales", "cosines_and_sines", "draw_fourier"]
-
 # Rows that are mapped at a time, a function of nothing.
 _ROWS = 1024
 # Turns beyond this have no fraction: every such frequency is as good as another.

@@ -20,8 +20,6 @@ from dp_halfspace.projection.base import (
     saturated,
 )
 
-__all__ = ["HadamardMap", "draw_hadamard", "walsh_hadamard"]
-
 # Entries that are transformed at a time: two buffers of this size stay in cache.
 _ENTRIES = 2**15
 # Levels that one matrix product does: the Hadamard matrix of order 16 is the widest for

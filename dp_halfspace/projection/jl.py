@@ -22,14 +22,6 @@ from dp_halfspace.projection.base import (
     saturated,
 )
 
-__all__ = [
-    "RademacherMap",
-    "draw_rademacher",
-    "jl_dimension",
-    "jl_distortion",
-    "jl_margin",
-]
-
 _BLOCK_ENTRIES = 2**22  # 32 MB of float64: signs, or rows that are cast
 # The eight signs that each byte stands for.
 _BYTE_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)

@@ -15,8 +15,6 @@ from scipy.special import gammaln, kve
 
 from dp_halfspace.projection.base import FloatArray
 
-__all__ = ["KERNELS", "RADIAL", "Spectrum"]
-
 KERNELS = ("rbf", "laplacian", "matern")
 # Functions of the Euclidean distance: their frequencies have a direction that is uniform.
 RADIAL = frozenset({"rbf", "matern"})

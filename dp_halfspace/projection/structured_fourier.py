@@ -14,8 +14,6 @@ from dp_halfspace.projection.fourier import checked_scales, cosines_and_sines
 from dp_halfspace.projection.hadamard import walsh_hadamard
 from dp_halfspace.projection.spectra import Spectrum
 
-__all__ = ["StructuredFourierMap", "draw_structured_fourier", "structured_pays"]
-
 _ROWS = 256
 _LARGEST = 2.0**40
 # Beyond the unit ball by this much nothing but overflow can happen.

@@ -18,8 +18,6 @@ from dp_halfspace.projection.base import (
     within_unit_ball,
 )
 
-__all__ = ["TensorSketchMap", "draw_tensor_sketch"]
-
 _ENTRIES = 2**17
 _SATURATED = 2.0**60
 

@@ -17,8 +17,6 @@ import numpy as np
 from dp_halfspace.tables.frame import FloatArray, Frame, as_numbers, as_texts
 from dp_halfspace.tables.schema import BOOLEAN, Column
 
-__all__ = ["Encoding"]
-
 # Columns that one text falls into: two texts that share one of them still differ. Columns to
 # choose each from, and columns of all texts together.
 _PLACES, _CHOICES, _ALL_PLACES = 3, 10, 330

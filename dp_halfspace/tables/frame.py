@@ -13,10 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._chunks import refuse_chunks
-from dp_halfspace._validation import check_two_dimensional, is_missing, refuse_mask
-
-__all__ = ["Frame", "as_numbers", "as_texts", "read_frame", "text_of"]
+from dp_halfspace._validation import check_two_dimensional, is_missing, refuse_chunks, refuse_mask
 
 FloatArray = NDArray[np.float64]
 # Larger numbers would overflow where they are brought to their units.

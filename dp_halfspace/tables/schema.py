@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._chunks import Chunks, is_dask
+from dp_halfspace._chunks import Chunks
 from dp_halfspace._sklearn import plain
+from dp_halfspace._validation import is_chunked
 from dp_halfspace.tables.frame import Frame, kind_of, text_of
-
-__all__ = ["BOOLEAN", "Column", "label_set", "read_schema", "resolved_columns"]
 
 # What a user may say of a column instead of a range or categories.
 _WORDS = ("number", "date", "boolean", "text", "drop")
@@ -79,7 +78,8 @@ def label_set(target: Any, y: Any) -> NDArray[Any] | None:
     if target is None:
         return None
     labels = np.asarray(target)
-    dtype = y.dtype if is_dask(y) else np.asarray(y.sample if isinstance(y, Chunks) else y).dtype
+    values = y.sample if isinstance(y, Chunks) else y
+    dtype = values.dtype if is_chunked(values) else np.asarray(values).dtype
     if labels.dtype.kind == "U" and dtype.kind in "iuf":
         try:
             return labels.astype(np.float64).astype(dtype)

@@ -30,7 +30,7 @@ from dp_halfspace import (
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm
+from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
 from dp_halfspace.algorithms.selection.threshold import plan_threshold
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._mechanisms import epsilon_of
@@ -477,7 +477,7 @@ def test_what_nobody_paid_for_is_seen(monkeypatch, estimator, also, text):
 
 @each_class
 def test_a_reused_stream_is_seen(monkeypatch, estimator):
-    module = importlib.import_module(type(estimator).__module__)
+    module = importlib.import_module(type(estimator).fit.__module__)
     monkeypatch.setattr(module, "noise_source", lambda seed: Stuck())
     assert "bytes are used twice" in found(clone(estimator))
 

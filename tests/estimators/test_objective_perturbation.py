@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import ObjectivePerturbationClassifier
-from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm
+from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
 from tests.support import exact, public, releases_of

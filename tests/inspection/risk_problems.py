@@ -6,7 +6,7 @@ import numpy as np
 from scipy import optimize
 from scipy.special import logsumexp, ndtr
 
-from dp_halfspace.inspection._robust_problem import RobustProblem
+from dp_halfspace.inspection.robust_bounds import RobustProblem
 
 
 def exact_multiplier(epsilon, delta):

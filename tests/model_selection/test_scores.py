@@ -21,7 +21,8 @@ from dp_halfspace import (
     PrivateSearchCV,
 )
 from dp_halfspace.inspection import privacy_report
-from dp_halfspace.model_selection import RobustAccuracy, _scores
+from dp_halfspace.model_selection import RobustAccuracy
+from dp_halfspace.model_selection import _search_runs as _scores
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated

@@ -25,9 +25,9 @@ from dp_halfspace import (
     PrivateSearchCV,
     privacy,
 )
-from dp_halfspace.model_selection import _scores as scores_module
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as runs_module
+from dp_halfspace.model_selection import _search_runs as scores_module
 from dp_halfspace.model_selection import search as search_module
 from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, tuning

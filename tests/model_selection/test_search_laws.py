@@ -18,9 +18,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dp_halfspace import PrivateSearchCV, privacy
 from dp_halfspace._sklearn import resolved_delta
-from dp_halfspace.model_selection import _scores as scores_module
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as runs_module
+from dp_halfspace.model_selection import _search_runs as scores_module
 from dp_halfspace.model_selection import search as search_module
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, mechanisms
 from dp_halfspace.privacy.mechanisms import authorise, recording

@@ -13,8 +13,7 @@ from scipy import sparse
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
 from dp_halfspace.optim.design import rows as module
-from dp_halfspace.optim.design.blocks import block_size
-from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.blocks import block_size, clip_scales
 from dp_halfspace.optim.design.feature_rows import clipped_features, unit_feature_rows
 from dp_halfspace.optim.design.mapped_rows import FormedRows, formed_block_rows
 from dp_halfspace.optim.design.rows import flattened, unit_rows

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.projection import (
     PROJECTIONS,
     HadamardMap,

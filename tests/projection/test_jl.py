@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.projection import (
     RademacherMap,
     draw_rademacher,

@@ -8,19 +8,13 @@ from typing import TypeAlias
 
 from dp_halfspace.algorithms.fits.margin_selection import mu_beside
 from dp_halfspace.algorithms.fits.margin_training import Problem
+from dp_halfspace.algorithms.plan import Noise, noise_within
 from dp_halfspace.algorithms.selection.class_counts import CountPlan
 from dp_halfspace.algorithms.selection.threshold import plan_threshold
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Exponential
-from dp_halfspace.privacy.mechanisms import (
-    ExponentialChoice,
-    GaussianNoise,
-    L2LaplaceNoise,
-    NoNoise,
-)
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
 from dp_halfspace.privacy.profiles import gdp_mu
-
-__all__ = ["Budget", "Choice", "RankingProblem", "pay_for_threshold", "plan_count"]
 
 Choice: TypeAlias = ExponentialChoice | NoNoise | None
 
@@ -75,13 +69,9 @@ class Budget:
             Budget(math.sqrt(rest) * self.mu, rest * self.epsilon),
         )
 
-    def noise(self, sensitivity: float) -> GaussianNoise | L2LaplaceNoise | NoNoise:
+    def noise(self, sensitivity: float) -> Noise:
         """Spend all of it on one release."""
-        if math.isinf(self.mu):
-            return NoNoise()
-        if self.mu > 0:
-            return GaussianNoise(sensitivity, self.mu)
-        return L2LaplaceNoise(sensitivity, self.epsilon)
+        return noise_within(sensitivity, mu=self.mu, epsilon=self.epsilon)
 
 
 def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:

@@ -25,12 +25,12 @@ from dp_halfspace.algorithms.fits.auc_budget import (
     plan_count,
 )
 from dp_halfspace.algorithms.fits.margin_training import gradient_training
-from dp_halfspace.algorithms.gradient.descent import GradientPlan
 from dp_halfspace.algorithms.gradient.mean_difference import (
     MeanDifferencePlan,
     mean_difference_for,
     plan_mean_difference,
 )
+from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,
@@ -42,7 +42,7 @@ from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     plan_preconditioned_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import pair_ridge, unit_row_ridge
-from dp_halfspace.algorithms.plan import FloatArray, Plan
+from dp_halfspace.algorithms.plan import FloatArray, Plan, rows_over
 from dp_halfspace.algorithms.selection.class_counts import (
     CountPlan,
     class_weights,
@@ -51,7 +51,6 @@ from dp_halfspace.algorithms.selection.class_counts import (
 )
 from dp_halfspace.algorithms.selection.threshold import release_threshold, threshold_grid
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.optim.design.chunked_rows import rows_over
 from dp_halfspace.optim.design.rows import Rows, clip_scales, clipped_rows, unit_rows
 from dp_halfspace.optim.objectives.losses import get_loss, shifted_logistic
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -60,8 +59,6 @@ from dp_halfspace.optim.risks.pairs import PairRisk, balanced_normaliser
 from dp_halfspace.optim.risks.softmax import SoftmaxRisk
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, Permit
-
-__all__ = ["LOSSES", "MECHANISMS", "RankingPlan", "RankingProblem", "plan_training"]
 
 MECHANISMS = ("noisy_gd", "mean_difference", "objective", "output")
 LOSSES = {

@@ -18,12 +18,11 @@ from scipy.special import expit, softmax
 from dp_halfspace._chunks import summed
 from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.units.plan import deviation
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
-
-__all__ = ["DEFAULT_SLOPE", "CalibrationPlan", "affordable_calibration"]
 
 # Part of mu^2, or of epsilon; below this n mu (n epsilon / 2) of that part nothing is counted.
 _SHARE, _PURE_SHARE, _LEAST_STRENGTH = 0.04, 0.1, 25.0
@@ -67,14 +66,7 @@ class CalibrationPlan:
         counts = permit.release(summed(score_counts, scores, classes, people), self.noise)
         used = np.outer(weights, np.ones(counts.shape[1])) if is_binary else np.ones(counts.shape)
         offsets = _OFFSETS if is_binary else np.zeros(1)
-        return _likeliest(counts, used, self.deviation, offsets)
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise in one count."""
-        if isinstance(self.noise, GaussianNoise):
-            return self.noise.sigma
-        return 0.0 if isinstance(self.noise, NoNoise) else self.noise.deviation
+        return _likeliest(counts, used, deviation(self.noise), offsets)
 
 
 def affordable_calibration(
@@ -106,12 +98,8 @@ def score_counts(
     """Count records by score and by whether the label is the lower or the higher one of two.
 
     For two classes these are the labels. Of more classes they are those of the two highest scores,
-    which are compared by their difference; records of other labels count nowhere.
-
-    Returns
-    -------
-    ndarray of shape (2, 2 * _PER_SIDE)
-        Exact. Replacing a record moves it by at most ``sqrt(2)``, by 2 in absolute values.
+    which are compared by their difference; records of other labels count nowhere. Exact, of shape
+    (2, 2 * _PER_SIDE); replacing a record moves it by at most ``sqrt(2)``, by 2 in absolute values.
     """
     is_higher = classes == 1
     counted = np.ones(len(classes), dtype=bool)

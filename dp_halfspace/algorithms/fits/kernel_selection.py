@@ -13,9 +13,8 @@ from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import kernel_engine_defaults
 from dp_halfspace.algorithms.fits.margin_selection import mu_beside
 from dp_halfspace.algorithms.fits.margin_training import Problem, RowsOf, Training, public_facts
-from dp_halfspace.algorithms.gradient.descent import GradientPlan
 from dp_halfspace.algorithms.gradient.margin_gd import margin_slopes, plan_margin_descent
-from dp_halfspace.algorithms.gradient.noisy_gd import DescentPlan
+from dp_halfspace.algorithms.gradient.noisy_gd import DescentPlan, GradientPlan
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.losses import huber_hinge
@@ -24,8 +23,6 @@ from dp_halfspace.optim.solvers.ball_minimum import ball_minimum
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.selection import GeneralizedChoice
-
-__all__ = ["SEARCH_MEMORY", "MarginPlan", "plan_margin_choice"]
 
 # A choice reads the features hundreds of times: so many bytes of them are always kept.
 SEARCH_MEMORY = 2**25

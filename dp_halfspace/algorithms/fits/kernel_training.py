@@ -38,17 +38,6 @@ from dp_halfspace.projection import (
     structured_pays,
 )
 
-__all__ = [
-    "ADDITIVE",
-    "Kernel",
-    "draw_additive_features",
-    "draw_features",
-    "n_features_wanted",
-    "plan_kernel_training",
-    "projected",
-    "relative_scale",
-]
-
 # Pure noise grows with the dimension.
 _PURE_FEWEST, _PURE_MOST, _PURE_RECORDS = 32, 150, 20.0
 # Kernels whose features lead with the columns themselves.

@@ -40,9 +40,6 @@ from dp_halfspace.privacy.tuning import (
     selection_event,
 )
 
-__all__ = ["SelectionPlan", "margin_grid", "mu_beside", "plan_selection"]
-
-
 _DOWN = 1.0 - 2.0**-40
 # Share of mu^2 that pays for scores: half where the papers say so, less where scores are few.
 _SCORE_SHARE = {"gaussian": 0.5, "random_stopping": 0.2}

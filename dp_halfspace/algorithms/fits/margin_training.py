@@ -16,15 +16,15 @@ from dp_halfspace.algorithms.defaults import (
     engine_defaults,
     objective_defaults,
 )
-from dp_halfspace.algorithms.gradient.descent import GradientPlan, plan_gradient
 from dp_halfspace.algorithms.gradient.margin_gd import (
     default_margin,
     margin_slopes,
     plan_margin_descent,
 )
-from dp_halfspace.algorithms.gradient.noisy_gd import plan_descent
+from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan, plan_descent, plan_gradient
 from dp_halfspace.algorithms.plan import FloatArray, Plan
 from dp_halfspace.optim.design.rows import Rows, block_size
+from dp_halfspace.optim.design.single_rows import single_block_size
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
@@ -39,21 +39,6 @@ from dp_halfspace.projection import (
     jl_margin,
 )
 
-__all__ = [
-    "SELECTIONS",
-    "SOLVERS",
-    "Problem",
-    "RowsOf",
-    "Training",
-    "asked_margin",
-    "check_phased_prox",
-    "gradient_training",
-    "plan_direction_training",
-    "plan_gaussian_training",
-    "plan_training",
-    "public_facts",
-]
-
 # Other ways than the default one import what they need when they are planned: few fits need it.
 SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
 # Up to here the metric still applies to what was projected.
@@ -67,7 +52,7 @@ class Problem:
 
     `intercept` is the factor of the constant column, None for no such column; `projection` a key
     of `PROJECTIONS`, ``"auto"`` or None; `seed` that of public random objects; `attack` is in
-    units of the public scale of a row.
+    units of the public scale of a row; `is_single` tells of dense rows of float32.
     """
 
     n_samples: int
@@ -80,6 +65,7 @@ class Problem:
     averaged: bool = True
     seed: int | None = None
     attack: Adversary | None = None
+    is_single: bool = False
 
     def drawn(self, wanted: int | None) -> LinearMap | None:
         """Draw the projection; `wanted` is the number of components of the automatic one."""
@@ -100,10 +86,13 @@ class Problem:
         """Shape of the rows that a solver sees, and how many of them are summed at a time."""
         kept = self.n_features if linear_map is None else linear_map.n_components
         is_sparse = self.is_sparse and linear_map is None
+        block_rows = block_size(self.n_samples, kept, is_sparse=is_sparse)
+        if self.is_single and linear_map is None:
+            block_rows = single_block_size(self.n_samples, kept)
         return {
             "n_samples": self.n_samples,
             "n_columns": kept + (self.intercept is not None),
-            "block_rows": block_size(self.n_samples, kept, is_sparse=is_sparse),
+            "block_rows": block_rows,
         }
 
     def constant(self, default: float) -> float | None:
@@ -135,15 +124,18 @@ class Training:
         return self.solver == "noisy_gd" and self.margin is None and self.attack is None
 
     @property
-    def protects_people(self) -> bool:
-        """Whether a person with any number of rows counts like a record: see `Rows.people`."""
-        others = self.attack or self.linear_map
-        return isinstance(self.plan, GradientPlan) and others is None
+    def is_single(self) -> bool:
+        """Whether it reads rows of float32 in float32: see `SingleRows`."""
+        return isinstance(self.plan, GradientPlan) and self.plan.descent.is_single
 
     @property
-    def reads_chunks(self) -> bool:
-        """Whether sums over rows are all that it needs: see `ChunkedRows`."""
-        return self.protects_people
+    def protects_people(self) -> bool:
+        """Whether a person with any number of rows counts like a record: see `Rows.people`.
+
+        Such steps ask for nothing but sums over rows, so they read rows in chunks, too.
+        """
+        others = self.attack or self.linear_map
+        return isinstance(self.plan, GradientPlan) and others is None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -285,7 +277,8 @@ def gradient_training(
     if not problem.averaged:
         defaults = replace(defaults, window=0.0)
     sizes = problem.sizes(linear_map)
-    plan = plan_gradient(defaults, n_classes=problem.n_classes, mu=mu, **sizes)
+    is_single = problem.is_single and linear_map is None
+    plan = plan_gradient(defaults, n_classes=problem.n_classes, mu=mu, is_single=is_single, **sizes)
     bias = problem.constant(defaults.bias)
     return Training("noisy_gd", None, defaults.shift, bias, linear_map, plan)
 

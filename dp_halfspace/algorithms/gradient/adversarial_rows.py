@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 
 from dp_halfspace.algorithms.plan import FloatArray
-from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
-
-__all__ = ["AdversarialRows", "scaled_rows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,8 +21,6 @@ from dp_halfspace.algorithms.gradient.noisy_gd import (
 )
 from dp_halfspace.algorithms.plan import FloatArray
 
-__all__ = ["SMALLEST_MARGIN", "default_margin", "margin_slopes", "plan_margin_descent"]
-
 # Half width of the parabola that rounds off the hinge.
 _WIDTH = 0.5
 _FEWEST_STEPS, _MOST_STEPS = 100, 400

@@ -17,21 +17,12 @@ from numpy.typing import NDArray
 from dp_halfspace._chunks import applied
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import WIDE
-from dp_halfspace.algorithms.gradient.descent import GradientPlan
-from dp_halfspace.algorithms.plan import FloatArray, Noise
+from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan
+from dp_halfspace.algorithms.plan import FloatArray, Noise, noise_within
+from dp_halfspace.algorithms.units.plan import deviation
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event, Repeated
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
-
-__all__ = [
-    "MOMENT_SENSITIVITY",
-    "MeanDifferencePlan",
-    "StandardisationPlan",
-    "mean_difference_for",
-    "plan_mean_difference",
-    "plan_standardisation",
-    "release_standardisation",
-]
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
 # Of the sums of rows and of their squares together: docs/proofs/auc.md, section 2.
 MOMENT_SENSITIVITY = math.sqrt(4.5) * (1.0 + 2.0**-50)
@@ -125,13 +116,6 @@ def _clipped(signed: FloatArray, lengths: FloatArray) -> FloatArray:
     return signed * (1.0 / np.maximum(lengths, 1.0))
 
 
-def _noise(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
-    """Choose the noise by which of the two budgets is given."""
-    if math.isinf(mu) or math.isinf(epsilon):
-        return NoNoise()
-    return GaussianNoise(sensitivity, mu) if mu > 0 else L2LaplaceNoise(sensitivity, epsilon)
-
-
 def plan_standardisation(
     n_samples: int, n_columns: int, block_rows: int, *, mu: float = 0.0, epsilon: float = 0.0
 ) -> StandardisationPlan | None:
@@ -146,15 +130,11 @@ def plan_standardisation(
     n_blocks = -(-n_samples // block_rows)
     # Errors of two sums of n products of numbers of size one, on two data sets.
     rounding = 2.02 * n_samples * (block_rows + n_blocks + 16) * math.sqrt(2.0) * _UNIT
-    mechanism = _noise(MOMENT_SENSITIVITY + rounding, mu=mu, epsilon=epsilon)
-    deviation = 0.0
-    if isinstance(mechanism, GaussianNoise):
-        deviation = mechanism.sigma / n_samples
-    elif isinstance(mechanism, L2LaplaceNoise):
-        deviation = mechanism.scale * math.sqrt(2 * n_columns + 1) / n_samples
-    if deviation * math.sqrt(n_columns) > _MOST_NOISE:
+    mechanism = noise_within(MOMENT_SENSITIVITY + rounding, mu=mu, epsilon=epsilon)
+    spread = deviation(mechanism, 2 * n_columns) / n_samples
+    if spread * math.sqrt(n_columns) > _MOST_NOISE:
         return None
-    return StandardisationPlan(n_samples, n_columns, mechanism, deviation)
+    return StandardisationPlan(n_samples, n_columns, mechanism, spread)
 
 
 def plan_mean_difference(
@@ -170,7 +150,9 @@ def plan_mean_difference(
     if scale is not None:
         rest = (1.0 - _SHARE) * (1.0 - 2.0**-40)
         mu, epsilon = math.sqrt(rest) * mu, rest * epsilon
-    return MeanDifferencePlan(scale, _noise(_sensitivity(*sizes, scale), mu=mu, epsilon=epsilon))
+    return MeanDifferencePlan(
+        scale, noise_within(_sensitivity(*sizes, scale), mu=mu, epsilon=epsilon)
+    )
 
 
 def mean_difference_for(

@@ -1,8 +1,10 @@
-"""Accelerated noisy gradient steps on unit rows: exactly Gaussian private, no minimiser needed.
+"""Full-batch DP gradient descent, behind a private preconditioner: the default algorithm.
 
-The gradient of a clipped loss changes by at most twice the clip when one record is replaced,
-whatever the point. So a fixed number of noisy full-batch steps composes exactly, and step
-size, momentum and averaging are post-processing. Derivations:
+A share of the budget releases the second moment of the rows, which flattens them; the rest
+pays for a fixed number of accelerated noisy steps. The gradient of a clipped loss changes by at
+most twice the clip when one record is replaced, whatever the point: the steps compose exactly,
+and step size, momentum and averaging are post-processing. The whole is exactly Gaussian private,
+with no minimiser, no certificate and no branch that depends on the data. Derivations:
 ``docs/proofs/noisy_gradient.md``; evidence for the constants: ``docs/defaults.md``.
 """
 
@@ -10,30 +12,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from dp_halfspace.algorithms.defaults import Steps
+from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms.defaults import EngineDefaults, Steps
 from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows
-from dp_halfspace.algorithms.gradient.preconditioner import Metric
+from dp_halfspace.algorithms.gradient.preconditioner import (
+    Metric,
+    MetricPlan,
+    plan_metric,
+    release_metric,
+)
 from dp_halfspace.algorithms.plan import FloatArray
-from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.optim.design.rows import Rows, flattened
+from dp_halfspace.optim.design.single_rows import SINGLE_SHARE, SingleRows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.solvers.certificate import gradient_error
-from dp_halfspace.privacy.events import Pure, Repeated
+from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
-
-__all__ = ["DescentPlan", "Slopes", "clipped_slopes", "descend", "plan_descent"]
 
 # From the margins of the rows lo to hi - 1 to their negative slopes.
 Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 
 # A map that stretches coefficients by more than this does not do it to useful ones.
 _MAX_STRETCH = 64.0
+# Slopes beyond it are zero for all purposes; the exponential must not overflow.
+_LARGEST_EXPONENT = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,8 @@ class DescentPlan:
 
     Iterates are projected to a ball of `radius`, which they leave only by accident;
     floating-point errors are bounded inside it. Queries that the metric has mapped are projected
-    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step.
+    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step. With
+    `is_single` slopes and sums of groups of rows are in float32.
     """
 
     n_columns: int
@@ -52,6 +62,7 @@ class DescentPlan:
     radius: float
     reach: float
     mechanism: GaussianNoise | NoNoise
+    is_single: bool = False
 
     @property
     def event(self) -> Repeated | Pure:
@@ -71,6 +82,7 @@ def plan_descent(
     amplification: float = 1.0,
     compression: float = 1.0,
     attack: Adversary | None = None,
+    is_single: bool = False,
 ) -> DescentPlan:
     """Fix the public numbers of a run on unit rows that is mu-Gaussian private as a whole.
 
@@ -111,6 +123,9 @@ def plan_descent(
     # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
+    if is_single:
+        # Of the group of the record, and of its slopes: docs/proofs/certificate.md, section 9.
+        length += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
     sensitivity = _sensitivity(steps.clip * length, rounding, attack)
     step_mu = mu / math.sqrt(steps.n_steps) * (1.0 - 2.0**-40)
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
@@ -119,7 +134,8 @@ def plan_descent(
         steps.scale * mu / (2.0 * steps.clip * steps.n_steps), steps.max_stride / n_samples
     )
     step_size = (1.0 - steps.momentum) * stride
-    return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism)
+    sizes = (n_columns, n_outputs)
+    return DescentPlan(*sizes, steps, step_size, radius, reach, mechanism, is_single)
 
 
 def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> float:
@@ -138,12 +154,19 @@ def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArr
     of a slope is at most the clip.
     """
     shift, clip = plan.steps.shift, plan.steps.clip
+    kind = np.float32 if plan.is_single else np.float64
     if plan.n_outputs == 1:
-        signs = np.where(codes == 1, 1.0, -1.0)
+        signs = np.where(codes == 1, kind(1.0), kind(-1.0))
+        pulls = np.multiply(signs, weights, dtype=kind)
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-            pull = np.minimum(expit(shift - signs[lo:hi] * margins), clip)
-            return np.asarray(signs[lo:hi] * weights[lo:hi] * pull)
+            # In place: the largest of 1 + exp(margin - shift) and 1 / clip divides the weights.
+            margins *= signs[lo:hi]
+            margins -= shift
+            np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
+            margins += 1.0
+            np.maximum(margins, 1.0 / clip, out=margins)
+            return np.divide(pulls[lo:hi], margins, out=margins)
 
         return binary
 
@@ -203,3 +226,106 @@ def _project(point: FloatArray, radius: float) -> FloatArray:
     """Return the nearest point of the ball."""
     norm = float(np.linalg.norm(point))
     return point if norm <= radius else point * (radius / norm)
+
+
+@dataclass(frozen=True, slots=True)
+class GradientPlan:
+    """The public numbers of a fit by noisy gradient steps.
+
+    There is no `metric` where it would cost more than it brings, and none beside an `adversary`,
+    who is in the units of the rows and attacks two classes. `slopes` turns the plan of the
+    steps, classes and weights of the records into their slopes.
+    """
+
+    descent: DescentPlan
+    metric: MetricPlan | None = None
+    adversary: Adversary | None = None
+    slopes: Callable[[DescentPlan, NDArray[np.intp], FloatArray], Slopes] = clipped_slopes
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        if self.metric is None or isinstance(self.descent.event, Pure):
+            return (self.descent.event,)
+        return (self.metric.mechanism.event, self.descent.event)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        precision = {"precision": "float32"} if self.descent.is_single else {}
+        return {"private_metric": self.metric is not None, **precision}
+
+    def gentler(self, pace: float, power: float) -> GradientPlan:
+        """Take steps `pace` as long behind this power of the map, for the same events.
+
+        Both are public or released numbers in [0, 1], and no scale of noise depends on them.
+        """
+        descent = replace(self.descent, step_size=pace * self.descent.step_size)
+        metric = None if self.metric is None else replace(self.metric, power=power)
+        return replace(self, descent=descent, metric=metric)
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Take the steps on unit rows; see `Plan`."""
+        # 1. Without a metric, the noisy steps are all there is.
+        # 2. Else release the second moment, and map the rows to where it is flat.
+        # 3. Take the steps there and map the coefficients back.
+        with single_blas_thread():
+            slopes = rows.along(partial(self.slopes, self.descent), classes, weights)
+            if self.adversary is not None:
+                signs = np.where(classes == 1, 1.0, -1.0)
+                moved = AdversarialRows(rows, signs, self.adversary)
+                return descend(moved, slopes, self.descent, permit)
+            if self.metric is None:
+                return descend(rows, slopes, self.descent, permit)
+            metric = release_metric(rows, self.metric, permit)
+            # Any square root of the released moment gives the same distribution of results.
+            transform = metric.root()
+            flat = flattened(rows, transform, row_bound=self.metric.compression)
+            if isinstance(flat, SingleRows):
+                flat = flat.behind(metric.condition)
+            return descend(flat, slopes, self.descent, permit, transform)
+
+
+def plan_gradient(
+    defaults: EngineDefaults,
+    *,
+    n_samples: int,
+    n_columns: int,
+    n_classes: int,
+    block_rows: int,
+    mu: float,
+    is_single: bool = False,
+) -> GradientPlan:
+    """Divide a Gaussian budget between preconditioner and steps; infinity means no noise.
+
+    `is_single` lets the steps read dense rows of float32 in float32.
+    """
+    share = defaults.metric_share
+    metric = None
+    if share > 0:
+        metric = plan_metric(
+            n_samples,
+            n_columns,
+            block_rows,
+            mu=math.sqrt(share) * mu,
+            max_columns=defaults.metric_columns,
+            effective_dimension=defaults.effective_dimension,
+            lead=defaults.lead,
+            stretch=defaults.stretch,
+            is_single=is_single,
+        )
+    left = mu if metric is None else math.sqrt(1.0 - share) * mu
+    descent = plan_descent(
+        defaults,
+        n_samples=n_samples,
+        n_columns=n_columns,
+        n_outputs=1 if n_classes == 2 else n_classes,
+        block_rows=block_rows,
+        mu=left * (1.0 - 2.0**-40),
+        amplification=1.0 if metric is None else metric.amplification,
+        compression=1.0 if metric is None else metric.compression,
+        is_single=is_single,
+    )
+    return GradientPlan(descent, metric)

@@ -19,8 +19,6 @@ from dp_halfspace.optim.design.rows import Rows, block_size
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
-__all__ = ["Phase", "PhasedPlan", "plan_phased_prox", "proximal_pass"]
-
 # Iterates stay in this ball; a separator of the known margin lies in it.
 _RADIUS = 1.0
 

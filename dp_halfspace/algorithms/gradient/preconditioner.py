@@ -18,9 +18,8 @@ from dp_halfspace.algorithms.defaults import EFFECTIVE_DIMENSION, WIDE
 from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.optim.design.blocks import PLAIN_BLOCKS
 from dp_halfspace.optim.design.rows import Rows, block_size
+from dp_halfspace.optim.design.single_rows import GRAM_GROUP, SINGLE_UNIT
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
-
-__all__ = ["Metric", "MetricPlan", "plan_metric", "release_metric", "shrunk_spectrum"]
 
 _EDGE_FLOOR = 0.02
 _TRACE_FLOOR = 1e-3
@@ -81,6 +80,13 @@ class Metric:
     relative: FloatArray | float = 1.0
 
     @property
+    def condition(self) -> float:
+        """Bound on the ratio of the largest and the smallest stretch, but for roundings."""
+        common = np.atleast_1d(self.stretch * self.relative)
+        stretches = np.concatenate([common, self.factors])
+        return float(stretches.max() / stretches.min())
+
+    @property
     def T(self) -> Metric:
         """The transposed map, which is the map."""
         return self
@@ -121,6 +127,7 @@ def plan_metric(
     effective_dimension: float = EFFECTIVE_DIMENSION,
     lead: int | None = None,
     stretch: float = 1.0,
+    is_single: bool = False,
 ) -> MetricPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
 
@@ -144,6 +151,9 @@ def plan_metric(
     # Errors of both sums; the rows that they share are the same to the last bit:
     # docs/proofs/certificate.md, section 7.
     rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53
+    if is_single:
+        # Of the group of the record: docs/proofs/certificate.md, section 9.
+        rounding += 2.04 * SINGLE_UNIT * (GRAM_GROUP + 8) * GRAM_GROUP
     sensitivity = math.sqrt(2.0) * (1.0 + 2.0**-40) + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
     return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch)

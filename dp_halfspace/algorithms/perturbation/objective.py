@@ -1,8 +1,9 @@
 """Objective perturbation: the minimiser of a regularised risk plus a random linear term.
 
 The linear term hides what one record does to the gradient, the regulariser bounds what it does
-to the volume. No program finds the minimiser exactly: a little noise on the output hides how
-far it stayed away (Iyengar, Near, Song, Thakkar, Thakurta and Wang, 2019).
+to the volume. The term is drawn by perturbing zero and never released itself. No program finds the
+minimiser exactly: a little noise on the output hides how far it stayed away (Iyengar, Near, Song,
+Thakkar, Thakurta and Wang, 2019). Proofs: ``docs/proofs/objective_perturbation.md``.
 """
 
 from __future__ import annotations
@@ -16,22 +17,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.mapped_rows import Design
-from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
+from dp_halfspace.optim.risks.risk import Risk, Vertices, minimisers, tolerance
 from dp_halfspace.optim.solvers.certificate import Tolerance
 from dp_halfspace.optim.solvers.minimum import Optimizer
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy.events import Event, Gaussian, Repeated
+from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Pure, Repeated
+from dp_halfspace.privacy.gaussian import rounded_gaussian
+from dp_halfspace.privacy.laplace import l2_laplace
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.privacy.randomness import ByteSource
 
-__all__ = ["ObjectivePlan", "feasible_ridge", "plan_objective", "sketch_objective"]
-
-LinearTerm: TypeAlias = GaussianLinearTerm | LaplaceLinearTerm | NoNoise
-
+# One part in 2^30 covers the rounding of every division below, with room to spare.
+_STEP_UP = 1.0 + 2.0**-30
+# Fine: rounding to the grid must be small beside the tolerance of the solver. Finer still, many
+# draws would have to be decided by exact arithmetic.
+_GAUSSIAN_GRID_BITS = 32
+_LAPLACE_GRID_BITS = 30
+# The bounds on the norm fail with probability exp(-128) < 2^-184.
+_EXPONENT = 128.0
 # What hiding the error of the solver may cost: a share of the signal to noise ratio (squares
 # add, so a share of 1/400 of the budget) or of the pure epsilon.
 _OUTPUT_MU, _OUTPUT_EPSILON = 0.05, 0.01
@@ -39,6 +46,105 @@ _OUTPUT_MU, _OUTPUT_EPSILON = 0.05, 0.01
 _MOST_OF_DELTA = 0.9
 # Rounding of the few operations that lead to a bound.
 _UP = 1.0 + 2.0**-40
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianLinearTerm:
+    """Spherical Gaussian coefficients.
+
+    `change` bounds the Euclidean change of the gradient when a record is replaced, on the scale
+    of the sum; `mu` is `change` over the standard deviation that is charged, and the one realised
+    is not larger. `log_ratio` bounds the logarithm of the ratio of the Jacobians; `vertices` are
+    the numbers of vertices of the set of gradient changes, and their lengths over `change`.
+    """
+
+    change: float
+    mu: float
+    log_ratio: float
+    vertices: Vertices
+    pairwise: bool = False
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of every coefficient."""
+        return self.change / self.mu * _STEP_UP
+
+    @property
+    def event(self) -> ObjectivePerturbation:
+        """What the release of the exact minimiser costs."""
+        vertices = tuple((count, length * self.mu) for count, length in self.vertices)
+        return ObjectivePerturbation(self.log_ratio, vertices, pairwise=self.pairwise)
+
+    def variance(self, n_columns: int) -> float:
+        """Variance of a coefficient in a block of this many."""
+        del n_columns
+        return self.sigma * self.sigma
+
+    def norm_bound(self, n_blocks: int, n_columns: int) -> float:
+        """Bound the norm of the term, but for a probability below 2^-184."""
+        spread = math.sqrt(n_blocks * n_columns) + math.sqrt(2.0 * _EXPONENT)
+        return self.sigma * spread + self.rounding(n_blocks, n_columns)
+
+    def rounding(self, n_blocks: int, n_columns: int) -> float:
+        """Bound the distance of the term that is used to the ideal real one."""
+        return _half_cell(self.sigma, _GAUSSIAN_GRID_BITS) * math.sqrt(n_blocks * n_columns)
+
+    def perturb(self, value: FloatArray, source: ByteSource) -> FloatArray:
+        """Add the term to `value`, rounded exactly to a public grid."""
+        return rounded_gaussian(value, self.sigma, source=source, grid_bits=_GAUSSIAN_GRID_BITS)
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceLinearTerm:
+    """Independent blocks of density proportional to ``exp(-||z|| / scale)``.
+
+    `change` bounds the sum of the Euclidean changes of the blocks of the gradient when a record
+    is replaced, on the scale of the sum; `epsilon` is the pure loss that is charged, the
+    Jacobian included, whose logarithm `log_ratio` bounds.
+    """
+
+    change: float
+    epsilon: float
+    log_ratio: float
+
+    @property
+    def scale(self) -> float:
+        """Scale of the density; the norm of a block of d numbers is Gamma(d, scale)."""
+        return self.change / (self.epsilon - self.log_ratio) * _STEP_UP
+
+    @property
+    def event(self) -> Pure:
+        """What the release of the exact minimiser costs."""
+        return Pure(self.epsilon)
+
+    def variance(self, n_columns: int) -> float:
+        """Variance of a coefficient in a block of this many."""
+        return (n_columns + 1) * self.scale * self.scale
+
+    def norm_bound(self, n_blocks: int, n_columns: int) -> float:
+        """Bound the norm of the term, but for a probability below 2^-184."""
+        exponent = _EXPONENT + math.log(n_blocks)
+        block = n_columns + math.sqrt(2.0 * n_columns * exponent) + exponent
+        return self.scale * math.sqrt(n_blocks) * block + self.rounding(n_blocks, n_columns)
+
+    def rounding(self, n_blocks: int, n_columns: int) -> float:
+        """Bound the distance of the term that is used to the ideal real one."""
+        cell = _half_cell(self.scale * math.sqrt(n_columns), _LAPLACE_GRID_BITS)
+        return cell * math.sqrt(n_blocks * n_columns)
+
+    def perturb(self, value: FloatArray, source: ByteSource) -> FloatArray:
+        """Add the term to `value`, a block for each row, rounded exactly to a public grid."""
+        bits = _LAPLACE_GRID_BITS
+        draw = [l2_laplace(block, self.scale, source=source, grid_bits=bits) for block in value]
+        return np.stack(draw)
+
+
+def _half_cell(size: float, bits: int) -> float:
+    """Half the grid that noise of this size is rounded to."""
+    return math.ldexp(0.5, math.frexp(size)[1] - 1 - bits)
+
+
+LinearTerm: TypeAlias = GaussianLinearTerm | LaplaceLinearTerm | NoNoise
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,6 @@ from dp_halfspace.optim.solvers.minimum import Optimizer
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Mechanism, Permit
 
-__all__ = ["OutputPlan", "plan_output"]
-
 _UP = 1.0 + 2.0**-40
 
 

@@ -16,11 +16,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import METRIC_SHARE, objective_defaults
-from dp_halfspace.algorithms.gradient.preconditioner import (
-    MetricPlan,
-    plan_metric,
-    release_metric,
-)
+from dp_halfspace.algorithms.gradient.preconditioner import MetricPlan, plan_metric, release_metric
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,
@@ -36,8 +32,6 @@ from dp_halfspace.optim.solvers.minimum import Optimizer
 from dp_halfspace.privacy.events import Event, Gaussian, Pure
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_mu
-
-__all__ = ["PreconditionedObjectivePlan", "plan_preconditioned_objective"]
 
 # Pure noise is worth its price up to an edge of this many times the trace of the moment.
 _PURE_EDGE = 4.0

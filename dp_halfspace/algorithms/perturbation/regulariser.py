@@ -22,8 +22,6 @@ from dp_halfspace.optim.risks.softmax import SoftmaxRisk
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 
-__all__ = ["bias_cost", "objective_ridge", "output_ridge", "pair_ridge", "unit_row_ridge"]
-
 # What a good model is guessed to save of the loss of zeros; see docs/defaults.md.
 _SAVED = 1.0 / 3.0
 _GRID = 100

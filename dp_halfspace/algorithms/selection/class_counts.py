@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from dp_halfspace._chunks import summed
 from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray, Noise
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
-
-__all__ = ["CountPlan", "class_weights", "release_count", "smaller_share"]
+from dp_halfspace.algorithms.units.plan import deviation
+from dp_halfspace.privacy.mechanisms import Permit
 
 # A class is assumed to hold at least this share of the records.
 _RAREST = 0.001
@@ -35,11 +34,7 @@ class CountPlan:
     @property
     def deviation(self) -> float:
         """Standard deviation of the noise."""
-        if isinstance(self.mechanism, GaussianNoise):
-            return self.mechanism.sigma
-        if isinstance(self.mechanism, L2LaplaceNoise):
-            return math.sqrt(2.0) * self.mechanism.scale
-        return 0.0
+        return deviation(self.mechanism)
 
 
 def release_count(

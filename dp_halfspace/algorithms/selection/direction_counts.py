@@ -2,7 +2,9 @@
 
 Directions and rows are rounded, each by itself, to integers so small that every sum of every
 product is exact in float32. The sign of a score is then that of exact arithmetic, whatever the
-order in which a library adds. See ``docs/proofs/pure_halfspace.md``, section 3.
+order in which a library adds. With a known margin a record counts if it has less than a tenth of
+it, the utility of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2; the limit of a direction is
+an integer too. See ``docs/proofs/pure_halfspace.md``, section 3.
 """
 
 from __future__ import annotations
@@ -18,15 +20,6 @@ from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.directions import ROW_NORM, DirectionStream, integer_norm
 from dp_halfspace.optim.design.rows import Rows
 
-__all__ = [
-    "IntegerRows",
-    "counts_below",
-    "integer_rows",
-    "negative_counts",
-    "open_records",
-    "scores",
-]
-
 IntArray: TypeAlias = NDArray[np.int64]
 
 _TILE_ROWS, _TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
@@ -34,6 +27,8 @@ _READ_ROWS = 1024
 _KEPT_BYTES = 2**26  # of integer rows
 # Public weights of the two classes are rounded to multiples of 2^-16.
 _WEIGHT_BITS = 16
+# What is left of a margin behind a projection and a net, in the published algorithm.
+_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,3 +140,40 @@ def scores(
     if paired:
         total = np.concatenate([total, factors @ np.array(sizes) - total])
     return np.asarray(total >> _WEIGHT_BITS)
+
+
+def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
+    """Return the integer score from which on a record does not count, for every direction.
+
+    It is at least 1: a tenth of the public `margin` of unit rows times the norms of direction and
+    integer row.
+    """
+    # Sums of squared integers up to 2047^2 are exact in any order.
+    norms = np.sqrt(np.square(directions, dtype=np.float64).sum(axis=0))
+    limits = np.rint(_SHARE * margin * integer_norm(ROW_NORM, len(directions)) * norms)
+    return np.asarray(np.maximum(limits, 1.0), dtype=np.float32)
+
+
+def margin_costs(
+    directions: NDArray[np.float32],
+    rows: IntegerRows,
+    members: tuple[NDArray[np.intp], ...],
+    weights: FloatArray,
+    margin: float,
+    *,
+    paired: bool,
+) -> IntArray:
+    """Return the weighted number of records whose margin is below a tenth of `margin`.
+
+    `members` are the numbers of the records of either class; a positive score predicts the
+    second. The rest is as in `negative_counts` and `scores`.
+    """
+    limits = margin_limits(directions, margin)
+    # Scores are integers: above minus the limit is what is not below the next one.
+    edges = np.stack([limits, 1.0 - limits])
+    first, second = (counts_below(directions, rows, index, edges) for index in members)
+    sizes = len(members[0]), len(members[1])
+    costs = [scores((sizes[0] - first[1], second[0]), sizes, weights, paired=False)]
+    if paired:
+        costs.append(scores((first[0], sizes[1] - second[1]), sizes, weights, paired=False))
+    return np.concatenate(costs)

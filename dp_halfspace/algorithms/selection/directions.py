@@ -14,16 +14,6 @@ from numpy.typing import NDArray
 
 from dp_halfspace.algorithms.plan import FloatArray
 
-__all__ = [
-    "MOST_COLUMNS",
-    "MOST_DIRECTIONS",
-    "ROW_NORM",
-    "DirectionStream",
-    "integer_norm",
-    "lattice_reach",
-    "unit_length",
-]
-
 # More are refused: they would take minutes and hardly improve on a million.
 MOST_DIRECTIONS = 10**6
 # Norms of integer rows and of integer directions: 4095 * 2047 < 2^24, up to which float32

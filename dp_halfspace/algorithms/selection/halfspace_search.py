@@ -21,6 +21,7 @@ from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.direction_counts import (
     IntegerRows,
     integer_rows,
+    margin_costs,
     negative_counts,
     open_records,
     scores,
@@ -32,18 +33,10 @@ from dp_halfspace.algorithms.selection.directions import (
     lattice_reach,
     unit_length,
 )
-from dp_halfspace.algorithms.selection.margin_counts import margin_costs
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.selection import TalliedChoice
-
-__all__ = [
-    "DirectionDefaults",
-    "DirectionPlan",
-    "direction_defaults",
-    "plan_directions",
-]
 
 _DOWN = 1.0 - 2.0**-40
 # Directions of a stage, fewer with many rows so that a stage takes seconds.

@@ -23,16 +23,6 @@ from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 
-__all__ = [
-    "Layer",
-    "Network",
-    "NetworkPlan",
-    "NetworkShape",
-    "network_losses",
-    "network_sensitivity",
-    "smallest_budget",
-]
-
 # Inputs are at most one long: units must be steep to bend inside the unit ball.
 _GAIN, _BIAS_GAIN = 5.5, 4.0
 # Units of a later layer look at values of size one, of which the gain is for their root sum.

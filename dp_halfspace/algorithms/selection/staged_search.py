@@ -19,15 +19,6 @@ from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import Event, Exponential, Pure
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
-__all__ = [
-    "MOST_CANDIDATES",
-    "SearchPlan",
-    "candidate_block",
-    "plan_search",
-    "released_choice",
-    "run_search",
-]
-
 MOST_CANDIDATES = 10**6
 _BLOCK = 256
 _DOWN = 1.0 - 2.0**-40

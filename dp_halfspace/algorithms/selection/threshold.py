@@ -19,8 +19,6 @@ from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.staged_search import released_choice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
-__all__ = ["plan_threshold", "release_threshold", "threshold_grid", "threshold_losses"]
-
 # Candidates on each side of the centre, and how much nearer each is than the one before.
 _PER_SIDE, _RATIO = 31, 2.0 ** (-1.0 / 3.0)
 # Width of the step from right to wrong, relative to the largest score: with a jump a

@@ -2,34 +2,34 @@
 
 First noisy counts of every column in octaves say which width it has. Columns that are narrow
 beside their distance from zero are counted again, in equal cells round their centre. Two noisy
-moments of the columns, brought to these units and clipped, correct both numbers. The bounds
-are in ``docs/proofs/units.md``, the evidence for the constants in ``docs/units.md``.
+moments of the columns, brought to these units and clipped, correct both numbers. Each sum is of
+integers, or of weights on a grid: exact in any order. The bounds are in ``docs/proofs/units.md``,
+the evidence for the constants in ``docs/units.md``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._chunks import summed
+from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray
-from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
-from dp_halfspace.algorithms.units.shapes import Law, match_linear, match_octaves
+from dp_halfspace.algorithms.units.shapes import LOWEST, N_OCTAVES, Law, match_linear, match_octaves
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
-__all__ = ["CLIP", "Units", "UnitsPlan", "affordable_units", "in_units", "plan_units"]
-
 Noise: TypeAlias = GaussianNoise | DiscreteLaplaceNoise | L2LaplaceNoise | NoNoise
 
 CLIP = 4.0
+_BLOCK_ENTRIES = 2**18
 # Parts of mu^2, or of epsilon, for octaves, cells of narrow columns, and moments.
 _PARTS, _PURE_PARTS = (0.6, 0.15, 0.25), (0.75, 0.15, 0.1)
 _N_CELLS = 4096
@@ -57,11 +57,13 @@ class Units:
     scale: FloatArray
 
 
-def in_units(X: NDArray[Any], units: Units, clip: float = CLIP) -> FloatArray:
+def in_units(X: Any, units: Units, clip: float = CLIP) -> Any:
     """Return ``(x - center) / scale``, clipped; a missing entry becomes 0.
 
     Each entry of the result is a function of the same entry of `X` and of what was released.
     """
+    if isinstance(X, Chunks):
+        return X.each(in_units, units, clip)
     with np.errstate(over="ignore", under="ignore"):
         Z: FloatArray = np.subtract(X, units.center, dtype=np.float64)
         Z /= units.scale
@@ -71,14 +73,7 @@ def in_units(X: NDArray[Any], units: Units, clip: float = CLIP) -> FloatArray:
 
 
 def units_share(n_samples: int, n_features: int, mu: float) -> float:
-    """Return the share of mu^2 that the units of the columns are worth.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.units.plan import units_share
-    >>> units_share(10_000, 20, mu=0.2)
-    0.04
-    """
+    """Return the share of mu^2 that the units of the columns are worth."""
     return min(max(_SHARE * n_features / (n_samples * mu) ** 2, _LEAST_SHARE), _LARGEST_SHARE)
 
 
@@ -160,8 +155,8 @@ class UnitsPlan:
         `people` may own its rows, if noise is not pure: then the plan is for so many samples.
         """
         weights = None if people is None else people.weights
-        noisy = permit.release(summed(octave_counts, X, weights), self.octaves)
-        law = Law(_deviation(self.octaves), self.is_pure)
+        noisy = permit.release(_summed(octave_counts, X, weights), self.octaves)
+        law = Law(deviation(self.octaves), self.is_pure)
         center, scale, is_narrow = match_octaves(noisy, self.n_samples, law)
         # A centre at zero has no range round it; chances of both signs could cancel.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
@@ -182,9 +177,9 @@ class UnitsPlan:
         center, scale = units.center, units.scale
         ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
         noise = self._of_counts(len(narrow), self.budgets[1])
-        counts = summed(_counts_of, X, narrow, ends, weights)
+        counts = _summed(_counts_of, X, narrow, ends, weights)
         noisy = permit.release(counts, noise)
-        law = Law(_deviation(noise), self.is_pure)
+        law = Law(deviation(noise), self.is_pure)
         for j, low, high, cells in zip(narrow, *ends, noisy, strict=True):
             length = high - low
             place, width = match_linear(
@@ -198,16 +193,66 @@ class UnitsPlan:
 
     def _corrected(self, X: Any, people: People | None, units: Units, permit: Permit) -> Units:
         """Move centres and widths to the moments of the clipped columns."""
-        moments = summed(clipped_moments, X, units, people)
+        moments = _summed(clipped_moments, X, units, people)
         sums = permit.release(moments, self.moments) / self.n_samples
-        deviation = _deviation(self.moments, sums.size) / self.n_samples
+        spread = deviation(self.moments, sums.size) / self.n_samples
         mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
-        variance = (CLIP * deviation) ** 2
+        variance = (CLIP * spread) ** 2
         mean = mean / (1.0 + variance / _CENTER_VARIANCE)
-        variance = (CLIP**2 / _SQUARE_WEIGHT * deviation) ** 2
+        variance = (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
         square = 1.0 + (square - 1.0) / (1.0 + variance / _SQUARE_VARIANCE)
         factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, _LARGEST_SQUARE))
         return Units(units.center + units.scale * mean, units.scale * factor)
+
+
+def _summed(function: Callable[..., FloatArray], X: Any, *arguments: Any) -> FloatArray:
+    """Return ``function(X, *arguments)``, a sum over rows, added up if `X` is in chunks."""
+    return X.total(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
+
+
+def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatArray:
+    """Count the entries of each column by sign and octave; NaN counts nowhere.
+
+    Of shape (n_features, 2 * N_OCTAVES + 1), from the most negative octave over zero, in the
+    middle, to the most positive one; `weights` are what each row counts, None for one.
+    """
+    n_samples, n_features = X.shape
+    n_cells = 2 * N_OCTAVES + 2  # the last one takes what is missing
+    first = np.arange(n_features) * n_cells
+    counts = np.zeros(n_features * n_cells)
+    step = max(1, _BLOCK_ENTRIES // n_features)
+    for lo in range(0, n_samples, step):
+        block = np.ascontiguousarray(X[lo : lo + step], dtype=np.float64)
+        octave = (block.view(np.int64) >> 52 & 0x7FF) - 1023
+        distance = np.clip(octave - (LOWEST - 1), 0, N_OCTAVES)
+        cell = N_OCTAVES + np.where(np.signbit(block), -distance, distance)
+        cell[np.isnan(block)] = n_cells - 1
+        each = None if weights is None else np.repeat(weights[lo : lo + step], n_features)
+        counts += np.bincount((cell + first).ravel(), each, minlength=len(counts))
+    return counts.reshape(n_features, n_cells)[:, :-1].copy()
+
+
+def linear_counts(
+    X: NDArray[Any],
+    low: FloatArray,
+    high: FloatArray,
+    n_cells: int,
+    weights: FloatArray | None = None,
+) -> FloatArray:
+    """Count the entries of each column in equal cells; what is outside is in the nearest one.
+
+    The range of a column is from `low` to `high`, released before; `weights` are as in
+    `octave_counts`. Of shape (n_features, n_cells).
+    """
+    counts = np.zeros((X.shape[1], n_cells))
+    for j, (start, end) in enumerate(zip(low, high, strict=True)):
+        column = np.asarray(X[:, j], dtype=np.float64)
+        known = ~np.isnan(column)
+        column = np.clip(column[known], start, end)
+        cell = np.minimum((column - start) / (end - start) * n_cells, n_cells - 1)
+        each = None if weights is None else weights[known]
+        counts[j] = np.bincount(cell.astype(np.intp), each, minlength=n_cells)
+    return counts
 
 
 def _counts_of(
@@ -220,15 +265,12 @@ def _counts_of(
 def clipped_moments(X: NDArray[Any], units: Units, people: People | None = None) -> FloatArray:
     """Return the sums of ``s`` and of ``1.5 s^2`` in every column, s in [-1, 1] on a grid.
 
-    Of each person the means over all rows are added, rounded to the grid.
-
-    Returns
-    -------
-    ndarray of shape (2, n_features)
-        Exact; replacing a record, or a person, moves it by at most ``2 sqrt(n_features)``.
+    Of each person the means over all rows are added, rounded to the grid. Of shape
+    (2, n_features) and exact; replacing a record, or a person, moves it by at most
+    ``2 sqrt(n_features)``.
     """
     sums = np.zeros((2, X.shape[1]))
-    step = max(1, 2**18 // X.shape[1])
+    step = max(1, _BLOCK_ENTRIES // X.shape[1])
     n_units = len(X) if people is None else len(people)
     ends = np.arange(n_units + 1) if people is None else np.append(people.starts, len(X))
     for lo in range(0, n_units, step):
@@ -249,26 +291,14 @@ def clipped_moments(X: NDArray[Any], units: Units, people: People | None = None)
 def plan_units(
     n_samples: int, n_features: int, budget: float, *, is_pure: bool = False
 ) -> UnitsPlan:
-    """Fix the public numbers of a release of units.
-
-    Parameters
-    ----------
-    budget : float
-        Its mu, or its epsilon if `is_pure`; infinity means no noise.
-
-    Examples
-    --------
-    >>> from dp_halfspace.algorithms.units.plan import plan_units
-    >>> len(plan_units(1000, 4, 0.1).events)
-    3
-    """
+    """Fix the public numbers of a release of units within a mu, or an epsilon if it is pure."""
     shares = _PURE_PARTS if is_pure else tuple(map(math.sqrt, _PARTS))
     # A little less than the parts: together they stay below the budget when rounded.
     octaves, cells, moments = (budget * share * (1.0 - 2.0**-40) for share in shares)
     return UnitsPlan(n_samples, n_features, (octaves, cells, moments), is_pure)
 
 
-def _deviation(noise: Noise, size: int = 1) -> float:
+def deviation(noise: Noise, size: int = 1) -> float:
     """Return the standard deviation of the noise in one of so many entries."""
     if isinstance(noise, NoNoise):
         return 0.0

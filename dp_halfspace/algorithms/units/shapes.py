@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, softmax
 
 from dp_halfspace.algorithms.plan import FloatArray
-from dp_halfspace.algorithms.units.cells import LOWEST, N_OCTAVES
 
-__all__ = ["Law", "match_linear", "match_octaves"]
-
-
+# Octaves [2^k, 2^(k+1)) on both sides of zero; what is nearer to zero counts as zero.
+LOWEST, _HIGHEST = -120, 119
+N_OCTAVES = _HIGHEST - LOWEST + 1
 _POINTS = 2000
 _REACH = 16  # octaves on both sides of its width that a shape may extend to
 # Shapes are not exact: a deviation of this share of the rows is forgiven beside the noise.
@@ -112,18 +111,8 @@ def match_octaves(
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Estimate centre and width of each column from noisy counts in octaves.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_features, 2 * N_OCTAVES + 1)
-    law : Law
-        Of the noise in a count.
-
-    Returns
-    -------
-    center, width : ndarray of shape (n_features,)
-    is_narrow : ndarray of shape (n_features,)
-        Where the column is probably narrow beside its distance from zero: octaves then do not
-        tell the width.
+    Returns whether each column is probably narrow beside its distance from zero, too: octaves
+    then do not tell the width.
     """
     shapes, shares = _shapes(), counts / n_samples
     law = law.forgiving(n_samples, _MISFIT)
@@ -187,16 +176,8 @@ def match_linear(
 ) -> tuple[float, float]:
     """Estimate centre and width of a uniform distribution from noisy counts in equal cells.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_cells,)
-    center, width : float
-        What is known before, in units of the range: kept where the counts do not say more.
-
-    Returns
-    -------
-    tuple of float
-        Centre and width in units of the range.
+    All widths and centres are in units of the range; those known before are kept where the counts
+    do not say more.
     """
     n_cells = len(counts)
     law = law.forgiving(1.0, _CELL_MISFIT * n_samples)

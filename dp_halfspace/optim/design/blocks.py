@@ -1,10 +1,13 @@
-"""Consecutive rows of a design matrix, and the products with them.
+"""Consecutive rows of a design matrix: products with them, and what bounds their norms.
 
-The order of the sums, block after block, and the sizes of the blocks are public.
+The order of the sums, block after block, and the sizes of the blocks are public. One record must
+never be able to make the factor of another one, or a result, undefined: that would be visible
+with certainty. Proofs in ``docs/proofs/certificate.md``, section 1.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -21,6 +24,10 @@ _MIN_ROWS = 48
 PLAIN_BLOCKS = 256
 _SPARSE_ROWS = 8192
 _WORK_ENTRIES = 2**15  # of what is computed from a block and thrown away
+_MAX_ROWS = 1024  # a block of sparse rows is copied more than once
+# Sums of squares in this range are accurate: nothing that matters under- or overflows.
+_SAFE = (1e-200, 1e200)
+_TINY = 2.0**-1000
 
 
 class Block(NamedTuple):
@@ -39,6 +46,9 @@ class ThinMap(Protocol):
 
     def image_squares(self, rows: FloatArray) -> FloatArray:
         """Return the squared norms of the images of rows."""
+
+    def __matmul__(self, coefficients: FloatArray) -> FloatArray:
+        """Return the image of every column."""
 
 
 def block_size(n_rows: int, n_columns: int, *, is_sparse: bool) -> int:
@@ -169,13 +179,24 @@ def completed(
 
 def _parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
     """Read some rows of a block at a time, for margins only; each needs `size` numbers."""
-    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, _WORK_ENTRIES // max(size, 1))
+    work = 4 * _WORK_ENTRIES if sparse.issparse(block.matrix) else _WORK_ENTRIES
+    n_rows, step = block.hi - block.lo, max(_MIN_ROWS, work // max(size, 1))
     for lo in range(0, n_rows, step):
         hi = min(lo + step, n_rows)
         scale = None if block.scale is None else block.scale[lo:hi]
         bias = block.bias[lo:hi] if isinstance(block.bias, np.ndarray) else block.bias
-        part = Block(block.lo + lo, block.lo + hi, block.matrix[lo:hi], None, scale, bias)
+        part = Block(block.lo + lo, block.lo + hi, _some(block.matrix, lo, hi), None, scale, bias)
         yield slice(lo, hi), part
+
+
+def _some(matrix: Any, lo: int, hi: int) -> Any:
+    """Return some rows of an array or of a CSR matrix, as views."""
+    if not sparse.issparse(matrix):
+        return matrix[lo:hi]
+    ends = matrix.indptr[lo : hi + 1]
+    stored = slice(ends[0], ends[-1])
+    arrays = (matrix.data[stored], matrix.indices[stored], ends - ends[0])
+    return sparse_view(sparse.csr_array, arrays, (hi - lo, matrix.shape[1]))
 
 
 def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
@@ -215,3 +236,119 @@ def _scaled(matrix: Any, factor: FloatArray) -> Any:
     """Multiply the rows of a CSR matrix, which keeps its indices."""
     data = matrix.data * np.repeat(factor, np.diff(matrix.indptr))
     return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def canonical_csr(X: Any) -> Any:
+    """Return a CSR array without duplicate entries that shares memory when it can.
+
+    The norm of a row is not the norm of its stored numbers when an entry is stored twice.
+    Whether it is, is looked up in the indices: the flag on `X` may be out of date.
+    What is returned is finite when `X` is.
+    """
+    if X.format != "csr":
+        raise ValueError("sparse X must be in CSR format")
+    shared = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
+    if shared.has_canonical_format:
+        return shared
+    summed = sparse.csr_array(shared, dtype=np.float64, copy=True)
+    with np.errstate(over="ignore"):
+        summed.sum_duplicates()
+    largest = np.finfo(np.float64).max
+    np.clip(summed.data, -largest, largest, out=summed.data)
+    return summed
+
+
+def clip_scales(X: Any, bound: float) -> FloatArray:
+    """Return the factors that bring every row of `X` to a norm of at most `bound`.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array or csr_matrix of shape (n, d)
+        Finite real numbers, of any magnitude.
+    bound : float
+        Public bound, in ``[1e-100, 1e100]``.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        In [0, 1]. The real number ``||scale[i] * X[i]||`` is at most `bound`, and so is the
+        norm after the product has been rounded entry by entry. Entry ``i`` depends on row
+        ``i``, the bound and ``d`` only.
+
+    Notes
+    -----
+    Rows within ``4 (d + 8)`` units of rounding of the bound are scaled too, since the
+    computed norm cannot tell on which side they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim import clip_scales
+    >>> clip_scales(np.array([[3e200, 4e200], [0.0, 0.0], [0.6, 0.0]]), 1.0)
+    array([2.e-201, 1.e+000, 1.e+000])
+    """
+    return scales_and_lengths(X, bound)[0]
+
+
+def scales_and_lengths(X: Any, bound: float) -> tuple[FloatArray, FloatArray]:
+    """Return the factors, and the norms of the rows after them."""
+    if not 1e-100 <= bound <= 1e100:
+        raise ValueError("the bound on the norm of a row must be in [1e-100, 1e100]")
+    if sparse.issparse(X):
+        X = canonical_csr(X)
+    n, d = X.shape
+    target = bound * (1.0 - (d + 8) * 2.0**-52)
+    step = min(_MAX_ROWS, block_size(n, d, is_sparse=False))
+    if sparse.issparse(X):
+        squares = sums_of_squares(X)
+    else:
+        squares = np.empty(n)
+        for lo in range(0, n, step):
+            squares[lo : lo + step] = sums_of_squares(_in_row_order(X[lo : lo + step]))
+    scales = _from_squares(squares, target)
+    with np.errstate(invalid="ignore"):
+        lengths = scales * np.sqrt(squares)
+    unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
+    for lo in range(0, unsafe.size, step):
+        rows = unsafe[lo : lo + step]
+        largest, shapes = _split(X[rows])
+        ratios = sums_of_squares(shapes)
+        scales[rows] = _from_ratios(largest, ratios, target)
+        with np.errstate(over="ignore"):
+            lengths[rows] = np.minimum(largest * np.sqrt(ratios), target)
+    return scales, lengths
+
+
+def _in_row_order(rows: NDArray[Any]) -> FloatArray:
+    """Cast some rows, so that float32, integers and columns in memory take the same path."""
+    return np.ascontiguousarray(rows, dtype=np.float64)
+
+
+def _from_squares(squares: FloatArray, target: float) -> FloatArray:
+    """Return min(1, target / norm), for norms neither tiny nor huge."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.minimum(1.0, target / np.sqrt(squares)))
+
+
+def _split(rows: Any) -> tuple[FloatArray, Any]:
+    """Return the largest absolute value of every row, and the rows divided by it."""
+    if not sparse.issparse(rows):
+        rows = _in_row_order(rows)
+        largest = np.abs(rows).max(axis=1, initial=0.0)
+        return largest, rows / np.where(largest > 0.0, largest, 1.0)[:, None]
+    data = rows.data.astype(np.float64)
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    largest = np.zeros(rows.shape[0])
+    np.maximum.at(largest, row, np.abs(data))
+    data /= np.where(largest > 0.0, largest, 1.0)[row]
+    return largest, sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def _from_ratios(largest: FloatArray, squares: FloatArray, target: float) -> FloatArray:
+    """Return min(1, target / norm) for ``norm = largest * sqrt(squares)``; 1 for a zero row."""
+    with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
+        factor = target / largest / np.sqrt(squares)
+    factor = np.where(largest > 0.0, np.minimum(1.0, factor), 1.0)
+    # A subnormal quotient has an absolute error of up to two spacings: step below it.
+    lower = np.maximum(factor - 2.0 * math.ulp(0.0), 0.0)
+    return np.where(factor < _TINY, lower, factor)

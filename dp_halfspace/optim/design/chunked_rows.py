@@ -21,7 +21,7 @@ from dp_halfspace.optim.design.rows import Rows, RowState, rescaled_state
 if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
 
-__all__ = ["ChunkedRows", "chunked_features", "rows_over"]
+__all__ = ["ChunkedRows", "chunked_features", "chunked_rows"]
 
 
 class ChunkedRows:
@@ -83,6 +83,10 @@ class ChunkedRows:
         """Return the norm of every row or of its image, which stay with the rows."""
         return self._each("lengths", transform)
 
+    def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> Chunks:
+        """Return the factors that bring every row, or its image, to norm one; see `Rows`."""
+        return self._each("inverse_lengths", transform)
+
     def rescaled(self, factor: Chunks, *, row_bound: float) -> ChunkedRows:
         """Return the rows, each times its own factor; see `Rows`."""
         state = self._state.each(rescaled_state, factor).kept()
@@ -108,13 +112,13 @@ class ChunkedRows:
         return self._matrix.total(_called, self._state, self._template, name, *arguments)
 
 
-def rows_over(function: Callable[..., Rows], X: Any, *arguments: Any, **options: Any) -> Any:
-    """Return ``function(X, ...)``, or rows in chunks if the matrix that it scales is.
+def chunked_rows(
+    function: Callable[..., Rows], X: Chunks, *arguments: Any, **options: Any
+) -> ChunkedRows:
+    """Return what ``function(X, ...)`` is for an array, with rows in chunks.
 
     What the function does to a row must depend on that row and public numbers only.
     """
-    if not isinstance(X, Chunks):
-        return function(X, *arguments, **options)
     nothing = np.empty((0, X.n_columns)) if X.sample is None else X.sample
     template = function(nothing, *arguments, **options)
     return ChunkedRows(X, X.each(_state_by, function, arguments, options).kept(), template)

@@ -21,11 +21,12 @@ from dp_halfspace.optim.design.blocks import (
     FloatArray,
     ThinMap,
     block_size,
+    canonical_csr,
+    clip_scales,
     completed,
     sums_of_squares,
     triangular,
 )
-from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales
 from dp_halfspace.optim.design.rows import Rows, inverse_lengths
 
 if TYPE_CHECKING:

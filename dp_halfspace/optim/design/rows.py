@@ -10,14 +10,13 @@ enter the bound on rounding errors (``docs/proofs/certificate.md``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._chunks import applied
 from dp_halfspace._people import People, placed
 from dp_halfspace.optim.design.blocks import (
     PLAIN_BLOCKS,
@@ -27,16 +26,18 @@ from dp_halfspace.optim.design.blocks import (
     add_adjoint,
     add_gram,
     block_size,
+    canonical_csr,
+    clip_scales,
     completed,
     image_squares,
     images,
     is_blas_layout,
     row_squares,
+    scales_and_lengths,
     sparse_view,
     times,
     triangular,
 )
-from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales
 from dp_halfspace.projection import LinearMap
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
 ]
 
 AnyRows = TypeVar("AnyRows", bound="Rows")
+AnyBlock = TypeVar("AnyBlock")
 Made = TypeVar("Made")
 RowState: TypeAlias = tuple[FloatArray | None, FloatArray | float | None]
 
@@ -146,7 +148,7 @@ class Rows:
     @property
     def shares(self) -> FloatArray:
         """What each row counts: one, or its share of a person."""
-        return np.ones(self.shape[0]) if self.people is None else self.people.weights
+        return np.broadcast_to(1.0, self.shape[0]) if self.people is None else self.people.weights
 
     @property
     def state(self) -> RowState:
@@ -164,7 +166,8 @@ class Rows:
 
         `weights` are those of the classes; a row of a person counts its share of them.
         """
-        return make(codes, weights[codes] * self.shares)
+        counted = weights[codes]
+        return make(codes, counted if self.people is None else counted * self.shares)
 
     @property
     def row_bound(self) -> float:
@@ -210,24 +213,11 @@ class Rows:
     def _summed(
         self, shape: tuple[int, ...], add: Callable[[Block, FloatArray], None]
     ) -> FloatArray:
-        """Add the parts of all blocks, each by one addition: that is what error bounds count.
-
-        Many blocks, or more than people have, are added by Kahan's rule, whose error does not
-        grow with them: ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
-        """
-        n, step, total = self.shape[0], self.block_rows, np.zeros(shape)
+        """Add the parts of all blocks; many blocks, or more than people have, by Kahan's rule."""
+        n, step = self.shape[0], self.block_rows
         n_units = n if self.people is None else len(self.people)
-        if -(-n // step) <= min(-(-n_units // step), PLAIN_BLOCKS):
-            for block in self._blocks():
-                add(block, total)
-            return total
-        missing = np.zeros(shape)
-        for block in self._blocks():
-            add(block, missing)
-            larger = total + missing
-            missing -= larger - total
-            total = larger
-        return total
+        is_plain = -(-n // step) <= min(-(-n_units // step), PLAIN_BLOCKS)
+        return summed(self._blocks(), shape, add, is_plain)
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
@@ -236,6 +226,10 @@ class Rows:
         return self.people.gathered(
             self.block_rows, lambda *where: self._placed(*where)._lengths(transform)
         )
+
+    def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
+        """Return the factors that bring every row, or its image, to norm one; see `flattened`."""
+        return inverse_lengths(self.lengths(transform), self.shape[1])
 
     def _placed(self: AnyRows, *where: Any) -> AnyRows:
         """Return one block, in which some rows are at the places of their people."""
@@ -253,6 +247,9 @@ class Rows:
     def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
         """Compute the lengths at the places where the rows are."""
         out = np.empty(self.shape[0])
+        if sparse.issparse(self._matrix) and not isinstance(transform, np.ndarray | None):
+            # Rows that are mostly zero are cheaper to multiply by the whole matrix.
+            transform = transform @ np.eye(self.shape[1])
         for block in self._blocks():
             out[block.lo : block.hi] = (
                 row_squares(block) if transform is None else image_squares(block, transform)
@@ -308,7 +305,7 @@ class Rows:
         parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
         columns = np.concatenate([self._matrix[:0][:, :size], *parts])
         rows = Rows(columns, self._scale, self._bias, row_bound=self._bound, people=self.people)
-        return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+        return rows.rescaled(rows.inverse_lengths(), row_bound=1.0)
 
     def _bias_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
         """Return the constant column of some rows."""
@@ -354,6 +351,31 @@ class Rows:
         matrix = sparse_view(sparse.csr_array, arrays, shape)
         transpose = sparse_view(sparse.csc_array, arrays, shape[::-1])
         return Block(lo, hi, matrix, transpose, scale, self._bias_of(slice(lo, hi)))
+
+
+def summed(
+    blocks: Iterable[AnyBlock],
+    shape: tuple[int, ...],
+    add: Callable[[AnyBlock, FloatArray], None],
+    is_plain: bool,
+) -> FloatArray:
+    """Add the parts of all blocks, each by one addition: that is what error bounds count.
+
+    If it is not plain, by Kahan's rule, whose error does not grow with their number:
+    ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
+    """
+    total = np.zeros(shape)
+    if is_plain:
+        for block in blocks:
+            add(block, total)
+        return total
+    missing = np.zeros(shape)
+    for block in blocks:
+        add(block, missing)
+        larger = total + missing
+        missing -= larger - total
+        total = larger
+    return total
 
 
 def rescaled_state(state: RowState, factor: FloatArray) -> RowState:
@@ -423,18 +445,21 @@ def unit_rows(
     array([1.4, 1. ])
     """
     # Squares of longer rows could overflow; beside them the constant is nothing.
-    scale = clip_scales(X, data_norm if clips else data_norm * LONGEST) / data_norm
+    scale, lengths = scales_and_lengths(X, data_norm if clips else data_norm * LONGEST)
+    scale /= data_norm
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0), people=people)
-    return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+    if linear_map is None:
+        lengths = np.sqrt(np.square(lengths / data_norm) + (bias or 0.0) ** 2)
+    else:
+        lengths = rows.lengths()
+    return rows.rescaled(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
 
 
 class _Scalable(Protocol):
     """Rows of one array, or in chunks."""
 
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    def lengths(self, transform: Any = None) -> Any: ...
+    def inverse_lengths(self, transform: Any = None) -> Any: ...
     def rescaled(self, factor: Any, *, row_bound: float) -> Any: ...
 
 
@@ -448,8 +473,7 @@ def flattened(rows: Scalable, transform: FloatArray | ThinMap, *, row_bound: flo
     multiplies its coefficients by the transposed map instead. `row_bound` is a public bound on
     the norm of the result, from the smallest singular value.
     """
-    factors = applied(inverse_lengths, rows.lengths(transform), rows.shape[1])
-    flat: Scalable = rows.rescaled(factors, row_bound=row_bound)
+    flat: Scalable = rows.rescaled(rows.inverse_lengths(transform), row_bound=row_bound)
     return flat
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace.algorithms.defaults import engine_defaults
-from dp_halfspace.algorithms.gradient.descent import plan_gradient
-from dp_halfspace.algorithms.gradient.noisy_gd import plan_descent
+from dp_halfspace.algorithms.gradient.noisy_gd import plan_descent, plan_gradient
 from dp_halfspace.optim.design.rows import block_size, unit_rows
 from tests.algorithms.support import assert_costs, permit_for, share_right, stretched
 

@@ -7,7 +7,6 @@ import pytest
 
 from dp_halfspace.algorithms.defaults import engine_defaults
 from dp_halfspace.algorithms.gradient import mean_difference
-from dp_halfspace.algorithms.gradient.descent import plan_gradient
 from dp_halfspace.algorithms.gradient.mean_difference import (
     MOMENT_SENSITIVITY,
     mean_difference_for,
@@ -15,6 +14,7 @@ from dp_halfspace.algorithms.gradient.mean_difference import (
     plan_standardisation,
     release_standardisation,
 )
+from dp_halfspace.algorithms.gradient.noisy_gd import plan_gradient
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs

@@ -73,7 +73,7 @@ def test_slopes_are_the_clipped_derivatives():
     plan = plan_for()
     margins = np.linspace(-30, 30, 101)
     slopes = clipped_slopes(plan, np.ones(101, int), np.ones(101))
-    np.testing.assert_allclose(slopes(margins, 0, 101), np.minimum(expit(2 - margins), 0.5))
+    np.testing.assert_allclose(slopes(margins.copy(), 0, 101), np.minimum(expit(2 - margins), 0.5))
     both = plan_for(outputs=2, steps={"clip": 10.0})
     logits = np.column_stack([-margins / 2, margins / 2])
     pull = clipped_slopes(both, np.ones(101, int), np.ones(101))(logits.copy(), 0, 101)

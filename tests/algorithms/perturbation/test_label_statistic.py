@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from dp_halfspace.algorithms.perturbation import label_statistic as module
-from dp_halfspace.algorithms.perturbation.label_statistic import (
+from dp_halfspace.algorithms.fits import label_training as module
+from dp_halfspace.algorithms.fits.label_training import (
     label_statistic,
     statistic_minimiser,
     statistic_sensitivity,

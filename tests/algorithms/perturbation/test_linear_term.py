@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.perturbation import linear_term as module
-from dp_halfspace.algorithms.perturbation.linear_term import GaussianLinearTerm, LaplaceLinearTerm
+from dp_halfspace.algorithms.perturbation import objective as module
+from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.privacy import ObjectivePerturbation, Pure, noise_source
 from tests.algorithms.support import tail
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.selection import hypothesis_cover as module
-from dp_halfspace.algorithms.selection.hypothesis_cover import linear_losses, log_odds_shift
+from dp_halfspace.algorithms.fits import label_training as module
+from dp_halfspace.algorithms.fits.label_training import linear_losses, log_odds_shift
 
 
 def problem(n_classes, n=50, d=3, m=20):

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 from dp_halfspace.algorithms.selection import direction_counts
-from dp_halfspace.algorithms.selection.direction_counts import IntegerRows, integer_rows
+from dp_halfspace.algorithms.selection.direction_counts import (
+    IntegerRows,
+    integer_rows,
+    margin_costs,
+    margin_limits,
+)
 from dp_halfspace.algorithms.selection.directions import DirectionStream
-from dp_halfspace.algorithms.selection.margin_counts import margin_costs, margin_limits
 from dp_halfspace.optim.design.rows import Rows
 from tests.algorithms.selection.test_direction_counts import largest_change, members, plain, strange
 

@@ -6,10 +6,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.units import cells
+from dp_halfspace.algorithms.units import plan as cells
 from dp_halfspace.algorithms.units import plan as units_module
-from dp_halfspace.algorithms.units.cells import linear_counts, octave_counts
-from dp_halfspace.algorithms.units.plan import CLIP, Units, clipped_moments, in_units, plan_units
+from dp_halfspace.algorithms.units.plan import (
+    CLIP,
+    Units,
+    clipped_moments,
+    in_units,
+    linear_counts,
+    octave_counts,
+    plan_units,
+)
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, recording

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
-from dp_halfspace.optim.design import clipping
-from dp_halfspace.optim.design.clipping import canonical_csr, clip_scales
+from dp_halfspace.optim.design import blocks as clipping
+from dp_halfspace.optim.design.blocks import canonical_csr, clip_scales
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 ROWS = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE)

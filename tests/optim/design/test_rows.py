@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
-from dp_halfspace.optim.design.clipping import clip_scales
+from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows, clipped_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
 

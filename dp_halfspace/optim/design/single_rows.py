@@ -1,0 +1,257 @@
+"""Dense rows of float32, in float32: what one record can change is a sum of few rows.
+
+Lengths are bounded from above, so rows keep their norm. Sums are those of short groups, added in
+float64: all groups but that of the replaced record stay the same to the last bit, so only the
+roundings of one count. Proofs: ``docs/proofs/certificate.md``, section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import strmm
+
+from dp_halfspace.optim.design.blocks import (
+    PLAIN_BLOCKS,
+    FloatArray,
+    ThinMap,
+    block_size,
+    is_blas_layout,
+    sums_of_squares,
+)
+from dp_halfspace.optim.design.rows import inverse_lengths, summed
+
+__all__ = [
+    "GRAM_GROUP",
+    "SINGLE_SHARE",
+    "SINGLE_UNIT",
+    "SingleRows",
+    "group_size",
+    "single_block_size",
+    "single_unit_rows",
+]
+
+SingleArray: TypeAlias = NDArray[np.float32]
+
+# Unit roundoff of float32, round to nearest.
+SINGLE_UNIT = 2.0**-24
+# What the roundings of a group may add to the reach of a record, relative to it.
+SINGLE_SHARE = 2.0**-9
+_LARGEST_GROUP = 256
+# Rows of a group of a second moment.
+GRAM_GROUP = 256
+_WORK_ENTRIES = 2**16
+# Sums of squares within these are accurate in float32; factors of rows beyond them become zero.
+_SAFE, _FACTORS = (2.0**-60, 2.0**120), (2.0**-60, 2.0**60)
+
+
+def group_size(condition: float) -> int:
+    """Return how many rows are summed in float32 behind a map of this condition number.
+
+    A function of what was released: the largest power of two whose roundings, stretched by the
+    map, are within `SINGLE_SHARE` of what a record can do.
+    """
+    size = _LARGEST_GROUP
+    while size > 1 and 1.02 * SINGLE_UNIT * size * (size + 6) * condition > SINGLE_SHARE:
+        size //= 2
+    return size
+
+
+class SingleRows:
+    """The rows ``scale[i] * (X[i], constant)`` of a dense float32 array, in float32.
+
+    What `Rows` does for the default steps. `scale` is 1 and `constant` None by default; `group`
+    rows of a gradient are summed in float32. Made by `single_unit_rows`.
+    """
+
+    __slots__ = ("_constant", "_group", "_matrix", "_scale", "row_bound")
+
+    def __init__(
+        self,
+        X: SingleArray,
+        constant: float | None,
+        scale: SingleArray | None = None,
+        *,
+        row_bound: float,
+        group: int = _LARGEST_GROUP,
+    ) -> None:
+        self._matrix, self._constant, self._scale = X, constant, scale
+        self.row_bound, self._group = row_bound, group
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the logical matrix, constant column included."""
+        n, d = self._matrix.shape
+        return n, d + (self._constant is not None)
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows in a block, whose numbers take half of the memory of float64."""
+        return single_block_size(*self._matrix.shape)
+
+    @property
+    def shares(self) -> FloatArray:
+        """What each row counts: one."""
+        return np.broadcast_to(1.0, self.shape[0])
+
+    def along(
+        self, make: Callable[[Any, FloatArray], Any], codes: NDArray[Any], weights: FloatArray
+    ) -> Any:
+        """Return ``make(codes, weights of the rows)``; see `Rows.along`."""
+        return make(codes, weights.astype(np.float32)[codes])
+
+    def behind(self, condition: float) -> SingleRows:
+        """Return the same rows for sums that a map of this condition number will stretch."""
+        group = group_size(condition)
+        state = (self._matrix, self._constant, self._scale)
+        return SingleRows(*state, row_bound=self.row_bound, group=group)
+
+    def rescaled(self, factor: FloatArray, *, row_bound: float) -> SingleRows:
+        """Return the rows, each times its own factor and hardly shorter; see `Rows`.
+
+        A row that needs a factor that is out of reach of float32 becomes zero.
+        """
+        known = (factor > _FACTORS[0]) & (factor < _FACTORS[1])
+        scale = np.multiply(factor, known * (1.0 - 2.0**-22)).astype(np.float32)
+        if self._scale is not None:
+            scale *= self._scale
+        return SingleRows(self._matrix, self._constant, scale, row_bound=row_bound)
+
+    def fused_adjoint(
+        self, w: FloatArray, coefficients: Callable[[Any, int, int], Any]
+    ) -> FloatArray:
+        """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`."""
+        d = self._matrix.shape[1]
+        single = np.ascontiguousarray(w, dtype=np.float32)
+
+        def add(block: tuple[int, SingleArray, Any], out: FloatArray) -> None:
+            lo, X, scale = block
+            margins = X @ single[:d]
+            if self._constant is not None:
+                margins += single[d] * np.float32(self._constant)
+            p = coefficients((margins.T * scale).T, lo, lo + len(X))
+            factors = (p.T * scale).T
+            total = np.zeros(out[:d].shape)
+            columns = factors.reshape(len(X), -1)
+            for rows, parts in zip(
+                _grouped(X, self._group), _grouped(columns, self._group), strict=True
+            ):
+                sums = np.matmul(parts.transpose(0, 2, 1), rows).astype(np.float64)
+                total += sums.sum(axis=0).T.reshape(total.shape)
+            # One addition for each block: that is what the bound on rounding errors counts.
+            out[:d] += total
+            if self._constant is not None:
+                out[d] += self._constant * factors.astype(np.float64).sum(axis=0)
+
+        return summed(self._blocks(), w.shape, add, self._is_plain)
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return ``Z^T diag(weights) Z``, groups summed in float32; see `Rows`."""
+
+        def add(block: tuple[int, SingleArray, Any], out: FloatArray) -> None:
+            total, lo = np.zeros_like(out), block[0]
+            for part, rows in self._filled(block):
+                roots = np.sqrt(weights[lo + part.start : lo + part.stop, None])
+                for group in _grouped(np.multiply(rows, roots, out=rows), GRAM_GROUP):
+                    products = np.matmul(group.transpose(0, 2, 1), group)
+                    total += products.astype(np.float64).sum(axis=0)
+            out += total
+
+        size = self.shape[1]
+        return summed(self._blocks(), (size, size), add, self._is_plain)
+
+    def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
+        """Return bounds on the norms of rows, or of their images, that are hardly larger."""
+        n, size = self.shape
+        bounds = np.empty(n)
+        if transform is None:
+            for lo, X, scale in self._blocks():
+                bounds[lo : lo + len(X)] = scale * np.sqrt(
+                    _squares(X) + (self._constant or 0.0) ** 2
+                )
+            bounds *= 1.0 + (size + 8) * SINGLE_UNIT
+            return bounds
+        formed = transform if isinstance(transform, np.ndarray) else transform @ np.eye(size)
+        root = np.asfortranarray(np.linalg.qr(formed, mode="r"), dtype=np.float32)
+        error = 1.02 * (size + 8) * SINGLE_UNIT * float(np.linalg.norm(formed)) + 2.0**-60
+        for block in self._blocks():
+            for part, rows in self._filled(block):
+                images = strmm(1.0, root, rows.T, overwrite_b=1).T
+                squares = np.einsum("ij,ij->i", images, images)
+                bounds[block[0] + part.start : block[0] + part.stop] = np.sqrt(squares)
+        bounds *= 1.0 + (size + 8) * SINGLE_UNIT
+        bounds += error * self.row_bound
+        return bounds
+
+    @property
+    def _is_plain(self) -> bool:
+        return -(-self.shape[0] // self.block_rows) <= PLAIN_BLOCKS
+
+    def _blocks(self) -> Iterator[tuple[int, SingleArray, Any]]:
+        """Read the first row, rows and factors of block after block."""
+        n, step = self.shape[0], self.block_rows
+        is_ready = is_blas_layout(self._matrix)
+        for lo in range(0, n, step):
+            X = self._matrix[lo : lo + step]
+            if self._scale is None:
+                yield lo, X, np.float32(1.0)
+                continue
+            scale = self._scale[lo : lo + step]
+            void = np.flatnonzero(scale == 0.0)
+            if void.size or not is_ready:
+                # Rows without a factor may be too large for a product. In the order of X: with
+                # another one, products of the other rows would be rounded differently.
+                X = X.copy(order="K")
+                X[void] = 0.0
+            yield lo, X, scale
+
+    def _filled(self, block: tuple[int, SingleArray, Any]) -> Iterator[tuple[slice, SingleArray]]:
+        """Write out the rows of a block, some at a time, which may be overwritten."""
+        _, X, scale = block
+        n_rows, d = X.shape
+        step = max(1, _WORK_ENTRIES // (GRAM_GROUP * self.shape[1])) * GRAM_GROUP
+        work = np.empty((step, self.shape[1]), dtype=np.float32)
+        for lo in range(0, n_rows, step):
+            part = slice(lo, min(lo + step, n_rows))
+            rows = work[: part.stop - lo]
+            np.multiply(X[part], scale[part, None], out=rows[:, :d])
+            if self._constant is not None:
+                rows[:, d] = np.float32(self._constant) * scale[part]
+            yield part, rows
+
+
+def single_block_size(n_rows: int, n_columns: int) -> int:
+    """Return how many rows of a float32 matrix of this shape are read at a time."""
+    return block_size(n_rows, -(-n_columns // 2), is_sparse=False)
+
+
+def single_unit_rows(X: SingleArray, data_norm: float, bias: float | None) -> SingleRows:
+    """Return the rows ``[x / data_norm, bias]``, divided by their norm; see `unit_rows`.
+
+    `data_norm` must be within 2^20 of one.
+    """
+    constant = None if bias is None else float(np.float32(bias * data_norm))
+    rows = SingleRows(X, constant, row_bound=np.inf)
+    return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+
+
+def _squares(X: SingleArray) -> FloatArray:
+    """Return sums of squares of rows; of those out of reach of float32 in float64."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
+    unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
+    if unsafe.size:
+        squares[unsafe] = sums_of_squares(X[unsafe].astype(np.float64))
+    return np.asarray(squares)
+
+
+def _grouped(rows: Any, group: int) -> Iterator[Any]:
+    """Yield the rows in groups of a size, then what is left, as arrays (groups, size, columns)."""
+    whole = len(rows) - len(rows) % group
+    if whole:
+        yield rows[:whole].reshape(-1, group, rows.shape[1])
+    if whole < len(rows):
+        yield rows[whole:][None]

@@ -1,0 +1,148 @@
+"""Rows of float32 in float32: ``docs/proofs/certificate.md``, section 9."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms.gradient.preconditioner import Metric
+from dp_halfspace.optim.design import single_rows as module
+from dp_halfspace.optim.design.rows import flattened
+from dp_halfspace.optim.design.single_rows import GRAM_GROUP, group_size, single_unit_rows
+
+FORMS = {"C": np.asarray, "F": np.asfortranarray, "strided": lambda X: np.repeat(X, 2, 1)[:, ::2]}
+forms = pytest.mark.parametrize("form", list(FORMS.values()), ids=list(FORMS))
+SINGLE = 2.0**-24
+
+
+def rows_of(n, d, seed=0):
+    """Rows of very different lengths with columns of very different sizes."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3, 3, (n, 1)) * np.geomspace(1, 1e-3, d)
+    return X.astype(np.float32)
+
+
+def logical(rows):
+    """The rows in extended precision: exact products of floats of 24 bits."""
+    scale = rows._scale.astype(np.longdouble)[:, None]
+    constant = [] if rows._constant is None else [np.full((len(scale), 1), rows._constant)]
+    return scale * np.hstack([rows._matrix.astype(np.longdouble), *constant])
+
+
+def metric_of(size, stretch, seed=0):
+    """A map with as many directions as it has columns but one."""
+    rng = np.random.default_rng(seed)
+    directions = np.linalg.qr(rng.standard_normal((size, size - 1)))[0]
+    return Metric(stretch, directions, np.geomspace(0.25, stretch, size - 1))
+
+
+def longest_image(monkeypatch, unit):
+    """Longest image of a row, when the bounds on lengths count roundings of this size."""
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "SINGLE_UNIT", unit)
+        X = rows_of(4000, 7)
+        metric = metric_of(8, 200.0)
+        transform = metric.root()
+        flat = flattened(single_unit_rows(X, 2.0, 0.2), transform, row_bound=4.0)
+    images = logical(flat) @ np.asarray(transform, dtype=np.longdouble).T
+    return float(np.sqrt((images**2).sum(axis=1)).max())
+
+
+@forms
+@pytest.mark.parametrize("bias", [None, 0.2])
+def test_rows_have_norm_one_at_most_and_hardly_less(form, bias):
+    rows = single_unit_rows(form(rows_of(3000, 9)), 2.0, bias)
+    norms = np.sqrt((logical(rows) ** 2).sum(axis=1))
+    assert norms.max() <= 1
+    assert norms.min() >= 1 - 2.0**-18
+    assert (rows.lengths() >= norms).all()
+
+
+def test_images_have_norm_one_at_most(monkeypatch):
+    assert 1 - 1e-3 <= longest_image(monkeypatch, SINGLE) <= 1
+
+
+def test_planted_allowance_of_float64_is_caught_in_lengths(monkeypatch):
+    monkeypatch.setattr(module, "inverse_lengths", lambda lengths, size: 1 / lengths)
+    assert longest_image(monkeypatch, 2.0**-53) > 1
+
+
+def worst_group(condition):
+    """Error of the sum of a group, stretched by a map, relative to the reach of a record."""
+    group = group_size(condition)
+    rng = np.random.default_rng(3)
+    X = (1 + rng.random((group, 3))).astype(np.float32)
+    rows = single_unit_rows(X, 1.0, 0.3).behind(condition)
+    found = rows.fused_adjoint(np.zeros(4), lambda m, lo, hi: np.ones(hi - lo, np.float32))
+    error = np.linalg.norm((found - logical(rows).sum(axis=0)).astype(float))
+    return error * condition
+
+
+def test_roundings_of_a_group_are_within_what_is_paid_for(monkeypatch):
+    conditions = (1.0, 10.0, 100.0, 1000.0)
+    assert max(map(worst_group, conditions)) <= module.SINGLE_SHARE
+    assert [group_size(c) for c in conditions] == [128, 32, 8, 2]
+    monkeypatch.setattr(module, "SINGLE_UNIT", 2.0**-53)
+    # Planted: the allowance of float64.
+    assert worst_group(1e5) > module.SINGLE_SHARE
+
+
+def gram_error(n):
+    rows = single_unit_rows(np.abs(rows_of(n, 5)) + np.float32(1 / 3), 1.0, 0.2)
+    Z = logical(rows)
+    return float(np.linalg.norm((rows.gram(rows.shares) - Z.T @ Z).astype(float)))
+
+
+def test_second_moment_of_a_group_is_within_its_allowance():
+    allowed = 1.02 * SINGLE * (GRAM_GROUP + 8) * GRAM_GROUP
+    assert 1e-3 * allowed < gram_error(GRAM_GROUP) <= allowed
+    # Planted: the allowance of float64.
+    assert gram_error(GRAM_GROUP) > allowed * 2.0**-29
+
+
+@forms
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("intruder", [0.0, 1e-30, 7.0, 3e38])
+def test_a_record_changes_one_group_only(form, n_outputs, intruder):
+    """Slopes of all other rows, and sums of all other groups, keep every bit."""
+    X = rows_of(9000, 30, seed=1)
+    other = X.copy()
+    other[4321] = intruder
+    shape = (31,) if n_outputs == 1 else (31, n_outputs)
+    w = 100 * np.random.default_rng(2).standard_normal(shape)
+    metric = metric_of(31, 30.0)
+    sums, slopes = [], []
+    real = np.matmul
+
+    def spied(A, B, **given):
+        out = real(A, B, **given)
+        sums.append(out)
+        return out
+
+    for table in (X, other):
+        with single_blas_thread(), pytest.MonkeyPatch.context() as patched:
+            rows = flattened(single_unit_rows(form(table), 1.0, 0.2), metric.root(), row_bound=4.0)
+            patched.setattr(module.np, "matmul", spied)
+            rows = rows.behind(metric.condition)
+            total = rows.fused_adjoint(w, lambda m, lo, hi: slopes.append(m.copy()) or np.tanh(m))
+        assert np.isfinite(total).all()
+    half = len(sums) // 2
+    changed = sum(
+        int((a != b).any(axis=(1, 2)).sum()) for a, b in zip(sums[:half], sums[half:], strict=True)
+    )
+    assert changed <= 1
+    half = len(slopes) // 2
+    before, after = np.concatenate(slopes[:half]), np.concatenate(slopes[half:])
+    np.testing.assert_array_equal(np.delete(before, 4321, 0), np.delete(after, 4321, 0))
+
+
+def test_a_row_out_of_reach_becomes_zero():
+    X = np.ones((4, 2), dtype=np.float32)
+    X[1], X[2] = 3e38, 1e-30
+    rows = single_unit_rows(X, 1.0, None)
+    seen = []
+    rows.fused_adjoint(np.ones(2), lambda m, lo, hi: seen.append(m.copy()) or m)
+    np.testing.assert_allclose(seen[0], [math.sqrt(2), 0, 0, math.sqrt(2)], rtol=1e-6)
