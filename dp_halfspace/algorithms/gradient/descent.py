@@ -61,8 +61,7 @@ class GradientPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        precision = {"precision": "float32"} if self.descent.is_single else {}
-        return {"private_metric": self.metric is not None, **precision}
+        return {"private_metric": self.metric is not None}
 
     def gentler(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.

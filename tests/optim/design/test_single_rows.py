@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
 from dp_halfspace.optim.design import single_rows as module
@@ -146,3 +147,32 @@ def test_a_row_out_of_reach_becomes_zero():
     seen = []
     rows.fused_adjoint(np.ones(2), lambda m, lo, hi: seen.append(m.copy()) or m)
     np.testing.assert_allclose(seen[0], [math.sqrt(2), 0, 0, math.sqrt(2)], rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_fit_is_that_of_float64_and_says_its_precision(n_classes):
+    X = np.random.default_rng(5).standard_normal((4000, 6)).astype(np.float32)
+    y = np.digitize(X[:, 0], [0.0, 0.9][: n_classes - 1])
+    X[18], X[19] = 0, 1e-40
+    models = [
+        AdaptiveMarginClassifier(
+            epsilon=math.inf, data_norm=2.0, classes=range(n_classes), random_state=0
+        ).fit(table, y)
+        for table in (X, X.astype(np.float64))
+    ]
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-3, atol=1e-2)
+    precisions = [dict(model.privacy_.public).get("precision") for model in models]
+    assert precisions == ["float32", None]
+
+
+def test_noise_pays_for_the_roundings_of_float32():
+    X = rows_of(500, 6)
+    y = np.arange(500) % 2
+    model = AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1])
+    data = [model._prepared(table, y).plan.plan for table in (X, X.astype(np.float64))]
+    single, double = (plan.descent.mechanism.sensitivity for plan in data)
+    assert 1 + module.SINGLE_SHARE <= single / double <= 1 + 1.1 * module.SINGLE_SHARE
+    single, double = (plan.metric.mechanism.sensitivity for plan in data)
+    allowed = 2.04 * SINGLE * (GRAM_GROUP + 8) * GRAM_GROUP
+    assert single - double == pytest.approx(allowed)
