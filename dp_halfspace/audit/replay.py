@@ -111,7 +111,7 @@ def replay(
 
     Parameters
     ----------
-    estimator : estimator of this package, or function of `X` and `y`
+    estimator : estimator of this package, or function of `X` and `y` (and `groups`, if given)
         Clones of it are fitted, without its ledger, in this thread. A function (one that calls
         ``private_score``, say) must charge no ledger and take no seed.
     X, y : array-like
