@@ -122,8 +122,7 @@ def plan_descent(
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
     # With little noise the curvature limits the step, not the noise.
     stride = steps.scale * mu / (2.0 * steps.clip * steps.n_steps)
-    stride = min(stride, steps.max_stride / n_samples)
-    step_size = (1.0 - steps.momentum) * stride
+    step_size = (1.0 - steps.momentum) * min(stride, steps.max_stride / n_samples)
     return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism, is_single)
 
 
