@@ -90,9 +90,11 @@ class GradientPlan:
             metric = release_metric(rows, self.metric, permit)
             # Any square root of the released moment gives the same distribution of results.
             transform = metric.root()
-            flat = flattened(rows, transform, row_bound=self.metric.compression)
-            if isinstance(flat, SingleRows):
-                flat = flat.behind(metric.condition)
+            bound = self.metric.compression
+            if isinstance(rows, SingleRows):
+                flat = rows.unit(transform, row_bound=bound, condition=metric.condition)
+            else:
+                flat = flattened(rows, transform, row_bound=bound)
             return descend(flat, slopes, self.descent, permit, transform)
 
 
