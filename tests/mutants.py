@@ -397,11 +397,11 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/_event_losses.py",
+        "privacy/events.py",
         "tests/privacy/test_accounting.py",
         (
-            "        *(_raised(e.mu) * math.sqrt(count) for e, count",
-            "        *(_raised(e.mu) for e, count",
+            "        *(raised(e.mu) * math.sqrt(count) for e, count",
+            "        *(raised(e.mu) for e, count",
             "test_repetition_equals_nearly_equal_events",
         ),
         (
@@ -1117,13 +1117,13 @@ MUTANTS = [
         "optim/risks/margin.py",
         "tests/optim/risks/test_objective_bounds.py",
         (
-            "        return self.loss.lipschitz * self.max_weight * 2.0 * self.row_norm * _UP",
-            "        return self.loss.lipschitz * self.max_weight * self.row_norm * _UP",
+            "        return self.loss.lipschitz * self.max_weight * 2.0 * self.row_norm * UP",
+            "        return self.loss.lipschitz * self.max_weight * self.row_norm * UP",
             "test_gradient_change_of_margin_losses",
         ),
         (
-            "        return self.loss.lipschitz * self.max_weight * 2.0 * self.row_norm * _UP",
-            "        return self.loss.lipschitz * 2.0 * self.row_norm * _UP",
+            "        return self.loss.lipschitz * self.max_weight * 2.0 * self.row_norm * UP",
+            "        return self.loss.lipschitz * 2.0 * self.row_norm * UP",
             "test_gradient_change_of_margin_losses",
         ),
         (
@@ -1169,21 +1169,21 @@ MUTANTS = [
             "test_gradient_change",
         ),
         (
-            "        return self.partners * slope * self.diameter / ridge * _ROOT_UP",
-            "        return self.partners * slope * self.row_norm / ridge * _ROOT_UP",
+            "        return self.partners * slope * self.diameter / ridge * ROOT_UP",
+            "        return self.partners * slope * self.row_norm / ridge * ROOT_UP",
             "test_sensitivity_against_brute_force",
         ),
     ),
     *of(
-        "optim/risks/stability.py",
+        "optim/risks/margin.py",
         "tests/optim/risks/test_margin.py",
         (
-            "    return min(1.0, -float(found.fun) * _UP)",
+            "    return min(1.0, -float(found.fun) * ROOT_UP)",
             "    return min(1.0, -0.9 * float(found.fun))",
             "test_logistic_diameter_anchors",
         ),
         (
-            "        return outer * _UP",
+            "        return outer * ROOT_UP",
             "        return 0.7 * outer",
             "test_radius_logistic_anchors",
         ),

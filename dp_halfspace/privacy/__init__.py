@@ -5,82 +5,43 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.privacy._ledger_view import LedgerPlan
-    from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
-    from dp_halfspace.privacy.events import (
-        Event,
-        Exponential,
-        Gaussian,
-        ObjectivePerturbation,
-        Pure,
-        Repeated,
-        Selection,
-        event_from_dict,
-    )
-    from dp_halfspace.privacy.gaussian import rounded_gaussian
-    from dp_halfspace.privacy.laplace import l2_laplace
-    from dp_halfspace.privacy.ledger import LedgerEntry, PrivacyLedger, open_ledger
-    from dp_halfspace.privacy.mechanisms import (
-        GaussianNoise,
-        L2LaplaceNoise,
-        Ledger,
-        NoNoise,
-        additive_noise,
-        authorise,
-    )
-    from dp_halfspace.privacy.profiles import gdp_delta, gdp_epsilon, gdp_mu
-    from dp_halfspace.privacy.randomness import ByteSource, noise_source, public_generator
-    from dp_halfspace.privacy.record import PrivacyRecord
-    from dp_halfspace.privacy.selection import exponential_mechanism
-    from dp_halfspace.privacy.tuning import (
-        RunLaw,
-        calibrate_selection,
-        geometric_law,
-        mixed_selection_event,
-        run_law,
-        select_best,
-        selection_event,
-    )
-
-__all__ = [
-    "ByteSource",
-    "Event",
-    "Exponential",
-    "Gaussian",
-    "GaussianNoise",
-    "L2LaplaceNoise",
-    "Ledger",
-    "LedgerEntry",
-    "LedgerPlan",
-    "NoNoise",
-    "ObjectivePerturbation",
-    "PrivacyLedger",
-    "PrivacyRecord",
-    "Pure",
-    "Repeated",
-    "RunLaw",
-    "Selection",
-    "additive_noise",
-    "authorise",
-    "calibrate",
-    "calibrate_selection",
-    "delta",
-    "epsilon",
-    "event_from_dict",
-    "exponential_mechanism",
-    "gdp_delta",
-    "gdp_epsilon",
-    "gdp_mu",
-    "geometric_law",
-    "l2_laplace",
-    "mixed_selection_event",
-    "noise_source",
-    "open_ledger",
-    "public_generator",
-    "rounded_gaussian",
-    "run_law",
-    "select_best",
-    "selection_event",
-]
+    from dp_halfspace.privacy._ledger_view import LedgerEntry as LedgerEntry
+    from dp_halfspace.privacy._ledger_view import LedgerPlan as LedgerPlan
+    from dp_halfspace.privacy.accounting import calibrate as calibrate
+    from dp_halfspace.privacy.accounting import delta as delta
+    from dp_halfspace.privacy.accounting import epsilon as epsilon
+    from dp_halfspace.privacy.events import Event as Event
+    from dp_halfspace.privacy.events import Exponential as Exponential
+    from dp_halfspace.privacy.events import Gaussian as Gaussian
+    from dp_halfspace.privacy.events import ObjectivePerturbation as ObjectivePerturbation
+    from dp_halfspace.privacy.events import Pure as Pure
+    from dp_halfspace.privacy.events import Repeated as Repeated
+    from dp_halfspace.privacy.events import Selection as Selection
+    from dp_halfspace.privacy.events import event_from_dict as event_from_dict
+    from dp_halfspace.privacy.gaussian import rounded_gaussian as rounded_gaussian
+    from dp_halfspace.privacy.laplace import l2_laplace as l2_laplace
+    from dp_halfspace.privacy.ledger import PrivacyLedger as PrivacyLedger
+    from dp_halfspace.privacy.ledger import open_ledger as open_ledger
+    from dp_halfspace.privacy.mechanisms import GaussianNoise as GaussianNoise
+    from dp_halfspace.privacy.mechanisms import L2LaplaceNoise as L2LaplaceNoise
+    from dp_halfspace.privacy.mechanisms import Ledger as Ledger
+    from dp_halfspace.privacy.mechanisms import NoNoise as NoNoise
+    from dp_halfspace.privacy.mechanisms import additive_noise as additive_noise
+    from dp_halfspace.privacy.mechanisms import authorise as authorise
+    from dp_halfspace.privacy.profiles import gdp_delta as gdp_delta
+    from dp_halfspace.privacy.profiles import gdp_epsilon as gdp_epsilon
+    from dp_halfspace.privacy.profiles import gdp_mu as gdp_mu
+    from dp_halfspace.privacy.randomness import ByteSource as ByteSource
+    from dp_halfspace.privacy.randomness import noise_source as noise_source
+    from dp_halfspace.privacy.randomness import public_generator as public_generator
+    from dp_halfspace.privacy.record import PrivacyRecord as PrivacyRecord
+    from dp_halfspace.privacy.selection import exponential_mechanism as exponential_mechanism
+    from dp_halfspace.privacy.tuning import RunLaw as RunLaw
+    from dp_halfspace.privacy.tuning import calibrate_selection as calibrate_selection
+    from dp_halfspace.privacy.tuning import geometric_law as geometric_law
+    from dp_halfspace.privacy.tuning import mixed_selection_event as mixed_selection_event
+    from dp_halfspace.privacy.tuning import run_law as run_law
+    from dp_halfspace.privacy.tuning import select_best as select_best
+    from dp_halfspace.privacy.tuning import selection_event as selection_event
 
 __getattr__ = lazy_names(__name__, __file__)

@@ -1,8 +1,7 @@
 """What a ledger accepts: a cap, and the rule by which entries are added up against it.
 
-The plain rule composes all events by their exact profiles, which is right for budgets that were
-fixed beforehand. The adaptive rule is a filter: it holds whatever earlier results said about later
-budgets. Proofs: ``docs/proofs/accounting.md``, section 9.
+The plain rule composes exact profiles, for budgets that were fixed beforehand; the adaptive one is
+a filter for budgets that earlier results decide on. ``docs/proofs/accounting.md``, section 9.
 """
 
 from __future__ import annotations
@@ -31,13 +30,7 @@ _TINY, _COUNT = 1e-150, 2.0**600  # squares neither underflow nor raise
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """The most that may be spent, at one delta.
-
-    Attributes
-    ----------
-    adaptive : bool
-        Whether budgets may be chosen by looking at earlier results.
-    """
+    """The most that may be spent; `adaptive` if earlier results may decide on later budgets."""
 
     epsilon: float
     delta: float

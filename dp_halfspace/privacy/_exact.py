@@ -1,9 +1,8 @@
 """Exact numbers, and exact comparisons of a uniform random number with a real number.
 
-A uniform number is known only to the bits drawn so far; a real number (a tail of the
-normal law, an exponential) only to a fixed-point enclosure. Both are refined until the
-order is certain, so the answer is that of real arithmetic. See ``docs/proofs/noise.md``,
-section 2.
+A uniform number is known to the bits drawn so far, a real number (a normal tail, an exponential)
+to a fixed-point enclosure; both are refined until the order is certain, as in real arithmetic:
+``docs/proofs/noise.md``, section 2.
 """
 
 import functools

@@ -1,9 +1,8 @@
 """Where a ledger keeps its entries: the memory of one process, or a file of SQLite.
 
-A store knows texts and their order, nothing about privacy. Every entry carries a digest of
-itself and of all before it, so that a changed, lost or reordered entry is noticed. A transaction
-excludes every other writer, and is durable when it ends; a process that is killed inside one
-leaves nothing behind.
+A store knows texts and their order, nothing about privacy. Every entry carries a digest of itself
+and of all before it. A transaction excludes every other writer, and is durable when it ends; a
+process that is killed inside one leaves nothing behind.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 from dp_halfspace._pages import aligned, page, table
 from dp_halfspace.privacy._cap import MOST_FITS, Cap
-from dp_halfspace.privacy._ledger_store import Row
 from dp_halfspace.privacy.events import Event, Gaussian, Pure
 from dp_halfspace.privacy.profiles import check_delta, check_nonnegative, gdp_mu
 from dp_halfspace.privacy.record import NEIGHBOURS, PrivacyRecord, rounded_text
@@ -27,28 +26,31 @@ _DELTAS = (1e-5, 1e-7, 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
-    """An entry, with all events up to it."""
+class LedgerEntry:
+    """One charge: its number from 1 on, the time (UTC, in ISO format) and what was paid for."""
 
-    row: Row
+    number: int
+    time: str
     record: PrivacyRecord
-    events: Sequence[Event]
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """A ledger as it was at one moment; the digest covers its terms."""
+    """A ledger as it was at one moment: entries, each with all events up to it.
+
+    The digest covers its terms.
+    """
 
     dataset: str
     adjacency: str
     cap: Cap
     digest: str
-    posted: Sequence[Posted]
+    posted: Sequence[tuple[LedgerEntry, Sequence[Event]]]
 
     @property
     def events(self) -> Sequence[Event]:
         """Everything charged."""
-        return self.posted[-1].events if self.posted else ()
+        return self.posted[-1][1] if self.posted else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +162,11 @@ def csv_text(books: Books) -> str:
 
 def _lines(books: Books) -> Iterator[tuple[Any, ...]]:
     """Describe each entry."""
-    for entry in books.posted:
-        row, record = entry.row, entry.record
+    for entry, events in books.posted:
+        record = entry.record
         what = "; ".join(event.describe() for event in record.events)
-        after = books.cap.spent(entry.events, books.cap.delta)
-        yield row.number, row.time, record.epsilon, record.delta, record.noise, what, after
+        after = books.cap.spent(events, books.cap.delta)
+        yield entry.number, entry.time, record.epsilon, record.delta, record.noise, what, after
 
 
 def audit_page(books: Books) -> str:

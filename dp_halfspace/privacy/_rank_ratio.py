@@ -1,11 +1,9 @@
 """Certified suprema behind the privacy of the best of a random number of runs.
 
-Write F(s) = f'(Phi(s)) with f the generating function of the number of runs. The
-guarantee rests on sup_s F(s) / B(s) and sup_s F(s) - c B(s), where B bounds F on the
-neighbouring data set: F(s - mu) for Gaussian runs. F and B increase, so their values and
-slopes are enclosed on every cell of the line by values at the ends of the cell, and
-bisection of the cells that may still hold the supremum bounds it from above
-(``docs/proofs/selection.md``, section 4).
+Write F(s) = f'(Phi(s)) with f the generating function of the number of runs. The guarantee rests
+on sup_s F(s) / B(s) and sup_s F(s) - c B(s), where B bounds F on the neighbouring data set: F(s -
+mu) for Gaussian runs. Both increase, so values at the ends of a cell of the line enclose them;
+bisection bounds the suprema from above (``docs/proofs/selection.md``, section 4).
 """
 
 from __future__ import annotations

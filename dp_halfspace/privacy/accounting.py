@@ -11,31 +11,44 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from zlib import crc32
 
+import numpy as np
 from scipy.special import ndtri
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy._event_losses import (
-    Counted,
-    ProfileBound,
-    counted,
-    gaussian_terms,
-    largest_loss,
-    total_mu,
-    total_pld,
-)
 from dp_halfspace.privacy.events import (
+    Counted,
     Event,
     Exponential,
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    contract,
+    counted,
+    gaussian_terms,
+    largest_loss,
+    raised,
+    total_mu,
 )
-from dp_halfspace.privacy.pld import Term
+from dp_halfspace.privacy.pld import (
+    CELLS,
+    PLD,
+    bounded_range,
+    compose,
+    envelope,
+    randomised_response,
+)
 from dp_halfspace.privacy.profiles import (
+    EPSILON_SLACK,
+    LOG_SLACK,
+    FloatArray,
+    Term,
     check_delta,
     check_nonnegative,
     check_not_nan,
+    log_gdp_delta,
+    log_gdp_excess,
     root,
     step_up,
 )
@@ -49,6 +62,98 @@ _MAX_TERMS, _MAX_VALUES = 64, 2**18
 _NEGLIGIBLE = 1e-6
 # A larger epsilon says nothing.
 _FURTHEST = 1e300
+# More different events are added in so many groups.
+_FEW = 32
+# Share of a delta whose atoms are moved up instead of evaluated, in blocks of so many.
+_NOTHING, _BLOCK = 2.0**-46, 64
+
+
+@lru_cache(maxsize=32)
+def total_pld(counts: Counted, tail: float) -> PLD:
+    """Sum of the losses of events that are not Gaussian.
+
+    Many different events are added in groups that do not change when one more arrives.
+    """
+    if len(counts) <= _FEW:
+        return _group_pld(counts, tail, CELLS)
+    groups: dict[int, list[tuple[Event, int]]] = {}
+    for event, count in counts:
+        groups.setdefault(crc32(repr(event).encode()) % _FEW, []).append((event, count))
+    cells = CELLS // 4
+    return compose([_group_pld(tuple(g), tail, cells) for _, g in sorted(groups.items())], cells)
+
+
+@lru_cache(maxsize=128)
+def _group_pld(counts: Counted, tail: float, cells: int) -> PLD:
+    """Sum of the losses of few events."""
+    return compose([_pld(event, tail, cells).repeat(count) for event, count in counts], cells)
+
+
+def _pld(event: Event, tail: float, cells: int) -> PLD:
+    """Discretised loss of one event."""
+    if isinstance(event, Pure):
+        return randomised_response(raised(event.epsilon), tail)
+    if isinstance(event, Exponential):
+        return bounded_range(raised(event.epsilon), tail)
+    terms, atoms = contract(event)
+    pairwise = isinstance(event, ObjectivePerturbation) and event.pairwise
+    return envelope(terms, atoms, tail, pairwise=pairwise, cells=cells)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileBound:
+    """Sum of a discretised loss and Gaussian terms: one upper bound of all profiles."""
+
+    loss: PLD
+    terms: tuple[Term, ...]
+    pairwise: bool
+
+    def log_delta(self, epsilon: float) -> float:
+        """Logarithm of an upper bound of the smallest delta."""
+        losses, mass, cut = self.loss.losses, self.loss.mass, self.loss.cut
+        first = float(self.loss.first)
+        last = first + len(mass) - 1.0
+        furthest = self.loss.step * max(abs(first), abs(last)) + max(s for _, s, _ in self.terms)
+        slack = EPSILON_SLACK * abs(epsilon) + (EPSILON_SLACK + self.loss.error) * furthest
+        threshold = epsilon - slack
+        if len(mass) > 16 * _BLOCK:
+            losses, mass, cut = self._relevant(losses, mass, cut, threshold)
+        with np.errstate(divide="ignore"):
+            logs = np.append(np.log(mass) + self._log_kernel(threshold - losses), np.log(cut))
+        return min(0.0, _log_sum(logs) + LOG_SLACK + self.loss.error)
+
+    def _log_kernel(self, remaining: FloatArray) -> FloatArray:
+        """Logarithm of the profile of the Gaussian terms."""
+        kernel = log_gdp_excess if self.pairwise else log_gdp_delta
+        total = np.full(len(remaining), -np.inf)
+        for weight, shift, mu in self.terms:
+            np.logaddexp(total, math.log(weight) + kernel(mu, remaining - shift), out=total)
+        return total
+
+    def _relevant(
+        self, losses: FloatArray, mass: FloatArray, cut: float, threshold: float
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Move up the atoms at both ends that contribute nothing."""
+        starts = np.arange(0, len(mass), _BLOCK)
+        blocks = np.add.reduceat(mass, starts)
+        kernel = np.exp(np.minimum(self._log_kernel(threshold - losses[starts]), 600.0))
+        nothing = _NOTHING * float(blocks @ kernel)
+        below = np.append(0.0, np.cumsum(blocks)[:-1])
+        above = np.cumsum(blocks[::-1])[::-1]
+        low = int(starts[np.flatnonzero(below * kernel <= nothing)[-1]])
+        far = np.flatnonzero(above <= nothing)
+        high = len(mass) if self.pairwise or not len(far) else int(starts[far[0]])
+        if low >= high:
+            return losses, mass, cut
+        kept = mass[low:high].copy()
+        kept[0] += mass[:low].sum()
+        return losses[low:high], kept, cut + float(mass[high:].sum())
+
+
+def _log_sum(logs: FloatArray) -> float:
+    """Logarithm of a sum of exponentials."""
+    top = float(logs.max())
+    return top if top == -math.inf else top + math.log(float(np.exp(logs - top).sum()))
 
 
 @dataclass(frozen=True, slots=True)

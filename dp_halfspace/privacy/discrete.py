@@ -19,14 +19,7 @@ from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
 
 
 def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
-    """Return an exactly uniform integer from 0 to ``n - 1``, for n of any size.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.discrete import uniform_below
-    >>> 0 <= uniform_below(6) < 6
-    True
-    """
+    """Return an exactly uniform integer from 0 to ``n - 1``, for n of any size."""
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
     bits = (n - 1).bit_length()
@@ -50,15 +43,6 @@ class RandomizedResponse:
     record changes the probability of any list of responses by a factor of at most ``e^epsilon``;
     features are not covered at all. Proof: ``docs/proofs/label_privacy.md``, section 3; after S. L.
     Warner (1965), Randomized response, JASA 60.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.privacy.discrete import RandomizedResponse
-    >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
-    >>> response = RandomizedResponse(n_classes=2, epsilon=200.0)
-    >>> response.perturb(np.array([0.0, 1.0, 1.0]), OS_RANDOMNESS)
-    array([0., 1., 1.])
     """
 
     n_classes: int
@@ -120,20 +104,8 @@ class DiscreteLaplaceNoise:
 
     For integers of which one record changes the sum of the absolute values by at most
     `sensitivity`. It is the difference of two geometric variables, whose binary digits are
-    independent. Proof: ``docs/proofs/noise.md``, section 6.
-
-    References
-    ----------
-    A. Ghosh, T. Roughgarden and M. Sundararajan (2009), "Universally utility-maximizing privacy
-    mechanisms".
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
-    >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
-    >>> DiscreteLaplaceNoise(2, epsilon=400.0).perturb(np.array([3.0, 0.0]), OS_RANDOMNESS)
-    array([3., 0.])
+    independent. Proof: ``docs/proofs/noise.md``, section 6; after A. Ghosh, T. Roughgarden and M.
+    Sundararajan (2009), "Universally utility-maximizing privacy mechanisms".
     """
 
     sensitivity: int

@@ -1,15 +1,29 @@
-"""What was released: every mechanism as a small frozen event, readable and comparable."""
+"""What was released: every mechanism as a small frozen event, readable and comparable.
+
+The contract of an objective perturbation or a selection is a sum of terms (weight, shift, mu), each
+for the profile ``weight * delta_mu(epsilon - shift)``; sums of several events multiply out
+(``docs/proofs/accounting.md``, section 5).
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, TypeAlias, get_args
 
-from dp_halfspace.privacy.profiles import check_nonnegative
+from dp_halfspace.privacy.profiles import Term, check_nonnegative
+
+_TINY = 1e-150  # its square is a normal number; smaller parameters are raised to it
+_HUGE = 1e100  # larger parameters and counts are treated as no guarantee
+_HUGE_COUNT = 2**63
+# Products of more terms, or of more events, are merged or left to the discretised losses.
+_MAX_TERMS, _MAX_COUNT = 4096, 4096
+# Least weight of a term; its logarithm is finite.
+_LEAST = 1e-300
 
 
 def number_to_json(value: float) -> float | str:
@@ -35,7 +49,11 @@ def _count(name: str, count: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Plain:
-    """What all events have in common: checked fields, and plain data for files."""
+    """What all events have in common: checked fields, numbers >= 0, and plain data for files."""
+
+    def __post_init__(self) -> None:
+        numbers = {field.name: getattr(self, field.name) for field in fields(self)}
+        self._store(**{name: check_nonnegative(name, x) for name, x in numbers.items()})
 
     def _store(self, **values: object) -> None:
         """Replace fields by their checked values."""
@@ -138,9 +156,6 @@ class Gaussian(_Plain):
 
     mu: float
 
-    def __post_init__(self) -> None:
-        self._store(mu=check_nonnegative("mu", self.mu))
-
     def describe(self) -> str:
         """One line for an auditor."""
         return f"Gaussian noise, sensitivity / standard deviation = {self.mu:.6g}"
@@ -168,9 +183,6 @@ class Pure(_Plain):
 
     epsilon: float
 
-    def __post_init__(self) -> None:
-        self._store(epsilon=check_nonnegative("epsilon", self.epsilon))
-
     def describe(self) -> str:
         """One line for an auditor."""
         return f"purely private release, |log-ratio| <= {self.epsilon:.6g}"
@@ -197,9 +209,6 @@ class Exponential(_Plain):
     """
 
     epsilon: float
-
-    def __post_init__(self) -> None:
-        self._store(epsilon=check_nonnegative("epsilon", self.epsilon))
 
     def describe(self) -> str:
         """One line for an auditor."""
@@ -297,6 +306,7 @@ class Repeated(_Plain):
 
 
 Event: TypeAlias = Gaussian | Pure | Exponential | ObjectivePerturbation | Selection | Repeated
+Counted: TypeAlias = tuple[tuple[Event, int], ...]
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
@@ -316,6 +326,91 @@ def single_runs(events: Iterable[Event]) -> Counter[Event]:
             count, single = count * single.count, single.event
         counts[single] += count
     return counts
+
+
+def counted(events: Iterable[Event]) -> Counted | None:
+    """Count single runs, in an order of their own; None if one has no guarantee at all."""
+    result = tuple(sorted(single_runs(events).items(), key=repr))
+    if any(_largest(e) > _HUGE or count > _HUGE_COUNT for e, count in result):
+        return None
+    return result if total_mu(result) <= _HUGE else None
+
+
+def _largest(event: Event) -> float:
+    """Largest parameter of an event."""
+    if isinstance(event, Pure | Exponential):
+        return event.epsilon
+    terms, atoms = contract(event)
+    runs = event.mean_runs if isinstance(event, Selection) else 0.0
+    return max(runs, *itertools.chain(*terms), *itertools.chain(*atoms))
+
+
+def contract(event: Event) -> tuple[Sequence[Term], Sequence[tuple[float, float]]]:
+    """Gaussian terms of a profile, and the (weight, shift) that they are multiplied with."""
+    if isinstance(event, Gaussian):
+        return [(1.0, 0.0, event.mu)], [(1.0, 0.0)]
+    if isinstance(event, ObjectivePerturbation):
+        return [(float(n), event.log_ratio, mu) for n, mu in event.vertices], [(1.0, 0.0)]
+    if not isinstance(event, Selection):
+        raise TypeError(f"not a sum of Gaussian terms: {event!r}")
+    step = event.log_ratio / len(event.shares)
+    atoms = [(event.mean_runs * w, step * (j + 1)) for j, w in enumerate(event.shares) if w]
+    return [term for term in event.terms if term[0]], atoms
+
+
+def largest_loss(event: Event) -> float:
+    """Largest possible loss of an event; infinite if a Gaussian takes part."""
+    if isinstance(event, Pure | Exponential):
+        return event.epsilon
+    terms, atoms = contract(event)
+    if any(mu for _, _, mu in terms):
+        return math.inf
+    return max(shift for _, shift, _ in terms) + max(shift for _, shift in atoms)
+
+
+def total_mu(counts: Counted) -> float:
+    """All Gaussian events in quadrature."""
+    return math.hypot(
+        *(raised(e.mu) * math.sqrt(count) for e, count in counts if isinstance(e, Gaussian))
+    )
+
+
+def raised(value: float) -> float:
+    """Raise a positive parameter to where its square does not underflow."""
+    return max(value, _TINY) if value else 0.0
+
+
+def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None:
+    """Multiply out the profiles of Gaussian events, objective perturbations and selections.
+
+    The terms are rounded up; pure and exponential mechanisms are left out. None if there are too
+    many events, or more than `most` different terms.
+    """
+    sums = [(e, n) for e, n in counts if not isinstance(e, Gaussian | Pure | Exponential)]
+    number = sum(n for _, n in sums)
+    if number > _MAX_COUNT:
+        return None
+    product: list[Term] = [(1.0, 0.0, total_mu(counts) ** 2)]
+    for event, count in sums:
+        terms, atoms = contract(event)
+        factors = [(a * b, s + t, raised(mu) ** 2) for a, s, mu in terms for b, t in atoms]
+        for _ in range(count):
+            product = _merged((a * b, s + t, m + n) for a, s, m in product for b, t, n in factors)
+            if len(product) > most or not math.isfinite(sum(a for a, _, _ in product)):
+                return None
+    wide, far = 1.0 + (number + 1) * 2.0**-51, 1.0 + max(number - 1, 0) * 2.0**-51
+    # A weight that underflows is raised to a normal number.
+    return [(max(a, _LEAST), s * far, math.sqrt(square) * wide) for a, s, square in product]
+
+
+def _merged(terms: Iterable[Term]) -> list[Term]:
+    """Add up the weights of terms that differ by rounding only."""
+    merged: dict[tuple[str, str], Term] = {}
+    for weight, shift, square in terms:
+        key = f"{shift:.12e}", f"{square:.12e}"
+        a, s, m = merged.get(key, (0.0, 0.0, 0.0))
+        merged[key] = (a + weight, max(s, shift), max(m, square))
+    return list(merged.values())
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Event:

@@ -1,10 +1,8 @@
 """Gaussian noise whose output law is that of real arithmetic.
 
-Adding a floating-point normal to a number leaks the number through the low-order bits of
-the sum (Mironov 2012). Here the ideal real sum is rounded once, to a public grid, and the
-rounding is decided correctly: floating point proposes the grid point, a proved error bound
-says whether the proposal is certain, and high-precision arithmetic settles the few draws
-where it is not. The proof is in ``docs/proofs/noise.md``.
+A floating-point sum leaks through its low-order bits (Mironov 2012). Here the ideal real sum is
+rounded once, to a public grid: floating point proposes the grid point, and high precision settles
+the few draws where a proved error bound leaves it open. Proof: ``docs/proofs/noise.md``.
 """
 
 import math
@@ -203,8 +201,7 @@ def _error_bound(
 ) -> NDArray[np.float64]:
     """Bound ``|float - ideal|`` of ``offset + ratio Z`` over the whole cell of the uniform.
 
-    Three parts: ndtri itself, the width of the cell (by the hazard rate of the normal law,
-    at least 0.797), and the float operations. Cells 0 and 1 have no finite bound.
+    The parts: ndtri, the width of the cell, the float operations. Infinite for cells 0 and 1.
     """
     number = np.asarray(cells, dtype=np.float64)
     width = np.where(number > 1.0, 1.0 / np.maximum(number - 0.5, 0.5), np.inf)

@@ -1,8 +1,7 @@
 """L2-Laplace noise (the K-norm mechanism of the Euclidean ball) without floating-point leaks.
 
-The density ``exp(-||z|| / scale)`` is a Gaussian whose variance is random: only that one
-number needs many digits, and everything else is the exactly rounded Gaussian. The proof is
-in ``docs/proofs/noise.md``, section 5.
+The density ``exp(-||z|| / scale)`` is a Gaussian whose variance is random: only that one number
+needs many digits, the rest is the exactly rounded Gaussian (``docs/proofs/noise.md``, section 5).
 """
 
 import functools
@@ -42,8 +41,7 @@ def l2_laplace(
     Parameters
     ----------
     value : array-like of float64, any shape
-        The private value, of :math:`d` coordinates in all. NaN counts as 0 and
-        coordinates beyond :math:`\pm 2^{52} g` count as that bound, silently.
+        The private value, of :math:`d` coordinates in all.
     scale : float
         Scale of the noise in the units of ``value``, from :math:`2^{-900}` to
         :math:`2^{900}`: :math:`\|z\|` follows Gamma(``d``) times ``scale``.
@@ -55,7 +53,7 @@ def l2_laplace(
     Returns
     -------
     ndarray of float64, shape of ``value``
-        Multiples of ``g``, at most :math:`2^{52} g` in absolute value.
+        As from `rounded_gaussian`, which clips ``value`` in the same way.
 
     Notes
     -----

@@ -27,8 +27,8 @@ from dp_halfspace.privacy._ledger_store import (
 from dp_halfspace.privacy._ledger_view import (
     Asked,
     Books,
+    LedgerEntry,
     LedgerPlan,
-    Posted,
     audit_page,
     csv_text,
     entries_text,
@@ -38,15 +38,6 @@ from dp_halfspace.privacy._ledger_view import (
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.profiles import check_delta
 from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """One charge: its number from 1 on, the time (UTC, in ISO format) and what was paid for."""
-
-    number: int
-    time: str
-    record: PrivacyRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +261,7 @@ class PrivacyLedger:
 
     def entries(self) -> list[LedgerEntry]:
         """Everything charged so far, in order; a changed or missing entry raises ValueError."""
-        posted = self._books().posted
-        return [LedgerEntry(each.row.number, each.row.time, each.record) for each in posted]
+        return [entry for entry, _ in self._books().posted]
 
     def to_json(self) -> str:
         """Return terms and entries as standard JSON."""
@@ -413,7 +403,7 @@ class PrivacyLedger:
         balance, posted = Balance(self._store.first_digest), []
         for row in rows:
             balance = balance.after([row], self.handle)
-            posted.append(Posted(row, record_of(row), balance.events()))
+            posted.append((LedgerEntry(row.number, row.time, record_of(row)), balance.events()))
         return Books(self.dataset, self.adjacency, self._cap(), balance.digest, posted)
 
     def _events(self) -> list[Event]:

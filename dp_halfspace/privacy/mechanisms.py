@@ -1,12 +1,8 @@
 """Additive noise, and the rule that it is paid for before it is drawn.
 
-A :class:`Mechanism` states the sensitivity it covers and the privacy event it costs.
-:func:`authorise` charges the ledger with everything a fit is going to release and
-hands out a :class:`Permit`; only a permit draws noise, and only for what it was
-charged for.
-
-The mathematics of every mechanism is in ``docs/proofs/accounting.md``, the exactness
-of the noise in ``docs/proofs/noise.md``.
+:func:`authorise` charges the ledger with all that a fit is going to release and hands out a
+:class:`Permit`; only a permit draws noise, and only for what it was charged for. Proofs:
+``docs/proofs/accounting.md``, for the exactness of the noise ``noise.md``.
 """
 
 from __future__ import annotations
@@ -300,9 +296,8 @@ class Permit:
 class DisjointReleases:
     """Releases that together cost one of them: a record takes part in one block only.
 
-    Which record is in which block must not depend on the data; a release may depend on
-    earlier ones. Made by :meth:`Permit.disjoint` only. Proof: ``docs/proofs/accounting.md``,
-    section 6.
+    Which record is in which block must not depend on the data; a release may depend on earlier
+    ones: ``docs/proofs/accounting.md``, section 6. Made by :meth:`Permit.disjoint` only.
     """
 
     _event: Event

@@ -1,10 +1,9 @@
 """Discretised privacy loss distributions (PLD), rounded so that they dominate.
 
 Every event is at worst a randomised response of random strength: its loss is t or -t with odds
-exp(t) to 1, and the law of t >= 0 follows from the event's privacy profile (its convex
-envelope). A `PLD` holds the law of such a loss, or of a sum of them, on a lattice. Whatever
-changes it, a coarser lattice, a cut tail or a rounding error, only raises the delta that is
-computed in the end (``docs/proofs/accounting.md``, sections 3 and 4).
+exp(t) to 1, and the law of t >= 0 follows from the event's privacy profile. A `PLD` holds the law
+of such losses and their sums on a lattice. A coarser lattice, a cut tail or a rounding error only
+raises the delta that is computed in the end (``docs/proofs/accounting.md``, sections 3 and 4).
 """
 
 from __future__ import annotations
@@ -13,16 +12,12 @@ import heapq
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtr, ndtri
 
-from dp_halfspace.privacy.profiles import FloatArray
-
-Term: TypeAlias = tuple[float, float, float]
-"""Weight, shift and mu of a Gaussian loss N(shift + mu^2 / 2, mu^2)."""
+from dp_halfspace.privacy.profiles import FloatArray, Term
 
 # Cells of a discretised event; a sum has at most about four times as many.
 CELLS, _CHORDS = 4096, 4096
@@ -140,8 +135,8 @@ def randomised_response(epsilon: float, tail: float) -> PLD:
 def bounded_range(epsilon: float, tail: float) -> PLD:
     """Loss of the worst exponential mechanism, its profile interpolated on a grid.
 
-    The worst profile is linear in the square root of exp(epsilon); its interpolation by
-    chords has constant mass under the symmetrised law, one half of it at the two ends.
+    The worst profile is linear in sqrt(exp(epsilon)); its chords have constant mass under the
+    symmetrised law, one half of it at the two ends.
     """
     half = _CHORDS // 2
     step = epsilon / half

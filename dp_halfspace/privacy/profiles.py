@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,9 @@ from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
 FloatArray = NDArray[np.float64]
+
+Term: TypeAlias = tuple[float, float, float]
+"""Weight, shift and mu of a Gaussian loss N(shift + mu^2 / 2, mu^2)."""
 
 LOG_SLACK = 2.0**-36
 """Added to every natural logarithm of a delta that must be an upper bound."""

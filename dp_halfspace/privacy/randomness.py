@@ -36,11 +36,7 @@ class ByteSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OperatingSystemBytes:
-    """Bytes of the operating system's generator, one system call for each read.
-
-    Nothing is buffered, so there is no state that a fork, a thread or a pickle could
-    copy: two processes never see the same bytes.
-    """
+    """Bytes of the operating system's generator; no state that a fork or a pickle could copy."""
 
     kind: ClassVar[str] = "os"
 
@@ -63,16 +59,9 @@ def _key(seed: int, purpose: str) -> bytes:
 class SeededBytes:
     """Deterministic stream of bytes: SHAKE-256 of (purpose, seed) in counter mode (FIPS 202).
 
-    The stream is the same on every platform and does not depend on how it is cut into reads;
-    different purposes give unrelated streams for one seed. It cannot be pickled, copied or read
-    in a forked child, because two readers of one stream would draw the same noise twice, and the
-    difference of two releases would then be free of noise.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy.randomness import SeededBytes
-    >>> SeededBytes(0, "noise").read(4) == SeededBytes(0, "noise").read(4)
-    True
+    The same on every platform, however it is cut into reads. It cannot be pickled, copied or read
+    in a forked child: two readers would draw the same noise, and the difference of two releases
+    would be free of noise.
     """
 
     kind: ClassVar[str] = "seeded"

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
 
@@ -51,9 +50,8 @@ _SHOWN_DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
 _CLAIM_SLACK = 2.0**-38
 
 
-@lru_cache(maxsize=512)
 def proved_delta(events: tuple[Event, ...], epsilon: float) -> float:
-    """Smallest delta of these events; all folds and candidates of one plan ask for the same."""
+    """Smallest delta of these events."""
     from dp_halfspace.privacy.accounting import delta  # noqa: PLC0415 - heavy, for fits only
 
     return delta(events, epsilon)

@@ -1,8 +1,7 @@
 """Private selection of one of finitely many candidates, with exact probabilities.
 
-The mechanism forms no sum of floating-point exponentials: it rests on independent events of
-probability exactly ``exp(-gap)``, decided in floating point where a proved bound allows and in
-high precision elsewhere. See ``docs/proofs/noise.md``, section 7.
+No sum of floating-point exponentials: independent events of probability exactly ``exp(-gap)``,
+decided in high precision where floating point is not certain (``docs/proofs/noise.md``, section 7).
 """
 
 from __future__ import annotations
@@ -164,14 +163,6 @@ class TalliedChoice:
     all of them. One of cost ``c`` has a probability proportional to ``exp(-epsilon c / 2)``, in
     the exact sense of :func:`exponential_mechanism`: candidates of one cost are counted first, then
     one of them is drawn (``docs/proofs/pure_halfspace.md``, section 2).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.privacy.randomness import OS_RANDOMNESS
-    >>> from dp_halfspace.privacy.selection import TalliedChoice
-    >>> TalliedChoice(epsilon=50.0).perturb(np.array([300, 200, 1, 300]), OS_RANDOMNESS)
-    array([2.])
     """
 
     epsilon: float
@@ -198,20 +189,9 @@ class GeneralizedChoice:
     """The choice of one of finitely many candidates by costs of different sensitivity.
 
     `sensitivities` bound the change of each cost. With ``t = (2 / epsilon) ln(K / beta)`` the
-    chosen cost is at most ``min_j (q_j + 2 t D_j)`` with probability ``1 - beta``.
-
-    References
-    ----------
-    S. Raskhodnikova and A. Smith (2016), "Lipschitz extensions for node-private graph
-    statistics and the generalized exponential mechanism". ``docs/proofs/kernel.md``, section 4.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dp_halfspace.privacy.selection import GeneralizedChoice
-    >>> choice = GeneralizedChoice((1.0, 100.0), epsilon=1.0)
-    >>> choice.normalised(np.array([500.0, 400.0])).round(2).tolist()
-    [0.0, 6.24]
+    chosen cost is at most ``min_j (q_j + 2 t D_j)`` with probability ``1 - beta``:
+    ``docs/proofs/kernel.md``, section 4, after S. Raskhodnikova and A. Smith (2016), "Lipschitz
+    extensions for node-private graph statistics and the generalized exponential mechanism".
     """
 
     sensitivities: tuple[float, ...]

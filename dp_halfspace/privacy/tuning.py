@@ -1,9 +1,8 @@
 r"""Selection of the best of a random number of private runs, and what it costs.
 
-Each of :math:`K` runs draws a candidate and returns a model with a noisy score; the model
-of the best score is published, :math:`K` and all else is not. A fixed :math:`K` would
-cost every run; a random :math:`K` of the right law costs little more than one run.
-Proofs: ``docs/proofs/selection.md``.
+Each of :math:`K` runs draws a candidate and returns a model with a noisy score; only the model of
+the best score is published. A fixed :math:`K` would cost every run, a random one of the right law
+little more than one run: ``docs/proofs/selection.md``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import exprel
 
-from dp_halfspace.privacy._event_losses import counted, gaussian_terms
 from dp_halfspace.privacy._exact import LazyUniform, decimal_context
 from dp_halfspace.privacy._rank_ratio import (
     LARGEST_MU,
@@ -39,13 +37,15 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Selection,
+    counted,
+    gaussian_terms,
     single_runs,
 )
-from dp_halfspace.privacy.pld import Term
 from dp_halfspace.privacy.profiles import (
     EPSILON_SLACK,
     LOG_SLACK,
     FloatArray,
+    Term,
     check_delta,
     check_nonnegative,
     gdp_mu,

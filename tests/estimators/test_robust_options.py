@@ -15,7 +15,7 @@ from scipy.special import expit, logsumexp
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning
 from dp_halfspace.estimators import _robust_options
 from dp_halfspace.optim import LOGISTIC, empirical_risk, get_loss
-from dp_halfspace.optim.objectives._tilt import tilted_mean
+from dp_halfspace.optim.objectives.margin import tilted_mean
 from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated

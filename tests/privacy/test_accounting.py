@@ -16,7 +16,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy import _event_losses
+from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
 from dp_halfspace.privacy.events import (
     Exponential,
@@ -646,14 +646,14 @@ def test_ignored_counts_would_be_caught(monkeypatch):
     assert epsilon([event], 1e-6) == epsilon([Exponential(0.5)] * 10, 1e-6)
     right = epsilon([event], 1e-6)
     monkeypatch.setattr(PLD, "repeat", lambda loss, count: loss)
-    _event_losses._group_pld.cache_clear()
-    _event_losses.total_pld.cache_clear()
+    accounting._group_pld.cache_clear()
+    accounting.total_pld.cache_clear()
     try:
         assert epsilon([event], 1e-6) < 0.5 * right
         assert delta([event], 1.0) < delta([Gaussian(0.3)], 1.0)
     finally:
-        _event_losses._group_pld.cache_clear()
-        _event_losses.total_pld.cache_clear()
+        accounting._group_pld.cache_clear()
+        accounting.total_pld.cache_clear()
 
 
 def test_dropped_zero_vertex_is_refused():

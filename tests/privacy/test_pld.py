@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dp_halfspace.privacy import _event_losses, pld
+from dp_halfspace.privacy import accounting, pld
 from dp_halfspace.privacy.accounting import calibrate, delta, epsilon
 from dp_halfspace.privacy.events import (
     Exponential,
@@ -208,13 +208,13 @@ def test_one_transform_would_lose_the_tails(monkeypatch):
     events = [Repeated(glm(0.1, 0.01), 20)]
     right = epsilon(events, 1e-25)
     monkeypatch.setattr(pld, "_TILTS", 0)
-    _event_losses._group_pld.cache_clear()
-    _event_losses.total_pld.cache_clear()
+    accounting._group_pld.cache_clear()
+    accounting.total_pld.cache_clear()
     try:
         assert epsilon(events, 1e-25) > 1.05 * right
     finally:
-        _event_losses._group_pld.cache_clear()
-        _event_losses.total_pld.cache_clear()
+        accounting._group_pld.cache_clear()
+        accounting.total_pld.cache_clear()
 
 
 def test_long_sums_stay_short_and_lose_nothing_that_matters():
@@ -241,11 +241,11 @@ def test_huge_counts_are_safe():
 
 
 def test_many_different_events_cost_little_more_on_a_coarser_lattice():
-    events = [glm(0.02 + 1e-4 * i, 0.001) for i in range(_event_losses._FEW + 8)]
+    events = [glm(0.02 + 1e-4 * i, 0.001) for i in range(accounting._FEW + 8)]
     same = [Repeated(glm(0.02 + 1e-4 * (len(events) - 1), 0.001), len(events))]
     apart = epsilon(events, 1e-6)
     assert epsilon(events[:-8], 1e-6) < apart < epsilon(same, 1e-6)
-    fine = compose([_event_losses._pld(event, TAIL, pld.CELLS) for event in events])
+    fine = compose([accounting._pld(event, TAIL, pld.CELLS) for event in events])
     exact = profile(fine, np.array([apart]))[0]
     assert exact * (1 - 1e-9) <= delta(events, apart) <= exact * (1 + 2e-3)
 

@@ -1,17 +1,15 @@
 """Tables for sums of a smooth function over pairs of numbers that are grouped in cells.
 
-Cells are two units wide. A function of a number in a cell is a polynomial through the
-Chebyshev points of the cell; in each of the equal parts of the cell that polynomial is in
-turn replaced by one of low degree, in powers of the place in the part. The tables are exact
-to a few units of the last place, which the tests check (``docs/proofs/pairwise.md``, section 2).
-Scores of a wide range are cut into pieces of a moderate one.
+A function of a number in a cell, two units wide, is a polynomial through the Chebyshev points of
+the cell, replaced by one of low degree in each equal part of it (``docs/proofs/pairwise.md``,
+section 2). Here is as well what all sums over pairs share: results, and sums in blocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +32,44 @@ _GAP = _FAR + CELL_WIDTH
 # In a wider range the place in a cell is lost to rounding, and places would leave their cells.
 _MAX_RANGE = 1e15
 _FEW_PAIRS, _FEW_PAIRS_PER_CELL = 10_000, 500
+
+# Product with the matrix of second derivatives l''(s_i - t_j) and with its transpose: maps
+# columns for the positive and for the negative scores to sums for the positive and for the
+# negative scores.
+PairProduct: TypeAlias = Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]
+
+# How many numbers are added one after the other; public, because it enters the bound on
+# rounding errors (docs/proofs/pairwise.md, Theorems 3 and 4).
+PAIR_BLOCK = 8192
+
+
+class PairSums(NamedTuple):
+    """Sum of ``l(s_i - t_j)`` over all pairs, and its derivatives with respect to the scores."""
+
+    value: float
+    positive: FloatArray
+    negative: FloatArray
+
+
+def block_sum(x: FloatArray) -> float:
+    """Add numbers, block after block."""
+    full = x.size - x.size % PAIR_BLOCK
+    blocks = x[:full].reshape(-1, PAIR_BLOCK).sum(axis=1)
+    return float(blocks.sum() + x[full:].sum())
+
+
+def prefix_sums(x: FloatArray) -> FloatArray:
+    """Return the sums of the first 0, 1, ... rows of an array, added block after block."""
+    n = len(x)
+    out = np.zeros((n + 1, *x.shape[1:]))
+    before = np.zeros(x.shape[1:])
+    for lo in range(0, n, PAIR_BLOCK):
+        part = out[lo + 1 : lo + PAIR_BLOCK + 1]
+        np.cumsum(x[lo : lo + PAIR_BLOCK], axis=0, out=part)
+        last = part[-1].copy()
+        part += before
+        before = before + last
+    return out
 
 
 def chebyshev_points(p: int) -> FloatArray:
@@ -62,8 +98,7 @@ def basis(x: FloatArray, p: int) -> FloatArray:
 def part_table(parts: int, powers: int) -> FloatArray:
     """Return the Lagrange polynomials of a cell as polynomials of low degree in its equal parts.
 
-    Coefficient of ``x^m`` in part ``k`` in column ``m * parts + k``, one row for each node,
-    where `x` runs from -1 to 1 in the part.
+    A row a node, ``x^m`` of part ``k`` in column ``m * parts + k``; `x` is from -1 to 1 in a part.
     """
     points, local = chebyshev_points(NODES), chebyshev_points(powers)
     centres = (2.0 * np.arange(parts) + 1.0) / parts - 1.0

@@ -1,8 +1,7 @@
 """A bounded change of the features by an adversary, and what it does to a margin.
 
-The worst change of norm at most ``radius`` lowers the margin of every record by ``radius``
-times the dual norm of the coefficients, whatever the record. The dual norm has kinks; it is
-used in a smoothed form. Proofs in ``docs/proofs/robust.md``, section 1.
+The worst change of norm at most ``radius`` lowers every margin by ``radius`` times the dual norm of
+the coefficients, which is used in a smoothed form: ``docs/proofs/robust.md``, section 1.
 """
 
 from __future__ import annotations
@@ -40,11 +39,8 @@ class Adversary:
     Notes
     -----
     The smoothed dual norm is ``sqrt(||w||^2 + smoothing^2) - smoothing``, for ``norm="inf"``
-    the sum of this over the coordinates. It is convex, 0 at 0 and never above the norm.
-
-    References
-    ----------
-    ``docs/proofs/robust.md``, section 1. Lowy and Razaviyayn (2021), section 5.2.
+    the sum of this over the coordinates: convex, 0 at 0 and never above the norm. After Lowy and
+    Razaviyayn (2021), section 5.2.
 
     Examples
     --------
@@ -94,10 +90,7 @@ class Adversary:
         return self.radius / self.smoothing
 
     def of_noise(self, variance: float) -> float:
-        """Bound what the adversary gains from noise of a variance on each coefficient.
-
-        That is `radius` times the mean dual norm of the noise.
-        """
+        """Bound `radius` times the mean dual norm of noise of a variance on each coefficient."""
         if self.norm == 2:
             return self.radius * math.sqrt(self.n_features * variance)
         return self.radius * self.n_features * math.sqrt(2.0 * variance / math.pi)

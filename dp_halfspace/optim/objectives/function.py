@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.blocks import FloatArray
+from dp_halfspace.optim.design.mapped_rows import Design
 
 # Largest number of coefficients for which a dense Hessian is formed.
 MAX_DENSE = 512
@@ -64,6 +65,23 @@ class Objective(Protocol):
 
         Their weights are scaled up. None when it would not be much cheaper.
         """
+
+
+class OverRows:
+    """The sizes of an objective that is made of rows."""
+
+    __slots__ = ()
+    rows: Design
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return self.rows.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        return self.rows.shape[1]
 
 
 def check_terms(ridge: float, linear: FloatArray | None, size: int) -> None:

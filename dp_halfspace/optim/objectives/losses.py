@@ -1,8 +1,7 @@
 """Convex losses of the signed margin, with the constants that privacy needs.
 
-A loss is a function of ``t = y <w, x>`` with ``y`` in {-1, +1}. The constants are public
-numbers derived in ``docs/proofs/losses.md``; natural logarithms throughout, so the
-logistic loss at zero is ``log 2`` and not 1.
+A loss is a function of ``t = y <w, x>`` with ``y`` in {-1, +1}. The constants are public numbers
+derived in ``docs/proofs/losses.md``; logarithms are natural: the logistic loss at zero is log 2.
 """
 
 from __future__ import annotations
@@ -176,11 +175,6 @@ def shifted_logistic(shift: float) -> Loss:
     shift : float
         Finite; 0 is the logistic loss.
 
-    Returns
-    -------
-    Loss
-        With ``l' in [-1, 0]`` and smoothness 1/4.
-
     Examples
     --------
     >>> from dp_halfspace.optim import shifted_logistic
@@ -226,19 +220,13 @@ def _ramp_loss(name: str, g: float, knot: float, width: float, at_zero: float) -
 def huber_hinge(h: float = 0.5) -> Loss:
     """Return the hinge with the kink at 1 replaced by a parabola on ``[1 - h, 1 + h]``.
 
+    Within ``h / 4`` of the hinge, never below it. Chaudhuri, Monteleoni and Sarwate (2011), section
+    3.4.2.
+
     Parameters
     ----------
     h : float, default=0.5
         Half the width of the parabola, in (0, 1].
-
-    Returns
-    -------
-    Loss
-        Within ``h / 4`` of the hinge, never below it.
-
-    References
-    ----------
-    Chaudhuri, Monteleoni and Sarwate (2011), section 3.4.2.
 
     Examples
     --------
@@ -252,20 +240,13 @@ def huber_hinge(h: float = 0.5) -> Loss:
 def smoothed_hinge(g: float = 1.0) -> Loss:
     """Return the hinge with a parabola on ``[1 - g, 1]``; zero from 1 on.
 
+    Within ``g / 2`` of the hinge, never above it. Shalev-Shwartz and Zhang (2013), "Stochastic dual
+    coordinate ascent methods for regularized loss minimization", section 4.
+
     Parameters
     ----------
     g : float, default=1.0
         Width of the parabola, in (0, 1].
-
-    Returns
-    -------
-    Loss
-        Within ``g / 2`` of the hinge, never above it.
-
-    References
-    ----------
-    Shalev-Shwartz and Zhang (2013), "Stochastic dual coordinate ascent methods for
-    regularized loss minimization", section 4.
 
     Examples
     --------

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
-from dp_halfspace.optim.objectives._tilt import tilted_mean, tilted_weights, total
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.function import check_terms, depth, finish, spread
+from dp_halfspace.optim.objectives.function import OverRows, check_terms, depth, finish, spread
 from dp_halfspace.optim.objectives.losses import Loss
+
+# Numbers are added in runs of this length, and then the sums: the bound on rounding errors
+# counts both, and one long sum would have as many terms as records.
+RUN = 1024
 
 
 class _Attack(NamedTuple):
@@ -33,7 +36,7 @@ class _Attack(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class MarginObjective:
+class MarginObjective(OverRows):
     """Weighted sum, or tilted mean, of a margin loss, with a ridge and a linear term.
 
     Parameters
@@ -95,16 +98,6 @@ class MarginObjective:
         if self.adversary is not None and not self.loss.monotone:
             raise ValueError("an adversary needs a monotone loss")
         check_terms(self.ridge, self.linear, self.size)
-
-    @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return self.rows.shape[0]
-
-    @property
-    def size(self) -> int:
-        """Number of coefficients."""
-        return self.rows.shape[1]
 
     @property
     def gradient_lipschitz(self) -> float:
@@ -289,3 +282,28 @@ class MarginObjective:
             bends += slopes
         bends *= shares
         return bends, mean, attack
+
+
+def total(values: FloatArray) -> float:
+    """Add numbers in runs."""
+    return float(np.add.reduceat(values, np.arange(0, values.size, RUN)).sum())
+
+
+def tilted_weights(values: FloatArray, tilt: float) -> FloatArray:
+    """Return ``exp(tilt v_i)`` divided by the sum; equal weights without a tilt."""
+    if tilt == 0.0:
+        return np.full(values.size, 1.0 / values.size)
+    weights: FloatArray = values - values.max()
+    weights *= tilt
+    np.exp(weights, out=weights)
+    weights /= total(weights)
+    return weights
+
+
+def tilted_mean(values: FloatArray, tilt: float) -> float:
+    """Return ``log(mean(exp(tilt v_i))) / tilt``, the mean without a tilt."""
+    if tilt == 0.0:
+        return total(values) / values.size
+    top = values.max()
+    # A small tilt: the logarithm of a number near 1 has lost nothing in log1p and expm1.
+    return float(top + np.log1p(total(np.expm1(tilt * (values - top))) / values.size) / tilt)

@@ -1,9 +1,8 @@
 """Piecewise quadratic losses over all pairs of a positive and a negative score, by sorting.
 
-With ``x = knot - (s_i - t_j)`` these losses are ``max(x, 0)^2`` or a parabola up to a width
-and a straight line from there. For each score the pairs on the parabola are one or two runs
-of sorted scores of the other class, whose sums are differences of prefix sums. The results
-are exact up to rounding (``docs/proofs/pairwise.md``, section 3).
+Of ``x = knot - (s_i - t_j)`` they are ``max(x, 0)^2``, or a parabola up to a width and a straight
+line from there. For each score the pairs on the parabola are one or two runs of sorted scores, and
+their sums differences of prefix sums, exact up to rounding (``pairwise.md``, section 3).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.blocks import FloatArray
-from dp_halfspace.optim.objectives._pairs import PairProduct, PairSums, prefix_sums
+from dp_halfspace.optim.objectives._cells import PairProduct, PairSums, prefix_sums
 
 Index = NDArray[np.intp]
 
@@ -23,8 +22,7 @@ Index = NDArray[np.intp]
 class _Bands:
     """For each target: the sorted sources less than a width above it, in two runs.
 
-    The line is cut into stretches of that width. The first run is what lies above the target
-    in its own stretch, the second what lies below its place in the next one.
+    One above it in its own stretch of that width, one below its place in the next stretch.
     """
 
     place: FloatArray
@@ -93,11 +91,7 @@ def ramp_pairs(positive: FloatArray, negative: FloatArray, knot: float, width: f
 def ramp_curvature(
     positive: FloatArray, negative: FloatArray, knot: float, width: float
 ) -> PairProduct:
-    """Return products with the second derivatives of the loss of :func:`ramp_pairs`.
-
-    They map arrays of shape (n_positive, k) and (n_negative, k) to the sums over the negative
-    and over the positive scores, in the same shapes.
-    """
+    """Return products with the second derivatives of the loss of :func:`ramp_pairs`."""
     return _in_bands(positive, negative, knot, width, width)
 
 

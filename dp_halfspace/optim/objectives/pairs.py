@@ -1,11 +1,8 @@
 """Objectives that are sums over all pairs of a positive and a negative record.
 
-``J(w) = (1 / Z) sum_ij l(<x_i - x_j, w>) + ridge / 2 ||w||^2 + <linear, w>`` with `i` among
-the positive and `j` among the negative records: the surrogate of one minus the area under
-the ROC curve. `Z` is a public number, not the number of pairs, which is private.
-
-A gradient reads the data twice, for the scores and for the sum of the rows, and takes linear
-time in between (logistic and squared loss; the others sort). No pass raises a warning.
+``J(w) = (1 / Z) sum_ij l(<x_i - x_j, w>) + ridge / 2 ||w||^2 + <linear, w>``, a surrogate of one
+minus the area under the ROC curve; the number of pairs is private, `Z` is public. A gradient reads
+the data twice and takes linear time in between, or sorts. No pass raises a warning.
 """
 
 from __future__ import annotations
@@ -20,11 +17,10 @@ from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.optim.objectives._pairs import PairProduct, PairSums, block_sum
-from dp_halfspace.optim.objectives.function import check_terms, depth, finish
+from dp_halfspace.optim.objectives._cells import PairProduct, PairSums, block_sum
+from dp_halfspace.optim.objectives.function import OverRows, check_terms, depth, finish
 from dp_halfspace.optim.objectives.losses import Loss
-from dp_halfspace.optim.objectives.pair_curvature import logistic_curvature
-from dp_halfspace.optim.objectives.pair_grid import logistic_pairs
+from dp_halfspace.optim.objectives.pair_grid import logistic_curvature, logistic_pairs
 from dp_halfspace.optim.objectives.pair_sorting import (
     parabola_curvature,
     parabola_pairs,
@@ -91,16 +87,12 @@ def pair_sums(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairSum
 
 
 def pair_curvature(loss: Loss, positive: FloatArray, negative: FloatArray) -> PairProduct:
-    """Return products with the matrix ``l''(s_i - t_j)`` and with its transpose.
-
-    ``product(V_positive, V_negative)`` maps arrays of shape (n_positive, k) and (n_negative, k)
-    to sums over the other class, in the same shapes.
-    """
+    """Return products with the matrix ``l''(s_i - t_j)`` and with its transpose."""
     return _FAMILIES[loss.name][1](positive, negative, **_parameters(loss))
 
 
 @dataclass(frozen=True, slots=True)
-class PairwiseObjective:
+class PairwiseObjective(OverRows):
     """Sum of a loss over all pairs of a positive and a negative record, with a ridge.
 
     Parameters
@@ -155,16 +147,6 @@ class PairwiseObjective:
         object.__setattr__(self, "_split", split)
 
     @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return self.rows.shape[0]
-
-    @property
-    def size(self) -> int:
-        """Number of coefficients."""
-        return self.rows.shape[1]
-
-    @property
     def gradient_lipschitz(self) -> float:
         """``n_positive n_negative / Z beta (2 r)^2 + ridge``."""
         diameter = 2.0 * self.rows.row_bound
@@ -217,10 +199,9 @@ class PairwiseObjective:
         return single
 
     def subsample(self, n_rows: int) -> PairwiseObjective | None:
-        """Return the objective of evenly spaced records of both classes; see `Objective`.
+        """Return the objective of evenly spaced records; see `Objective`.
 
-        As many of one class as of the other, if there are so many, because the rarer one
-        decides how much the pairs say.
+        As many of one class as of the other, if possible: the rarer one says how much pairs say.
         """
         positive, negative = self._split
         n_rows_here = min(n_rows, self.rows.shape[0] // 4)

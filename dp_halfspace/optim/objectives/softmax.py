@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
-from dp_halfspace.optim.objectives.function import check_terms, depth, finish, spread
+from dp_halfspace.optim.objectives.function import OverRows, check_terms, depth, finish, spread
 
 
 @dataclass(frozen=True, slots=True)
-class SoftmaxObjective:
+class SoftmaxObjective(OverRows):
     """Weighted cross-entropy of the softmax, with a ridge and a linear term.
 
     Parameters
@@ -62,11 +62,6 @@ class SoftmaxObjective:
         if not 0.0 <= self.shift < math.inf:
             raise ValueError("shift must be finite and not negative")
         check_terms(self.ridge, self.linear, self.size)
-
-    @property
-    def n_records(self) -> int:
-        """Number of records."""
-        return self.rows.shape[0]
 
     @property
     def size(self) -> int:

@@ -1,36 +1,35 @@
 """The risk of a margin loss: two classes, or each class against the rest.
 
-With a tilt the mean loss becomes ``log(mean(exp(T l))) / T``, which weighs large losses more;
-an adversary lowers every margin. Everything here is a function of public numbers. Proofs:
-``docs/proofs/stability.md``, ``robust.md``, ``certificate.md`` and
-``objective_perturbation.md``; every bound is rounded up.
+With a tilt the mean loss becomes ``log(mean(exp(T l))) / T``; an adversary lowers every margin.
+All is a function of public numbers: ``docs/proofs/stability.md``, ``robust.md`` and others;
+every bound is rounded up.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit
 
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim.design.mapped_rows import Design
-from dp_halfspace.optim.objectives._tilt import RUN
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import Loss
-from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.risks.risk import RIDGE_FLOOR, Vertices
-from dp_halfspace.optim.risks.stability import logistic_diameter, minimiser_radius
-from dp_halfspace.optim.solvers.certificate import UNIT, gradient_error
+from dp_halfspace.optim.objectives.margin import RUN, MarginObjective
+from dp_halfspace.optim.risks.risk import (
+    RIDGE_FLOOR,
+    ROOT_UP,
+    UP,
+    Labelled,
+    Risk,
+    SlopeBounds,
+    Vertices,
+)
+from dp_halfspace.optim.solvers.certificate import UNIT
 
-__all__ = ["MarginRisk", "jacobian_floor"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
-
-# Rounding of the few operations that lead to a bound; with transcendental functions.
-_UP, _ROOT_UP = 1.0 + 2.0**-40, 1.0 + 1e-9
 # Rounds in which the radius with an adversary is improved.
 _ROUNDS = 100
 # Above this the rounding errors of the weights of a tilted mean are not of first order.
@@ -38,7 +37,7 @@ _LARGEST_EXPONENT_ERROR = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class MarginRisk:
+class MarginRisk(Risk):
     """Regularised mean of a margin loss, per mean loss.
 
     Attributes
@@ -74,11 +73,6 @@ class MarginRisk:
     adversary: Adversary | None = None
     min_weight: float = 0.0
 
-    n_blocks: ClassVar[int] = 1
-    pairwise: ClassVar[bool] = False
-    # Curvature of one record: along its row only.
-    rank: ClassVar[int] = 1
-
     def __post_init__(self) -> None:
         if not 0.0 <= self.tilt < math.inf:
             raise ValueError("tilt must be finite and not negative")
@@ -108,9 +102,9 @@ class MarginRisk:
         return self.n_classes if self.n_classes > 2 else 1
 
     @property
-    def n_released(self) -> int:
-        """Number of coefficients that are released."""
-        return self.n_columns * self.n_stacked
+    def row_length(self) -> float:
+        """Bound on the norm of the gradient of a record's margin."""
+        return self.row_norm + (self.adversary.reach if self.adversary else 0.0)
 
     @property
     def loss_of_zeros(self) -> float:
@@ -120,12 +114,7 @@ class MarginRisk:
     @property
     def gradient_change(self) -> float:
         """``2 c L r``; ``objective_perturbation.md``, Lemma 2."""
-        return self.loss.lipschitz * self.max_weight * 2.0 * self.row_norm * _UP
-
-    @property
-    def block_change(self) -> float:
-        """The same: there is one block."""
-        return self.gradient_change
+        return self.loss.lipschitz * self.max_weight * 2.0 * self.row_norm * UP
 
     @property
     def vertices(self) -> Vertices:
@@ -142,10 +131,6 @@ class MarginRisk:
         """``1e-8 c r^2``: below it no certificate can be had."""
         return RIDGE_FLOOR * self.max_weight * self.row_norm**2
 
-    def total(self, ridge: float) -> float:
-        """Coefficient of ``||w||^2 / 2`` in the sum over records."""
-        return ridge * self.n_samples
-
     def radius(self, ridge: float) -> float:
         """``stability.md``, Lemma 1, and ``robust.md``, Lemma 2."""
         sizes = {"row_norm": self.row_norm, "ridge": ridge, "max_weight": self.max_weight}
@@ -154,27 +139,27 @@ class MarginRisk:
             return radius
         # Whatever holds every minimiser may be put into the right side: every round is a bound.
         for _ in range(_ROUNDS):
-            margin = self._highest_margin(radius) * _ROOT_UP
+            margin = self._highest_margin(radius) * ROOT_UP
             pull = self.loss.self_bound
             if margin < self.loss.self_argmax:
                 pull = min(pull, float(self.loss.h(np.asarray(margin))))
-            radius = min(radius, math.sqrt(self.max_weight * pull / ridge) * _ROOT_UP)
+            radius = min(radius, math.sqrt(self.max_weight * pull / ridge) * ROOT_UP)
         return radius
 
     def sensitivity(self, ridge: float) -> float:
         """``stability.md``, Theorems 3 and 4, and ``robust.md``, Theorem 4."""
-        reach = self._length * self.radius(ridge)
+        reach = self.row_length * self.radius(ridge)
         if self.adversary is None:
             is_logistic = self.loss.name == "logistic"
             slope = logistic_diameter(reach) if is_logistic else self.loss.slope_bound(reach)
             width = 2.0 * self.max_weight * self.row_norm * slope
         else:
-            reach *= _ROOT_UP
-            width = self.loss.slope_bound(reach) * max(2.0 * self.row_norm, self._length)
+            reach *= ROOT_UP
+            width = self.loss.slope_bound(reach) * max(2.0 * self.row_norm, self.row_length)
             if self.loss.name == "logistic":
-                width = min(width, 2.0 * self._length * logistic_diameter(reach))
+                width = min(width, 2.0 * self.row_length * logistic_diameter(reach))
             width *= self.max_weight
-        of_mean = width / (ridge * self.n_samples) * _ROOT_UP
+        of_mean = width / (ridge * self.n_samples) * ROOT_UP
         return of_mean * self.influence(ridge)
 
     def influence(self, ridge: float) -> float:
@@ -185,8 +170,8 @@ class MarginRisk:
         if self.tilt == 0.0:
             return 1.0
         n, spread = self.n_samples, self.spread(ridge)
-        share = 1.0 / (1.0 + (n - 1) * math.exp(-self.tilt * spread * _ROOT_UP))
-        return min(float(n), n * share * _ROOT_UP)
+        share = 1.0 / (1.0 + (n - 1) * math.exp(-self.tilt * spread * ROOT_UP))
+        return min(float(n), n * share * ROOT_UP)
 
     def spread(self, ridge: float) -> float:
         """Bound the difference of two records' weighted losses at a minimiser.
@@ -194,28 +179,19 @@ class MarginRisk:
         ``robust.md``, Lemma 3. Records of different weights differ where their margins agree.
         """
         radius = self.radius(ridge)
-        lowest = self._length * radius
-        highest = self._highest_margin(radius) * _ROOT_UP
-        most = self.max_weight * float(self.loss.value(-lowest * _ROOT_UP))
+        lowest = self.row_length * radius
+        highest = self._highest_margin(radius) * ROOT_UP
+        most = self.max_weight * float(self.loss.value(-lowest * ROOT_UP))
         least = self.min_weight * float(self.loss.value(min(highest, self.loss.minimiser)))
-        return most - least + most * (_ROOT_UP - 1.0)
+        return most - least + most * (ROOT_UP - 1.0)
 
-    def log_ratio(self, ridge: float) -> float:
-        """``objective_perturbation.md``, Lemma 6, for one separate problem."""
-        return math.log1p(self.curvature / self.total(ridge)) * _UP
-
-    def ridge_floor(self, epsilon: float) -> float:
-        """``c beta r^2 / (n (exp(epsilon / 2) - 1))``, or ``1e-8 r^2`` if that is larger."""
-        floor = jacobian_floor(self.curvature, epsilon / (2.0 * self.n_stacked))
-        return max(floor / self.n_samples * _UP, RIDGE_FLOOR * self.row_norm**2)
-
-    def gradient_error(self, ridge: float, radius: float, linear: float) -> float:
-        """``certificate.md``, Theorem 2; with a tilt or an adversary ``robust.md``, Theorem 5.
+    def slope_bounds(self, radius: float) -> SlopeBounds:
+        """``certificate.md``, section 3; with a tilt or an adversary ``robust.md``, Theorem 5.
 
         The weights of a tilted mean are exponentials of losses: an error of a loss becomes a
         relative error of a weight, ``tilt`` times as large.
         """
-        loss, lowest = self.loss, self._length * radius
+        loss, weight, lowest = self.loss, self.max_weight, self.row_length * radius
         slope = loss.slope_bound(lowest)
         # Errors in units of UNIT: of slopes, of weights relative to themselves.
         of_slope, in_weights = 8.0 * slope + 16.0 * loss.smoothness, 0.0
@@ -224,18 +200,8 @@ class MarginRisk:
             sums = 2.0 * (RUN + self.n_samples / RUN)
             in_weights = 2.0 * exponent + 40.0 + sums + self.n_columns
             of_slope += loss.smoothness * 18.0 * lowest
-        return gradient_error(
-            n_samples=self.n_samples,
-            n_columns=self.n_columns,
-            block_rows=self.block_rows,
-            row_norm=self._length,
-            ridge=self.total(ridge),
-            radius=radius,
-            slope=self.max_weight * slope,
-            smoothness=self.max_weight * loss.smoothness,
-            evaluation=self.max_weight * (of_slope + slope * in_weights),
-            linear=linear,
-        )
+        evaluation = weight * (of_slope + slope * in_weights)
+        return SlopeBounds(weight * slope, weight * loss.smoothness, evaluation)
 
     def _exponent_error(self, lowest: float, slope: float) -> float:
         """Bound the error of the exponents of a tilted mean, in units of UNIT."""
@@ -265,21 +231,13 @@ class MarginRisk:
         return cost * self.n_stacked
 
     def objective(
-        self,
-        rows: Design,
-        classes: NDArray[np.intp],
-        weights: FloatArray,
-        positive: int,
-        *,
-        ridge: float,
-        linear: FloatArray | None,
-        radius: float,
+        self, data: Labelled, positive: int, ridge: float, linear: FloatArray | None, radius: float
     ) -> MarginObjective:
         """Return the objective of one class against the rest."""
         return MarginObjective(
-            rows,
-            np.where(classes == positive, 1.0, -1.0),
-            weights[classes],
+            data.rows,
+            np.where(data.classes == positive, 1.0, -1.0),
+            data.weights[data.classes],
             self.loss,
             self.total(ridge),
             linear,
@@ -287,11 +245,6 @@ class MarginRisk:
             self.adversary,
             radius if self.robust else math.inf,
         )
-
-    @property
-    def _length(self) -> float:
-        """Bound on the norm of the gradient of a record's margin."""
-        return self.row_norm + (self.adversary.reach if self.adversary else 0.0)
 
     def _highest_margin(self, norm: float) -> float:
         """Bound the margins that an adversary leaves, at coefficients of at most a norm."""
@@ -301,6 +254,75 @@ class MarginRisk:
         return min(plain, max(self.row_norm - adversary.radius, 0.0) * norm + adversary.slack)
 
 
-def jacobian_floor(curvature: float, share: float) -> float:
-    """Return ``curvature / (exp(share) - 1)``, without overflow."""
-    return curvature * (math.exp(-share) / -math.expm1(-share))
+def minimiser_radius(
+    loss: Loss, *, row_norm: float, ridge: float, max_weight: float = 1.0
+) -> float:
+    """Bound the norm of the minimiser of the mean loss plus ``ridge / 2 ||w||^2``.
+
+    Parameters
+    ----------
+    loss : Loss
+        Convex margin loss.
+    row_norm : float
+        Bound on the Euclidean norm of a row, constant feature included.
+    ridge : float
+        Coefficient of the regulariser, per mean loss.
+    max_weight : float, default=1.0
+        Largest public class weight.
+
+    Returns
+    -------
+    float
+        Radius of a ball round zero that holds the minimiser of every data set.
+
+    References
+    ----------
+    ``docs/proofs/stability.md``, Lemma 1.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim import LOGISTIC, minimiser_radius
+    >>> round(minimiser_radius(LOGISTIC, row_norm=1.0, ridge=0.01), 4)
+    5.277
+    """
+    outer = math.sqrt(max_weight * loss.self_bound / ridge)
+    if row_norm * outer >= loss.self_argmax:
+        return outer * ROOT_UP
+
+    def excess(radius: float) -> float:
+        slope = abs(float(loss.derivative(np.asarray(row_norm * radius))))
+        return ridge * radius - max_weight * row_norm * slope
+
+    return float(brentq(excess, 0.0, outer * ROOT_UP, xtol=1e-300, rtol=1e-12)) * ROOT_UP
+
+
+def logistic_diameter(a: float) -> float:
+    """Half the diameter of the gradients of the logistic loss at a vector of norm `a`.
+
+    Parameters
+    ----------
+    a : float
+        Norm of the vector times the norm of a row.
+
+    Returns
+    -------
+    float
+        ``max sin(t) sigmoid(a cos(t))``, in units of the norm of a row; between 1/2 and 1.
+
+    References
+    ----------
+    ``docs/proofs/stability.md``, Theorem 4.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim import logistic_diameter
+    >>> round(logistic_diameter(1.0), 6)
+    0.549548
+    """
+    found = minimize_scalar(
+        lambda t: -math.sin(t) * float(expit(a * math.cos(t))),
+        bounds=(0.0, math.pi / 2),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    return min(1.0, -float(found.fun) * ROOT_UP)

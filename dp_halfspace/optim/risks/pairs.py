@@ -1,43 +1,33 @@
 """The risk of a loss over all pairs of a positive and a negative record.
 
-The objective is ``(1 / Z) sum_ij l(<x_i - x_j, w>) + ridge / 2 ||w||^2 + <linear, w>`` with
-a public `Z`. A replaced record may change its class, so the numbers of positive and negative
-records are private; nothing here depends on them. Every bound is rounded up; notation and
-proofs are in ``docs/proofs/pairwise.md``.
+The sum over pairs is divided by a public `Z`. A replaced record may change its class: nothing here
+depends on the numbers of positive and negative records. Proofs: ``docs/proofs/pairwise.md``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dp_halfspace.optim.design.mapped_rows import Design
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK
+from dp_halfspace.optim.objectives._cells import PAIR_BLOCK
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.objectives.pair_grid import logistic_rounding
 from dp_halfspace.optim.objectives.pairs import PAIRWISE_LOSSES, PairwiseObjective
-from dp_halfspace.optim.risks.risk import RIDGE_FLOOR, Vertices
-from dp_halfspace.optim.risks.stability import minimiser_radius
-from dp_halfspace.optim.solvers.certificate import UNIT, gradient_error
+from dp_halfspace.optim.risks.margin import minimiser_radius
+from dp_halfspace.optim.risks.risk import ROOT_UP, UP, Labelled, Risk, SlopeBounds, Vertices
+from dp_halfspace.optim.solvers.certificate import UNIT
 
-__all__ = ["PairRisk", "balanced_normaliser"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
-
-# Rounding of the few operations that lead to a bound; with the tolerance of a root finder.
-_UP, _ROOT_UP = 1.0 + 2.0**-40, 1.0 + 1e-9
 # With this much the Jacobians cost nothing, and the exponential of it is still a float.
 _LARGEST_EPSILON = 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class PairRisk:
+class PairRisk(Risk):
     """A regularised sum over pairs.
 
     Attributes
@@ -62,8 +52,6 @@ class PairRisk:
     block_rows: int
     normaliser: float
 
-    n_stacked: ClassVar[int] = 1
-    n_blocks: ClassVar[int] = 1
     pairwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -94,22 +82,17 @@ class PairRisk:
     @property
     def gradient_change(self) -> float:
         """``(n - 1) L D / Z``; Lemma 7. Infinite for a loss without a bound on its slope."""
-        return self.partners * self.loss.lipschitz * self.diameter * _UP
-
-    @property
-    def block_change(self) -> float:
-        """The same: there is one block."""
-        return self.gradient_change
+        return self.partners * self.loss.lipschitz * self.diameter * UP
 
     @property
     def vertices(self) -> Vertices:
         """Vertices of the set of gradient changes of a pair; Lemma 9."""
-        return ((1, 0.0), (1, math.sqrt(0.75) * _UP), (2, 1.0))
+        return ((1, 0.0), (1, math.sqrt(0.75) * UP), (2, 1.0))
 
     @property
-    def least_ridge(self) -> float:
-        """``1e-8 r^2``: below it no certificate can be had."""
-        return RIDGE_FLOOR * self.row_norm**2
+    def curvature(self) -> float:
+        """Largest curvature that the pairs of one record give to the objective."""
+        return self.partners * self.loss.smoothness * self.diameter**2
 
     def total(self, ridge: float) -> float:
         """Coefficient of ``||w||^2 / 2`` in the objective, which is normalised already."""
@@ -127,14 +110,14 @@ class PairRisk:
         For every number of positive records, and for records that change their class.
         """
         slope = self.loss.slope_bound(self.diameter * self.radius(ridge))
-        return self.partners * slope * self.diameter / ridge * _ROOT_UP
+        return self.partners * slope * self.diameter / ridge * ROOT_UP
 
     def log_ratio(self, ridge: float) -> float:
         """Logarithm of the largest ratio of Jacobians; Theorem 10."""
         one = self.partners * self.loss.smoothness * self.row_norm**2 / ridge
         rank = min(self.n_columns, max(1, self.n_samples - 1))
         if rank == 1:
-            return math.log1p(4.0 * one) * _UP
+            return math.log1p(4.0 * one) * UP
         others = rank - 1
 
         def slope(c: float) -> float:
@@ -145,7 +128,7 @@ class PairRisk:
         c = 1.0 if slope(1.0) >= 0.0 else float(brentq(slope, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
         along = math.log1p(one * (1.0 + c) ** 2)
         across = others * math.log1p(one * (1.0 - c * c) / others)
-        return (along + across) * _ROOT_UP
+        return (along + across) * ROOT_UP
 
     def ridge_floor(self, epsilon: float) -> float:
         """Smallest regulariser at which the Jacobians take half of the budget."""
@@ -153,7 +136,7 @@ class PairRisk:
             raise ValueError("epsilon must be positive")
         # Beyond, the floor underflows; one for a smaller epsilon is only larger.
         epsilon = min(epsilon, _LARGEST_EPSILON)
-        curvature = self.partners * self.loss.smoothness * self.diameter**2
+        curvature = self.curvature
         # J is at least log(1 + curvature / ridge), the value for one direction, and at most its
         # trace bound curvature / ridge.
         low = 0.999 * curvature * math.exp(-epsilon / 2.0) / -math.expm1(-epsilon / 2.0)
@@ -167,24 +150,17 @@ class PairRisk:
             ridge *= 1.0 + 1e-9
         return ridge
 
-    def gradient_error(self, ridge: float, radius: float, linear: float) -> float:
-        """Bound rounding, and the interpolation that replaces the sum over all pairs; Theorem 5."""
+    def slope_bounds(self, radius: float) -> SlopeBounds:
+        """Interpolation in place of the sum over all pairs counts as rounding; Theorem 5."""
         reach = self.row_norm * radius
         slope = self.loss.slope_bound(2.0 * reach)
         # The sum of the absolute derivatives by all scores is at most twice the number of pairs
         # times the slope: what Theorem 2 of the certificate needs per record, on average.
         per_record = 2.0 * self.mass / self.n_samples
-        return gradient_error(
-            n_samples=self.n_samples,
-            n_columns=self.n_columns,
-            block_rows=self.block_rows,
-            row_norm=self.row_norm,
-            ridge=self.total(ridge),
-            radius=radius,
-            slope=per_record * slope,
-            smoothness=per_record * 2.0 * self.loss.smoothness,
-            evaluation=per_record * (self.pair_error(reach) / UNIT + 4.0 * slope),
-            linear=linear,
+        return SlopeBounds(
+            per_record * slope,
+            per_record * 2.0 * self.loss.smoothness,
+            per_record * (self.pair_error(reach) / UNIT + 4.0 * slope),
         )
 
     def pair_error(self, reach: float) -> float:
@@ -207,23 +183,15 @@ class PairRisk:
         return self.mass * self.loss.smoothness * self.diameter**2 * variance / 2.0
 
     def objective(
-        self,
-        rows: Design,
-        classes: NDArray[np.intp],
-        weights: FloatArray,
-        positive: int,
-        *,
-        ridge: float,
-        linear: FloatArray | None,
-        radius: float,
+        self, data: Labelled, positive: int, ridge: float, linear: FloatArray | None, radius: float
     ) -> PairwiseObjective:
         """Return the objective; pairs have no class weights."""
-        del weights, radius
-        if not isinstance(rows, Rows):
+        del radius
+        if not isinstance(data.rows, Rows):
             raise TypeError("a sum over pairs reads the rows themselves")
-        is_positive = classes == positive
+        is_positive = data.classes == positive
         return PairwiseObjective(
-            rows, is_positive, self.loss, self.total(ridge), self.normaliser, linear
+            data.rows, is_positive, self.loss, self.total(ridge), self.normaliser, linear
         )
 
 

@@ -1,111 +1,181 @@
 """What one record can do to a regularised minimiser: the questions that every risk answers.
 
-A risk knows public numbers only. ``Risk`` is what the planners of output and objective
+A risk knows public numbers only. `Risk` is what the planners of output and objective
 perturbation ask; `MarginRisk`, `SoftmaxRisk` and `PairRisk` answer.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives.function import Objective
-from dp_halfspace.optim.solvers.certificate import Tolerance, solver_tolerance
+from dp_halfspace.optim.solvers.certificate import Tolerance, gradient_error, solver_tolerance
 from dp_halfspace.optim.solvers.minimum import Optimizer, certified_minimum
 
-__all__ = ["RIDGE_FLOOR", "Risk", "Vertices", "minimisers", "tolerance"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
 Vertices: TypeAlias = tuple[tuple[int, float], ...]
 
 # Below this share of the squared row norm the regulariser is too weak for any certificate.
 RIDGE_FLOOR = 1e-8
+# Rounding of the few operations that lead to a bound; with transcendental functions.
+UP, ROOT_UP = 1.0 + 2.0**-40, 1.0 + 1e-9
 
 
-class Risk(Protocol):
-    """A regularised risk, described by public numbers; every bound is rounded up."""
+class Labelled(NamedTuple):
+    """Rows, the index of the class of each, and the public weights of the classes."""
 
-    @property
-    def n_samples(self) -> int:
-        """Number of records."""
+    rows: Design
+    classes: NDArray[np.intp]
+    weights: FloatArray
 
-    @property
-    def n_columns(self) -> int:
-        """Number of coefficients of one vector, constant column included."""
 
-    @property
-    def row_norm(self) -> float:
-        """Bound on the Euclidean norm of a row, constant column included."""
+class SlopeBounds(NamedTuple):
+    """What the rounding error of a gradient rests on, for the weighted slopes of a record.
+
+    Their size, their Lipschitz constant in the margins, and their error at exact margins in units
+    of 2^-53.
+    """
+
+    slope: float
+    smoothness: float
+    evaluation: float
+
+
+class Risk(ABC):
+    """A regularised risk, described by public numbers; every bound is rounded up.
+
+    A mean over records, unless a subclass says otherwise. `n_columns` counts the coefficients of
+    one vector; `row_norm` bounds the norm of a row; the constant column belongs to both.
+    """
+
+    __slots__ = ()
+
+    n_samples: int
+    n_columns: int
+    row_norm: float
+    block_rows: int
+    pairwise: ClassVar[bool] = False
 
     @property
     def n_stacked(self) -> int:
         """How many separate minimisations are behind one release."""
+        return 1
 
     @property
     def n_blocks(self) -> int:
         """How many vectors of coefficients each of them has."""
+        return 1
 
     @property
-    def pairwise(self) -> bool:
-        """Whether the objective is a sum over pairs of records."""
+    def n_released(self) -> int:
+        """Number of coefficients that are released."""
+        return self.n_columns * self.n_stacked * self.n_blocks
 
     @property
+    def row_length(self) -> float:
+        """Bound on the norm of the gradient of a record's margin."""
+        return self.row_norm
+
+    @property
+    @abstractmethod
     def perturbable(self) -> bool:
         """Whether objective perturbation applies: smooth, monotone, with a bounded slope."""
 
     @property
+    @abstractmethod
     def gradient_change(self) -> float:
         """Euclidean change of the gradient, at any point, when a record is replaced."""
 
     @property
     def block_change(self) -> float:
         """Sum of the Euclidean changes of the blocks of the gradient."""
+        return self.gradient_change
 
     @property
+    @abstractmethod
     def vertices(self) -> Vertices:
         """Vertices of the set of gradient changes: number, length over `gradient_change`."""
 
     @property
+    @abstractmethod
+    def curvature(self) -> float:
+        """Largest mean curvature of one record over the directions where it has any."""
+
+    @property
+    def rank(self) -> int:
+        """Number of these directions."""
+        return 1
+
+    @property
     def least_ridge(self) -> float:
         """Regulariser below which no certificate can be had."""
+        return RIDGE_FLOOR * self.row_norm**2
 
     def total(self, ridge: float) -> float:
         """Coefficient of ``||w||^2 / 2`` in the objective."""
+        return ridge * self.n_samples
 
+    @abstractmethod
     def radius(self, ridge: float) -> float:
         """Norm that no minimiser without a linear term exceeds, on any data."""
 
+    @abstractmethod
     def sensitivity(self, ridge: float) -> float:
         """Largest distance of the exact minimisers of neighbouring data sets."""
 
     def log_ratio(self, ridge: float) -> float:
-        """Logarithm of the largest ratio of the Jacobians of neighbouring data sets."""
+        """Logarithm of the largest ratio of the Jacobians of neighbouring data sets.
+
+        Of one separate minimisation; ``objective_perturbation.md``, Lemma 6.
+        """
+        return self.rank * math.log1p(self.curvature / self.total(ridge)) * UP
 
     def ridge_floor(self, epsilon: float) -> float:
         """Smallest regulariser whose Jacobians take at most half of `epsilon`."""
+        floor = jacobian_floor(self.curvature, epsilon / (2.0 * self.n_stacked * self.rank))
+        return max(floor / self.n_samples * UP, RIDGE_FLOOR * self.row_norm**2)
+
+    @abstractmethod
+    def slope_bounds(self, radius: float) -> SlopeBounds:
+        """Bound the slopes of a record at points of norm up to `radius`, and their errors."""
 
     def gradient_error(self, ridge: float, radius: float, linear: float) -> float:
-        """Bound the rounding error of a computed gradient at points of norm up to `radius`."""
+        """Bound the rounding error of a computed gradient at points of norm up to `radius`.
 
+        ``certificate.md``, Theorem 2.
+        """
+        return gradient_error(
+            n_samples=self.n_samples,
+            n_columns=self.n_columns,
+            block_rows=self.block_rows,
+            row_norm=self.row_length,
+            ridge=self.total(ridge),
+            radius=radius,
+            linear=linear,
+            **self.slope_bounds(radius)._asdict(),
+        )
+
+    @abstractmethod
     def noise_cost(self, variance: float) -> float:
         """Mean loss that spherical noise on the coefficients adds."""
 
+    @abstractmethod
     def objective(
-        self,
-        rows: Design,
-        classes: NDArray[np.intp],
-        weights: FloatArray,
-        positive: int,
-        *,
-        ridge: float,
-        linear: FloatArray | None,
-        radius: float,
+        self, data: Labelled, positive: int, ridge: float, linear: FloatArray | None, radius: float
     ) -> Objective:
         """Return one of the separate objectives; `positive` is the class set apart."""
+
+
+def jacobian_floor(curvature: float, share: float) -> float:
+    """Return ``curvature / (exp(share) - 1)``, without overflow."""
+    return curvature * (math.exp(-share) / -math.expm1(-share))
 
 
 def tolerance(
@@ -206,9 +276,8 @@ def minimisers(
         term = None if linear is None else linear[index].ravel()
 
         def objective(design: Design, k: int = k, term: FloatArray | None = term) -> Objective:
-            return risk.objective(
-                design, classes, weights, k, ridge=ridge, linear=term, radius=farthest
-            )
+            data = Labelled(design, classes, weights)
+            return risk.objective(data, k, ridge, term, farthest)
 
         found = certified_minimum(
             objective(rows),

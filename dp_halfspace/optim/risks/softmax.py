@@ -8,30 +8,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.special import lambertw
 
-from dp_halfspace.optim.design.mapped_rows import Design
+from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-from dp_halfspace.optim.risks.margin import jacobian_floor
-from dp_halfspace.optim.risks.risk import RIDGE_FLOOR, Vertices
+from dp_halfspace.optim.risks.risk import (
+    RIDGE_FLOOR,
+    ROOT_UP,
+    UP,
+    Labelled,
+    Risk,
+    SlopeBounds,
+    Vertices,
+)
 from dp_halfspace.optim.risks.softmax_gradients import softmax_diameter
-from dp_halfspace.optim.solvers.certificate import gradient_error
 
-__all__ = ["SoftmaxRisk"]
-
-FloatArray: TypeAlias = NDArray[np.float64]
-
-_UP, _ROOT_UP = 1.0 + 2.0**-40, 1.0 + 1e-9
 # Of a record's vector of slopes p - e_y: its norm, and its Lipschitz constant in the scores.
 _SLOPE, _SMOOTHNESS = math.sqrt(2.0), 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class SoftmaxRisk:
+class SoftmaxRisk(Risk):
     """Regularised mean cross-entropy of the softmax of the scores, per mean loss.
 
     Attributes
@@ -56,8 +55,6 @@ class SoftmaxRisk:
     shift: float = 0.0
     max_weight: float = 1.0
 
-    n_stacked: ClassVar[int] = 1
-    pairwise: ClassVar[bool] = False
     robust: ClassVar[bool] = False
     perturbable: ClassVar[bool] = True
 
@@ -67,11 +64,6 @@ class SoftmaxRisk:
         return self.n_classes
 
     @property
-    def n_released(self) -> int:
-        """Number of coefficients that are released."""
-        return self.n_columns * self.n_classes
-
-    @property
     def loss_of_zeros(self) -> float:
         """Largest mean loss of coefficients that are all zero."""
         return self.max_weight * math.log1p((self.n_classes - 1) * math.exp(self.shift))
@@ -79,12 +71,12 @@ class SoftmaxRisk:
     @property
     def gradient_change(self) -> float:
         """``sqrt(2) c 2 r``; ``objective_perturbation.md``, Lemma 2."""
-        return _SLOPE * self.max_weight * 2.0 * self.row_norm * _UP
+        return _SLOPE * self.max_weight * 2.0 * self.row_norm * UP
 
     @property
     def block_change(self) -> float:
         """The changes of the K blocks add up to more than their Euclidean norm (Lemma 2)."""
-        return self.gradient_change * (math.sqrt(2.0) * _UP)
+        return self.gradient_change * (math.sqrt(2.0) * UP)
 
     @property
     def vertices(self) -> Vertices:
@@ -93,7 +85,7 @@ class SoftmaxRisk:
         return (
             (1, 0.0),
             (2 * others, 0.5),
-            (others * (others - 1), math.sqrt(0.75) * _UP),
+            (others * (others - 1), math.sqrt(0.75) * UP),
             (others, 1.0),
         )
 
@@ -112,46 +104,26 @@ class SoftmaxRisk:
         """``1e-8 c r^2``: below it no certificate can be had."""
         return RIDGE_FLOOR * self.max_weight * self.row_norm**2
 
-    def total(self, ridge: float) -> float:
-        """Coefficient of ``||w||^2 / 2`` in the sum over records."""
-        return ridge * self.n_samples
-
     def radius(self, ridge: float) -> float:
         """Frobenius norm of the minimiser; ``stability.md``, section 4."""
         peak = float(lambertw((self.n_classes - 1) * math.exp(self.shift - 1.0)).real)
-        return math.sqrt(self.max_weight * peak / ridge) * _ROOT_UP
+        return math.sqrt(self.max_weight * peak / ridge) * ROOT_UP
 
     def sensitivity(self, ridge: float) -> float:
         """Frobenius distance of neighbouring minimisers; ``stability.md``, Theorem 5."""
         reach = self.row_norm * self.radius(ridge)
         slope = softmax_diameter(self.n_classes, reach, shift=self.shift)
         width = 2.0 * self.max_weight * self.row_norm * slope
-        return width / (ridge * self.n_samples) * _ROOT_UP
+        return width / (ridge * self.n_samples) * ROOT_UP
 
-    def log_ratio(self, ridge: float) -> float:
-        """``objective_perturbation.md``, Lemma 6."""
-        return self.rank * math.log1p(self.curvature / self.total(ridge)) * _UP
-
-    def ridge_floor(self, epsilon: float) -> float:
-        """Smallest regulariser that leaves half of the budget to the noise."""
-        floor = jacobian_floor(self.curvature, epsilon / (2.0 * self.rank))
-        return max(floor / self.n_samples * _UP, RIDGE_FLOOR * self.row_norm**2)
-
-    def gradient_error(self, ridge: float, radius: float, linear: float) -> float:
-        """``certificate.md``, Theorem 2 and section 3."""
+    def slope_bounds(self, radius: float) -> SlopeBounds:
+        """``certificate.md``, section 3."""
         # The subtraction of the shift is rounded once.
         shifting = 0.5 * (self.row_norm * radius + self.shift) if self.shift else 0.0
-        return gradient_error(
-            n_samples=self.n_samples,
-            n_columns=self.n_columns,
-            block_rows=self.block_rows,
-            row_norm=self.row_norm,
-            ridge=self.total(ridge),
-            radius=radius,
-            slope=self.max_weight * _SLOPE,
-            smoothness=self.max_weight * _SMOOTHNESS,
-            evaluation=self.max_weight * (2.0 * self.n_classes + 24.0 + shifting),
-            linear=linear,
+        return SlopeBounds(
+            self.max_weight * _SLOPE,
+            self.max_weight * _SMOOTHNESS,
+            self.max_weight * (2.0 * self.n_classes + 24.0 + shifting),
         )
 
     def noise_cost(self, variance: float) -> float:
@@ -159,18 +131,11 @@ class SoftmaxRisk:
         return (1 - 1 / self.n_classes) * self.max_weight * self.row_norm**2 * variance / 2
 
     def objective(
-        self,
-        rows: Design,
-        classes: NDArray[np.intp],
-        weights: FloatArray,
-        positive: int,
-        *,
-        ridge: float,
-        linear: FloatArray | None,
-        radius: float,
+        self, data: Labelled, positive: int, ridge: float, linear: FloatArray | None, radius: float
     ) -> SoftmaxObjective:
         """Return the objective; no class is set apart, and no radius is needed."""
         del positive, radius
+        rows, classes, weights = data
         total = self.total(ridge)
         return SoftmaxObjective(
             rows, classes, self.n_classes, weights[classes], total, linear, self.shift

@@ -1,12 +1,10 @@
 """How far apart the gradients of two records of the multinomial model can be.
 
-The gradient of a record at coefficients ``W`` is a matrix. All gradients of one class at ``W``
-lie in a ball round ``T W``, for every matrix ``T``; with two free numbers in ``T``, the radius is
-a maximum over two numbers, which is bounded from above on cells that are refined where it
-matters. Two records of one class whose probability goes to different classes cannot both be far
-out, nor can two whose probability goes to the same class. Pairs of two classes have a bound of
-their own, or a ball for all classes.
-``docs/proofs/stability.md``, Theorem 5.
+All gradients of one class at coefficients ``W`` lie in a ball round ``T W``, for every matrix
+``T``; with two free numbers in ``T``, the radius is a maximum over two numbers, bounded from above
+on cells that are refined where it matters. Two records of one class cannot both be far out. Pairs
+of two classes have a bound of their own, or a ball for all classes. ``docs/proofs/stability.md``,
+Theorem 5.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """How far apart the gradients of two records of different classes can be, multinomial model.
 
-The squared distance is at most a sum of one number for each record, plus a constant. The number
-is a function of three coordinates of the record, and is bounded from above on a grid.
-Rows whose product is negative, and pairs of records by how much of the probability they give to
-the rest, have each their own multipliers.
-``docs/proofs/stability.md``, Theorem 5.
+The squared distance is at most a constant plus one number for each record, a function of three of
+its coordinates that is bounded from above on a grid. Opposite rows, and kinds of pairs by how much
+of the probability goes to the rest, have their own multipliers: ``stability.md``, Theorem 5.
 """
 
 from __future__ import annotations

@@ -11,11 +11,10 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from dp_halfspace.optim.design.rows import Rows, clipped_rows
-from dp_halfspace.optim.objectives._tilt import tilted_mean, tilted_weights, total
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.function import spread
 from dp_halfspace.optim.objectives.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
-from dp_halfspace.optim.objectives.margin import MarginObjective
+from dp_halfspace.optim.objectives.margin import MarginObjective, tilted_mean, tilted_weights, total
 from tests.optim.cases import LOSSES, data_sets, logical_rows, loss_id, naive_gradient
 
 RNG = np.random.default_rng(0)

@@ -12,8 +12,11 @@ from dp_halfspace.optim.objectives import _cells
 from dp_halfspace.optim.objectives import pair_grid as pair_cells
 from dp_halfspace.optim.objectives._cells import NODES, chebyshev_points, part_table
 from dp_halfspace.optim.objectives.losses import LOGISTIC
-from dp_halfspace.optim.objectives.pair_curvature import logistic_curvature
-from dp_halfspace.optim.objectives.pair_grid import logistic_pairs, logistic_rounding
+from dp_halfspace.optim.objectives.pair_grid import (
+    logistic_curvature,
+    logistic_pairs,
+    logistic_rounding,
+)
 from tests.optim.pair_cases import RANGES, brute_sums, relative, scores
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace.optim.objectives import pair_sorting
-from dp_halfspace.optim.objectives._pairs import PAIR_BLOCK, block_sum, prefix_sums
+from dp_halfspace.optim.objectives._cells import PAIR_BLOCK, block_sum, prefix_sums
 from dp_halfspace.optim.objectives.pair_sorting import (
     parabola_curvature,
     parabola_pairs,
