@@ -284,7 +284,7 @@ def label_codes(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.int
     labels = _checked_labels(y)
     if classes is not None and labels.dtype.kind in "iu":
         label_set = _check_classes(classes)
-        if label_set.dtype.kind in "iu":
+        if label_set.dtype.kind == labels.dtype.kind:
             # Without a sort of the labels, which are as many as the records.
             codes = np.minimum(np.searchsorted(label_set, labels), len(label_set) - 1)
             if (label_set[codes] != labels).any():
