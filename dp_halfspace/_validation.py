@@ -177,7 +177,7 @@ def _refuse_dates(X: Any) -> None:
         dtypes = list(X.dtypes)
     else:
         array = X if hasattr(X, "dtype") else np.asarray(X)
-        dtypes = [array.dtype] * array.shape[1]
+        dtypes = [array.dtype] * array.shape[1] if array.dtype.kind in "mM" else []
     bad = [j for j, dtype in enumerate(dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
     if bad:
         raise ValueError(
