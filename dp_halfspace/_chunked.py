@@ -1,13 +1,14 @@
 """Data that users hand in as chunks: checked where they are, as arrays are checked.
 
-A worker never raises: its log would show what it was given. It says what is wrong, and the error
-comes from here. All checks together read the features once and the labels once.
+A worker says what is wrong, and the error comes from here. All checks together read the features
+once and the labels once.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 from zlib import crc32
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._chunks import Chunks, DaskChunks, is_dask
+from dp_halfspace._chunks import Chunks, DaskChunks, is_dask, opened
 from dp_halfspace._people import TrainingData
 from dp_halfspace._sklearn import unfitted_names
 from dp_halfspace._validation import (
@@ -29,10 +30,12 @@ from dp_halfspace._validation import (
 )
 
 __all__ = [
+    "as_chunks",
     "by_chunks",
     "check_chunks",
     "checked_chunks",
     "is_chunked",
+    "labelled_chunks",
     "travelling",
 ]
 
@@ -48,7 +51,7 @@ def checked_chunks(
     estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
 ) -> Chunks:
     """Return `X` as chunks of floats; errors and attributes are those of `check_features`."""
-    given = _as_chunks(X)
+    given = as_chunks(X)
     sample = check_features(estimator, given.sample, reset=reset, allow_missing=True)
     found = list(given.each(_inspected, sample.dtype, sample.shape[1], allow_missing).values())
     counts = tuple(int(chunk[0]) for chunk in found)
@@ -63,7 +66,7 @@ def checked_chunks(
     if len(bad):
         raise not_finite(getattr(estimator, "feature_names_in_", None), bad.tolist())
     marks = type(given).of([chunk[1] for chunk in found])
-    floats = given.each(_same_floats, sample.dtype, marks)
+    floats = given.each(_floats, sample.dtype).each(_same, marks)
     return type(given)(floats.parts, None, counts, sample.shape[1])
 
 
@@ -84,28 +87,40 @@ def check_chunks(
     return TrainingData(rows, codes, label_set, getattr(probe, "feature_names_in_", None))
 
 
+def labelled_chunks(X: Any, y: Any, classes: ArrayLike) -> tuple[Chunks, Chunks]:
+    """Return rows as they were handed in, in chunks, and the codes of their labels."""
+    given = as_chunks(X)
+    found = np.array(list(given.each(_size_and_mark).values()))
+    marks = type(given).of(found[:, 1].tolist())
+    counts = tuple(found[:, 0].tolist())
+    rows = replace(given.each(_same, marks), counts=counts)
+    return rows, _coded(rows, y, classes)[0]
+
+
 def travelling(model: Any) -> Any:
     """Return a copy of a fitted model, parts included, without what stays: ledger and seed."""
+    if type(model) in {list, tuple}:
+        return type(model)(map(travelling, model))
+    if not isinstance(model, BaseEstimator):
+        return model
     twin = copy.copy(model)
     for name, value in vars(twin).items():
-        if name in {"ledger", "random_state"}:
-            vars(twin)[name] = None
-        elif isinstance(value, BaseEstimator):
-            vars(twin)[name] = travelling(value)
+        vars(twin)[name] = None if name in {"ledger", "random_state"} else travelling(value)
     return twin
 
 
 def _coded(rows: Chunks, y: Any, classes: ArrayLike) -> tuple[Chunks, NDArray[Any]]:
     """Return the codes of labels, kept beside their rows, and the sorted label set."""
     label_set = label_codes(np.empty(0), classes)[1]
-    codes = _labels_beside(rows, y).each(_codes, np.asarray(classes))
+    codes = _labels_beside(rows, y).each(_codes, np.asarray(classes)).kept()
     found = list(codes.each(_said).values())
-    for _, refusal in found:
-        if refusal is not None:
-            raise ValueError(refusal)
+    for said in found:
+        if isinstance(said, str):
+            raise ValueError(said)
     if tuple(count for count, _ in found) != rows.counts:
         raise ValueError(_SAME)
-    return codes.kept(), label_set
+    marks = type(rows).of([mark for _, mark in found])
+    return replace(codes.each(_same, marks), counts=rows.counts), label_set
 
 
 # Rows of a chunk that are looked at again at every pass.
@@ -124,18 +139,19 @@ def by_chunks(method: Method) -> Method:
         if not is_chunked(X):
             return method(self, X)
         check_is_fitted(self)
-        twin, given = travelling(self), _as_chunks(X)
+        twin, given = travelling(self), as_chunks(X)
         # Whatever is in the sample: it tells the columns of the result, and errors of names.
         like = np.asarray(method(twin, given.sample))
         images = given.each(_image, method, twin, like[:0])
         if not isinstance(given, DaskChunks):
             return np.concatenate(list(images.values()))
         import dask.array as da  # noqa: PLC0415
+        from dask import delayed  # noqa: PLC0415
 
         counts = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(images.parts)
         blocks = [
-            da.from_delayed(part, (count, *like.shape[1:]), like.dtype)
-            for part, count in zip(images.parts, counts, strict=True)
+            da.from_delayed(delayed(opened)(part, i), (count, *like.shape[1:]), like.dtype)
+            for i, (part, count) in enumerate(zip(images.parts, counts, strict=True))
         ]
         return da.concatenate(blocks)
 
@@ -149,7 +165,7 @@ def _image(
     return np.asarray(method(twin, chunk)) if len(chunk) else nothing
 
 
-def _as_chunks(X: Any) -> Chunks:
+def as_chunks(X: Any) -> Chunks:
     """Return a table of dask as chunks, with a sample of what they hold."""
     if isinstance(X, Chunks):
         return X
@@ -203,24 +219,29 @@ def _inspected(chunk: Any, dtype: Any, n_columns: int, allow_missing: bool) -> N
     return found
 
 
-def _mark(rows: NDArray[Any]) -> int:
-    """Return a checksum of some rows, which tells when a chunk comes in another order."""
-    some = rows[:: max(1, len(rows) // _MARKED)]
-    return crc32(np.ascontiguousarray(some).tobytes(), len(rows))
+def _mark(rows: Any) -> int:
+    """Return a checksum of some rows, or all labels: it tells when they come in another order."""
+    step = 1 if rows.ndim == 1 else max(1, len(rows) // _MARKED)
+    some = np.asarray(rows.iloc[::step] if hasattr(rows, "iloc") else rows[::step])
+    text = repr(some.tolist()).encode() if some.dtype.kind not in "biufc" else some.tobytes()
+    return crc32(text, len(rows))
 
 
-def _same_floats(chunk: Any, dtype: Any, mark: float) -> NDArray[Any]:
-    """Return a chunk as floats, and make sure that it is the one that was checked.
+def _size_and_mark(chunk: Any) -> tuple[int, int]:
+    return len(chunk), _mark(chunk)
+
+
+def _same(chunk: Any, mark: int) -> Any:
+    """Return a chunk, and make sure that it is the one that was checked.
 
     The factor of a row, and its label, stay with its place: other rows would not be bounded.
     """
-    rows = _floats(chunk, dtype)
-    if _mark(rows) != mark:
+    if _mark(chunk) != mark:
         raise RuntimeError(
-            "a chunk has changed between two passes: rows must come in the same order whenever "
-            "they are read. Persist, or write to a file, what a shuffle has made"
+            "a chunk has changed between two passes: rows and labels must come in the same order "
+            "whenever they are read. Persist, or write to a file, what a shuffle has made"
         )
-    return rows
+    return chunk
 
 
 def _codes(labels: Any, classes: NDArray[Any]) -> NDArray[Any] | str:
@@ -231,6 +252,6 @@ def _codes(labels: Any, classes: NDArray[Any]) -> NDArray[Any] | str:
         return str(error)
 
 
-def _said(codes: NDArray[Any] | str) -> tuple[int, str | None]:
-    """Return the number of labels, or what is wrong with them."""
-    return (0, codes) if isinstance(codes, str) else (len(codes), None)
+def _said(codes: NDArray[Any] | str) -> tuple[int, int] | str:
+    """Return the number of labels and their mark, or what is wrong with them."""
+    return codes if isinstance(codes, str) else _size_and_mark(codes)

@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Chunks", "LocalChunks", "applied", "compensated", "is_dask", "refuse_chunks", "summed"]
+__all__ = [
+    "Chunks",
+    "LocalChunks",
+    "applied",
+    "compensated",
+    "is_dask",
+    "kept",
+    "opened",
+    "refuse_chunks",
+    "summed",
+]
 
 
 def _same(value: Any) -> Any:
@@ -125,7 +135,8 @@ class LocalChunks(Chunks):
 class DaskChunks(Chunks):
     """Chunks of dask, computed by whatever scheduler is active.
 
-    A task that is lost with its worker is computed again: each is a pure function.
+    A task that is lost with its worker is computed again: each is a pure function. None raises:
+    a worker would log what the function was given.
     """
 
     __slots__ = ()
@@ -134,7 +145,7 @@ class DaskChunks(Chunks):
     def _call(function: Callable[..., Any], *arguments: Any) -> Any:
         from dask import delayed  # noqa: PLC0415
 
-        return delayed(function, pure=False, traverse=False)(*arguments)
+        return delayed(_guarded, pure=False, traverse=False)(function, *arguments)
 
     @staticmethod
     def _sent(argument: Any) -> Any:
@@ -153,7 +164,39 @@ class DaskChunks(Chunks):
         """Compute all chunks at once and bring them here; see `Chunks`."""
         import dask  # noqa: PLC0415
 
-        return iter(dask.compute(*self.parts))
+        return (opened(value, i) for i, value in enumerate(dask.compute(*self.parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What went wrong with a chunk: an error of this library, which shows no data, or its kind."""
+
+    kind: type[Exception]
+    text: str
+
+
+def _guarded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns, or why it does not."""
+    failures = [argument for argument in arguments if isinstance(argument, _Failure)]
+    if failures:
+        return failures[0]
+    try:
+        return function(*arguments)
+    except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        origin = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
+        if origin.partition(".")[0] == __name__.partition(".")[0]:
+            return _Failure(type(error), str(error))
+        return _Failure(RuntimeError, f"{type(error).__name__}, of which no more is said here")
+
+
+def opened(value: Any, number: int) -> Any:
+    """Return what was computed from a chunk, or raise what went wrong, without its rows."""
+    if isinstance(value, _Failure):
+        raise value.kind(f"chunk {number}: {value.text}")
+    return value
 
 
 def is_dask(X: Any) -> bool:
@@ -178,6 +221,11 @@ def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
 def summed(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
     """Return ``function(X, *arguments)``, a sum over rows, added up if `X` is in chunks."""
     return X.total(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
+
+
+def kept(values: Any) -> Any:
+    """Compute values now if they are in chunks, where they stay."""
+    return values.kept() if isinstance(values, Chunks) else values
 
 
 def compensated(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:

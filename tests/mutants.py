@@ -211,12 +211,12 @@ MUTANTS = [
         (
             ("    np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)\n    whole"),
             "    whole",
-            "test_no_value_raises_or_warns",
+            "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
         (
             ("    np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)\n"),
             "",
-            "test_no_value_raises_or_warns",
+            "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
     ),
     *of(
@@ -668,8 +668,8 @@ MUTANTS = [
             "test_sensitivity_against_brute_force",
         ),
         (
-            "        signed = np.where(classes == 1, weights[1], -weights[0]) * rows.shares",
-            "        signed = np.where(classes == 1, weights[1], -weights[0])",
+            "        signed = rows.along(_signed, classes, weights)",
+            "        signed = _signed(classes, weights[classes])",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
         (
@@ -774,8 +774,8 @@ MUTANTS = [
         "algorithms/selection/class_counts.py",
         "tests/test_persons.py",
         (
-            "    weights = np.ones(len(positive)) if people is None else people.weights",
-            "    weights = np.ones(len(positive))",
+            "    weights = np.ones(len(chosen)) if people is None else people.weights",
+            "    weights = np.ones(len(chosen))",
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
         (
@@ -1044,6 +1044,43 @@ MUTANTS = [
             "        units = plan.run(X, permit, people)",
             "        units = plan.run(X, permit, None)",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
+        ),
+    ),
+    *of(
+        "_chunks.py",
+        "tests/test_chunks.py",
+        (
+            "delayed(_guarded, pure=False, traverse=False)(function, *arguments)",
+            "delayed(function, pure=False, traverse=False)(*arguments)",
+            "test_no_row_is_in_what_a_worker_would_log",
+        ),
+    ),
+    *of(
+        "_chunked.py",
+        "tests/test_chunks.py",
+        (
+            "    if _mark(chunk) != mark:",
+            "    if False:",
+            "test_rows_in_another_order_are_noticed",
+        ),
+        (
+            "step = 1 if rows.ndim == 1 else ",
+            "step = ",
+            "test_labels_are_read_once_and_known_again",
+        ),
+        (
+            "        return type(model)(map(travelling, model))",
+            "        return model",
+            "test_nothing_that_could_release_travels",
+        ),
+    ),
+    *of(
+        "optim/objectives/chunked.py",
+        "tests/test_chunks.py",
+        (
+            "_NOTHING = 5e-324",
+            "_NOTHING = 1e-2",
+            "test_minimisers_are_certified_in_chunks",
         ),
     ),
     *of(

@@ -1,7 +1,5 @@
 """What many tests share: quiet fits, a ledger, planted noise, the constant column."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections import Counter
@@ -17,6 +15,15 @@ from dp_halfspace.privacy.mechanisms import recording
 from tests.instances import ESTIMATORS, instances, label
 
 every_estimator = pytest.mark.parametrize("estimator", instances(), ids=label)
+
+
+# What a fit may leave in a model.
+RELEASED = {
+    *("alpha_", "classes_", "coef_", "data_norm_", "feature_map_", "feature_names_in_"),
+    *("fill_value_", "hidden_coef_", "hidden_intercept_", "intercept_", "margin_"),
+    *("n_components_", "n_features_in_", "n_hidden_", "one_vs_rest_", "privacy_"),
+    *("projection_", "scaler_"),
+}
 
 
 def first_of_each(models, n):

@@ -1,7 +1,5 @@
 """A toy loss and a toy estimator, added by exactly the steps that docs/contributing.md lists."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

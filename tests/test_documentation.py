@@ -74,16 +74,6 @@ def test_a_broken_block_is_seen(code, error):
         run_page("page", text)
 
 
-def test_blocks_of_a_page_share_names_and_keep_their_lines():
-    run_page("page", "```python\nx = 1\n```\n\n```python\nassert x == 1\n```\n")
-    assert blocks("a\n\n```python\nb\n```\n", "python") == [(3, "b\n")]
-
-
-def test_the_readme_shows_about_ten_lines():
-    ((_, code),) = blocks((ROOT / "README.md").read_text(), "python")
-    assert len([line for line in code.splitlines() if line.strip()]) <= 11
-
-
 def commands(text: str) -> list[str]:
     """Shell commands of a page: in fences, indented, or between backticks."""
     shell = "\n".join(code for _, code in blocks(text, "bash"))

@@ -1,7 +1,6 @@
-"""Fits that share one account: folds, grids, processes and plain parameters."""
+"""Fits that share one account: folds, grids, processes, copies and plain parameters."""
 
-from __future__ import annotations
-
+import copy
 import json
 import multiprocessing
 import pickle
@@ -11,22 +10,20 @@ from contextlib import closing
 import numpy as np
 import pytest
 import skops.io
-from joblib import Parallel, delayed
-from sklearn.base import clone
+from joblib import Parallel, delayed, parallel_config
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from dp_halfspace import (
-    BudgetError,
-    OutputPerturbationClassifier,
-    PrivacyLedger,
-    PrivateSearchCV,
-)
+import dp_halfspace
+from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
+from dp_halfspace._budget import SharedLedger
 from dp_halfspace.privacy._ledger_store import Row, digest_of
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
-from tests.support import every_estimator, one_of_each
+from tests.instances import ESTIMATORS
+from tests.support import Book, every_estimator, one_of_each
 
 X, Y = separated(120, 3, 2)
 DEFAULT = OutputPerturbationClassifier()
@@ -54,12 +51,6 @@ def test_parameters_stay_plain_and_lead_to_the_same_account(estimator):
     assert model.ledger is ledger is clone(model).ledger
 
 
-def test_parameters_survive_yaml():
-    yaml = pytest.importorskip("yaml")
-    params = charged(DEFAULT, generous()).get_params()
-    assert yaml.safe_load(yaml.safe_dump(params)) == params
-
-
 def assert_refused(model, ledger, match):
     """Before any noise, and without a trace in model or ledger."""
     before = dict(vars(model))
@@ -73,11 +64,7 @@ def assert_refused(model, ledger, match):
 @pytest.mark.filterwarnings("ignore:random_state")
 @pytest.mark.parametrize(
     ("params", "match"),
-    [
-        ({}, "what is left"),
-        ({"random_state": 0}, "random_state=None"),
-        ({"epsilon": np.inf}, None),
-    ],
+    [({}, "what is left"), ({"random_state": 0}, "random_state=None"), ({"epsilon": np.inf}, None)],
     ids=["a full ledger", "a seed", "an infinite epsilon"],
 )
 @one_of_each
@@ -117,11 +104,12 @@ def test_worker_processes_charge_a_file(tmp_path):
     assert len(ledger.entries()) == 6
 
 
-def test_worker_processes_cannot_charge_a_ledger_in_memory():
-    ledger = generous()
-    with pytest.raises(BudgetError, match="give the ledger a path"):
-        Parallel(n_jobs=2)(delayed(charged(DEFAULT, ledger).fit)(X, Y) for _ in range(2))
-    assert ledger.entries() == []
+def test_worker_processes_refuse_what_they_cannot_reach():
+    for ledger, match in ((Book(), "Use a PrivacyLedger with a path"), (generous(), "a path")):
+        model = charged(DEFAULT, ledger)
+        with pytest.raises(BudgetError, match=match):
+            cross_val_score(model, X, Y, cv=KFold(2), n_jobs=2, error_score="raise")
+        assert not (ledger.records if isinstance(ledger, Book) else ledger.entries())
 
 
 def test_a_path_without_a_ledger_is_a_clear_error(tmp_path):
@@ -197,3 +185,114 @@ def test_fits_of_many_processes_are_all_charged(tmp_path, processes, times):
         worker.join(300)
         assert worker.exitcode == 0
     assert [e.number for e in ledger.entries()] == list(range(1, processes * times + 1))
+
+
+# -- copies of an estimator charge whatever object a ledger is, and never a copy of it --------
+
+
+class Office(Book):
+    """One that says how a pickle finds it again."""
+
+    def __reduce__(self):
+        OFFICES["main"] = self
+        return office, ("main",)
+
+
+OFFICES = {}
+
+
+def office(name):
+    return OFFICES[name]
+
+
+def searched(ledger=None, inner=None):
+    model = OutputPerturbationClassifier(classes=[0, 1], ledger=inner)
+    return PrivateSearchCV(model, {"alpha": [0.1, 1.0]}, epsilon=5.0, ledger=ledger)
+
+
+def sharing(estimator, ledger):
+    return clone(estimator).set_params(ledger=ledger)
+
+
+EVERY = [*(getattr(dp_halfspace, name)() for name in ESTIMATORS), searched()]
+each_class = pytest.mark.parametrize("estimator", EVERY, ids=lambda e: type(e).__name__)
+
+
+@each_class
+def test_copies_charge_the_same_account(estimator):
+    model = sharing(estimator, Book())
+    assert clone(model).ledger is model.ledger
+    assert copy.copy(model).ledger is model.ledger
+    assert copy.deepcopy(model).ledger is model.ledger
+    assert clone(clone(make_pipeline(model)))[-1].ledger is model.ledger
+    assert copy.deepcopy([make_pipeline(model)])[0][-1].ledger is model.ledger
+    assert vars(clone(model)).keys() == vars(model).keys()
+
+
+@each_class
+def test_a_pickle_has_no_copy_of_the_account(estimator):
+    model = sharing(estimator, Book())
+    thawed = pickle.loads(pickle.dumps(model))
+    with pytest.raises(BudgetError, match="stayed in the process"):
+        thawed.ledger.charge(None)
+    # No detour leads back to an account of one's own.
+    for detour in (clone(thawed), copy.deepcopy(thawed), pickle.loads(pickle.dumps(thawed))):
+        with pytest.raises(BudgetError, match="stayed in the process"):
+            detour.ledger.charge(None)
+    assert model.ledger.records == []
+
+
+def test_what_stands_for_an_account_stays_in_a_pickle(tmp_path):
+    for ledger in (None, "study.db", tmp_path / "study.db", Office()):
+        model = sharing(EVERY[0], ledger)
+        assert pickle.loads(pickle.dumps(model)).ledger == ledger
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+    thawed = pickle.loads(pickle.dumps(sharing(EVERY[0], ledger)))
+    assert thawed.ledger.handle == ledger.handle
+
+
+def folds_charged(model, **params):
+    """How many of five folds reach the account of the model."""
+    ledger = model.ledger
+    cross_val_score(model, X, Y, cv=KFold(5), **params)
+    return len(ledger.records)
+
+
+MODELS = [OutputPerturbationClassifier(classes=[0, 1]), searched()]
+each_model = pytest.mark.parametrize("model", MODELS, ids=["estimator", "search"])
+
+
+@each_model
+def test_every_fold_is_charged(model):
+    assert folds_charged(sharing(model, Book())) == 5
+    with parallel_config(backend="threading"):
+        assert folds_charged(sharing(model, Book()), n_jobs=2) == 5
+
+
+@each_model
+def test_that_test_sees_a_clone_with_an_account_of_its_own(model, monkeypatch):
+    """Planted: parameters are copied as scikit-learn copies them."""
+    monkeypatch.setattr(SharedLedger, "__sklearn_clone__", BaseEstimator.__sklearn_clone__)
+    own = copy.copy(model).set_params(ledger=Book())
+    assert folds_charged(own) == 0
+
+
+@pytest.mark.parametrize("selection", ["exponential", "random_stopping"])
+def test_further_fits_of_a_searched_model_are_charged(selection):
+    ledger = Book()
+    fitted = searched(ledger).set_params(selection=selection).fit(X, Y)
+    assert ledger.records == [fitted.privacy_]
+    for _ in range(3):
+        fitted.best_estimator_.fit(X, Y)
+    clone(fitted.best_estimator_).fit(X, Y)
+    assert len(ledger.records) == 1 + 4
+    assert fitted.get_params()["ledger"] is ledger
+
+
+def test_the_ledger_of_the_estimator_pays_if_the_search_has_none():
+    inner, outer = Book(), Book()
+    fitted = searched(inner=inner).fit(X, Y)
+    assert inner.records == [fitted.privacy_]
+    assert fitted.best_estimator_.ledger is inner
+    searched(outer, inner).fit(X, Y)
+    assert (len(inner.records), len(outer.records)) == (1, 1)

@@ -1,9 +1,6 @@
 """What a number that a user states may be, and that no such number makes data visible."""
 
-from __future__ import annotations
-
 import importlib
-import pickle
 import signal
 import warnings
 from contextlib import contextmanager
@@ -16,9 +13,8 @@ import sklearn
 from sklearn.base import clone
 
 import dp_halfspace
-from dp_halfspace import BudgetError, CertificateError, PrivacyWarning, PrivateSearchCV
-from dp_halfspace._sklearn import Interval, is_public_number, plain
-from dp_halfspace._validation import label_weights
+from dp_halfspace import PrivacyWarning, PrivateSearchCV
+from dp_halfspace._sklearn import Interval, is_public_number
 from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
 from dp_halfspace.optim.solvers.newton import newton_cg_path
 from tests.conftest import separated
@@ -33,15 +29,6 @@ def test_the_range_of_a_public_number():
         assert is_public_number(good)
     for bad in (0, -1.0, 1e-51, 1e51, 10**400, np.nan, np.inf, True, np.True_, "1", None, 1j):
         assert not is_public_number(bad)
-
-
-def test_numbers_are_shown_as_plain_python():
-    assert [repr(plain(v)) for v in (np.float64(0.5), np.int64(3), np.str_("a"), 2)] == [
-        "0.5",
-        "3",
-        "'a'",
-        "2",
-    ]
 
 
 @one_of_each
@@ -88,9 +75,6 @@ def test_ranges_hold_where_scikit_learn_is_told_to_validate_nothing():
         pytest.raises(ValueError, match="epsilon"),
     ):
         dp_halfspace.OutputPerturbationClassifier(epsilon=-1.0, classes=[0, 1]).fit(X, Y)
-
-
-# -- the ends of every range, on neighbours made to hurt -------------------------------
 
 
 @contextmanager
@@ -208,17 +192,3 @@ def test_a_path_from_infinity_would_not_end():
 
     with pytest.raises(TimeoutError), at_most(0.7), np.errstate(all="ignore"):
         newton_cg_path(Unbounded(overflowing()), 1e-9, 100)
-
-
-def test_weights_are_in_the_order_of_the_classes():
-    np.testing.assert_array_equal(label_weights({1: 2}, np.array([0, 1])), [1.0, 2.0])
-
-
-def test_exceptions_fit_the_clauses_that_callers_have():
-    for kind, known in (
-        (BudgetError, ValueError),
-        (CertificateError, ValueError),
-        (PrivacyWarning, UserWarning),
-    ):
-        assert issubclass(kind, known)
-        assert pickle.loads(pickle.dumps(kind("text"))).args == ("text",)

@@ -1,7 +1,5 @@
 """Defects demonstrated in other libraries, each a permanent test that we do not share it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

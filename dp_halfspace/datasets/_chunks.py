@@ -90,14 +90,24 @@ def read_parquet(path: str | PathLike[str], label: str) -> tuple[Chunks, Chunks]
         raise ValueError(f"there is no column {label!r} at the path: give the one of the labels")
     names = [name for name in table.schema.names if name != label]
     groups = [group for file in table.get_fragments() for group in file.split_by_row_group()]
-    # Two rows without values have the columns and types of all others.
-    sample = table.schema.empty_table().select(names).to_pandas().reindex(range(2))
-    X = LocalChunks.read_by([partial(_group, group, names) for group in groups], sample)
-    return X, LocalChunks.read_by([partial(_labels, group, label) for group in groups], None)
+    # Two rows of nothing have the columns and types of all others.
+    empty = table.schema.empty_table().to_pandas()
+    like = type(empty)({name: _two(column) for name, column in empty.items()})
+    X = LocalChunks.read_by([partial(_group, group, names) for group in groups], like[names])
+    readers = [partial(_labels, group, label) for group in groups]
+    return X, LocalChunks.read_by(readers, like[label].to_numpy())
 
 
 def _part(array: Any, rows: slice) -> Any:
     return array[rows]
+
+
+def _two(column: Any) -> Any:
+    """Return two entries of the type of a column: zeros, no text, or holes."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype):
+        return np.full(2, "", dtype) if dtype.kind == "O" else np.zeros(2, dtype)
+    return type(column)([None, None], dtype=dtype)
 
 
 def _group(group: Any, names: list[str]) -> Any:

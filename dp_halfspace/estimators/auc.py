@@ -181,10 +181,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features; CSR stays sparse.
-        y : array-like of shape (n_samples,)
-            Labels from `classes`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
+            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
+            :mod:`dp_halfspace.datasets` are for what `groups` are for, too.
+        y : array-like of shape (n_samples,), or in chunks
+            Labels from `classes`; of rows in chunks in the same chunks, or an array.
         groups : array-like of shape (n_samples,) or None, default=None
             Who each row belongs to: any hashable values. The unit of privacy is then a person
             with all rows, each of which weighs one over their number; the number of people is
@@ -231,6 +232,9 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
 
     def _protects_people(self, plan: Any) -> bool:
         return self.mechanism not in ("objective", "output") and not plan.problem.is_pure
+
+    def _reads_chunks(self, plan: Any) -> bool:
+        return plan is None or self._protects_people(plan)
 
     def _problem(self, data: TrainingData) -> RankingProblem:
         """Gather the public numbers; of the rows, only shape and layout matter."""

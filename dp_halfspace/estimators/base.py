@@ -155,18 +155,14 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
             )
         data = owned_by(groups, data)
         ready = self._planned_in_units(data) if learns else self._planned(data)
-        if isinstance(data.X, Chunks):
-            self._check_for_chunks(ready.plan)
-        return self._checked_for_people(ready)
+        return self._supported(ready)
 
     def _check_for_chunks(self, plan: Any = None) -> None:
         """Refuse an estimator, or its plan, that needs more than sums over rows."""
         if not self._reads_chunks(plan):
             raise ValueError(
-                "rows in chunks are not supported with these parameters: they are by "
-                "AdaptiveMarginClassifier and PrivateKernelClassifier with solver='noisy_gd', "
-                "delta > 0 and neither selection, adversary nor projection. Give the rows as an "
-                "array, for example X.compute()"
+                "rows in chunks are not supported with these parameters: docs/scaling.md lists "
+                "what takes them. Give the rows as an array, for example X.compute()"
             )
 
     def _reads_chunks(self, plan: Any) -> bool:
@@ -174,8 +170,10 @@ class PrivateLinearClassifier(ClassifierMixin, SharedLedger, ABC):
         del plan
         return False
 
-    def _checked_for_people(self, ready: Prepared) -> Prepared:
-        """Refuse a plan of which it is not proved that it protects people, where there are any."""
+    def _supported(self, ready: Prepared) -> Prepared:
+        """Refuse a plan of which it is not proved that it reads chunks, or protects people."""
+        if isinstance(ready.data.X, Chunks):
+            self._check_for_chunks(ready.plan)
         if ready.data.people is None or self._protects_people(ready.plan):
             return ready
         raise ValueError(

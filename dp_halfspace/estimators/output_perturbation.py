@@ -28,6 +28,7 @@ from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
+from dp_halfspace.optim.design.chunked_rows import rows_over
 from dp_halfspace.optim.design.rows import block_size, clipped_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -216,10 +217,11 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Finite features; CSR stays sparse.
-        y : array-like of shape (n_samples,)
-            Labels from `classes`.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or in chunks
+            Finite features; CSR stays sparse. Chunks (``docs/scaling.md``) of dask or of
+            :mod:`dp_halfspace.datasets` are for ``tilt=0``.
+        y : array-like of shape (n_samples,), or in chunks
+            Labels from `classes`; of rows in chunks in the same chunks, or an array.
 
         Returns
         -------
@@ -235,7 +237,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
         data, scaler = ready.in_units(permit)
 
-        rows = clipped_rows(data.X, ready.data_norm, self._constant_column())
+        rows = rows_over(clipped_rows, data.X, ready.data_norm, self._constant_column())
         released = ready.plan.run(rows, data.codes, ready.weights, permit)
 
         self.alpha_ = ready.plan.ridge
@@ -256,6 +258,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             adversary_smoothing=float(self.adversary_smoothing),
         )
         return Prepared(data, weights, plan, record, float(self.data_norm), clips=True)
+
+    def _reads_chunks(self, plan: Any) -> bool:
+        del plan
+        return not self.tilt
 
     def _plan(self, X: Any, weights: NDArray[np.float64], delta: float) -> OutputPlan:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""

@@ -15,7 +15,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
-from dp_halfspace._chunked import by_chunks
+from dp_halfspace._chunked import as_chunks, by_chunks, check_chunks, is_chunked, travelling
+from dp_halfspace._chunks import applied
 from dp_halfspace._groups import owned_by
 from dp_halfspace._people import TrainingData, placed
 from dp_halfspace._sklearn import StrOptions, fit_context, resolved_delta
@@ -35,11 +36,13 @@ from dp_halfspace.privacy.randomness import noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
 from dp_halfspace.tables.encoding import Encoding
-from dp_halfspace.tables.frame import read_frame
+from dp_halfspace.tables.frame import Frame, read_frame
 from dp_halfspace.tables.schema import Column, label_set, read_schema, resolved_columns
 
 __all__ = ["PrivateTableClassifier"]
 
+# Bytes of encoded rows in chunks that are kept between passes: to encode takes longer than a step.
+_KEPT = 2**28
 # A range in the units that cosines of a column are made for.
 _HALF_RANGE = 1.5
 # From this n mu / sqrt(columns) on units within a range are worth their part of the budget.
@@ -71,8 +74,6 @@ class _Ready:
     """What is fixed before a fit pays: encoded rows, which are private, and public plans."""
 
     encoding: Encoding
-    numbers: NDArray[np.float64]
-    others: NDArray[np.float64]
     learnt: NDArray[np.bool_]
     units: UnitsPlan | None
     prepared: Prepared
@@ -81,7 +82,7 @@ class _Ready:
 
     @property
     def data(self) -> TrainingData:
-        """The labels."""
+        """Encoded rows, numbers first, and labels."""
         return self.prepared.data
 
     @property
@@ -113,13 +114,14 @@ class _Ready:
         ends = ends.reshape(-1, 2) / 2.0
         units = Units(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
         if self.units is not None:
-            found = self.units.run(self.numbers[:, self.learnt], permit, self.data.people)
+            learnt = applied(_columns, self.data.X, np.flatnonzero(self.learnt))
+            found = self.units.run(learnt, permit, self.data.people)
             units.center[self.learnt], units.scale[self.learnt] = found.center, found.scale
         return units
 
-    def rows(self, units: Units) -> NDArray[np.float64]:
+    def rows(self, units: Units) -> Any:
         """Return the rows that the engine reads."""
-        return np.hstack([in_units(self.numbers, units), self.others])
+        return applied(_rows_in_units, self.data.X, units)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -239,10 +241,12 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
 
         Parameters
         ----------
-        X : data frame or array-like of shape (n_samples, n_features)
+        X : data frame or array-like of shape (n_samples, n_features), or in chunks
             A table of pandas, of a library that converts to it, or rows. Any entry may be missing.
-        y : array-like of shape (n_samples,)
-            Labels from `classes`.
+            Chunks (``docs/scaling.md``) of dask or of :mod:`dp_halfspace.datasets` are for
+            ``delta > 0``; beyond 256 MB of encoded rows they are encoded again at every pass.
+        y : array-like of shape (n_samples,), or in chunks
+            Labels from `classes`; of rows in chunks in the same chunks, or an array.
         groups : array-like of shape (n_samples,) or None, default=None
             Who each row belongs to: any hashable values. The unit of privacy is then a person
             with all rows, each of which weighs one over their number; the number of people is
@@ -266,7 +270,7 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         model = ready.engine._trained(prepared, permit)
         line = DEFAULT_SLOPE, 0.0
         if ready.calibration is not None:
-            scores = _scores(model, prepared.data)
+            scores = _scores_of_all(model, prepared.data)
             line = ready.calibration.run(
                 scores, ready.data.codes, prepared.weights, permit, ready.data.people
             )
@@ -311,18 +315,23 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
 
     def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> _Ready:
         """Encode the table, check the labels and divide the budget."""
-        frame = read_frame(X)
+        table = as_chunks(X) if is_chunked(X) else None
+        frame = read_frame(X if table is None else table.sample)
         rules, target = read_schema(self.schema)
         encoding = Encoding(resolved_columns(frame, rules), frame.is_named)
-        numbers, others = encoding.encoded(frame)
-        rows = np.hstack([numbers, others])
+        rows = _encoded(frame, encoding)
         classes = label_set(target, y) if self.classes is None else self.classes
-        hidden = groups is not None
-        data = check_training_data(
-            self, rows, y, classes=classes, allow_missing=True, hides_rows=hidden
-        )
+        if table is not None:
+            chunks = replace(table.each(_encoded, encoding), sample=rows)
+            data = check_chunks(self, chunks, y, classes=classes, allow_missing=True)
+            if 8 * math.prod(data.X.shape) <= _KEPT:
+                data = replace(data, X=data.X.kept())
+        else:
+            hidden = groups is not None
+            data = check_training_data(
+                self, rows, y, classes=classes, allow_missing=True, hides_rows=hidden
+            )
         data = owned_by(groups, data)
-        numbers, others = np.hsplit(data.X, [numbers.shape[1]])
 
         n_samples, epsilon = data.n_units, float(self.epsilon)
         delta = resolved_delta(self.delta, n_samples)
@@ -341,11 +350,11 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
             classes=classes,
             class_weight=self.class_weight,
             random_state=self.random_state,
-            n_curved=numbers.shape[1],
+            n_curved=len(encoding.numbers),
             is_linear=self.features == "linear",
         )
-        planned = engine._checked_for_people(engine._planned(data))
-        ready = _Ready(encoding, numbers, others, learnt, units, planned, engine)
+        planned = engine._supported(engine._planned(data))
+        ready = _Ready(encoding, learnt, units, planned, engine)
         return ready.completed(epsilon, calibration)
 
     @by_chunks
@@ -369,8 +378,7 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
             If a column of the fit is missing.
         """
         check_is_fitted(self)
-        numbers, others = self.encoding_.encoded(read_frame(X))
-        rows = np.hstack([in_units(numbers, self.units_), others])
+        rows = _rows_in_units(_encoded(read_frame(X), self.encoding_), self.units_)
         slope, offset = self.calibration_
         with np.errstate(all="ignore"):
             return np.asarray(slope * self.model_.decision_function(rows) + offset)
@@ -416,10 +424,31 @@ class PrivateTableClassifier(ClassifierMixin, SharedLedger):
         return tags
 
 
-def _scores(model: PrivateKernelClassifier, data: TrainingData) -> NDArray[np.float64]:
+def _encoded(table: Any, encoding: Encoding) -> NDArray[np.float64]:
+    """Return rows of numbers, those that have units first."""
+    return np.hstack(encoding.encoded(table if isinstance(table, Frame) else read_frame(table)))
+
+
+def _columns(rows: NDArray[np.float64], columns: NDArray[np.intp]) -> NDArray[np.float64]:
+    return rows[:, columns]
+
+
+def _rows_in_units(rows: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
+    """Bring the numbers of encoded rows to their units."""
+    numbers, others = np.hsplit(rows, [len(units.center)])
+    return np.hstack([in_units(numbers, units), others])
+
+
+def _scores(rows: NDArray[np.float64], model: PrivateKernelClassifier) -> NDArray[np.float64]:
+    if not len(rows):
+        return np.empty((0, len(model.coef_)) if len(model.coef_) > 1 else 0)
+    return model.decision_function(rows)
+
+
+def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData) -> Any:
     """Score the rows that were fitted, each at its place."""
     if data.people is None:
-        return model.decision_function(data.X)
+        return applied(_scores, data.X, travelling(model))
     return data.people.gathered(
         len(data.people), lambda *where: model.decision_function(placed(data.X, *where))
     )

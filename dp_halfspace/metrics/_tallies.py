@@ -20,6 +20,7 @@ __all__ = [
     "COUNT",
     "SCALE",
     "SENSITIVITIES",
+    "between_places",
     "cells_between",
     "outcomes",
     "places",
@@ -67,13 +68,16 @@ def public_thresholds(
     return borders
 
 
-def places(values: NDArray[np.float64], people: People | None) -> NDArray[np.float64]:
+def between_places(values: NDArray[np.float64], people: People | None) -> NDArray[np.float64]:
+    """Count the records, or people, from each of the public places up to the next."""
+    weights = None if people is None else people.weights
+    counts = np.bincount(np.searchsorted(PLACES, values), weights, len(PLACES) + 1)
+    return counts.astype(np.float64)
+
+
+def places(counts: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     """Return how far each of the public places is from the two quartiles, in records, negative."""
-    order = np.argsort(values)
-    weights = np.ones(len(values)) if people is None else people.weights[order]
-    n = len(values) if people is None else len(people)
-    reached = np.append(0.0, np.cumsum(weights))
-    below = reached[np.searchsorted(values[order], PLACES, side="right")]
+    below = np.cumsum(counts)[:-1]
     scores: NDArray[np.float64] = -np.abs(below - np.array([[0.25], [0.75]]) * n)
     return scores
 
@@ -86,7 +90,7 @@ def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def outcomes(
-    metric: str, model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
+    X: Any, metric: str, model: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[Any]:
     """Return what the model makes of each record: a code, a score, or a loss in whole units."""
     if metric not in ("roc_auc", "calibration_curve", "brier"):
@@ -103,11 +107,11 @@ def outcomes(
 
 
 def tally(
-    metric: str,
     values: NDArray[Any],
     codes: NDArray[np.intp],
-    n_classes: int,
     *,
+    metric: str,
+    n_classes: int,
     thresholds: NDArray[np.float64] | None,
     people: People | None = None,
 ) -> NDArray[np.float64]:

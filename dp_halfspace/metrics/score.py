@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._budget import BUDGET
-from dp_halfspace._chunks import refuse_chunks
+from dp_halfspace._chunked import is_chunked, labelled_chunks, travelling
+from dp_halfspace._chunks import Chunks, applied, kept, summed
 from dp_halfspace._groups import sorted_by_person
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import StrOptions, check_values, resolved_delta, rows_of
@@ -23,6 +25,7 @@ from dp_halfspace.metrics._intervals import calibration_curve, estimate, roc_cur
 from dp_halfspace.metrics._tallies import (
     PLACES,
     SENSITIVITIES,
+    between_places,
     cells_between,
     outcomes,
     places,
@@ -135,10 +138,12 @@ def private_score(
         With ``classes_`` and ``predict``; for ``"roc_auc"`` with ``predict_proba`` or
         ``decision_function``, for ``"brier"`` and ``"calibration_curve"`` with ``predict_proba``.
         A pipeline will do.
-    X : array-like of shape (n_samples, n_features)
-        Records that the model was not fitted to; whatever the model takes.
-    y : array-like of shape (n_samples,)
-        Labels, from the public set ``model.classes_``.
+    X : array-like of shape (n_samples, n_features), or in chunks
+        Records that the model was not fitted to; whatever the model takes. Chunks
+        (``docs/scaling.md``) of dask or of :mod:`dp_halfspace.datasets` are read once per metric.
+    y : array-like of shape (n_samples,), or in chunks
+        Labels, from the public set ``model.classes_``; of rows in chunks in the same chunks, or
+        an array.
     metric : str or list of str, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
         ``"roc_auc"`` (two classes; the curve comes with it), ``"calibration_curve"`` (two classes;
@@ -229,24 +234,29 @@ class _HeldOut:
     """Checked records; those of one person stand together in `order`, as the labels do."""
 
     X: Any
-    codes: NDArray[np.intp]
+    codes: Any
     classes: NDArray[Any]
-    people: People | None
-    order: NDArray[np.intp]
+    people: People | None = None
+    order: Any = None
 
     @property
     def n(self) -> int:
         """Public number of records, or of people."""
-        return len(self.codes) if self.people is None else len(self.people)
+        return int(self.codes.shape[0]) if self.people is None else len(self.people)
 
-    def outcomes(self, metric: str, model: Any) -> NDArray[Any]:
-        """Return what the model makes of each record, by itself."""
+    def outcomes(self, metric: str, model: Any) -> Any:
+        """Return what the model makes of each record, by itself, which stays beside it."""
+        if isinstance(self.X, Chunks):
+            model = travelling(model)
+            # What is wrong with the columns is said before anything travels.
+            codes = np.zeros(len(self.X.sample), dtype=np.intp)
+            outcomes(self.X.sample, metric, model, codes, self.classes)
         if self.people is None:
-            return outcomes(metric, model, self.X, self.codes, self.classes)
+            return kept(applied(outcomes, self.X, metric, model, self.codes, self.classes))
 
         def of(index: NDArray[np.intp]) -> NDArray[Any]:
             rows = rows_of(self.X, self.order[index])
-            return outcomes(metric, model, rows, self.codes[index], self.classes)
+            return outcomes(rows, metric, model, self.codes[index], self.classes)
 
         return self.people.row_by_row(of)
 
@@ -266,20 +276,20 @@ class _Job:
         return (*(() if self.place is None else 2 * (self.place.event,)), self.noise.event)
 
     def run(
-        self, data: _HeldOut, values: NDArray[Any], permit: Permit, record: PrivacyRecord
+        self, data: _HeldOut, values: Any, permit: Permit, record: PrivacyRecord
     ) -> PrivateScore:
         """Count, add the noise and estimate."""
         borders = self.borders
         if self.metric == "roc_auc" and borders is None:
-            borders = cells_between(self._quartiles(values, data.people, permit))
-        exact = tally(
-            self.metric,
-            values,
-            data.codes,
-            len(data.classes),
+            borders = cells_between(self._quartiles(values, data, permit))
+        counted = partial(
+            tally,
+            metric=self.metric,
+            n_classes=len(data.classes),
             thresholds=borders,
             people=data.people,
         )
+        exact = summed(counted, values, data.codes)
         counts = permit.release(exact, self.noise)
 
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
@@ -292,13 +302,12 @@ class _Job:
             curve = calibration_curve(counts, borders, value)
         return PrivateScore(self.metric, value, (low, high), record, data.classes, curve)
 
-    def _quartiles(
-        self, values: NDArray[np.float64], people: People | None, permit: Permit
-    ) -> NDArray[np.float64]:
+    def _quartiles(self, values: Any, data: _HeldOut, permit: Permit) -> NDArray[np.float64]:
         """Release the quartiles of the scores."""
         if self.place is None:
             return np.array([-1.0, 1.0])
-        chosen = [permit.release(each, self.place) for each in places(values, people)]
+        distances = places(summed(between_places, values, data.people), data.n)
+        chosen = [permit.release(each, self.place) for each in distances]
         if isinstance(self.place, NoNoise):
             chosen = [np.array([each.argmax()]) for each in chosen]
         found: NDArray[np.float64] = PLACES[np.concatenate(chosen).astype(np.intp)]
@@ -361,7 +370,10 @@ def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: A
             raise ValueError(f"metric={metric!r} needs a model with {' or '.join(methods)}")
         if metric in ("roc_auc", "calibration_curve") and len(classes) != 2:
             raise ValueError(f"metric={metric!r} needs a model of two classes")
-    refuse_chunks("X", X)
+    if is_chunked(X):
+        rows, labels = labelled_chunks(X, y, classes)
+        sorted_by_person(groups, rows)  # refuses groups
+        return _HeldOut(rows, labels, classes)
     refuse_mask("X", X)
     codes, _ = label_codes(y, classes)
     check_lengths(X, codes, hides_rows=groups is not None)

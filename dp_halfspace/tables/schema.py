@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from dp_halfspace._chunks import Chunks, is_dask
 from dp_halfspace._sklearn import plain
 from dp_halfspace.tables.frame import Frame, kind_of, text_of
 
@@ -73,11 +74,12 @@ def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
     return {str(name): rule for name, rule in schema.items()}, target
 
 
-def label_set(target: Any, y: ArrayLike) -> NDArray[Any] | None:
+def label_set(target: Any, y: Any) -> NDArray[Any] | None:
     """Return the labels of a schema, as numbers where the labels of the records are numbers."""
     if target is None:
         return None
-    labels, dtype = np.asarray(target), np.asarray(y).dtype
+    labels = np.asarray(target)
+    dtype = y.dtype if is_dask(y) else np.asarray(y.sample if isinstance(y, Chunks) else y).dtype
     if labels.dtype.kind == "U" and dtype.kind in "iuf":
         try:
             return labels.astype(np.float64).astype(dtype)

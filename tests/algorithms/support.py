@@ -1,7 +1,5 @@
 """What the tests of the algorithms share: permits, what is right, how likely a statistic is."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

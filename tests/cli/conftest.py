@@ -81,15 +81,6 @@ class PureClassifier(FakeClassifier):
         return super().fit(X, y)
 
 
-class LabelsClassifier(FakeClassifier):
-    """Promises something about labels only."""
-
-    def fit(self, X, y):
-        super().fit(X, y)
-        self.privacy_ = Record(self.privacy_.epsilon, self.privacy_.delta, "replace-one-label")
-        return self
-
-
 class RefusingClassifier(FakeClassifier):
     """Refuses small budgets, for a public reason."""
 
@@ -120,7 +111,7 @@ def suite(monkeypatch):
     choose(FakeClassifier)
     choose.fake, choose.binary = FakeClassifier, BinaryClassifier
     choose.refusing, choose.meta = RefusingClassifier, MetaEstimator
-    choose.pure, choose.labels = PureClassifier, LabelsClassifier
+    choose.pure = PureClassifier
     return choose
 
 

@@ -98,15 +98,6 @@ def test_interrupt_keeps_what_is_finished(suite, table, tmp_path, capsys, monkey
     assert [row["epsilon"] for row in rows] == [None, None, 1.0]
 
 
-def test_interrupt_before_anything_is_one_sentence(monkeypatch, capsys):
-    def interrupted(_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dp_halfspace._cli.app.parse_options", interrupted)
-    assert main([]) == 130
-    assert capsys.readouterr().err == "\ndp_halfspace: interrupted; nothing was written\n"
-
-
 def test_unusable_out_folder(suite, table, tmp_path, capsys, monkeypatch):
     file = tmp_path / "taken"
     file.write_text("")
@@ -118,13 +109,6 @@ def test_unusable_out_folder(suite, table, tmp_path, capsys, monkeypatch):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert all(line.startswith("dp_halfspace: error: --out: ") for line in lines)
-
-
-def test_failure_while_writing_is_one_sentence(suite, table, tmp_path, capsys):
-    (tmp_path / "report.txt").mkdir()
-    own = ["compare", str(table), "--target", "kind", *FAST]
-    assert main([*own, "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("dp_halfspace: error: cannot write")
 
 
 def test_module_on_own_data(table, tmp_path):

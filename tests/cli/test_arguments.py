@@ -1,19 +1,8 @@
 """Options: defaults, and one sentence for each mistake."""
 
-from pathlib import Path
-
 import pytest
 
 from dp_halfspace._cli.arguments import UserError, parse_options
-
-
-def test_defaults():
-    options = parse_options([])
-    assert options.epsilons == [0.3, 1.0, 3.0, 10.0]
-    assert options.delta == "auto"
-    assert (options.command, options.seed) == ("", None)
-    assert (options.test_size, options.repeats) == (0.3, 3)
-    assert options.out == Path("dp_halfspace_report")
 
 
 def test_delta_and_labels_are_read():

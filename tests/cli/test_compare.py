@@ -5,10 +5,7 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-import pandas
-import pytest
 from scipy.sparse import csr_matrix
-from sklearn.metrics import roc_auc_score
 
 from dp_halfspace._cli.arguments import parse_options
 from dp_halfspace._cli.compare import compare, private_estimators
@@ -35,22 +32,6 @@ def test_suite_leaves_out_what_is_no_classifier_or_needs_an_argument(suite):
     assert list(private_estimators()) == ["BinaryClassifier", "FakeClassifier"]
 
 
-def test_every_estimator_at_every_budget_and_repeat(suite):
-    result = run(problem(), "--epsilon", "0.5", "2")
-    counted = {}
-    for score in result.scores:
-        counted[score.estimator, score.epsilon] = (
-            counted.get((score.estimator, score.epsilon), 0) + 1
-        )
-    assert counted == {
-        ("majority class", None): 2,
-        ("LinearSVC, not private", None): 2,
-        ("FakeClassifier", 0.5): 2,
-        ("FakeClassifier", 2.0): 2,
-    }
-    assert result.notes == ()
-
-
 def test_estimators_get_the_public_facts(suite, monkeypatch):
     seen = []
     original = suite.fake.fit
@@ -65,35 +46,6 @@ def test_estimators_get_the_public_facts(suite, monkeypatch):
     seen.clear()
     run(problem(), "--epsilon", "1", "2", "--seed", "0")
     assert len({entry[-1] for entry in seen}) == 4  # no two fits share their noise
-
-
-def test_separable_data_are_learned_and_scored(suite):
-    for n_classes in (2, 3):
-        result = run(problem(n_classes), "--epsilon", "1000")
-        best = [s for s in result.scores if s.estimator != "majority class"]
-        assert all(s.accuracy == 1.0 and s.auc == 1.0 for s in best)
-        majority = [s for s in result.scores if s.estimator == "majority class"]
-        assert all(s.auc == 0.5 for s in majority)
-        assert all(s.accuracy == pytest.approx(1 / n_classes, abs=0.05) for s in majority)
-
-
-def test_auc_is_the_mean_over_classes(suite, monkeypatch):
-    captured = {}
-    original = suite.fake.decision_function
-
-    def decision_function(self, X):
-        captured["scores"] = original(self, X)
-        return captured["scores"]
-
-    monkeypatch.setattr(suite.fake, "decision_function", decision_function)
-    toy = problem(3, n=300)
-    monkeypatch.setattr(
-        "dp_halfspace._cli.compare.train_test_split",
-        lambda rows, **_: (rows[:150], rows[150:]),
-    )
-    result = compare(toy, options("--epsilon", "0.05"), io.StringIO())
-    one_hot = toy.y[150:, None] == np.arange(3)
-    assert result.scores[-1].auc == pytest.approx(roc_auc_score(one_hot, captured["scores"]))
 
 
 def test_kinds_of_data_that_an_estimator_does_not_take(suite):
@@ -147,26 +99,3 @@ def test_warnings_become_one_note_each(suite):
         result = run(problem(), "--epsilon", "1", "2", "--seed", "1")
     assert result.notes[0].startswith("--seed gives every classifier an int random_state")
     assert result.notes[1:] == ("PrivacyWarning: the noise is seeded",)
-
-
-def test_a_class_with_a_schema_reads_the_table_as_it_is(suite, monkeypatch):
-    seen = []
-
-    class TableClassifier(suite.fake):
-        def __init__(self, *, epsilon=1.0, schema=None, classes=None):
-            super().__init__(epsilon=epsilon, classes=classes)
-            self.schema = schema
-
-        def fit(self, X, y):
-            seen.append((list(X.columns), self.schema))
-            return super().fit(X[["a"]].to_numpy(), y)
-
-        def decision_function(self, X):
-            return super().decision_function(X[["a"]].to_numpy())
-
-    suite(TableClassifier)
-    toy = problem()
-    table = pandas.DataFrame({"a": toy.X[:, 0], "b": "text"})
-    result = run(replace(toy, table=table, rules={"b": "text"}), "--epsilon", "9")
-    assert seen == [(["a", "b"], {"b": "text"})] * 2
-    assert result.notes == ()

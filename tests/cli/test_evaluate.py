@@ -54,13 +54,6 @@ def test_a_table_of_scores_is_printed_and_paid(held_out, capsys):
     assert "does not fit" in error(capsys, *COMMAND, "--ledger", "l.db")
 
 
-def test_the_default_is_accuracy_of_the_only_other_column(held_out, capsys):
-    assert main([*COMMAND, "--delta", "0"]) == 0
-    name, value, low, to, high = capsys.readouterr().out.splitlines()[1].split()
-    assert (name, to) == ("accuracy", "to")
-    assert 0.8 < float(low) <= float(value) <= float(high) <= 1.0
-
-
 def test_people_are_the_unit(held_out, capsys):
     people = ["evaluate", "model.joblib", "people.csv", "--epsilon", "3", "--groups", "owner"]
     ledger = ["--ledger", "l.db", "--cap", "4", "1e-4"]

@@ -1,10 +1,10 @@
 """Train, save, describe and predict from the command line."""
 
+import html
 import json
 import re
-import subprocess
 import sys
-from html.parser import HTMLParser
+from collections import Counter
 
 import joblib
 import numpy as np
@@ -77,14 +77,6 @@ def test_a_model_is_made_and_predicts_without_the_table(patients, tmp_path, caps
     assert (found["prediction"] == patients["outcome"]).mean() > 0.8
 
 
-def test_a_row_without_any_entry_is_a_row(patients, capsys):
-    assert main([*FIT, *SAVE]) == 0
-    with open("new.csv", "w") as file:
-        file.write("age,stage,seen,city\n,,,\n\n50,I,,Rome\n")
-    assert main(["predict", "model.joblib", "new.csv", "--out", "out.csv"]) == 0
-    assert len(pandas.read_csv("out.csv")) == 2
-
-
 def test_columns_of_new_tables_are_read_as_in_the_fit(patients):
     assert main([*FIT, *SAVE]) == 0
     assert main(["predict", "model.joblib", "patients.csv", "--out", "a.csv"]) == 0
@@ -99,45 +91,24 @@ def test_columns_of_new_tables_are_read_as_in_the_fit(patients):
     assert len(b) == len(a) + 1
 
 
-class Page(HTMLParser):
-    """Collects tags, attributes and text, and checks that tags are closed."""
-
-    VOID = frozenset({"meta", "br"})
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.links, self.words = [], set(), [], []
-        self.feed(text)
-        assert self.open == []
-        self.text = " ".join(" ".join(self.words).split())
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.add(tag)
-        self.links += [v for k, v in attrs if k in ("src", "href", "xlink:href", "srcset", "data")]
-        self.open += [] if tag in self.VOID else [tag]
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in self.VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
+def read_page(place):
+    """The source of a page of which every tag is closed, and its text."""
+    with open(place, encoding="utf-8") as file:
+        source = file.read()
+    opened = Counter(re.findall(r"<([a-z]\w*)\b[^>]*(?<!/)>", source))
+    closed = Counter(re.findall(r"</(\w+)>", source))
+    assert not (opened - closed).keys() - {"meta", "br"}
+    return source, " ".join(html.unescape(re.sub(r"<[^>]*>", " ", source)).split())
 
 
 def test_the_card_says_what_was_promised(patients, capsys):
     ledger = ["--ledger", "l.db", "--cap", "5", "1e-5"]
     assert main([*FIT, *SAVE, *STATED, *ledger, "--card", "card.html"]) == 0
     assert "Ledger:    epsilon 3." in capsys.readouterr().out
-    with open("card.html", encoding="utf-8") as file:
-        text = file.read()
-    page = Page(text)
-    assert page.tags.isdisjoint({"script", "link", "img", "iframe", "object", "b"})
-    assert all(link.startswith("#") for link in page.links)
-    assert not re.search(r"url\((?!#)|@import", text)
+    source, text = read_page("card.html")
+    assert not re.search(r"<(script|link|img|iframe|object|b)\b", source)
+    assert not re.search(r"\b(src|href|srcset|data)=\"(?!#)", source)
+    assert not re.search(r"url\((?!#)|@import", source)
     for words in (
         "ε = 4 and δ = 4.44445e-07",
         "The unit of privacy is one row of the table",
@@ -153,20 +124,18 @@ def test_the_card_says_what_was_promised(patients, capsys):
         "scikit-learn",
         "Adjacency: replace-one",
     ):
-        assert words in page.text, words
-    assert "prefers-color-scheme: dark" in text
-    assert "@media print" in text
-    assert "svg" in page.tags
-    assert "Rome" not in text
+        assert words in text, words
+    for words in ("prefers-color-scheme: dark", "@media print", "<svg"):
+        assert words in source, words
+    assert "Rome" not in source
     spent = PrivacyLedger("l.db").spent()
-    assert f"releases so far ε = {spent:.6g}"[:24] in page.text
+    assert f"releases so far ε = {spent:.6g}"[:24] in text
 
 
 def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main([*FIT, *SAVE, "--delta", "0", "--card", "card.html"]) == 0
-    with open("card.html", encoding="utf-8") as file:
-        text = Page(file.read()).text
+    _, text = read_page("card.html")
     for words in ("found in the table and declared public", "city text, by the dtype", "δ = 0."):
         assert words in text, words
     assert "matplotlib was not there" in text
@@ -218,8 +187,7 @@ def test_persons_are_protected_with_all_their_rows(patients, capsys):
     record = joblib.load("model.joblib").privacy_
     assert (record.adjacency, dict(record.public)["n_samples"]) == ("replace-one-person", 500)
     assert PrivacyLedger("l.db").adjacency == "replace-one-person"
-    with open("card.html", encoding="utf-8") as file:
-        text = Page(file.read()).text
+    _, text = read_page("card.html")
     assert "all rows with the same value of the column 'who'" in text
     assert "Number of persons 500" in text
     assert "1500" not in text
@@ -255,22 +223,3 @@ def test_what_is_no_model(patients, tmp_path, capsys, content):
     assert "cannot read m" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
     joblib.dump({"no": "model"}, "m")
     assert "holds no model" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
-
-
-def test_a_model_of_another_version_is_a_sentence(patients, capsys):
-    assert main([*FIT, *SAVE]) == 0
-    capsys.readouterr()
-    model = joblib.load("model.joblib")
-    del model.model_.coef_
-    joblib.dump(model, "old.joblib")
-    line = error(capsys, "predict", "old.joblib", "patients.csv", "--out", "o.csv")
-    assert "another version of dp_halfspace" in line
-
-
-def test_help_and_wrong_words_load_no_estimator():
-    code = (
-        "import sys; from dp_halfspace._cli import main; main(['fit']); "
-        "sys.exit('sklearn' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
-    assert done.returncode == 0

@@ -1,7 +1,5 @@
 """The command that says what accuracy to expect."""
 
-import sys
-
 import pytest
 
 from dp_halfspace._cli import main
@@ -19,13 +17,6 @@ def test_a_plan_is_a_short_table_and_a_picture(tmp_path, capsys):
     assert "<svg" in picture.read_text()
     assert main([*SIZE, "--seed", "1"]) == 0
     assert text.startswith(capsys.readouterr().out)
-
-
-def test_without_matplotlib_there_is_no_picture(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert main([*SIZE, "--out", str(tmp_path / "plan.png")]) == 0
-    assert "No picture: matplotlib is missing" in capsys.readouterr().out
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 from sklearn.datasets import dump_svmlight_file
 
 from dp_halfspace._cli.arguments import UserError, parse_options
-from dp_halfspace._cli.problems import builtin_problem, own_problem
+from dp_halfspace._cli.problems import own_problem
 
 ROWS = [f"{i},{'u' if i % 3 else 'w'},{i % 2}" for i in range(40)]
 
@@ -23,13 +23,6 @@ def write(folder, lines, name="own.csv"):
     path = folder / name
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
-
-
-def test_built_in_table_is_in_natural_units():
-    problem = builtin_problem()
-    assert problem.X.shape == (569, 30)
-    assert problem.X.max() > 1000
-    assert problem.data_norm is None
 
 
 def test_columns_are_encoded_by_public_rules(tmp_path):

@@ -31,15 +31,6 @@ def test_plain_lines_now_and_then(monkeypatch):
     assert drive(io.StringIO()).splitlines()[-1] == "3/4 fits done, now: second"
 
 
-def test_bar_moves_in_place_and_vanishes():
-    text = drive(Terminal())
-    assert "\n" not in text
-    assert text.endswith("\r\x1b[K")
-    frames = text.split("\r\x1b[K")
-    assert frames[1] == "[" + "-" * 30 + "] 0/4 fits done, now: first"
-    assert frames[-2] == "[" + "#" * 22 + "-" * 8 + "] 3/4 fits done, now: second"
-
-
 def frames_of_a_fit(X, y):
     stream = Terminal()
     progress = Progress(1, stream)

@@ -3,12 +3,11 @@
 import json
 
 import numpy as np
-import pytest
 
 from dp_halfspace._cli.arguments import parse_options
 from dp_halfspace._cli.compare import Comparison, Score
 from dp_halfspace._cli.problems import Problem
-from dp_halfspace._cli.report import save_json, save_picture, text_report
+from dp_halfspace._cli.report import save_json, text_report
 
 PROBLEM = Problem("toy", np.zeros((100, 3)), np.arange(100) % 2, [0, 1], "units of {the moon}", 1.5)
 OPTIONS = parse_options(["--epsilon", "1", "--repeats", "2", "--seed", "4"])
@@ -50,7 +49,7 @@ def test_report_says_that_it_is_not_private():
 LABELS = (*SCORES, score("Labels", 1.0, 0.95, adjacency="replace-one-label"))
 
 
-def test_protection_of_labels_only_is_marked_everywhere(tmp_path, monkeypatch):
+def test_protection_of_labels_only_is_marked_everywhere(tmp_path):
     text = text_report(PROBLEM, OPTIONS, Comparison(LABELS, ()))
     (line,) = [line for line in text.splitlines() if line.startswith("Labels ")]
     assert "LABEL ONLY" in line
@@ -65,39 +64,3 @@ def test_protection_of_labels_only_is_marked_everywhere(tmp_path, monkeypatch):
         "Labels": "replace-one-label",
     }
     assert "all features count as public" in content["adjacencies"]["replace-one-label"]
-    drawn = []
-    monkeypatch.setattr(
-        "matplotlib.figure.Figure.savefig", lambda figure, *_, **__: drawn.append(figure)
-    )
-    save_picture(tmp_path / "accuracy.png", Comparison(LABELS, ()))
-    (axis,) = drawn[0].axes
-    lines = {line.get_label(): line for line in axis.get_lines()}
-    assert lines["Labels (labels only, features public)"].get_linestyle() == ":"
-    assert lines["Private"].get_linestyle() == "-"
-
-
-def test_json_is_valid_and_complete(tmp_path):
-    path = tmp_path / "results.json"
-    save_json(path, PROBLEM, OPTIONS, COMPARISON)
-
-    def no_constants(name):
-        raise AssertionError(name)
-
-    content = json.loads(path.read_text(), parse_constant=no_constants)
-    assert len(content["results"]) == 4
-    assert content["results"][0]["auc"] is None
-    assert content["results"][1]["accuracy"] == 0.8
-    assert content["settings"] == {
-        "epsilons": [1.0],
-        "delta": "auto",
-        "test_size": 0.3,
-        "repeats": 2,
-        "seeded": True,
-    }
-
-
-@pytest.mark.parametrize("scores", [SCORES, SCORES[:1]])
-def test_picture_even_without_private_scores(tmp_path, scores):
-    path = tmp_path / "accuracy.png"
-    assert save_picture(path, Comparison(scores, ()))
-    assert path.stat().st_size > 5000

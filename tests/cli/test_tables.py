@@ -101,12 +101,6 @@ def test_compressed_and_odd_files(tmp_path, name, pack):
     check(read(tmp_path / "own.csv.zip", schema=SCHEMA).frame)
 
 
-def test_an_index_column_is_left_out_and_said(tmp_path):
-    table = read(write(tmp_path, [",a,y", "0,1,u", "1,2,v"]))
-    assert list(table.frame.columns) == ["a"]
-    assert "without a name" in table.notes[0]
-
-
 def test_what_the_file_declares_is_said(tmp_path):
     lines = ["a,b,y", "1,2,u", "1,2,v"]
     unstated, labels = read(write(tmp_path, lines)).notes
@@ -138,14 +132,6 @@ def test_bad_schemas(tmp_path, schema, words):
     with pytest.raises(UserError, match=words) as caught:
         read(write(tmp_path, ["a,y", "1,u", "2,v"]), schema=schema)
     assert str(caught.value).startswith("--schema")
-
-
-def test_unreadable_schemas(tmp_path):
-    path = write(tmp_path, ["a,y", "1,u", "2,v"])
-    with pytest.raises(UserError, match="No such file"):
-        read(path, "--schema", str(tmp_path / "absent.json"))
-    with pytest.raises(UserError, match="is not JSON"):
-        read(path, "--schema", str(path))
 
 
 def refusal(path, *more):

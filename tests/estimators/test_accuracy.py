@@ -1,7 +1,5 @@
 """Accuracy by rule, without tuning, within one budget: digits, and the benchmark data."""
 
-from __future__ import annotations
-
 import math
 import os
 

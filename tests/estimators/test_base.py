@@ -1,7 +1,5 @@
 """The shared base: defaults, parameters, prediction."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -17,19 +15,6 @@ def test_automatic_delta():
     assert resolved_delta("auto", 2) == 0.25
     assert resolved_delta(0, 10) == 0.0
     assert resolved_delta(1e-7, 10) == 1e-7
-
-
-def test_every_constraint_is_a_parameter():
-    declared = set(OutputPerturbationClassifier._parameter_constraints)
-    assert declared == set(OutputPerturbationClassifier().get_params())
-
-
-def test_features_at_prediction_are_checked(margin_data):
-    model = OutputPerturbationClassifier(data_norm=1.0).fit(*margin_data)
-    with pytest.raises(ValueError, match="5 features"):
-        model.predict(np.eye(3))
-    with pytest.raises(ValueError, match="NaN or infinity in column 2"):
-        model.predict([[0.0, 0.0, np.nan, 0.0, 0.0]])
 
 
 def test_ties_go_to_the_first_class():

@@ -1,7 +1,5 @@
 """PrivateKernelClassifier: accuracy by rule, public features, sensitivity, budget, memory."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 
@@ -75,17 +73,6 @@ def test_finds_what_no_halfspace_finds(params):
     assert linear.score(X, y) < 0.75
 
 
-def test_many_classes_are_one_release():
-    X, y = crossed(n_classes=4)
-    model = PrivateKernelClassifier(epsilon=3.0, data_norm=ROOT_TWO, classes=range(4)).fit(X, y)
-    assert model.score(X, y) > 0.75
-    assert model.coef_.shape == (4, model.n_components_)
-    assert len(model.privacy_.events) == 2
-
-
-# -- the public map ------------------------------------------------------------------
-
-
 def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     X, y = crossed(500)
     a, b = seeded(X, y), seeded(-3.0 * X, 1 - y)
@@ -148,9 +135,6 @@ def test_kinds_of_maps():
     assert isinstance(stored.feature_map_, FourierMap)
 
 
-# -- sensitivity ---------------------------------------------------------------------
-
-
 def drawn(d, seed=0):
     return draw_fourier(Spectrum("rbf"), d, np.full(8, 0.4), np.random.default_rng(seed))
 
@@ -200,9 +184,6 @@ def test_brute_force_sees_features_that_are_too_long():
     assert slopes > 1
 
 
-# -- budget --------------------------------------------------------------------------
-
-
 def test_selection_pays_for_the_choice_and_one_training():
     X, y = separated(500, 4)
     model = PrivateKernelClassifier(margin="select", classes=[0, 1], n_components=64, data_norm=1.0)
@@ -215,43 +196,6 @@ def test_selection_pays_for_the_choice_and_one_training():
     assert model.margin_ in grid
     assert grid == tuple(0.5**j for j in range(1, 5))
     assert len({r.mechanism for r in releases[1:]}) == 1
-
-
-def test_each_solver_spends_one_exact_budget():
-    """One event for all phases of a pass, and a list of vertices for a perturbed objective."""
-    X, y = separated(300, 4)
-    spent = {}
-    for solver in ("noisy_gd", "objective_perturbation", "phased_prox"):
-        model = PrivateKernelClassifier(
-            solver=solver, n_components=16, delta=1e-5, classes=[0, 1], data_norm=1.0
-        ).fit(X, y)
-        assert public(model)["solver"] == solver
-        spent[solver] = privacy.epsilon(model.privacy_.events, 1e-5)
-        assert spent[solver] <= 1.0
-    assert min(spent["noisy_gd"], spent["phased_prox"]) > 0.9999
-    assert [type(event) for event in model.privacy_.events] == [privacy.Gaussian]
-    with recording() as releases:
-        model.fit(X, y)
-    assert len(releases) > 5
-    pure = PrivateKernelClassifier(delta=0.0, n_components=16, classes=[0, 1], data_norm=1.0).fit(
-        X, y
-    )
-    assert public(pure)["solver"] == "objective_perturbation"
-
-
-def test_selection_follows_the_data():
-    """Random labels are worth no small margin, labels that can be separated are."""
-    X, easy = separated(4000, 3)
-    random = np.random.default_rng(0).integers(2, size=4000)
-    settings = {"epsilon": 50.0, "margin": "select", "n_components": 64, "length_scale": 0.3}
-    margins = [
-        PrivateKernelClassifier(classes=[0, 1], **settings, data_norm=1.0).fit(X, y).margin_
-        for y in (easy, random)
-    ]
-    assert margins[0] < margins[1]
-
-
-# -- memory and layout ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -280,21 +224,3 @@ def test_memory_stays_within_the_cap_and_a_few_blocks():
     assert small < features
     large = peak(lambda: seeded(X, y, cache_size=16.0, n_components=200))
     assert features < large < small + 1.2 * features
-
-
-def test_prediction_needs_little_beyond_the_scores():
-    X, y = crossed(300)
-    model = seeded(X, y, n_components=600)
-    many = np.random.default_rng(0).uniform(-1, 1, size=(60_000, 2))
-    assert peak(lambda: model.predict(many)) < 16e6
-
-
-def test_the_search_for_a_margin_makes_features_once(monkeypatch):
-    """It reads them hundreds of times; how many it keeps is public."""
-    X, y = crossed(400)
-    made = []
-    honest = FourierMap.apply
-    monkeypatch.setattr(FourierMap, "apply", lambda psi, Z: made.append(len(Z)) or honest(psi, Z))
-    fits = [seeded(X, y, margin="select", cache_size=size) for size in (0.0, 100.0)]
-    assert sum(made) == 2 * len(X)
-    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)

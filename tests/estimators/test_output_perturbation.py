@@ -1,18 +1,12 @@
 """OutputPerturbationClassifier: its regulariser, its scores, optimisers of one's own."""
 
-from __future__ import annotations
-
-import re
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import newton_krylov
 
 from dp_halfspace import OutputPerturbationClassifier
-from dp_halfspace.privacy.mechanisms import recording
-from tests.conftest import separated
 from tests.support import exact as fit_exactly
 from tests.support import together
 
@@ -26,68 +20,6 @@ def test_alpha_has_a_documented_floor(table):
     assert model.alpha_ == pytest.approx(2e-8)
     model = exact(*table, alpha=1e-50, class_weight={0: 1e50})
     assert model.alpha_ == pytest.approx(2e42)
-
-
-def test_scores_are_linear_within_the_norm_and_clipped_beyond(table):
-    X, y = table
-    model = exact(X, y, alpha=0.01)
-    np.testing.assert_allclose(
-        model.decision_function(X), X @ model.coef_[0] + model.intercept_[0], atol=1e-12
-    )
-    far = 1e6 * X[:5]
-    unit = X[:5] / np.linalg.norm(X[:5], axis=1, keepdims=True)
-    np.testing.assert_allclose(model.decision_function(far), model.decision_function(unit))
-
-
-# -- optimisers of one's own -----------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def published():
-    """What the code in the documentation defines; running it is part of the test."""
-    page = Path(__file__).parents[2] / "docs/estimators/output_perturbation.md"
-    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
-    names = {}
-    exec(code, names)
-    return names["stochastic_gradient"], names["katyusha"]
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_the_published_methods_release_what_the_default_does(published, n_classes):
-    X, y = separated(120, 3, n_classes)
-    shares = []
-
-    def watched(method):
-        def run(F, start):
-            point = method(F, start)
-            shares.append(np.linalg.norm(F.gradient(point)) / np.linalg.norm(F.gradient(start)))
-            return point
-
-        return run
-
-    for loss in ("logistic", "squared_hinge"):
-        reference = together(exact(X, y, alpha=0.3, loss=loss))
-        for method, near in zip(published, (0.3, 0.1), strict=True):
-            model = exact(X, y, alpha=0.3, loss=loss, optimizer=watched(method))
-            np.testing.assert_allclose(together(model), reference, atol=1e-7)
-            # One multinomial problem, or one of each class against the rest.
-            together_ = loss == "logistic" or n_classes == 2
-            assert len(shares) == (1 if together_ else n_classes)
-            assert max(shares) < near
-            shares.clear()
-
-
-def test_katyusha_reaches_the_certificate_by_itself(published):
-    X, y = separated(60, 2)
-    answers = []
-
-    def run(F, start):
-        answers.append(published[1](F, start, epochs=60))
-        return answers[-1]
-
-    with recording() as releases:
-        exact(X, y, alpha=0.5, optimizer=run)
-    np.testing.assert_array_equal(releases[0].value[0], answers[0])
 
 
 def test_neighbours_look_alike_whatever_a_callable_does(table, capfd):

@@ -1,7 +1,5 @@
 """What the classifiers that perturb a minimiser share: the optimum, public numbers, options."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np
@@ -37,9 +35,6 @@ both = pytest.mark.parametrize("kind", [Output, Objective], ids=lambda kind: kin
 def table():
     """Columns of different size."""
     return overlapping([1.0, 0.5, 0.3, 1.0])
-
-
-# -- the optimum, by solvers of others -------------------------------------------------
 
 
 def minimiser(Z, y, loss, alpha, shift=2.0):
@@ -121,14 +116,6 @@ def test_infinite_epsilon_hinge_is_near_the_support_vector_machine():
     assert np.linalg.norm(together(model) - twin.coef_) <= 0.01 * public(model)["sensitivity"]
 
 
-def test_infinite_epsilon_squared_has_its_closed_form(table):
-    X, y = table
-    Z, signs, n = augmented(X), np.where(y == 1, 1.0, -1.0), len(y)
-    w = np.linalg.solve(2 * Z.T @ Z + 0.2 * n * np.eye(5), 2 * Z.T @ signs)
-    model = exact(Output, X, y, loss="squared", alpha=0.2)
-    np.testing.assert_allclose(together(model)[0], w, atol=1e-6)
-
-
 def test_infinite_epsilon_with_several_classes_and_a_shift():
     X, y = separated(300, 4, 3, seed=4)
     Z = unit(augmented(X, BIAS))
@@ -163,9 +150,6 @@ def test_class_weight_equals_repeated_rows(table):
     alpha = 0.1 * len(y) / copies.sum()
     repeated = exact(Output, np.repeat(X, copies, axis=0), np.repeat(y, copies), alpha=alpha)
     np.testing.assert_allclose(together(weighted), together(repeated), atol=1e-6)
-
-
-# -- optimisers ------------------------------------------------------------------------
 
 
 def garbage(fun_and_grad, x0):
@@ -207,8 +191,6 @@ def test_a_tolerance_out_of_reach_is_refused_before_data_are_read(monkeypatch, t
         model.fit(*table)
     assert set(vars(model)) == set(model.get_params())
 
-
-# -- public numbers --------------------------------------------------------------------
 
 ROBUST = [{"tilt": 1.5}, {"adversary_radius": 0.2}]
 

@@ -1,7 +1,5 @@
 """What no estimator takes, and what each cannot do: refused by name, and nothing is charged."""
 
-from __future__ import annotations
-
 import importlib
 import re
 
@@ -9,7 +7,6 @@ import numpy as np
 import pytest
 
 import dp_halfspace
-from dp_halfspace import PureNetworkClassifier
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
 
@@ -174,19 +171,3 @@ def test_a_refused_refit_keeps_the_fitted_model(name):
     with pytest.raises(ValueError, match="epsilon"):
         model.fit(X, y)
     assert vars(model) == before
-
-
-@pytest.mark.parametrize(
-    "name", ["PrivateAUCClassifier", "PureHalfspaceClassifier", "PureNetworkClassifier"]
-)
-def test_a_third_class_in_the_data_is_refused(name):
-    X, y = separated(90, 3, 3)
-    with pytest.raises(ValueError, match="Only binary"):
-        getattr(dp_halfspace, name)().fit(X, y)
-
-
-@pytest.mark.parametrize(("n", "epsilon"), [(18, 1.0), (100, 0.1), (1, 18.0)])
-def test_too_few_records_for_a_network_are_refused(n, epsilon):
-    X, y = np.zeros((n, 2)), np.arange(n) % 2
-    with pytest.raises(ValueError, match=r"at least 18\.4"):
-        PureNetworkClassifier(epsilon=epsilon, classes=[0, 1]).fit(X, y)

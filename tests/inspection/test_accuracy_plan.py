@@ -1,7 +1,5 @@
 """Accuracy to expect, from tables of the stated size and difficulty; nothing private is read."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -13,7 +11,7 @@ from dp_halfspace import (
     PrivateKernelClassifier,
 )
 from dp_halfspace.datasets import make_halfspace
-from dp_halfspace.inspection import AccuracyPlan, accuracy_plan, plan_accuracy
+from dp_halfspace.inspection import AccuracyPanel, AccuracyPlan, accuracy_plan, plan_accuracy
 
 # Measured by benchmarks/tables_raw.py, beside LinearSVC without privacy.
 MEASURED = {
@@ -41,17 +39,6 @@ def test_simulated_tables_are_as_difficult_as_stated(k, reference, majority):
     assert largest == pytest.approx(majority or 1 / k, abs=0.04)
     # Nothing about the columns tells where the classes are.
     assert table.X.std(axis=0).max() < 6 * table.X.std(axis=0).min()
-
-
-def test_accuracy_grows_with_budget_and_rows():
-    plan = plan_accuracy(1500, 20, 3, [10.0, 0.05, 0.5], random_state=1, n_repeats=4)
-    most, least, middle = plan.accuracy
-    assert least < middle - 0.05 < most
-    assert most <= plan.reference + 0.02
-    assert min(plan.spread) >= accuracy_plan._MISFIT
-    assert (plan.epsilons, plan.delta) == ((10.0, 0.05, 0.5), 1 / 1500**2)
-    larger = plan_accuracy(15000, 20, 3, [0.05], random_state=1, n_repeats=4)
-    assert larger.accuracy[0] > least + 0.1
 
 
 @pytest.mark.parametrize(("delta", "epsilon"), [("auto", 0.1), (0, 0.5)])
@@ -107,6 +94,7 @@ def test_a_plan_prints_and_draws():
         "no privacy     0.850  assumed",
     ]
     (panel,) = plan.plot().panels
+    assert isinstance(panel, AccuracyPanel)
     np.testing.assert_array_equal(panel.curves["to expect"][0], [0.3, 0.8, 0.02])
     assert panel.references == {"no privacy (assumed)": 0.85}
 

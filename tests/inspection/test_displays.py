@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from dp_halfspace.inspection import AccuracyPanel, EpsilonAccuracyDisplay
+from dp_halfspace.inspection import EpsilonAccuracyDisplay
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -85,13 +85,6 @@ def test_takes_axes_and_figures_of_the_user():
     one.plot(plt.figure().add_subplot())
     with pytest.raises(ValueError, match="2 panels need as many axes, got 1"):
         display.plot(axes[0])
-
-
-def test_many_panels_and_panels_without_curves():
-    panels = [AccuracyPanel(str(i), {}, {"majority class": 0.5}) for i in range(5)]
-    display = EpsilonAccuracyDisplay(panels).plot()
-    assert len(display.ax_) == 5
-    display.figure_.canvas.draw()
 
 
 def test_without_matplotlib_says_how_to_get_it(monkeypatch):

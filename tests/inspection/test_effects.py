@@ -1,15 +1,9 @@
 """AdditiveDisplay: curves add up to the scores, and are drawn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from dp_halfspace import (
-    AdaptiveMarginClassifier,
-    PrivateKernelClassifier,
-    PrivateTableClassifier,
-)
+from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
 from dp_halfspace.inspection import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
 
 RANGES = [[-1.0, 1.0], [-0.5, 0.5]]
@@ -35,32 +29,11 @@ def test_curves_of_an_additive_model_add_up_to_its_scores(n_classes):
     assert len(display.classes) == total.shape[1]
 
 
-def test_curves_of_a_linear_model_are_lines():
-    X, y = data()
-    model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=2.0).fit(X, y)
-    column = AdditiveDisplay.from_estimator(model, RANGES).columns[0]
-    np.testing.assert_allclose(column.effects[:, 0], column.values * model.coef_[0, 0], atol=1e-9)
-
-
 def test_wrong_ranges_are_refused():
     X, y = data()
     model = AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y)
     with pytest.raises(ValueError, match="2 pairs of finite numbers"):
         AdditiveDisplay.from_estimator(model, RANGES[:1])
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_drawing(n_classes):
-    figures = pytest.importorskip("matplotlib.figure")
-    X, y = data(n_classes)
-    model = PrivateKernelClassifier("additive", classes=range(n_classes), data_norm=2.0).fit(X, y)
-    display = AdditiveDisplay.from_estimator(model, RANGES)
-    drawn = display.plot(figure=figures.Figure())
-    assert [axis.get_xlabel() for axis in drawn.ax_] == ["x0", "x1"]
-    assert len(drawn.ax_[0].lines) == len(display.classes) + 1
-    assert drawn.plot(ax=drawn.ax_).figure_ is drawn.ax_[0].figure
-    with pytest.raises(ValueError, match="2 columns need as many axes"):
-        drawn.plot(ax=drawn.ax_[:1])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -1,7 +1,5 @@
 """What stands around a private model: every transformer of scikit-learn is classified rightly."""
 
-from __future__ import annotations
-
 import types
 import warnings
 
@@ -9,36 +7,10 @@ import numpy as np
 import pytest
 from sklearn import model_selection
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA, SparseCoder
-from sklearn.ensemble import (
-    AdaBoostClassifier,
-    BaggingClassifier,
-    GradientBoostingClassifier,
-    StackingClassifier,
-    VotingClassifier,
-)
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
-from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import IterativeImputer, MissingIndicator, SimpleImputer
-from sklearn.kernel_approximation import RBFSampler
-from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
-from sklearn.preprocessing import (
-    KBinsDiscretizer,
-    MultiLabelBinarizer,
-    Normalizer,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PolynomialFeatures,
-    SplineTransformer,
-    StandardScaler,
-    TargetEncoder,
-)
 from sklearn.utils import all_estimators
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
@@ -46,6 +18,7 @@ from dp_halfspace.inspection import PipelineFinding, check_pipeline
 from dp_halfspace.inspection import pipeline as table
 from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler
 
+sk = types.SimpleNamespace(**dict(all_estimators()))
 OURS = AdaptiveMarginClassifier(classes=[0, 1])
 KNOTS = np.linspace(-1.0, 1.0, 4)[:, None] * np.ones(3)
 
@@ -74,15 +47,15 @@ STATELESS = [
         for n in sorted(table.STATELESS & CLASSES.keys())
         if n not in ("FeatureHasher", "HashingVectorizer", "PatchExtractor", "SparseCoder")
     ),
-    SparseCoder(np.eye(3)),
-    OneHotEncoder(categories=[[0, 1, 2]] * 3, handle_unknown="ignore"),
-    OrdinalEncoder(
+    sk.SparseCoder(np.eye(3)),
+    sk.OneHotEncoder(categories=[[0, 1, 2]] * 3, handle_unknown="ignore"),
+    sk.OrdinalEncoder(
         categories=[[0, 1, 2]] * 3, handle_unknown="use_encoded_value", unknown_value=-1
     ),
-    MissingIndicator(features="all"),
-    SimpleImputer(strategy="constant", keep_empty_features=True),
-    SplineTransformer(knots=KNOTS),
-    RBFSampler(),
+    sk.MissingIndicator(features="all"),
+    sk.SimpleImputer(strategy="constant", keep_empty_features=True),
+    sk.SplineTransformer(knots=KNOTS),
+    sk.RBFSampler(),
     PublicScaler([(0, 1)] * 3),
 ]
 
@@ -109,22 +82,22 @@ def test_what_passes_learns_nothing(step):
 @pytest.mark.parametrize(
     "step",
     [
-        StandardScaler(),
-        SimpleImputer(),
-        SimpleImputer(strategy="constant", keep_empty_features=True, add_indicator=True),
-        IterativeImputer(),
-        MissingIndicator(),
-        SelectKBest(),
-        PCA(),
-        CountVectorizer(),
-        TfidfVectorizer(vocabulary=["a"]),
-        OneHotEncoder(),
-        OneHotEncoder(categories=[[0, 1]], min_frequency=3),
-        MultiLabelBinarizer(),
-        KBinsDiscretizer(),
-        SplineTransformer(),
-        TargetEncoder(categories=[[0, 1]]),
-        RBFSampler(gamma="scale"),
+        sk.StandardScaler(),
+        sk.SimpleImputer(),
+        sk.SimpleImputer(strategy="constant", keep_empty_features=True, add_indicator=True),
+        sk.IterativeImputer(),
+        sk.MissingIndicator(),
+        sk.SelectKBest(),
+        sk.PCA(),
+        sk.CountVectorizer(),
+        sk.TfidfVectorizer(vocabulary=["a"]),
+        sk.OneHotEncoder(),
+        sk.OneHotEncoder(categories=[[0, 1]], min_frequency=3),
+        sk.MultiLabelBinarizer(),
+        sk.KBinsDiscretizer(),
+        sk.SplineTransformer(),
+        sk.TargetEncoder(categories=[[0, 1]]),
+        sk.RBFSampler(gamma="scale"),
     ],
     ids=lambda s: type(s).__name__,
 )
@@ -136,16 +109,16 @@ def test_what_learns_is_found(step):
 @pytest.mark.parametrize(
     "step",
     [
-        Normalizer(),
-        HashingVectorizer(),
-        CountVectorizer(vocabulary=["a", "b"]),
-        TfidfVectorizer(vocabulary=["a"], use_idf=False),
-        MultiLabelBinarizer(classes=[1, 2]),
-        SelectFromModel(FrozenEstimator(LogisticRegression()), prefit=True),
+        sk.Normalizer(),
+        sk.HashingVectorizer(),
+        sk.CountVectorizer(vocabulary=["a", "b"]),
+        sk.TfidfVectorizer(vocabulary=["a"], use_idf=False),
+        sk.MultiLabelBinarizer(classes=[1, 2]),
+        sk.SelectFromModel(FrozenEstimator(sk.LogisticRegression()), prefit=True),
         "passthrough",
         PrivateScaler(),
         CosineFeatures(),
-        FixedThresholdClassifier(OURS),
+        sk.FixedThresholdClassifier(OURS),
     ],
     ids=str,
 )
@@ -154,9 +127,9 @@ def test_what_keeps_nothing_passes(step):
 
 
 def test_steps_inside_steps_are_named():
-    inner = FeatureUnion([("pca", PCA()), ("square", PolynomialFeatures())])
-    columns = ColumnTransformer(
-        [("codes", OneHotEncoder(), [0]), ("rest", inner, [1, 2])], remainder=StandardScaler()
+    inner = FeatureUnion([("pca", sk.PCA()), ("square", sk.PolynomialFeatures())])
+    columns = sk.ColumnTransformer(
+        [("codes", sk.OneHotEncoder(), [0]), ("rest", inner, [1, 2])], remainder=sk.StandardScaler()
     )
     findings = check_pipeline(Pipeline([("columns", columns), ("model", OURS)]))
     assert [f.step for f in findings] == [
@@ -170,11 +143,11 @@ def test_steps_inside_steps_are_named():
 @pytest.mark.parametrize(
     "holder",
     [
-        BaggingClassifier(OURS),
-        AdaBoostClassifier(OURS),
-        VotingClassifier([("a", OURS)]),
-        StackingClassifier([("a", OURS)], final_estimator=OURS),
-        CalibratedClassifierCV(OURS),
+        sk.BaggingClassifier(OURS),
+        sk.AdaBoostClassifier(OURS),
+        sk.VotingClassifier([("a", OURS)]),
+        sk.StackingClassifier([("a", OURS)], final_estimator=OURS),
+        sk.CalibratedClassifierCV(OURS),
         GridSearchCV(OURS, {}, cv=KFold(3)),
     ],
     ids=lambda h: type(h).__name__,
@@ -183,7 +156,7 @@ def test_models_round_models(holder):
     assert found(holder) == [type(holder).__name__]
     changed = clone(holder)
     name = "estimator" if hasattr(holder, "estimator") else "estimators"
-    scaled = make_pipeline(StandardScaler(), OURS)
+    scaled = make_pipeline(sk.StandardScaler(), OURS)
     changed.set_params(**{name: scaled if name == "estimator" else [("a", scaled)]})
     assert found(changed) == [type(holder).__name__, "StandardScaler"]
 
@@ -200,12 +173,14 @@ def test_folds_must_not_read_labels():
 
 
 def test_models_without_privacy():
-    (finding,) = check_pipeline(LogisticRegression())
+    (finding,) = check_pipeline(sk.LogisticRegression())
     assert "without privacy" in finding.reads
-    for model in (SGDClassifier(early_stopping=True), GradientBoostingClassifier()):
-        stops = isinstance(model, SGDClassifier)
+    for model in (sk.SGDClassifier(early_stopping=True), sk.GradientBoostingClassifier()):
+        stops = isinstance(model, sk.SGDClassifier)
         assert ("stops early" in check_pipeline(model)[0].reads) == stops
-    assert "stops early" in check_pipeline(GradientBoostingClassifier(n_iter_no_change=3))[0].reads
+    assert (
+        "stops early" in check_pipeline(sk.GradientBoostingClassifier(n_iter_no_change=3))[0].reads
+    )
 
 
 def test_parameters_of_ours_that_give_something_away():

@@ -1,7 +1,5 @@
 """Every bound refuses quantities for which it means nothing, and names them."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -95,7 +95,8 @@ def largest_place_move(scale=1.0):
             owner = None if trial % 2 else People(np.array([len(p) for p in persons]))
             if trial % 2:
                 persons = [p[:1] for p in persons]
-            found.append(_tallies.places(np.concatenate(persons), owner))
+            counts = _tallies.between_places(np.concatenate(persons), owner)
+            found.append(_tallies.places(counts, len(persons)))
         largest = max(largest, np.abs(found[0] - found[1]).max())
     return largest
 

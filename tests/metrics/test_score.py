@@ -63,7 +63,11 @@ def largest_changes(metric, scale):
     kept = np.array([*values][1:2])
     sums = [
         _tallies.tally(
-            metric, np.append(kept, value), np.array([0, code]), 2, thresholds=thresholds
+            np.append(kept, value),
+            np.array([0, code]),
+            metric=metric,
+            n_classes=2,
+            thresholds=thresholds,
         )
         for value, code in product(values, (0, 1))
     ]
@@ -141,7 +145,7 @@ def test_a_record_is_scored_by_itself(estimator):
             others_i = others.copy()
             others_i[i] = rows[i]
             first, second = (
-                _tallies.outcomes(metric, model, z, labels, model.classes_)[i]
+                _tallies.outcomes(z, metric, model, labels, model.classes_)[i]
                 for z in (rows, others_i)
             )
             assert first == second
@@ -383,7 +387,8 @@ def test_quartiles_are_chosen_by_the_sensitivity_of_ranks():
     one = np.linspace(-3.0, 3.0, 40)
     other = one.copy()
     other[0] = 4.0
-    moved = np.abs(_tallies.places(one, None) - _tallies.places(other, None)).max()
+    found = [_tallies.places(_tallies.between_places(z, None), 40) for z in (one, other)]
+    moved = np.abs(found[0] - found[1]).max()
     (job,) = score._jobs(["roc_auc"], object(), None, n=1000, epsilon=5.0, delta=0.0)
     assert moved == job.place.sensitivity == 1.0
 
@@ -395,5 +400,5 @@ def test_a_loss_of_probabilities_that_are_none_is_one_at_most():
         def predict_proba(self, X):
             return np.array([[5.0, -4.0], [0.5, 0.5], [np.nan, 1.0]])
 
-    losses = _tallies.outcomes("brier", Odd(), np.zeros((3, 1)), np.array([1, 1, 0]), np.arange(2))
+    losses = _tallies.outcomes(np.zeros((3, 1)), "brier", Odd(), np.array([1, 1, 0]), np.arange(2))
     assert losses.tolist() == [_tallies.SCALE, _tallies.SCALE // 4, _tallies.SCALE]

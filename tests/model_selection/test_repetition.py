@@ -1,7 +1,5 @@
 """Repetition boosts confidence by the rule of the papers, within one budget."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -9,9 +7,12 @@ import pytest
 
 from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV, privacy
 from dp_halfspace.model_selection import confidence_repeats
-from dp_halfspace.model_selection import search as search_module
 from tests.conftest import separated
-from tests.model_selection.test_search_laws import Known, records
+from tests.model_selection.test_search_laws import (
+    Known,
+    plans_are_made_once,  # noqa: F401 - for every test here
+    records,
+)
 
 X, Y = separated(300, 3, 2)
 MODEL = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
@@ -94,24 +95,11 @@ def failures(draws=400, n_repeats=None):
     return count
 
 
-@pytest.fixture
-def one_plan(monkeypatch):
-    found, honest = {}, search_module.plan_search
-
-    def planned(probe, grid, **params):
-        key = repr((grid, params))
-        if key not in found:
-            found[key] = honest(probe, grid, **params)
-        return found[key]
-
-    monkeypatch.setattr(search_module, "plan_search", planned)
-
-
-def test_bad_draws_win_as_seldom_as_the_rule_says(one_plan):
+def test_bad_draws_win_as_seldom_as_the_rule_says():
     """Binomial with .05, 400 times: more than 45 has a probability below 1e-6."""
     assert failures() <= 45
 
 
-def test_that_test_sees_a_single_run(one_plan):
+def test_that_test_sees_a_single_run():
     """Planted: one run fails with probability 1 / e."""
     assert failures(n_repeats=1) > 45

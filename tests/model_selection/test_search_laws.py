@@ -5,10 +5,8 @@ the largest score in place of a random choice void it, and nothing else shows. T
 are classifiers whose number of correct predictions is known, so every law can be written down.
 """
 
-from __future__ import annotations
-
+import itertools
 import math
-import sys
 from collections import Counter
 from functools import cache
 from types import SimpleNamespace
@@ -40,24 +38,9 @@ RUNS = []
 class Known(ClassifierMixin, BaseEstimator):
     """Right about the first records, and about record 0 if its label is as expected."""
 
-    def __init__(
-        self,
-        hits=0,
-        expected=0,
-        share=1.0,
-        *,
-        epsilon=1.0,
-        delta="auto",
-        ledger=None,
-        random_state=None,
-    ):
-        self.hits = hits
-        self.expected = expected
-        self.share = share
-        self.epsilon = epsilon
-        self.delta = delta
-        self.ledger = ledger
-        self.random_state = random_state
+    def __init__(self, **params):
+        common = {"epsilon": 1.0, "delta": "auto", "ledger": None, "random_state": None}
+        vars(self).update({"hits": 0, "expected": 0, "share": 1.0, **common, **params})
 
     def get_params(self, deep=True):
         return {k: v for k, v in vars(self).items() if not k.endswith("_")}
@@ -230,80 +213,9 @@ def test_random_stopping_has_the_law_of_the_proof():
     assert_law_of_stopping()
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:random_state")
-def test_random_stopping_has_the_same_law_with_seeds():
-    assert_law_of_stopping(seeded=True)
-
-
 def caught(test, **params):
     with pytest.raises(AssertionError):
         test(**params)
-
-
-def test_a_fixed_number_of_runs_is_caught(monkeypatch):
-    mean = round(stopping_plan().law.mean)
-    monkeypatch.setattr(RunLaw, "draw", lambda law, source=None: mean)
-    caught(assert_law_of_stopping, draws=300)
-
-
-@pytest.mark.parametrize("change", [-1, pytest.param(1, marks=pytest.mark.slow)])
-def test_one_run_more_or_less_is_caught(monkeypatch, change):
-    honest = RunLaw.draw
-    monkeypatch.setattr(
-        RunLaw, "draw", lambda law, source: min(max(honest(law, source) + change, 1), law.k_max)
-    )
-    caught(assert_law_of_stopping, draws=1500)
-
-
-def test_scores_without_noise_are_caught(monkeypatch):
-    monkeypatch.setattr(
-        mechanisms.GaussianNoise, "perturb", lambda self, value, source: np.array(value)
-    )
-    caught(assert_law_of_stopping)
-
-
-def test_scores_with_half_the_noise_are_caught(monkeypatch):
-    honest = mechanisms.GaussianNoise.perturb
-
-    def quieter(self, value, source):
-        return value + 0.5 * (honest(self, value, source) - value)
-
-    monkeypatch.setattr(mechanisms.GaussianNoise, "perturb", quieter)
-    caught(assert_law_of_stopping, draws=1000)
-
-
-def test_one_draw_of_noise_for_all_scores_is_caught(monkeypatch):
-    """Planted: a stream that every run starts anew."""
-    monkeypatch.setattr(runs_module, "OS_RANDOMNESS", Always())
-    caught(assert_law_of_stopping)
-
-
-class Always:
-    """Bytes that are the same for every run."""
-
-    kind = "os"
-
-    def read(self, n):
-        return SeededBytes(0, "again").read(n)
-
-
-def test_candidates_in_turn_are_caught(monkeypatch):
-    """Planted: the candidates are not drawn, and the first comes first."""
-    turn = iter(range(10**9))
-    monkeypatch.setattr(search_module, "uniform_below", lambda bound, source: next(turn) % 4)
-    caught(assert_law_of_stopping, draws=300)
-
-
-def test_the_first_of_all_runs_is_caught(monkeypatch):
-    """Planted: no comparison."""
-
-    def first(runs, source):
-        listed = list(runs)
-        return 0, listed[0][0]
-
-    monkeypatch.setattr(search_module, "best_run", first)
-    caught(assert_law_of_stopping, draws=300)
 
 
 def test_every_run_draws_randomness_of_its_own(monkeypatch):
@@ -370,54 +282,83 @@ def test_the_choice_has_the_law_of_the_exponential_mechanism():
     assert_law_of_exponential()
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:random_state")
-def test_the_choice_has_the_same_law_with_seeds():
-    assert_law_of_exponential(seeded=True)
+class Always:
+    """Bytes that are the same for every run."""
+
+    kind = "os"
+
+    def read(self, n):
+        return SeededBytes(0, "again").read(n)
 
 
-def test_the_largest_score_is_caught(monkeypatch):
-    monkeypatch.setattr(
-        mechanisms, "exponential_mechanism", lambda value, epsilon, **params: int(np.argmax(value))
-    )
-    caught(assert_law_of_exponential, draws=300)
+# Which law is tested on how many draws, and what takes the place of a function.
+STOPPING, CHOICE = assert_law_of_stopping, assert_law_of_exponential
+NOISE, EXPONENTIAL = (mechanisms.GaussianNoise, "perturb"), (mechanisms, "exponential_mechanism")
+TURN = itertools.count()
+PLANTED = {
+    "a fixed number of runs": (
+        (STOPPING, 300, RunLaw, "draw"),
+        lambda honest: lambda law, source=None: round(law.mean),
+    ),
+    "one run less": (
+        (STOPPING, 1500, RunLaw, "draw"),
+        lambda honest: lambda law, source: max(honest(law, source) - 1, 1),
+    ),
+    "one run more": (
+        (STOPPING, 1500, RunLaw, "draw"),
+        lambda honest: lambda law, source: min(honest(law, source) + 1, law.k_max),
+    ),
+    "scores without noise": (
+        (STOPPING, 700, *NOISE),
+        lambda honest: lambda self, value, source: np.array(value),
+    ),
+    "scores with half of their noise": (
+        (STOPPING, 1000, *NOISE),
+        lambda honest: lambda self, value, source: (value + honest(self, value, source)) / 2,
+    ),
+    "one draw of noise for all scores": (
+        (STOPPING, 700, runs_module, "OS_RANDOMNESS"),
+        lambda honest: Always(),
+    ),
+    "candidates in turn": (
+        (STOPPING, 300, search_module, "uniform_below"),
+        lambda honest: lambda bound, source: next(TURN) % 4,
+    ),
+    "the first of all runs": (
+        (STOPPING, 300, search_module, "best_run"),
+        lambda honest: lambda runs, source: (0, next(run for run, _ in list(runs))),
+    ),
+    "the largest score": (
+        (CHOICE, 300, *EXPONENTIAL),
+        lambda honest: lambda value, epsilon, **rest: int(np.argmax(value)),
+    ),
+    # Weights exp(epsilon q), as if a record moved all scores in one direction.
+    "a choice of twice the epsilon": (
+        (CHOICE, 1000, *EXPONENTIAL),
+        lambda honest: lambda value, epsilon, **rest: honest(value, 2 * epsilon, **rest),
+    ),
+    "a choice of half more": (
+        (CHOICE, 4000, *EXPONENTIAL),
+        lambda honest: lambda value, epsilon, **rest: honest(value, 1.5 * epsilon, **rest),
+    ),
+}
+SLOW = ("one run more", "a choice of half more")
 
 
 @pytest.mark.parametrize(
-    ("factor", "draws"), [(2.0, 1000), pytest.param(1.5, 4000, marks=pytest.mark.slow)]
+    "bug", [pytest.param(b, marks=[pytest.mark.slow] * (b in SLOW)) for b in PLANTED]
 )
-def test_a_sharper_choice_is_caught(monkeypatch, factor, draws):
-    """Planted: weights exp(epsilon q), as if a record moved all scores in one direction."""
-    honest = mechanisms.exponential_mechanism
-    monkeypatch.setattr(
-        mechanisms,
-        "exponential_mechanism",
-        lambda value, epsilon, **params: honest(value, factor * epsilon, **params),
-    )
-    caught(assert_law_of_exponential, draws=draws)
+def test_a_planted_bug_has_another_law(monkeypatch, bug):
+    (law, draws, place, name), wrong = PLANTED[bug]
+    monkeypatch.setattr(place, name, wrong(getattr(place, name)))
+    caught(law, draws=draws)
 
 
-# -- replay on neighbours -------------------------------------------------------------------------
+# -- neighbours -------------------------------------------------------------------------
 
 
 def divergence(p, q, epsilon):
     return max(np.maximum(a - math.exp(epsilon) * b, 0.0).sum() for a, b in ((p, q), (q, p)))
-
-
-def assert_neighbours_are_close(draws=300):
-    """What neighbours release, over all budgets below that of the search."""
-    for params in (LOUD, SHARP):
-        frequencies = [np.array(chosen(draws, first, **params)[0]) / draws for first in (0, 1)]
-        events = search(**params).fit(*records()).privacy_.events
-        for epsilon in (0.0, 0.5, 2.0, 4.0):
-            bound = privacy.delta(events, epsilon)
-            # Hoeffding for each of the 2 * 32 * 8 events of the two frequencies, both orders.
-            noise = math.sqrt(math.log(1024 / FALSE_ALARM) / (2 * draws)) * (1 + math.exp(epsilon))
-            assert divergence(*frequencies, epsilon) <= bound + noise
-
-
-def test_neighbours_release_alike():
-    assert_neighbours_are_close()
 
 
 def test_exact_laws_of_neighbours_are_within_the_charge():
@@ -430,16 +371,6 @@ def test_exact_laws_of_neighbours_are_within_the_charge():
             laws = [law_of_stopping(plan.law, plan.choice.mu, scores(first)) for first in (0, 1)]
         for epsilon in (0.0, 0.5, 2.0):
             assert divergence(*laws, epsilon) <= privacy.delta(plan.events, epsilon)
-
-
-def test_a_deterministic_choice_is_seen_on_neighbours(monkeypatch):
-    """Planted: the largest score wins; on neighbours that is another candidate."""
-    monkeypatch.setattr(
-        mechanisms, "exponential_mechanism", lambda value, epsilon, **params: int(np.argmax(value))
-    )
-    # The two that one record moves in opposite directions.
-    monkeypatch.setattr(sys.modules[__name__], "GRID", GRID[:2])
-    caught(assert_neighbours_are_close, draws=300)
 
 
 # -- what is charged for the laws -----------------------------------------------------------------

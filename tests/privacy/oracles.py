@@ -1,12 +1,98 @@
-"""Profiles of the worst mechanisms in closed form, and what several tests of selections need."""
+"""Sources of given bytes, records, profiles in closed form, and what tests of selections need."""
 
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 
+import mpmath
 import numpy as np
 
-from dp_halfspace.privacy.events import Selection
+from dp_halfspace.privacy import accounting, gdp_mu
+from dp_halfspace.privacy.events import Gaussian, ObjectivePerturbation, Pure, Selection
+from dp_halfspace.privacy.randomness import SeededBytes
+from dp_halfspace.privacy.record import PrivacyRecord
+
+# Probabilities of a false alarm, and of a planted bug that goes unnoticed.
+FALSE_ALARM, CAUGHT = 1e-6, 1e-12
+
+
+def seeded(seed=0):
+    return SeededBytes(seed, "test")
+
+
+def grid_of(size, grid_bits=20):
+    """The public grid of noise of this size."""
+    return 2.0 ** (math.floor(math.log2(size)) - grid_bits)
+
+
+class Constant:
+    """A broken source that repeats one byte."""
+
+    kind = "seeded"
+
+    def __init__(self, byte):
+        self.byte = byte
+
+    def read(self, n):
+        return bytes([self.byte]) * n
+
+
+class Script:
+    """Given 64-bit words first, another source afterwards; remembers everything read."""
+
+    kind = "seeded"
+
+    def __init__(self, words=(), rest=None):
+        self.script = b"".join(int(word).to_bytes(8, "little") for word in words)
+        self.rest = rest or seeded()
+        self.record = b""
+
+    def read(self, n):
+        head, self.script = self.script[:n], self.script[n:]
+        out = head + self.rest.read(n - len(head))
+        self.record += out
+        return out
+
+
+def gaussian(epsilon, delta=1e-6, **changes):
+    """Record of a Gaussian release, rounded to the safe side as estimators do."""
+    return _record(epsilon, delta, Gaussian(gdp_mu(epsilon, delta)), changes)
+
+
+def pure(epsilon, **changes):
+    """Record of a purely private release."""
+    return _record(epsilon, 0.0, Pure(epsilon), changes)
+
+
+def _record(epsilon, delta, event, changes):
+    fields = {"epsilon": epsilon, "delta": delta, "events": [event], "noise": "os"}
+    return PrivacyRecord(**{**fields, **changes})
+
+
+def glm(mu, log_ratio=0.0):
+    """Objective perturbation of a generalised linear model."""
+    return ObjectivePerturbation(log_ratio, ((1, 0.0), (2, mu / 2), (1, mu)))
+
+
+@contextmanager
+def fresh_losses():
+    """Nothing that was composed before, and nothing of it afterwards."""
+    caches = accounting._group_pld, accounting.total_pld
+    for cache in caches:
+        cache.cache_clear()
+    try:
+        yield
+    finally:
+        for cache in caches:
+            cache.cache_clear()
+
+
+def exact_gdp(mu, epsilon):
+    """Profile of a Gaussian by its definition, in the digits of the caller."""
+    mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
+    lower = mpmath.exp(epsilon) * mpmath.ncdf(-epsilon / mu - mu / 2)
+    return mpmath.ncdf(-epsilon / mu + mu / 2) - lower
 
 
 def zero_loss(epsilon):

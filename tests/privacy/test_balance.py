@@ -7,11 +7,9 @@ import gc
 import itertools
 import json
 import shutil
-import signal
 import sqlite3
 import sys
 import threading
-import time
 from collections import Counter
 
 import pytest
@@ -21,14 +19,10 @@ from dp_halfspace.privacy import PrivacyLedger, _ledger_store, ledger, open_ledg
 from dp_halfspace.privacy._ledger_store import Row, digest_of
 from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.ledger import Balance
-from dp_halfspace.privacy.record import PrivacyRecord
+from tests.privacy.oracles import pure
 
 MODULES = (_ledger_store, ledger, contextlib)
 TRACED = {module.__file__ for module in MODULES} | {__file__}
-
-
-def pure(epsilon, noise="os"):
-    return PrivacyRecord(epsilon=epsilon, delta=0.0, events=[Pure(epsilon)], noise=noise)
 
 
 def row_after(digest, number, record):
@@ -100,19 +94,21 @@ def interrupted(action, step, register=sys.settrace):
 def in_memory(tmp_path):
     """Make ledgers of nine tenths of their cap, with handles that have read nothing of it."""
     while True:
-        full = PrivacyLedger(epsilon=1.0, delta=0.0)
-        for _ in range(3):
-            full.charge(pure(0.3))
+        full = nearly_full()
         yield lambda full=full: ledger._ledger_of(full._store)
+
+
+def nearly_full(path=None):
+    full = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    for _ in range(3):
+        full.charge(pure(0.3))
+    return full
 
 
 def by_path(tmp_path):
     """As `in_memory`; the handle is that which every estimator with this path shares."""
-    kept = tmp_path / "kept.db"
-    full = PrivacyLedger(kept, epsilon=1.0, delta=0.0)
-    for _ in range(3):
-        full.charge(pure(0.3))
-    place = tmp_path / "ledger.db"
+    kept, place = tmp_path / "kept.db", tmp_path / "ledger.db"
+    nearly_full(kept)
     while True:
         shutil.copy(kept, place)
         ledger._OPEN.clear()
@@ -166,14 +162,9 @@ def refused(handle):
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_interruption_leaves_more_than_the_entries_do(kind, action, tmp_path):
-    assert_nothing_is_left_that_was_spent(kind, action, tmp_path)
-
-
-@pytest.mark.parametrize("action", ACTIONS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_interruption_leaves_a_lock(kind, action, tmp_path):
-    assert_no_lock_stays(kind, action, tmp_path)
+def test_no_interruption_leaves_more_than_the_entries_do(kind, action, tmp_path_factory):
+    assert_nothing_is_left_that_was_spent(kind, action, tmp_path_factory.mktemp("entries"))
+    assert_no_lock_stays(kind, action, tmp_path_factory.mktemp("locks"))
 
 
 def test_lock_test_sees_a_lock_that_only_success_gives_back(tmp_path, monkeypatch):
@@ -195,41 +186,37 @@ def test_lock_test_sees_a_lock_that_only_success_gives_back(tmp_path, monkeypatc
         assert_no_lock_stays("memory", "charge", tmp_path)
 
 
-def position_first(self, account):
-    """Planted: the handle moves on before it has summed."""
-    known = self._balance
-    whole = known.after(account.rows(known.last), self.handle)
-    self._balance = Balance(whole.digest, whole.last, known.spent)
-    self._balance = whole
-    return whole
+def two_steps(first):
+    """Planted: the handle moves on before it has summed, or sums before it moves on."""
 
+    def caught_up(self, account):
+        known = self._balance
+        whole = known.after(account.rows(known.last), self.handle)
+        position, spent = (whole, known) if first == "position" else (known, whole)
+        self._balance = Balance(position.digest, position.last, spent.spent)
+        self._balance = whole
+        return whole
 
-def sum_without_position(self, account):
-    """Planted: the handle sums before it moves on, so that it sums twice."""
-    known = self._balance
-    whole = known.after(account.rows(known.last), self.handle)
-    self._balance = Balance(known.digest, known.last, whole.spent)
-    self._balance = whole
-    return whole
+    return caught_up
 
 
 FAST = [
-    (position_first, "memory", "read"),
-    (position_first, "path", "charge"),
-    (sum_without_position, "memory", "charge"),
-    (sum_without_position, "path", "read"),
+    ("position", "memory", "read"),
+    ("position", "path", "charge"),
+    ("sum", "memory", "charge"),
+    ("sum", "path", "read"),
 ]
-EVERY = itertools.product((position_first, sum_without_position), KINDS, ACTIONS)
+EVERY = itertools.product(("position", "sum"), KINDS, ACTIONS)
 
 
 @pytest.mark.parametrize(
-    ("order", "kind", "action"),
+    ("first", "kind", "action"),
     [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in EVERY if case not in FAST)],
 )
 def test_interruption_test_sees_two_steps_in_place_of_one(
-    kind, action, order, tmp_path, monkeypatch
+    kind, action, first, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(PrivacyLedger, "_caught_up", order)
+    monkeypatch.setattr(PrivacyLedger, "_caught_up", two_steps(first))
     with pytest.raises(AssertionError):
         assert_nothing_is_left_that_was_spent(kind, action, tmp_path)
 
@@ -277,62 +264,18 @@ def test_a_charge_inside_a_charge_of_the_same_thread_loses_nothing():
     assert len(account.entries()) == 1
 
 
-# -- the three ways it happened --------------------------------------------------------------------
-
-
 def test_an_entry_that_cannot_be_read_stops_every_charge(tmp_path):
     """As a newer version may have written it."""
     place = tmp_path / "ledger.db"
     account = PrivacyLedger(place, epsilon=1.0, delta=0.0)
     account.charge(pure(0.5))
-    digest = account._balance.digest
     text = json.dumps({**pure(0.5).to_dict(), "events": [{"type": "Unheard", "mu": 1.0}]})
+    row = row_after(account._balance.digest, 2, text)
     with contextlib.closing(sqlite3.connect(place)) as connection, connection:
-        connection.execute("INSERT INTO entries VALUES (?,?,?,?)", row_after(digest, 2, text))
-    for _ in range(3):
-        for handle in (account, open_ledger(place)):
+        connection.execute("INSERT INTO entries VALUES (?,?,?,?)", row)
+    for handle in (account, open_ledger(place)) * 3:
+        for action in (lambda handle=handle: handle.charge(pure(0.3)), handle.spent):
             with pytest.raises(ValueError, match="unknown event type"):
-                handle.charge(pure(0.3))
-            with pytest.raises(ValueError, match="unknown event type"):
-                handle.spent()
+                action()
     with contextlib.closing(sqlite3.connect(place)) as connection:
         assert connection.execute("SELECT count(*) FROM entries").fetchone() == (2,)
-
-
-def test_ctrl_c_during_a_long_read(tmp_path):
-    place = tmp_path / "ledger.db"
-    account = PrivacyLedger(place, epsilon=1.0, delta=0.0)
-    digest, rows = account._store.first_digest, []
-    for number in range(1, 1001):
-        rows.append(row_after(digest, number, pure(0.001).to_json()))
-        digest = rows[-1].digest
-    with contextlib.closing(sqlite3.connect(place)) as connection, connection:
-        connection.executemany("INSERT INTO entries VALUES (?,?,?,?)", rows)
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, stop)
-    started = time.perf_counter()
-    PrivacyLedger(place).spent()
-    whole = time.perf_counter() - started
-    stopped = 0
-    gc.disable()  # what a test tool does at a collection must not meet the signal
-    try:
-        for part in (0.2, 0.4, 0.6, 0.8, 0.9, 0.95):
-            handle = open_ledger(place)
-            ledger._OPEN[str(place), account._store.first_digest] = handle
-            try:
-                signal.setitimer(signal.ITIMER_REAL, part * whole)
-                handle.spent()
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except KeyboardInterrupt:
-                stopped += 1
-            with pytest.raises(BudgetError):
-                open_ledger(place).charge(pure(0.01))
-            ledger._OPEN.clear()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        gc.enable()
-    assert stopped

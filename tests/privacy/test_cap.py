@@ -82,13 +82,17 @@ def assert_promise_is_kept(rule, trees):
 
 
 def test_budgets_chosen_on_the_way_pass_the_delta_of_a_plain_cap():
-    """Each path alone is within the cap; the choice between them is not."""
-    for each in (equal(0.3337, 3), equal(0.2278, 6)):
-        assert tree_delta((0.1, each, each), 1.0) <= 0.01
-    assert fits(Cap(**CAP, adaptive=False), COUNTEREXAMPLE)
-    swapped = (0.1, equal(0.2278, 6), equal(0.3337, 3))
-    worst = max(tree_delta(tree, 1.0) for tree in (COUNTEREXAMPLE, swapped))
+    """Planted: an adaptive cap that composes events as if they had been fixed.
+
+    Each path alone is within the cap; the choice between them is not.
+    """
+    few, many, rule = equal(0.3337, 3), equal(0.2278, 6), Cap(**CAP, adaptive=False)
+    assert max(tree_delta((0.1, each, each), 1.0) for each in (few, many)) <= 0.01
+    assert fits(rule, COUNTEREXAMPLE)
+    worst = max(tree_delta(tree, 1.0) for tree in (COUNTEREXAMPLE, (0.1, many, few)))
     assert worst == pytest.approx(1.33 * 0.01, rel=0.01)
+    with pytest.raises(AssertionError):
+        assert_promise_is_kept(rule, [COUNTEREXAMPLE])
 
 
 def test_an_adaptive_cap_refuses_that_choice():
@@ -122,14 +126,10 @@ def greedy_trees(rule, count, seed=0):
     return [grow([], 3) for _ in range(count)]
 
 
-@pytest.mark.parametrize(
-    "terms",
-    [
-        CAP,
-        {"epsilon": 0.3, "delta": 0.1},
-        pytest.param({"epsilon": 3.0, "delta": 1e-4}, marks=pytest.mark.slow),
-    ],
-)
+LOOSE, FINE = {"epsilon": 0.3, "delta": 0.1}, {"epsilon": 3.0, "delta": 1e-4}
+
+
+@pytest.mark.parametrize("terms", [CAP, LOOSE, pytest.param(FINE, marks=pytest.mark.slow)])
 def test_adaptive_trees_never_pass_an_adaptive_cap(terms):
     rule = Cap(**terms, adaptive=True)
     trees = [tree for tree in greedy_trees(rule, 7) if tree]
@@ -140,12 +140,6 @@ def test_adaptive_trees_never_pass_an_adaptive_cap(terms):
     rest = gdp_mu(rule.remaining([Pure(0.01)], TINY), TINY)
     assert_promise_is_kept(rule, [(0.01, rest, rest)])
     assert tree_delta((0.01, rest, rest), rule.epsilon) > 0.9 * rule.delta
-
-
-def test_tree_test_sees_the_plain_rule():
-    """Planted: the adaptive cap composes events as if they had been fixed."""
-    with pytest.raises(AssertionError):
-        assert_promise_is_kept(Cap(**CAP, adaptive=False), [COUNTEREXAMPLE])
 
 
 def test_tree_test_sees_a_cap_for_each_kind(monkeypatch):
@@ -162,80 +156,71 @@ def test_tree_test_sees_a_cap_for_each_kind(monkeypatch):
 # -- pure releases as Gaussian ones ----------------------------------------------------------
 
 
+PROFILES = ((Pure, pure_delta), (Exponential, exponential_delta))
+
+
 def assert_gaussian_dominates():
     for size in SIZES:
         values = np.linspace(-size, size, 401) * 1.01
-        for event, exact in (
-            (Pure(size), pure_delta(size, values)),
-            (Exponential(size), exponential_delta(size, values)),
-        ):
-            bound = gdp_delta(_cap._as_gaussian([event]), values)
-            assert (exact <= bound * (1 + 1e-9) + 1e-15).all(), event
+        for event, exact in PROFILES:
+            bound = gdp_delta(_cap._as_gaussian([event(size)]), values)
+            assert (exact(size, values) <= bound * (1 + 1e-9) + 1e-15).all(), event
 
 
-def test_pure_and_exponential_profiles_lie_below_their_gaussian():
-    assert_gaussian_dominates()
-    # Tight for small releases, at epsilon = 0.
-    for event, exact in (
-        (Pure(0.01), pure_delta(0.01, 0.0)),
-        (Exponential(0.01), exponential_delta(0.01, 0.0)),
-    ):
-        assert exact == pytest.approx(gdp_delta(_cap._as_gaussian([event]), 0.0), rel=1e-4)
-
-
-@pytest.mark.parametrize("name", ["_PURE", "_RANGE"])
-def test_domination_test_sees_a_constant_too_small(monkeypatch, name):
+def test_pure_and_exponential_profiles_lie_below_their_gaussian(monkeypatch):
     """Planted: half a percent less."""
-    monkeypatch.setattr(_cap, name, getattr(_cap, name) * 0.995)
-    with pytest.raises(AssertionError):
-        assert_gaussian_dominates()
+    assert_gaussian_dominates()
+    for event, exact in PROFILES:  # tight for small releases, at epsilon = 0
+        bound = gdp_delta(_cap._as_gaussian([event(0.01)]), 0.0)
+        assert exact(0.01, 0.0) == pytest.approx(bound, rel=1e-4)
+    for name in ("_PURE", "_RANGE"):
+        with monkeypatch.context() as patch:
+            patch.setattr(_cap, name, getattr(_cap, name) * 0.995)
+            with pytest.raises(AssertionError):
+                assert_gaussian_dominates()
+
+
+OVERFLOWING = [Pure(math.inf), Repeated(Pure(1e150), 2**4000), of_gaussian(2.0, 0.1, 0.1)]
 
 
 def test_squares_add():
     events = [Gaussian(0.3), Repeated(Pure(0.1), 2), Exponential(0.2), Gaussian(0.0)]
     expected = math.sqrt(0.09 + math.pi / 2 * (2 * 0.01 + 0.01))
-    assert _cap._as_gaussian(events) == pytest.approx(expected, rel=1e-9)
-    assert _cap._as_gaussian(events) >= expected
-    assert _cap._as_gaussian([]) == 0.0
-    assert 0.0 < _cap._as_gaussian([Pure(1e-300)]) < 1e-100
-    for event in (
-        Pure(math.inf),
-        Pure(1e300),
-        Repeated(Pure(1e150), 2**4000),
-        of_gaussian(2.0, 0.1, 0.1),
-        ObjectivePerturbation(0.1, ((1, 0.0), (1, 0.1))),
-    ):
+    assert expected <= _cap._as_gaussian(events) <= expected * (1 + 1e-9)
+    assert _cap._as_gaussian([]) == 0.0 < _cap._as_gaussian([Pure(1e-300)]) < 1e-100
+    for event in (*OVERFLOWING, Pure(1e300), ObjectivePerturbation(0.1, ((1, 0.0), (1, 0.1)))):
         assert _cap._as_gaussian([event]) == math.inf
 
 
 def test_pure_sums_are_exact():
     assert _cap._as_pure([Repeated(Pure(0.25), 3), Exponential(0.25), Gaussian(0.0)]) == 1.0
-    assert _cap._as_pure([Pure(0.3), Exponential(0.4)]) == accounting.epsilon(
-        [Pure(0.3), Pure(0.4)], 0
-    )
+    both = accounting.epsilon([Pure(0.3), Pure(0.4)], 0)
+    assert _cap._as_pure([Pure(0.3), Exponential(0.4)]) == both
     assert _cap._as_pure([]) == 0.0
-    for event in (
-        Gaussian(0.1),
-        Pure(math.inf),
-        Repeated(Pure(1e150), 2**4000),
-        of_gaussian(2.0, 0.1, 0.0),
-    ):
+    for event in (*OVERFLOWING, Gaussian(0.1)):
         assert _cap._as_pure([event]) == math.inf
+
+
+def test_an_adaptive_cap_takes_the_better_of_two_sums():
+    rule, mu = Cap(1.0, 1e-6, adaptive=True), gdp_mu(1.0, 1e-6)
+    small = [Repeated(Pure(0.01), 300)]
+    assert rule.holds([Pure(1.0)])
+    assert rule.holds(small)
+    root = gdp_epsilon(math.sqrt(300 * math.pi / 2) * 0.01, 1e-6)
+    assert rule.spent(small, 1e-6) == pytest.approx(root, rel=1e-6)
+    # Both at once, never: half of each is more than the cap.
+    assert not rule.holds([Pure(0.5), Gaussian(0.7 * mu)])
+    assert rule.holds([Repeated(Gaussian(mu / 2), 4)])
+    assert not rule.holds([Repeated(Gaussian(mu / 2 * (1 + 1e-6)), 4)])
 
 
 # -- what is left ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "spent",
-    [
-        [],
-        [Pure(0.3)],
-        [Gaussian(0.1)],
-        [Repeated(Pure(0.02), 30)],
-        [Gaussian(0.1), Exponential(0.1)],
-    ],
-)
+SPENT = ([], [Pure(0.3)], [Gaussian(0.1)], [Repeated(Pure(0.02), 30)], [Gaussian(0.1), Pure(0.1)])
+
+
+@pytest.mark.parametrize("spent", SPENT)
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-3])
 def test_what_remains_is_what_is_accepted(spent, adaptive, delta):
@@ -254,45 +239,26 @@ def test_what_remains_is_what_is_accepted(spent, adaptive, delta):
 
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_a_cap_of_no_delta_is_a_sum(adaptive):
-    rule = Cap(1.0, 0.0, adaptive)
-    assert rule.holds([Repeated(Pure(0.1), 10)])
-    assert not rule.holds([Repeated(Pure(0.1), 11)])
+    rule, full = Cap(1.0, 0.0, adaptive), [Repeated(Pure(0.1), 10)]
+    assert rule.holds(full)
+    assert not rule.holds([*full, Pure(1e-9)])
     assert not rule.holds([Gaussian(1e-9)])
     assert rule.remaining([Pure(0.75)], 0.0) == pytest.approx(0.25, rel=1e-15)
-    assert (
-        rule.remaining([Pure(0.75)], 1e-3) == rule.remaining([Repeated(Pure(0.1), 10)], 0.0) == 0.0
-    )
+    assert rule.remaining([Pure(0.75)], 1e-3) == rule.remaining(full, 0.0) == 0.0
     for spent in (0.1, 0.3, 0.7, 1 / 3):
         assert rule.holds([Pure(spent), Pure(rule.remaining([Pure(spent)], 0.0))])
-
-
-def test_an_adaptive_cap_takes_the_better_of_two_sums():
-    rule = Cap(1.0, 1e-6, adaptive=True)
-    assert rule.holds([Pure(1.0)])
-    small = Repeated(Pure(0.01), 300)
-    assert rule.holds([small])
-    assert rule.spent([small], 1e-6) == pytest.approx(
-        gdp_epsilon(math.sqrt(300 * math.pi / 2) * 0.01, 1e-6), rel=1e-6
-    )
-    # Both at once, never: half of each is more than the cap.
-    assert not rule.holds([Pure(0.5), Gaussian(0.7 * gdp_mu(1.0, 1e-6))])
-    mu = gdp_mu(1.0, 1e-6)
-    assert rule.holds([Repeated(Gaussian(mu / 2), 4)])
-    assert not rule.holds([Repeated(Gaussian(mu / 2 * (1 + 1e-6)), 4)])
 
 
 def test_refusals_state_what_was_asked_spent_and_left():
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-6, adaptive=True)
     ledger.charge(record([Pure(0.75)]))
-    with pytest.raises(
-        BudgetError,
-        match=r"epsilon=0.5 at delta=0.0; spent is 0.75\d* at delta=1e-06, left is 0.2[45]",
-    ):
-        ledger.charge(record([Pure(0.5)]))
+    numbers = r"epsilon=0.5 at delta=0.0; spent is 0.75\d* at delta=1e-06, left is 0.2[45]"
     objective = ObjectivePerturbation(0.1, ((1, 0.0), (2, 0.05), (1, 0.1)))
-    with pytest.raises(BudgetError, match="Gaussian and purely private releases only"):
-        ledger.charge(record([objective], 1e-6))
-    full = Cap(1.0, 0.0, adaptive=False)
-    assert "epsilon=inf at delta=0.0; spent is inf at delta=0.0, left is 0 at" in full.refusal(
-        [Pure(math.inf)], record([Gaussian(0.1)], 1e-6)
-    )
+    for asked, message in (
+        (record([Pure(0.5)]), numbers),
+        (record([objective], 1e-6), "Gaussian and purely private releases only"),
+    ):
+        with pytest.raises(BudgetError, match=message):
+            ledger.charge(asked)
+    text = Cap(1.0, 0.0, adaptive=False).refusal([Pure(math.inf)], record([Gaussian(0.1)], 1e-6))
+    assert "epsilon=inf at delta=0.0; spent is inf at delta=0.0, left is 0 at" in text

@@ -1,6 +1,7 @@
 """Fixed-point enclosures against mpmath, and decisions against exact fractions."""
 
 import decimal
+import itertools
 import math
 from fractions import Fraction
 
@@ -11,66 +12,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_halfspace.privacy._exact import LazyUniform, exp_minus, normal_tail, positive_rational
-from dp_halfspace.privacy.randomness import SeededBytes
+from tests.privacy.oracles import Constant, seeded
 
 BITS = [96, 160, 224, 544]
-POINTS = [
-    Fraction(0),
-    Fraction(1, 2**1074),
-    Fraction(1, 3),
-    Fraction(1),
-    Fraction(499999, 100000),
-    Fraction(9),
-    Fraction(133, 10),
-    Fraction(2621, 100),
-    Fraction(639, 10),
-    Fraction(64),
-    Fraction(2**200),
-]
-
-
-class Constant:
-    """A broken source that repeats one byte."""
-
-    kind = "seeded"
-
-    def __init__(self, byte):
-        self.byte = byte
-
-    def read(self, n):
-        return bytes([self.byte]) * n
-
-
-def mp_value(function, argument, bits):
-    """Return ``function(argument) * 2**bits`` in mpmath with digits to spare."""
-    with mpmath.workdps(1000):
-        x = mpmath.mpf(argument.numerator) / mpmath.mpf(argument.denominator)
-        return function(x) * mpmath.mpf(2) ** bits
+POINTS = [0, Fraction(1, 2**1074), Fraction(1, 3), 1, Fraction(499999, 100000), 9]
+POINTS = [*map(Fraction, POINTS), *(Fraction(x, 100) for x in (1330, 2621, 6390, 6400)), 2**200]
 
 
 def mp_tail(x):
     return mpmath.erfc(x / mpmath.sqrt(2)) / 2
 
 
-def mp_exp(x):
-    return mpmath.exp(-x)
-
-
 def off_by_more_than_one(candidate, reference, argument, bits):
     with mpmath.workdps(1000):
-        return abs(candidate(argument, bits) - mp_value(reference, argument, bits)) > 1
+        x = mpmath.mpf(argument.numerator) / mpmath.mpf(argument.denominator)
+        return abs(candidate(argument, bits) - reference(x) * mpmath.mpf(2) ** bits) > 1
+
+
+def mp_exp(x):
+    return mpmath.exp(-x)
 
 
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.parametrize("point", POINTS)
 def test_fixed_point_values_are_within_one_unit(point, bits):
-    if point < 1000:
+    if point > 1000:
+        assert normal_tail(Fraction(point), bits) == exp_minus(Fraction(point), bits) == 0
+        return
+    with decimal.localcontext() as context:  # settings of the caller do not matter
+        context.prec, context.rounding = 3, decimal.ROUND_UP
+        context.traps[decimal.Inexact] = True
         assert not off_by_more_than_one(normal_tail, mp_tail, point, bits)
-    assert normal_tail(Fraction(2**200), bits) == 0
-    gamma = point * 3
-    if gamma < 10_000:
-        assert not off_by_more_than_one(exp_minus, mp_exp, gamma, bits)
-    assert exp_minus(Fraction(2**200), bits) == 0
+        assert not off_by_more_than_one(exp_minus, mp_exp, point * 3, bits)
 
 
 @given(
@@ -88,36 +61,23 @@ def test_planted_double_precision_value_is_caught():
     assert off_by_more_than_one(in_doubles, mp_tail, Fraction(1, 3), 96)
 
 
-def test_decimal_settings_of_the_caller_do_not_matter():
-    expected = normal_tail(Fraction(5, 3), 160), exp_minus(Fraction(5, 3), 160)
-    with decimal.localcontext() as context:
-        context.prec = 3
-        context.rounding = decimal.ROUND_UP
-        context.traps[decimal.Inexact] = True
-        assert (normal_tail(Fraction(5, 3), 160), exp_minus(Fraction(5, 3), 160)) == expected
-
-
 def fixed(probability):
     """Return the enclosure function of an exact fraction."""
     return lambda bits: round(probability * 2**bits)
 
 
-@given(st.integers(0, 15), st.fractions(min_value=0, max_value=1, max_denominator=64))
-def test_decision_agrees_with_the_refined_cell(cell, probability):
-    uniform = LazyUniform(cell, 4, SeededBytes(cell, "test"))
-    below = uniform.below(fixed(probability))
-    low, high = Fraction(uniform.cell, 2**uniform.bits), Fraction(uniform.cell + 1, 2**uniform.bits)
-    assert uniform.cell >> (uniform.bits - 4) == cell
-    assert high <= probability if below else low >= probability
-
-
-def test_certain_cells_draw_nothing_and_open_ones_draw():
-    certain = LazyUniform(3, 4, SeededBytes(0, "test"))
-    assert certain.below(fixed(Fraction(1, 2)))
-    assert certain.bits == 4
-    open_cell = LazyUniform(5, 4, SeededBytes(0, "test"))
-    open_cell.below(fixed(Fraction(1, 3)))
-    assert open_cell.bits == 68
+def test_decision_agrees_with_the_refined_cell():
+    """Every cell and many probabilities: certain cells draw nothing, and open ones draw."""
+    for cell, k in itertools.product(range(16), range(64)):
+        probability = Fraction(k, 63)
+        uniform = LazyUniform(cell, 4, seeded(cell))
+        below = uniform.below(fixed(probability))
+        low, high = (Fraction(uniform.cell + i, 2**uniform.bits) for i in (0, 1))
+        assert uniform.cell >> (uniform.bits - 4) == cell
+        assert high <= probability if below else low >= probability
+        gap = min(abs(Fraction(cell + i, 16) - probability) for i in (0, 1))
+        is_open = Fraction(cell, 16) < probability < Fraction(cell + 1, 16)
+        assert uniform.bits == (68 if is_open else 4) or gap == 0
 
 
 @pytest.mark.parametrize("byte", [0, 255])

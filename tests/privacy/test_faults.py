@@ -12,7 +12,6 @@ import signal
 import sys
 import tempfile
 import threading
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,10 +22,9 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import PrivacyLedger, _ledger_store, mechanisms, open_ledger
-from dp_halfspace.privacy.events import Pure
 from dp_halfspace.privacy.mechanisms import observing
-from dp_halfspace.privacy.record import PrivacyRecord
 from tests.conftest import separated
+from tests.privacy.oracles import pure
 
 FORK = multiprocessing.get_context("fork")
 PACKAGE = str(Path(dp_halfspace.__file__).parent)
@@ -40,10 +38,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 few_and_many = pytest.mark.parametrize("runs", [5, pytest.param(100, marks=pytest.mark.slow)])
-
-
-def pure(epsilon):
-    return PrivacyRecord(epsilon=epsilon, delta=0.0, events=[Pure(epsilon)], noise="os")
 
 
 def model(path):
@@ -81,72 +75,61 @@ def at_call(number, action, run):
     return seen
 
 
+def in_a_child(action):
+    """Count the marks that a forked process makes before it ends; return its exit code, too."""
+    reading, writing = os.pipe()
+    child = FORK.Process(target=action, args=[lambda _=None: os.write(writing, b"x")])
+    child.start()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        marks = len(pipe.read())
+    child.join()
+    return marks, child.exitcode
+
+
 class Broken(Exception):
     """A defect somewhere below."""
-
-
-def fail():
-    raise Broken
-
-
-def interrupt():
-    raise KeyboardInterrupt
-
-
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def faulty(path, way, act, runs):
     """Let something happen at calls all over a way; yield what was released, and booked since."""
     PrivacyLedger(path, epsilon=1e5, delta=0.4)
-    pay, before = PAYING[way], 1
-    pay(path)  # what is computed once for all
-    calls = at_call(0, None, lambda: pay(path))
+    PAYING[way](path)  # what is computed once for all
+    calls = at_call(0, None, lambda: PAYING[way](path))
     for run in range(runs):
         before = len(PrivacyLedger(path).entries())
-        number = 1 + int(0.9 * calls * run / (runs - 1))
-        yield act(lambda pay=pay, number=number: (number, lambda: pay(path))), before
+        yield act(1 + int(0.9 * calls * run / (runs - 1)), lambda: PAYING[way](path)), before
 
 
-def in_this_process(action):
+def raising(error):
     """Count the releases of a run in which something is raised."""
 
-    def act(task):
-        number, run = task()
+    def fail():
+        raise error
+
+    def act(number, pay):
         released = []
         with contextlib.suppress(Broken, KeyboardInterrupt), observing(released.append):
-            at_call(number, action, run)
+            at_call(number, fail, pay)
         return len(released)
 
     return act
 
 
-def in_a_child(task):
+def killed(number, pay):
     """Count the releases of a run that is killed."""
-    reading, writing = os.pipe()
 
-    def run():
-        number, pay = task()
-        with observing(lambda _: os.write(writing, b"x")):
-            at_call(number, die, pay)
+    def run(mark):
+        with observing(mark):
+            at_call(number, lambda: os.kill(os.getpid(), signal.SIGKILL), pay)
 
-    child = FORK.Process(target=run)
-    child.start()
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        released = len(pipe.read())
-    child.join()
+    released, code = in_a_child(run)
     # Draws are repeated until one is accepted: a run of few may end before the call is due.
-    assert child.exitcode in (-signal.SIGKILL, 0)
+    assert code in (-signal.SIGKILL, 0)
     return released
 
 
-FAULTS = {
-    "exception": in_this_process(fail),
-    "Ctrl-C": in_this_process(interrupt),
-    "kill -9": in_a_child,
-}
+FAULTS = {"exception": raising(Broken), "Ctrl-C": raising(KeyboardInterrupt), "kill -9": killed}
 
 
 def assert_releases_are_booked(path, way, fault, runs):
@@ -227,27 +210,20 @@ def test_a_fork_or_a_thread_at_any_step_books_its_own(tmp_path, monkeypatch, run
 
 def charges_until(limit, path):
     """Charge on a disk with so many bytes left; return how often, as the child saw it."""
-    reading, writing = os.pipe()
 
-    def run():
+    def run(mark):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        size = path.stat().st_size
-        ledger = open_ledger(path)
+        size, ledger = path.stat().st_size, open_ledger(path)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + limit, size + limit))
         try:
             for _ in range(200):
                 ledger.charge(pure(0.001))
-                os.write(writing, b"x")
+                mark()
         except BudgetError:
             sys.exit(3)
 
-    child = FORK.Process(target=run)
-    child.start()
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        paid = len(pipe.read())
-    child.join()
-    assert child.exitcode == 3
+    paid, code = in_a_child(run)
+    assert code == 3
     return paid
 
 
@@ -273,30 +249,21 @@ def test_what_may_not_be_written_refuses_a_fit(locked):
         path.chmod(0o666 if locked == "folder" else 0o444)
         folder.chmod(0o777 if locked == "file" else 0o555)
 
-        def run():
+        def run(mark):
             if os.getuid() == 0:
                 os.setuid(65534)  # nothing is read-only for root
-            released = []
             try:
-                with observing(released.append):
+                with observing(mark):
                     model(path).fit(X, Y)
             except BudgetError:
-                sys.exit(9 if released else 3)
+                sys.exit(3)
 
-        child = FORK.Process(target=run)
-        child.start()
-        child.join()
+        assert in_a_child(run) == (0, 3)
         folder.chmod(0o777)
-        assert child.exitcode == 3
         assert PrivacyLedger(path).entries() == []
 
 
 REFUSAL = "damaged|lost entries|cannot be used|not a privacy ledger|does not fit|other terms"
-
-
-def ledger_itself(ledger, path):
-    del path
-    return ledger
 
 
 def damaged(text, chance):
@@ -333,7 +300,7 @@ def test_a_damaged_file_never_has_more_left(tmp_path, runs):
         old = PrivacyLedger(path)
         assert old.spent() == pytest.approx(0.9)
         path.write_bytes(damaged(right, chance))
-        for handle in (partial(ledger_itself, old), PrivacyLedger, open_ledger):
+        for handle in (lambda _, old=old: old, PrivacyLedger, open_ledger):
             with pytest.raises(ValueError, match=REFUSAL):
                 handle(path).charge(pure(0.2))
             with contextlib.suppress(ValueError):

@@ -7,6 +7,8 @@ import math
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,11 +31,12 @@ from dp_halfspace.privacy import (
 )
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, recording
 from dp_halfspace.privacy.randomness import SeededBytes
+from tests.support import Book
 
-EPSILONS = [0.01, 0.1, 1.0, 8.0, 50.0]
+each_epsilon = pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 8.0, 50.0])
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@each_epsilon
 @pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-15])
 @pytest.mark.parametrize("sensitivity", [1e-7, 1.0, 3.3e5])
 def test_gaussian_scale_is_on_the_safe_side(epsilon, delta, sensitivity):
@@ -44,66 +47,54 @@ def test_gaussian_scale_is_on_the_safe_side(epsilon, delta, sensitivity):
     assert gdp_delta(noise.mu * (1 + 1e-6), epsilon) > delta
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@each_epsilon
 def test_laplace_scale_is_on_the_safe_side(epsilon):
     noise = additive_noise(0.7, epsilon, 0.0)
     assert isinstance(noise, L2LaplaceNoise)
     assert 0.7 / noise.scale <= epsilon
     assert noise.event == Pure(epsilon)
-
-
-def test_infinite_epsilon_adds_nothing():
-    noise = additive_noise(1.0, math.inf, 0.0)
-    assert noise == NoNoise()
     value = np.array([0.1, -2.5])
-    assert noise.perturb(value, noise_source(None)) is value
+    assert additive_noise(1.0, math.inf, 0.0).perturb(value, noise_source(None)) is value
 
 
 def record(*events):
     return PrivacyRecord(epsilon=5.0, delta=1e-5, events=events, noise="os")
 
 
+def permit_for(*events):
+    return authorise(record(*events), noise_source(None))
+
+
+not_charged = partial(pytest.raises, RuntimeError, match="not charged")
+
+
 def test_each_charged_release_happens_once():
-    permit = authorise(record(Repeated(Gaussian(0.1), 3), Gaussian(0.2)), noise_source(None))
+    permit = permit_for(Repeated(Gaussian(0.1), 3), Gaussian(0.2))
     for _ in range(3):
         permit.release(np.zeros(4), GaussianNoise(1.0, 0.1))
     permit.release(np.zeros(2), GaussianNoise(5.0, 0.2))
     for mu in (0.1, 0.2, 0.3):
-        with pytest.raises(RuntimeError, match="not charged"):
+        with not_charged():
             permit.release(np.zeros(4), GaussianNoise(1.0, mu))
 
 
 def test_ledger_that_refuses_gets_no_permit():
-    class Empty:
-        def charge(self, entry):
-            raise BudgetError("nothing is left")
-
-    class Reader:
-        kind = "os"
-
-        def read(self, n):
-            raise AssertionError("noise was drawn before it was paid for")
+    def read(n):
+        raise AssertionError("noise was drawn before it was paid for")
 
     with pytest.raises(BudgetError):
-        authorise(record(Gaussian(0.1)), Reader(), Empty())
+        authorise(record(Gaussian(0.1)), SimpleNamespace(kind="os", read=read), Book(refuse=True))
 
 
 def test_ledger_is_charged_before_the_permit_exists():
-    charged = []
-
-    class Book:
-        def charge(self, entry):
-            charged.append(entry)
-
-    entry = record(Gaussian(0.1))
-    permit = authorise(entry, noise_source(None), Book())
-    assert charged == [entry]
+    entry, book = record(Gaussian(0.1)), Book()
+    permit = authorise(entry, noise_source(None), book)
+    assert book.records == [entry]
     assert permit.record is entry
 
 
 def test_recorder_sees_value_and_release_and_ends_with_its_block():
-    permit = authorise(record(Repeated(Gaussian(0.1), 2)), noise_source(None))
-    noise = GaussianNoise(1.0, 0.1)
+    permit, noise = permit_for(Repeated(Gaussian(0.1), 2)), GaussianNoise(1.0, 0.1)
     with recording() as releases:
         released = permit.release(np.ones(3), noise)
     permit.release(np.ones(3), noise)
@@ -129,24 +120,20 @@ def tail_of_choices(mechanism, *, rate, draws=2000):
 
 @pytest.mark.parametrize(("sensitivity", "epsilon"), [(1.0, 0.8), (2.5, 1.0)])
 def test_choice_has_the_probabilities_of_its_event(sensitivity, epsilon):
-    mechanism = ExponentialChoice(sensitivity, epsilon)
+    """Planted: weights exp(epsilon score / sensitivity), the factor two forgotten."""
+    mechanism, rate = ExponentialChoice(sensitivity, epsilon), epsilon / (2 * sensitivity)
     assert mechanism.event == Exponential(epsilon)
-    assert tail_of_choices(mechanism, rate=epsilon / (2 * sensitivity)) > 1e-6
-
-
-def test_choice_test_sees_a_missing_factor_two():
-    """Planted: weights exp(epsilon score / sensitivity)."""
-    assert tail_of_choices(ExponentialChoice(1.0, 1.6), rate=0.4) < 1e-6
+    assert tail_of_choices(mechanism, rate=rate) > 1e-6
+    assert tail_of_choices(ExponentialChoice(sensitivity, 2 * epsilon), rate=rate) < 1e-6
 
 
 def test_choice_is_one_index_and_is_charged():
-    permit = authorise(record(Exponential(0.5)), noise_source(None))
-    mechanism = ExponentialChoice(1.0, 0.5)
+    permit, mechanism = permit_for(Exponential(0.5)), ExponentialChoice(1.0, 0.5)
     with recording() as releases:
         chosen = permit.release(np.array([-1000.0, 0.0, -1000.0]), mechanism)
     np.testing.assert_array_equal(chosen, [1.0])
     assert [r.mechanism for r in releases] == [mechanism]
-    with pytest.raises(RuntimeError, match="not charged"):
+    with not_charged():
         permit.release(np.zeros(3), mechanism)
 
 
@@ -159,7 +146,7 @@ def test_spending_returns_the_source_once():
     assert permit.spend(Gaussian(0.1)) is source
     permit.release(np.zeros(1), GaussianNoise(1.0, 0.1))
     for event in (Gaussian(0.1), Gaussian(0.2), Pure(math.inf)):
-        with pytest.raises(RuntimeError, match="not charged"):
+        with not_charged():
             permit.spend(event)
 
 
@@ -173,12 +160,12 @@ def test_no_guarantee_is_never_used_up():
 
 
 def test_disjoint_blocks_cost_one_release():
-    permit = authorise(record(Gaussian(0.1)), noise_source(None))
+    permit = permit_for(Gaussian(0.1))
     blocks = permit.disjoint(Gaussian(0.1))
     # The event is used up at once, not at the first release.
-    with pytest.raises(RuntimeError, match="not charged"):
+    with not_charged():
         permit.release(np.zeros(2), GaussianNoise(1.0, 0.1))
-    with pytest.raises(RuntimeError, match="not charged"):
+    with not_charged():
         permit.disjoint(Gaussian(0.1))
     # Other sensitivities at the same cost; gaps between blocks are fine.
     used = [(GaussianNoise(1.0, 0.1), range(5)), (GaussianNoise(1e-6, 0.1), range(7, 8))]
@@ -189,61 +176,43 @@ def test_disjoint_blocks_cost_one_release():
     assert all(r.released.any() for r in releases)
 
 
+NOISE = GaussianNoise(1.0, 0.1)
+OVERLAPPING = [range(9, 12), range(5), range(5, 10), range(-3, 0), range(10, 20, 2)]
+OVERLAPPING += [range(10, 10), range(20, 0), range(12, 10, -1)]
+DEARER = [GaussianNoise(1.0, 0.2), L2LaplaceNoise(1.0, 0.1), ExponentialChoice(1.0, 0.1), NoNoise()]
+
+
 @pytest.mark.parametrize(
-    "block",
-    [
-        range(9, 12),
-        range(5),
-        range(5, 10),
-        range(-3, 0),
-        range(10, 20, 2),
-        range(10, 10),
-        range(20, 0),
-        range(12, 10, -1),
-    ],
-    ids=str,
+    ("noise", "block"),
+    [*((NOISE, block) for block in OVERLAPPING), *((noise, range(10, 12)) for noise in DEARER)],
 )
-def test_blocks_that_are_not_disjoint_are_refused(block):
-    blocks = authorise(record(Gaussian(0.1)), noise_source(None)).disjoint(Gaussian(0.1))
-    noise = GaussianNoise(1.0, 0.1)
-    blocks.release(np.zeros(1), noise, range(10))
+def test_blocks_that_are_not_disjoint_are_refused(noise, block):
+    """And those of another cost."""
+    blocks = permit_for(Gaussian(0.1)).disjoint(Gaussian(0.1))
+    blocks.release(np.zeros(1), NOISE, range(10))
     with recording() as releases, pytest.raises(RuntimeError, match="disjoint"):
         blocks.release(np.zeros(1), noise, block)
     assert releases == []
     # A refused block leaves no trace: earlier records stay used.
     with pytest.raises(RuntimeError, match="disjoint"):
-        blocks.release(np.zeros(1), noise, range(9, 30))
-    blocks.release(np.zeros(1), noise, range(10, 30))
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [GaussianNoise(1.0, 0.2), L2LaplaceNoise(1.0, 0.1), ExponentialChoice(1.0, 0.1), NoNoise()],
-    ids=lambda m: type(m).__name__,
-)
-def test_blocks_of_another_cost_are_refused(mechanism):
-    blocks = authorise(record(Gaussian(0.1)), noise_source(None)).disjoint(Gaussian(0.1))
-    with recording() as releases, pytest.raises(RuntimeError, match="disjoint"):
-        blocks.release(np.zeros(1), mechanism, range(3))
-    assert releases == []
+        blocks.release(np.zeros(1), NOISE, range(9, 30))
+    blocks.release(np.zeros(1), NOISE, range(10, 30))
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_rights_to_release_cannot_be_duplicated(duplicate):
-    permit = authorise(record(Gaussian(0.1)), noise_source(None))
-    with pytest.raises(TypeError, match="cannot be pickled or copied"):
-        duplicate(permit)
-    with pytest.raises(TypeError, match="cannot be pickled or copied"):
-        duplicate(permit.disjoint(Gaussian(0.1)))
+    permit = permit_for(Repeated(Gaussian(0.1), 2))
+    for right in (permit, permit.disjoint(Gaussian(0.1))):
+        with pytest.raises(TypeError, match="cannot be pickled or copied"):
+            duplicate(right)
 
 
 def test_threads_cannot_share_the_last_release():
     """The test and the decrement are one step."""
     for _ in range(100):
-        permit = authorise(record(Gaussian(0.1)), noise_source(None))
-        gate = threading.Barrier(4)
+        permit, gate = permit_for(Gaussian(0.1)), threading.Barrier(4)
 
-        def spend(permit=permit, gate=gate):
+        def spend(_, permit=permit, gate=gate):
             gate.wait()
             try:
                 permit.spend(Gaussian(0.1))
@@ -252,4 +221,4 @@ def test_threads_cannot_share_the_last_release():
             return 1
 
         with ThreadPoolExecutor(4) as pool:
-            assert sum(pool.map(lambda _, f=spend: f(), range(4))) == 1
+            assert sum(pool.map(spend, range(4))) == 1

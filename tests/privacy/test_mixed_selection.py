@@ -30,7 +30,7 @@ from dp_halfspace.privacy.tuning import (
     mixed_selection_event,
     selection_event,
 )
-from tests.privacy.oracles import divergence, slope
+from tests.privacy.oracles import divergence, exact_gdp, glm, slope
 
 UNIFORM = RunLaw(1.0, 1e-6, 12)
 LAWS = [RunLaw(1.0, 1 / 15, 301), RunLaw(0.0, 0.01, 600), RunLaw(2.0, 0.1, 200), UNIFORM]
@@ -57,13 +57,11 @@ def adversaries(pair, rng, count=3):
     rankings = [place, -place]
     for masses, score in ((pair[1], place), (pair[0], -place)):
         beyond = 1.0 - np.cumsum(masses[np.argsort(score)])[np.argsort(np.argsort(score))]
-        rankings += [np.where(beyond < top, size, 0) - score for top in TOPS]
-        rankings += [np.where(beyond < top, 3 * size + score, -score) for top in TOPS]
+        for top in np.geomspace(1e-3, 0.5, 16):
+            rankings += [np.where(beyond < top, size, 0) - score]
+            rankings += [np.where(beyond < top, 3 * size + score, -score)]
     rankings += [rng.permutation(size) for _ in range(count)]
     return np.array(rankings)
-
-
-TOPS = np.geomspace(1e-3, 0.5, 16)
 
 
 def worst(law, pair, at, seed=0):
@@ -99,22 +97,21 @@ def gaussian_profile(mu):
 @pytest.mark.parametrize("mu", [1e-4, 0.02, 0.3, 1.0, 5.0])
 def test_lines_are_just_above_the_trade_off_function_of_a_gaussian(mu):
     bound = trade_off(gaussian_profile(mu))
+
+    def above(s):
+        slope, height = bound.line(ndtr(s))
+        return slope * ndtr(s) + height
+
     # As far as the slope is at least one: beyond, the last line is a little above.
-    s = np.linspace(-7.0, -mu / 2, 3001)
-    slope, height = bound.line(ndtr(s))
-    found, exact = slope * ndtr(s) + height, ndtr(s + mu)
-    later = np.linspace(-mu / 2, 6.0, 301)
-    slope, height = bound.line(ndtr(later))
-    assert (slope * ndtr(later) + height >= ndtr(later + mu)).all()
+    s, later = np.linspace(-7.0, -mu / 2, 3001), np.linspace(-mu / 2, 6.0, 301)
+    found, exact = above(s), ndtr(s + mu)
+    assert (above(later) >= ndtr(later + mu)).all()
     assert (found >= exact * (1 - 1e-13)).all()
     assert (found - exact <= 1e-3 * min(mu, 1.0) * exact + 1e-13).all()
     assert (np.diff(bound.slopes) > 0).all()
     assert (np.diff(bound.heights) <= 0).all()
-    assert bound.slopes[0] == 0.0
-    assert bound.heights[0] == 1.0
-
-
-def test_a_profile_that_stays_has_no_lines():
+    assert (bound.slopes[0], bound.heights[0]) == (0.0, 1.0)
+    # A profile that does not fall has no lines.
     assert trade_off(lambda t: np.full(t.shape, math.log(1e-3))) is None
 
 
@@ -185,13 +182,6 @@ def test_gaussian_runs_cost_what_they_did(law, mu):
         assert theirs * (1 - 1e-3) <= ours <= theirs * (1 + 3e-3)
 
 
-def test_bound_is_nearly_attained_by_gaussian_runs():
-    law, mu = geometric_law(15), 0.15
-    bound = delta([mixed_selection_event(law, [Gaussian(mu)])], 1.0)
-    found = worst(law, line(mu), 1.0)
-    assert 0.8 * bound <= found <= bound
-
-
 # --- perturbed objectives -----------------------------------------------------------------------
 
 
@@ -209,8 +199,7 @@ def objective_pair(one, other, ridge, sigma, cells=1200):
 
 
 def objective_event(ridge, sigma):
-    mu = 2.0 / sigma
-    return ObjectivePerturbation(math.log1p(0.25 / ridge), ((1, 0.0), (2, mu / 2), (1, mu)))
+    return glm(2.0 / sigma, math.log1p(0.25 / ridge))
 
 
 @pytest.mark.parametrize("law", [LAWS[0], UNIFORM])
@@ -229,16 +218,11 @@ def test_selection_of_a_loss_that_uses_the_whole_contract():
     wide = product(response(jump), line(mu, 1500))
     event = mixed_selection_event(law, [ObjectivePerturbation(jump, ((1, 0.0), (1, mu)))])
     for at in (0.6, 1.0):
-        found, bound = worst(law, wide, at), delta([event], at)
-        assert 0.02 * bound <= found <= bound
+        bound = delta([event], at)
+        assert 0.02 * bound <= worst(law, wide, at) <= bound
 
 
 # --- planted bugs -------------------------------------------------------------------------------
-
-
-def caught(law, mu):
-    """Whether the bound is exceeded by Gaussian runs."""
-    return worst(law, line(mu), 1.0) > delta([mixed_selection_event(law, [Gaussian(mu)])], 1.0)
 
 
 def without_factor(log_delta):
@@ -252,33 +236,37 @@ def with_half_the_profile(log_delta):
     return TradeOff(right.slopes, np.append(1.0, 0.5 * right.heights[1:]))
 
 
+LAW, MU = geometric_law(15), 0.15
+
+
 @pytest.mark.parametrize("planted", [without_factor, with_half_the_profile])
 def test_wrong_trade_off_functions_are_caught(planted, monkeypatch):
-    assert not caught(geometric_law(15), 0.15)
     monkeypatch.setattr(tuning, "trade_off", planted)
-    assert caught(geometric_law(15), 0.15)
+    assert worst(LAW, line(MU), 1.0) > delta([mixed_selection_event(LAW, [Gaussian(MU)])], 1.0)
 
 
-def test_planted_accounts_of_the_runs_are_caught():
-    law, mu = geometric_law(15), 0.15
-    found = worst(law, line(mu), 1.0)
-    right = mixed_selection_event(law, [Gaussian(mu)])
-    assert found <= delta([right], 1.0)
-    # The score is not charged.
-    assert found > delta([mixed_selection_event(law, [Gaussian(mu / math.sqrt(2))])], 1.0)
-    assert found > delta([replace(right, mean_runs=1.0)], 1.0)
-    assert found > delta([replace(right, log_ratio=0.0, shares=(1.0,))], 1.0)
+def test_bound_is_nearly_attained_and_planted_accounts_of_the_runs_are_caught():
+    found, right = worst(LAW, line(MU), 1.0), mixed_selection_event(LAW, [Gaussian(MU)])
+    assert 0.8 * delta([right], 1.0) <= found <= delta([right], 1.0)
+    for planted in (
+        mixed_selection_event(LAW, [Gaussian(MU / math.sqrt(2))]),  # the score is not charged
+        replace(right, mean_runs=1.0),
+        replace(right, log_ratio=0.0, shares=(1.0,)),
+    ):
+        assert found > delta([planted], 1.0)
 
 
 def test_forgotten_jacobian_is_caught():
     """A pure piece is paid for several times over by a selection."""
-    law, jump, mu = geometric_law(15), 0.3, 0.02
-    pair = product(response(jump), line(mu, 1500))
-    found = {at: worst(law, pair, at) for at in (0.4, 0.6)}
-    honest = mixed_selection_event(law, [ObjectivePerturbation(jump, ((1, 0.0), (1, mu)))])
-    careless = mixed_selection_event(law, [ObjectivePerturbation(0.0, ((1, 0.0), (1, mu)))])
-    assert all(found[at] <= delta([honest], at) for at in found)
-    assert any(found[at] > delta([careless], at) for at in found)
+    jump, mu = 0.3, 0.02
+    wide = product(response(jump), line(mu, 1500))
+    honest, careless = (
+        mixed_selection_event(LAW, [ObjectivePerturbation(ratio, ((1, 0.0), (1, mu)))])
+        for ratio in (jump, 0.0)
+    )
+    found = {at: worst(LAW, wide, at) for at in (0.4, 0.6)}
+    assert all(value <= delta([honest], at) for at, value in found.items())
+    assert any(value > delta([careless], at) for at, value in found.items())
 
 
 # --- numerics and the event ---------------------------------------------------------------------
@@ -323,33 +311,26 @@ RUN = [objective_event(2.0, 9.0), Gaussian(0.1)]
 def assert_profile_is_rounded_up(monkeypatch):
     log_delta, terms = profile_used(monkeypatch, RUN)
     points = np.array([0.0, 0.03, 0.11, 0.4, 0.9])
-    for t, found in zip(points, log_delta(points), strict=True):
-        with mpmath.workdps(40):
-            exact = mpmath.log(sum(w * exact_gdp_delta(mu, t - s) for w, s, mu in terms))
-            assert 0.5 * LOG_SLACK <= mpmath.mpf(float(found)) - exact <= 1e-8
-    # Weights are those of the vertices, the largest shift is the ratio of Jacobians: up, too.
     with mpmath.workdps(40):
+        for t, found in zip(points, log_delta(points), strict=True):
+            exact = mpmath.log(sum(w * exact_gdp(mu, t - s) for w, s, mu in terms))
+            assert 0.5 * LOG_SLACK <= mpmath.mpf(float(found)) - exact <= 1e-8
+        # Weights are those of the vertices, the largest shift is the ratio of Jacobians: up, too.
         weights = mpmath.fsum(mpmath.mpf(w) for w, _, _ in terms)
         assert 2.0**-46 <= weights - 4 <= 1e-9
         jump = mpmath.mpf(objective_event(2.0, 9.0).log_ratio)
         assert 2.0**-46 * jump <= max(s for _, s, _ in terms) - jump <= 1e-9
 
 
-def exact_gdp_delta(mu, t):
-    mu, t = mpmath.mpf(mu), mpmath.mpf(t)
-    tail = mpmath.exp(t) * mpmath.ncdf(-t / mu - mu / 2)
-    return mpmath.ncdf(-t / mu + mu / 2) - tail
-
-
 def test_the_profile_of_a_run_is_rounded_up(monkeypatch):
-    assert_profile_is_rounded_up(monkeypatch)
-
-
-@pytest.mark.parametrize("planted", ["LOG_SLACK", "_UP"])
-def test_that_test_sees_a_profile_that_is_not(monkeypatch, planted):
-    monkeypatch.setattr(tuning, planted, 0.0 if planted == "LOG_SLACK" else 1.0)
-    with pytest.raises(AssertionError):
-        assert_profile_is_rounded_up(monkeypatch)
+    """Planted: no allowance for the rounding of one of the two."""
+    with monkeypatch.context() as patch:
+        assert_profile_is_rounded_up(patch)
+    for name, nothing in (("LOG_SLACK", 0.0), ("_UP", 1.0)):
+        with monkeypatch.context() as patch:
+            patch.setattr(tuning, name, nothing)
+            with pytest.raises(AssertionError):
+                assert_profile_is_rounded_up(patch)
 
 
 def test_budgets_are_lowered_and_shifts_are_raised(monkeypatch):
@@ -383,16 +364,12 @@ def test_the_whole_range_is_rounded_up(monkeypatch):
 
 
 def test_ends_of_the_range():
-    law = geometric_law(5)
+    law, one = geometric_law(5), RunLaw(2.0, 0.3, 1)
     whole = math.log(law.mean / law.probabilities[0])
-    far = mixed_selection_event(law, [Gaussian(60.0)])
-    assert far.log_ratio == pytest.approx(whole, rel=1e-6)
-    assert far.log_ratio >= whole * (1 - 1e-15)
+    far, still = (mixed_selection_event(law, [Gaussian(mu)]) for mu in (60.0, 0.0))
+    assert whole * (1 - 1e-15) <= far.log_ratio <= whole * (1 + 1e-6)
     assert delta([mixed_selection_event(law, [Gaussian(math.inf)])], 50.0) == 1.0
-    assert mixed_selection_event(RunLaw(2.0, 0.3, 1), [Gaussian(0.7)]).log_ratio == pytest.approx(
-        0, abs=1e-12
-    )
-    still = mixed_selection_event(law, [Gaussian(0.0)])
+    assert abs(mixed_selection_event(one, [Gaussian(0.7)]).log_ratio) < 1e-12
     assert still.log_ratio < 1e-5
     assert delta([still], 0.01) < 1e-9
 

@@ -3,6 +3,7 @@
 import math
 import warnings
 from fractions import Fraction
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -13,32 +14,8 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from dp_halfspace.privacy import _exact, selection
-from dp_halfspace.privacy.randomness import SeededBytes
 from dp_halfspace.privacy.selection import exponential_mechanism
-
-FALSE_ALARM = 1e-6
-CAUGHT = 1e-12
-
-
-def seeded(seed=0):
-    return SeededBytes(seed, "test")
-
-
-class Script:
-    """Given 64-bit words first, a seeded stream afterwards; remembers everything read."""
-
-    kind = "seeded"
-
-    def __init__(self, words):
-        self.script = b"".join(int(word).to_bytes(8, "little") for word in words)
-        self.stream = seeded(1)
-        self.record = b""
-
-    def read(self, n):
-        head, self.script = self.script[:n], self.script[n:]
-        out = head + self.stream.read(n - len(head))
-        self.record += out
-        return out
+from tests.privacy.oracles import CAUGHT, FALSE_ALARM, Script, seeded
 
 
 def exponential_probabilities(utilities, epsilon, sensitivity):
@@ -51,19 +28,15 @@ def exponential_probabilities(utilities, epsilon, sensitivity):
 
 def frequency_pvalue(utilities, epsilon, sensitivity=1.0, *, claim=None, draws=3000):
     """Chi-square test of the frequencies against the law at ``claim = (epsilon, sensitivity)``."""
-    source = seeded(5)
-    picks = [
-        exponential_mechanism(utilities, epsilon, sensitivity=sensitivity, source=source)
-        for _ in range(draws)
-    ]
+    source, rest = seeded(5), {"sensitivity": sensitivity}
+    picks = [exponential_mechanism(utilities, epsilon, source=source, **rest) for _ in range(draws)]
     counts = np.bincount(picks, minlength=len(utilities))
     law = exponential_probabilities(utilities, *(claim or (epsilon, sensitivity)))
     likely = law * draws >= 5
-    if likely.all():
-        return stats.chisquare(counts, law * draws).pvalue
-    merged = np.append(counts[likely], counts[~likely].sum())
-    expected = np.append(law[likely], law[~likely].sum()) * draws
-    return stats.chisquare(merged, np.maximum(expected, 1e-9)).pvalue
+    if not likely.all():
+        counts = np.append(counts[likely], counts[~likely].sum())
+        law = np.append(law[likely], max(law[~likely].sum(), 1e-9 / draws))
+    return stats.chisquare(counts, law * draws / law.sum()).pvalue
 
 
 CASES = [
@@ -78,21 +51,20 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("utilities", "epsilon", "sensitivity"), CASES)
-def test_frequencies_match_enumeration(utilities, epsilon, sensitivity):
-    assert frequency_pvalue(utilities, epsilon, sensitivity) > FALSE_ALARM
+LONG = pytest.param(np.linspace(0, 4, 7), 1.3, 1.0, 60_000, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("utilities", "epsilon", "sensitivity", "draws"), [*((*case, 3000) for case in CASES), LONG]
+)
+def test_frequencies_match_enumeration(utilities, epsilon, sensitivity, draws):
+    assert frequency_pvalue(utilities, epsilon, sensitivity, draws=draws) > FALSE_ALARM
 
 
 def test_planted_factor_two_is_caught():
     utilities = [0.0, 1.0, 2.0, 3.0]
     assert frequency_pvalue(utilities, 2.0, claim=(1.0, 1.0)) < CAUGHT
     assert frequency_pvalue(utilities, 1.0, 2.0, claim=(1.0, 1.0)) < CAUGHT
-
-
-@pytest.mark.slow
-def test_frequencies_at_length():
-    utilities = np.linspace(0, 4, 7)
-    assert frequency_pvalue(utilities, 1.3, draws=60_000) > FALSE_ALARM
 
 
 # --- exactness of one trial ----------------------------------------------------------------
@@ -103,20 +75,20 @@ def flip_disagrees(word, utility, best, epsilon):
     source = Script([word])
     candidates = selection._checked_candidates([utility, best], epsilon, 1.0)
     accepted = bool(selection._flips(candidates, np.array([0]), source)[0])
-    cell, bits = 0, 0
-    for start in range(0, len(source.record), 8):
-        cell = cell << 64 | int.from_bytes(source.record[start : start + 8], "little")
-        bits += 64
+    words = [source.record[i : i + 8] for i in range(0, len(source.record), 8)]
+    cell = int.from_bytes(b"".join(word[::-1] for word in words), "big")
     with mpmath.workdps(250):
-        gap = (mpmath.mpf(best) - mpmath.mpf(utility)) * mpmath.mpf(epsilon) / 2
-        edge = mpmath.exp(-gap) * mpmath.mpf(2) ** bits
+        edge = threshold(utility, best, epsilon) * mpmath.mpf(2) ** (64 * len(words))
         return not (cell + 1 <= edge if accepted else cell >= edge)
+
+
+def threshold(utility, best, epsilon):
+    return mpmath.exp((mpmath.mpf(utility) - mpmath.mpf(best)) * mpmath.mpf(epsilon) / 2)
 
 
 def borderline_word(utility, best, epsilon, nudge):
     with mpmath.workdps(60):
-        gap = (mpmath.mpf(best) - mpmath.mpf(utility)) * mpmath.mpf(epsilon) / 2
-        edge = int(mpmath.floor(mpmath.exp(-gap) * mpmath.mpf(2) ** 64))
+        edge = int(mpmath.floor(threshold(utility, best, epsilon) * mpmath.mpf(2) ** 64))
     return min(max(edge + nudge, 0), 2**64 - 1)
 
 
@@ -145,23 +117,20 @@ def test_planted_float_comparison_is_caught(monkeypatch):
     assert failures() > 0
 
 
-def test_exact_branch_equals_fast_branch(monkeypatch):
-    candidates = selection._checked_candidates(np.linspace(-3, 3, 400), 1.7, 0.9)
-    everyone = np.arange(400)
-    fast = selection._flips(candidates, everyone, seeded())
-    monkeypatch.setattr(_exact, "THRESHOLD_ERROR", 2.0**65)
-    np.testing.assert_array_equal(selection._flips(candidates, everyone, seeded()), fast)
-
-
 def test_any_exp_within_the_assumption_gives_the_same_output(monkeypatch):
-    candidates = selection._checked_candidates(np.linspace(-3, 3, 100_000), 1.7, 0.9)
-    everyone = np.arange(100_000)
-    expected = selection._flips(candidates, everyone, seeded())
+    def flips(n):
+        candidates = selection._checked_candidates(np.linspace(-3, 3, n), 1.7, 0.9)
+        return selection._flips(candidates, np.arange(n), seeded())
+
+    few, expected = flips(400), flips(100_000)
+    with monkeypatch.context() as patch:  # the exact branch for all
+        patch.setattr(_exact, "THRESHOLD_ERROR", 2.0**65)
+        np.testing.assert_array_equal(flips(400), few)
     exp, signs = np.exp, np.random.default_rng(0).choice([-1.0, 1.0], 100_000)
     monkeypatch.setattr(np, "exp", lambda x: exp(x) + signs * 0.99 * 2.0**-41)
-    np.testing.assert_array_equal(selection._flips(candidates, everyone, seeded()), expected)
+    np.testing.assert_array_equal(flips(100_000), expected)
     monkeypatch.setattr(np, "exp", lambda x: exp(x) + signs * 2.0**-12)
-    assert np.any(selection._flips(candidates, everyone, seeded()) != expected)
+    assert np.any(flips(100_000) != expected)
 
 
 def exp_error(function):
@@ -196,11 +165,6 @@ def test_indices_are_unbiased(count):
 # --- extremes and arguments ----------------------------------------------------------------
 
 
-def test_one_candidate():
-    for utility in (0.0, math.nan, math.inf, -math.inf, 1e308):
-        assert exponential_mechanism([utility], 1.0) == 0
-
-
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_a_far_better_candidate_is_found_among_many(size):
     utilities = np.zeros(size)
@@ -214,13 +178,17 @@ def test_a_far_better_candidate_is_found_among_many(size):
 
 def test_not_finite_scores_never_beat_the_worst_finite_one():
     def picks(utilities):
-        source = seeded(7)
-        return [exponential_mechanism(utilities, 2.0, source=source) for _ in range(200)]
+        source, given = seeded(7), np.array(utilities)
+        found = [exponential_mechanism(given, 2.0, source=source) for _ in range(200)]
+        np.testing.assert_array_equal(given, utilities)
+        return found
 
     plain = picks([0.0, 1.0, 0.0, 0.0, 1.0])
     assert picks([0.0, 1.0, math.nan, -math.inf, math.inf]) == plain
     assert picks([math.nan] * 5) == picks([math.inf] * 5) == picks([0.0] * 5)
     assert picks([math.nan, -math.inf, math.inf, math.nan, 7.0]) == picks([7.0] * 5)
+    for utility in (math.nan, -math.inf, 1e308):
+        assert picks([utility]) == [0] * 200
 
 
 @given(
@@ -234,67 +202,46 @@ def test_no_score_raises_or_warns(utilities, epsilon):
     assert 0 <= picked < utilities.size
 
 
-@pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, True, "1", None])
-def test_bad_public_numbers_are_refused(bad):
-    with pytest.raises(ValueError, match="epsilon must be a positive finite number"):
-        exponential_mechanism([1.0, 2.0], bad)
-    with pytest.raises(ValueError, match="sensitivity must be a positive finite number"):
-        exponential_mechanism([1.0, 2.0], 1.0, sensitivity=bad)
+BAD_NUMBERS = [0, -1.0, math.nan, math.inf, True, "1", None]
+BAD = [
+    *((([1.0, 2.0], bad), {}, "epsilon must be a positive finite number") for bad in BAD_NUMBERS),
+    *(
+        (([1.0], 1.0), {"sensitivity": bad}, "sensitivity must be a positive finite number")
+        for bad in BAD_NUMBERS
+    ),
+    *(((bad, 1.0), {}, "nonempty 1-d array") for bad in ([], 1.0, [[1.0, 2.0]])),
+    *((([1.0], a), {"sensitivity": 1 / a}, "between 2") for a in (1e300, 1e-300)),
+]
 
 
-def test_bad_shapes_and_ratios_are_refused():
-    for utilities in ([], 1.0, [[1.0, 2.0]]):
-        with pytest.raises(ValueError, match="nonempty 1-d array"):
-            exponential_mechanism(utilities, 1.0)
-    for epsilon, sensitivity in ((1e300, 1e-300), (1e-300, 1e300)):
-        with pytest.raises(ValueError, match="between 2"):
-            exponential_mechanism([1.0, 2.0], epsilon, sensitivity=sensitivity)
-
-
-def test_rational_parameters_are_exact():
+@pytest.mark.parametrize(("arguments", "rest", "message"), BAD)
+def test_bad_arguments_are_refused(arguments, rest, message):
+    with pytest.raises(ValueError, match=message):
+        exponential_mechanism(*arguments, **rest)
     candidates = selection._checked_candidates([0.0, 1.0], Fraction(1, 3), 0.1)
     assert candidates.rate == Fraction(1, 3) / (2 * Fraction(0.1))
-    assert exponential_mechanism([0.0, 1.0], Fraction(1, 3)) in (0, 1)
 
 
 def test_same_bytes_same_output_and_fresh_bytes_fresh_output():
     utilities = np.zeros(10_000)
-    assert exponential_mechanism(utilities, 1.0, source=seeded(3)) == exponential_mechanism(
-        utilities, 1.0, source=seeded(3)
-    )
+    drawn = [exponential_mechanism(utilities, 1.0, source=seeded(3)) for _ in range(2)]
+    assert drawn[0] == drawn[1]
     assert len({exponential_mechanism(utilities, 1.0) for _ in range(10)}) > 5
 
 
-def test_utilities_are_not_modified():
-    utilities = np.array([1.0, math.nan, math.inf])
-    exponential_mechanism(utilities, 1.0)
-    assert np.isnan(utilities[1])
-    assert utilities[2] == math.inf
+def assert_the_number_of_trials_is_public():
+    """How many random bytes are asked for at once tells the number of candidates, no more."""
+    for utilities in (np.zeros(500), -1000.0 * np.arange(500.0)):
+        sizes, source = [], seeded()
+        read = lambda n, sizes=sizes, source=source: sizes.append(n) or source.read(n)  # noqa: E731
+        counting = SimpleNamespace(kind="seeded", read=read)
+        exponential_mechanism(utilities, 1.0, source=counting)
+        assert sizes[0] == 8 * 500
 
 
-def first_reads(utilities):
-    """How many random bytes are asked for before the first trial can be decided."""
-    sizes, source = [], seeded()
-
-    class Counting:
-        kind = "seeded"
-
-        def read(self, n):
-            sizes.append(n)
-            return source.read(n)
-
-    exponential_mechanism(utilities, 1.0, source=Counting())
-    return sizes[:2]
-
-
-def test_the_number_of_trials_at_a_time_is_public():
-    """It depends on the number of candidates, not on how many of them are good."""
-    alike, apart = np.zeros(500), -1000.0 * np.arange(500.0)
-    assert first_reads(alike)[0] == first_reads(apart)[0] == 8 * 500
-
-
-def test_that_test_sees_a_number_that_depends_on_the_scores(monkeypatch):
+def test_the_number_of_trials_at_a_time_is_public(monkeypatch):
     """Planted: as many trials as there are best candidates."""
+    assert_the_number_of_trials_is_public()
     honest = selection._uniform_indices
 
     def curious(batch, count, source):
@@ -302,4 +249,4 @@ def test_that_test_sees_a_number_that_depends_on_the_scores(monkeypatch):
 
     monkeypatch.setattr(selection, "_uniform_indices", curious)
     with pytest.raises(AssertionError):
-        test_the_number_of_trials_at_a_time_is_public()
+        assert_the_number_of_trials_is_public()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dp_halfspace._chunks import applied
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import (
@@ -51,6 +51,7 @@ from dp_halfspace.algorithms.selection.class_counts import (
 )
 from dp_halfspace.algorithms.selection.threshold import release_threshold, threshold_grid
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.optim.design.chunked_rows import rows_over
 from dp_halfspace.optim.design.rows import Rows, clip_scales, clipped_rows, unit_rows
 from dp_halfspace.optim.objectives.losses import get_loss, shifted_logistic
 from dp_halfspace.optim.risks.empirical import empirical_risk
@@ -61,8 +62,6 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, Permit
 
 __all__ = ["LOSSES", "MECHANISMS", "RankingPlan", "RankingProblem", "plan_training"]
-
-Classes: TypeAlias = NDArray[np.intp]
 
 MECHANISMS = ("noisy_gd", "mean_difference", "objective", "output")
 LOSSES = {
@@ -122,7 +121,7 @@ class Ranker:
     def direction(
         self,
         X: Any,
-        classes: Classes,
+        classes: Any,
         weights: FloatArray,
         permit: Permit,
         *,
@@ -132,14 +131,22 @@ class Ranker:
         """Release coefficients in units of the data, and the score where the classes meet."""
         data_norm = problem.data_norm
         if self.row_bound is None:
-            rows = unit_rows(X, data_norm, self.bias, clips=problem.clips, people=people)
+            how = {"clips": problem.clips, "people": people}
+            rows = rows_over(unit_rows, X, data_norm, self.bias, **how)
         else:
-            scale = clip_scales(X, data_norm) / data_norm
-            rows = Rows(X, scale, self.bias, row_bound=self.row_bound, people=people)
+            rows = rows_over(_ball_rows, X, data_norm, self.bias, self.row_bound, people)
         with single_blas_thread():
             released = self.plan.run(rows, classes, weights, permit)[0]
         centre = 0.0 if self.bias is None else -float(released[-1]) * self.bias
         return released[: X.shape[1]] / data_norm, centre
+
+
+def _ball_rows(
+    X: Any, data_norm: float, bias: float | None, row_bound: float, people: People | None
+) -> Rows:
+    """Return rows divided by their public scale, to which they are scaled down."""
+    scale = clip_scales(X, data_norm) / data_norm
+    return Rows(X, scale, bias, row_bound=row_bound, people=people)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +180,7 @@ class RankingPlan:
     def run(
         self,
         X: Any,
-        classes: Classes,
+        classes: Any,
         weights: FloatArray,
         permit: Permit,
         people: People | None = None,
@@ -181,10 +188,12 @@ class RankingPlan:
         """Release coefficients in units of the data and, behind them, the threshold.
 
         `X` are features, from which each part makes the rows that it reads; `weights`, in [0, 1],
-        are those of errors and matter to the threshold alone. `people` may own the rows.
+        are those of errors and matter to the threshold alone. `people` may own the rows, or they
+        may be in chunks.
         """
         problem, norm = self.problem, self.problem.data_norm
-        ranker, balance = self._balanced(classes, permit, people)
+        positive = applied(np.equal, classes, 1)
+        ranker, balance = self._balanced(positive, permit, people)
         direction, centre = ranker.direction(
             X, classes, balance, permit, problem=problem, people=people
         )
@@ -192,10 +201,10 @@ class RankingPlan:
         if self.threshold is not None:
             largest = float(np.linalg.norm(direction)) * norm
             longest = norm if self.clips else norm * 2.0**60
-            scores = clipped_rows(X, longest).margins(direction)
+            scores = rows_over(clipped_rows, X, longest).margins(direction)
             threshold = release_threshold(
-                np.clip(scores, -largest, largest),
-                classes == 1,
+                applied(np.clip, scores, -largest, largest),
+                positive,
                 weights,
                 threshold_grid(largest, centre),
                 mechanism=self.threshold,
@@ -206,7 +215,7 @@ class RankingPlan:
         return np.append(direction, threshold)[None, :]
 
     def _balanced(
-        self, classes: Classes, permit: Permit, people: People | None
+        self, positive: Any, permit: Permit, people: People | None
     ) -> tuple[Ranker, FloatArray]:
         """Choose ranker and class weights by the number of positive records, public or released.
 
@@ -218,7 +227,7 @@ class RankingPlan:
         if self.count is None:
             count, deviation = (self.problem.positive_share or 0.0) * n_samples, 0.0
         else:
-            count = release_count(classes == 1, self.count, permit, people)
+            count = release_count(positive, self.count, permit, people)
             deviation = self.count.deviation
         if self.rare and smaller_share(count, n_samples, deviation=deviation) < _RARE:
             ranker = self.rare

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from dp_halfspace._chunks import summed
 from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
@@ -54,15 +56,15 @@ class CalibrationPlan:
 
     def run(
         self,
-        scores: FloatArray,
-        classes: NDArray[np.intp],
+        scores: Any,
+        classes: Any,
         weights: FloatArray,
         permit: Permit,
         people: People | None = None,
     ) -> tuple[float, float]:
-        """Return slope and offset of the log odds; `weights` are those of the two classes."""
-        is_binary = scores.ndim == 1
-        counts = permit.release(score_counts(scores, classes, people), self.noise)
+        """Return slope and offset of the log odds; `weights` are those of the classes."""
+        is_binary = len(weights) == 2
+        counts = permit.release(summed(score_counts, scores, classes, people), self.noise)
         used = np.outer(weights, np.ones(counts.shape[1])) if is_binary else np.ones(counts.shape)
         offsets = _OFFSETS if is_binary else np.zeros(1)
         return _likeliest(counts, used, self.deviation, offsets)

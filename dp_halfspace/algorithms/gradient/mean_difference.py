@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._chunks import applied
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import WIDE
 from dp_halfspace.algorithms.gradient.descent import GradientPlan
@@ -104,15 +105,24 @@ class MeanDifferencePlan:
         # 1. Release the moments, and with them the map that standardises.
         # 2. Clip the standardised rows to the unit ball, each by itself.
         # 3. Release the weighted sum, and map it back to the coordinates of the rows.
-        signed = np.where(classes == 1, weights[1], -weights[0]) * rows.shares
+        signed = rows.along(_signed, classes, weights)
         with single_blas_thread():
             if self.standardisation is None:
                 sums = rows.adjoint(signed)[:-1]
                 return np.append(_averaged(sums, self, permit), 0.0)[None, :]
             transform = release_standardisation(rows, self.standardisation, permit)
-            clip = 1.0 / np.maximum(rows.lengths(transform.T), 1.0)
-            sums = transform.T @ rows.adjoint(signed * clip)
+            clipped = applied(_clipped, signed, rows.lengths(transform.T))
+            sums = transform.T @ rows.adjoint(clipped)
             return np.asarray(transform @ _averaged(sums, self, permit))[None, :]
+
+
+def _signed(classes: NDArray[np.intp], weights: FloatArray) -> FloatArray:
+    return np.where(classes == 1, weights, -weights)
+
+
+def _clipped(signed: FloatArray, lengths: FloatArray) -> FloatArray:
+    """Scale what multiplies rows of these lengths, so that none counts as longer than one."""
+    return signed * (1.0 / np.maximum(lengths, 1.0))
 
 
 def _noise(sensitivity: float, *, mu: float, epsilon: float) -> Noise:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._chunks import summed
 from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
@@ -41,7 +43,7 @@ class CountPlan:
 
 
 def release_count(
-    positive: NDArray[np.bool_], plan: CountPlan, permit: Permit, people: People | None = None
+    positive: Any, plan: CountPlan, permit: Permit, people: People | None = None
 ) -> float:
     """Release the number of positive records as any real number, which has to be clamped.
 
@@ -49,9 +51,14 @@ def release_count(
     Sensitivity one: ``docs/proofs/auc.md``, section 1. `permit` is charged with the event of the
     plan's mechanism.
     """
-    weights = np.ones(len(positive)) if people is None else people.weights
-    count = np.array([weights[positive].sum()])
+    count = np.array([summed(weight_of, positive, people)])
     return float(permit.release(count, plan.mechanism)[0])
+
+
+def weight_of(chosen: NDArray[np.bool_], people: People | None) -> float:
+    """Return the number of chosen rows, or the sum of their shares of people; exact."""
+    weights = np.ones(len(chosen)) if people is None else people.weights
+    return float(weights[chosen].sum())
 
 
 def class_weights(

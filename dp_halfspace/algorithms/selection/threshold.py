@@ -7,10 +7,13 @@ number of errors, to which a record adds at most one. Proof: ``docs/proofs/auc.m
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._chunks import summed
 from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.staged_search import released_choice
@@ -70,8 +73,8 @@ def threshold_losses(
 
 
 def release_threshold(
-    scores: FloatArray,
-    positive: NDArray[np.bool_],
+    scores: Any,
+    positive: Any,
     weights: FloatArray,
     grid: FloatArray,
     *,
@@ -82,7 +85,8 @@ def release_threshold(
 ) -> float:
     """Choose a threshold of the grid with few errors: private, free to be used.
 
-    `permit` is charged with the event of `mechanism`.
+    Scores may be in chunks. `permit` is charged with the event of `mechanism`.
     """
-    utilities = -threshold_losses(scores, positive, weights, grid, largest=largest, people=people)
+    losses = partial(threshold_losses, largest=largest, people=people)
+    utilities = -summed(losses, scores, positive, weights, grid)
     return float(grid[released_choice(utilities, mechanism, permit)])

@@ -95,6 +95,10 @@ class ChunkedRows:
         state = rows.each(_state_of).kept()
         return ChunkedRows(rows.each(_matrix_of), state, self._template.leading(size))
 
+    def total(self, function: Callable[..., Any], *arguments: Any) -> FloatArray:
+        """Add what a function of the rows of each chunk returns."""
+        return self._matrix.total(_called, self._state, self._template, function, *arguments)
+
     def _each(self, name: str, *arguments: Any) -> Chunks:
         """Put off a method of the rows of every chunk."""
         return self._matrix.each(_called, self._state, self._template, name, *arguments)
@@ -116,8 +120,10 @@ def rows_over(function: Callable[..., Rows], X: Any, *arguments: Any, **options:
     return ChunkedRows(X, X.each(_state_by, function, arguments, options).kept(), template)
 
 
-def _called(matrix: Any, state: RowState, template: Rows, name: str, *arguments: Any) -> Any:
-    return getattr(template.over(matrix, state), name)(*arguments)
+def _called(matrix: Any, state: RowState, template: Rows, what: Any, *arguments: Any) -> Any:
+    """Call a function of the rows of a chunk, or the method of that name."""
+    rows = template.over(matrix, state)
+    return getattr(rows, what)(*arguments) if isinstance(what, str) else what(rows, *arguments)
 
 
 def _state_by(matrix: Any, function: Callable[..., Rows], arguments: Any, options: Any) -> RowState:

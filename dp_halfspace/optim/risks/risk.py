@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._chunks import Chunks
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives.function import Objective
@@ -225,8 +227,8 @@ def tolerance(
 
 def minimisers(
     risk: Risk,
-    rows: Design,
-    classes: NDArray[np.intp],
+    rows: Any,
+    classes: Any,
     weights: FloatArray,
     *,
     ridge: float,
@@ -241,9 +243,9 @@ def minimisers(
     Parameters
     ----------
     risk : Risk
-    rows : Design
+    rows : Design or ChunkedRows
         Of the public norm of the risk, constant column included.
-    classes : ndarray of shape (n_samples,)
+    classes : ndarray of shape (n_samples,) or Chunks
         Index of the class of each record.
     weights : ndarray of shape (n_classes,)
         Public class weights.
@@ -275,9 +277,15 @@ def minimisers(
     for index, k in enumerate(positives):
         term = None if linear is None else linear[index].ravel()
 
-        def objective(design: Design, k: int = k, term: FloatArray | None = term) -> Objective:
-            data = Labelled(design, classes, weights)
-            return risk.objective(data, k, ridge, term, farthest)
+        make = partial(_objective, risk=risk, weights=weights, positive=k, radius=farthest)
+
+        def objective(design: Any, make: Any = make, term: FloatArray | None = term) -> Objective:
+            if not isinstance(classes, Chunks):
+                return cast("Objective", make(design, classes, ridge=ridge, linear=term))
+            from dp_halfspace.optim.objectives.chunked import chunked_objective  # noqa: PLC0415
+
+            size, scaled = risk.n_blocks * risk.n_columns, risk.total(ridge)
+            return chunked_objective(make, design, classes, size=size, ridge=scaled, linear=term)
 
         found = certified_minimum(
             objective(rows),
@@ -288,3 +296,18 @@ def minimisers(
         )
         solutions.append(found.reshape(risk.n_blocks, risk.n_columns))
     return np.vstack(solutions)
+
+
+def _objective(
+    rows: Design,
+    classes: NDArray[np.intp],
+    *,
+    risk: Risk,
+    weights: FloatArray,
+    positive: int,
+    ridge: float,
+    linear: FloatArray | None,
+    radius: float,
+) -> Objective:
+    """Return one of the separate objectives, of all rows or of those of a chunk."""
+    return risk.objective(Labelled(rows, classes, weights), positive, ridge, linear, radius)

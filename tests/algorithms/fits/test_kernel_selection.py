@@ -1,7 +1,5 @@
 """The choice of a margin by its loss: what it is given, and that nothing else decides."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

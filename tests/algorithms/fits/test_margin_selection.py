@@ -1,7 +1,5 @@
 """Choosing a margin: what scores may change by, exact cost, and what must never be seen."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import json
@@ -14,29 +12,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from dp_halfspace import AdaptiveMarginClassifier, privacy
-from dp_halfspace.algorithms.fits.margin_selection import (
-    margin_grid,
-    plan_selection,
-)
+from dp_halfspace.algorithms.fits.margin_selection import plan_selection
 from dp_halfspace.algorithms.fits.margin_training import SELECTIONS, Problem, Training
-from dp_halfspace.algorithms.gradient.margin_gd import default_margin
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.optim.design.rows import Rows, unit_rows
-from dp_halfspace.privacy import (
-    Exponential,
-    Gaussian,
-    PrivacyRecord,
-    Pure,
-    Repeated,
-    authorise,
-    noise_source,
-)
-from dp_halfspace.privacy.events import Selection
+from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
+from dp_halfspace.privacy.events import Selection, single_runs
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise, recording
 from tests.adversarial import neighbouring_pairs
+from tests.support import RELEASED, Book
 
 MODULE = importlib.import_module("dp_halfspace.algorithms.fits.margin_selection")
 PROBLEM = Problem(300, 4, 2, False, 1.0, None, None, True, None)
@@ -71,19 +57,6 @@ def select(plan, permit=None, weights=None):
         return unit_rows(X, 1.0, training.bias, training.linear_map)
 
     return plan.run(rows_of, codes, weights, permit)
-
-
-def flat(events):
-    counts = Counter()
-    for event in events:
-        count = 1
-        while isinstance(event, Repeated):
-            count, event = count * event.count, event.event
-        counts[event] += count
-    return counts
-
-
-# -- scores --------------------------------------------------------------------------
 
 
 def largest_change(n_classes, weights):
@@ -128,19 +101,6 @@ def test_count_is_that_of_the_predictions():
     assert MODULE._errors(zeros, labels, np.ones(2), model) == 2
 
 
-@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sparse.csr_array])
-@pytest.mark.parametrize("huge", [1e300, 0.0])
-def test_a_strange_record_changes_no_other_prediction(form, huge):
-    """Counts jump where a score changes sign, so other scores must keep every bit."""
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((500, 9))
-    other = X.copy()
-    other[0] *= huge
-    w = rng.standard_normal((10, 1))
-    a, b = (unit_rows(form(x), 1.0, 0.2).margins(w)[1:] for x in (X, other))
-    np.testing.assert_array_equal(a, b)
-
-
 def test_rounding_of_weighted_counts_is_within_its_allowance():
     """Many classes with weights that are no binary fractions."""
     rng = np.random.default_rng(2)
@@ -156,9 +116,6 @@ def test_rounding_of_weighted_counts_is_within_its_allowance():
     allowed = MODULE._score_bound(problem, population=False) - 1
     assert 2 * abs(count - exact) <= allowed < 1e-6
     assert MODULE._score_bound(problem, population=True) - 1 > allowed
-
-
-# -- noise of the scores -------------------------------------------------------------
 
 
 def assert_scores_have_their_noise(margins, mu):
@@ -191,16 +148,6 @@ def test_score_noise_test_sees_the_published_slips(monkeypatch, bug):
     monkeypatch.setattr(MODULE, "GaussianNoise", Cheat)
     with pytest.raises(AssertionError):
         assert_scores_have_their_noise([0.1, 0.2], privacy.gdp_mu(2.0, 1e-5))
-
-
-def test_exponential_mechanism_has_the_count_as_its_score():
-    plan = plan_for("exponential")
-    assert plan.choice.epsilon == 0.1 * 2.0
-    assert 1 <= plan.choice.sensitivity <= 1 + 1e-9
-    assert plan.events[-1] == Exponential(0.2)
-
-
-# -- cost ----------------------------------------------------------------------------
 
 
 def assert_budget_is_used(plan, epsilon, delta):
@@ -237,17 +184,6 @@ def test_random_stopping_uses_the_whole_budget_with_one_event(epsilon, delta, co
     assert event.mean_runs == plan.law.mean
 
 
-def test_more_candidates_cost_what_they_should():
-    mu = privacy.gdp_mu(1.0, 1e-6)
-    for count in (1, 4):
-        margins = np.linspace(0.1, 0.5, count).tolist()
-        gaussian = plan_for("gaussian", margins, epsilon=1.0, delta=1e-6).candidates[0].events[0]
-        assert gaussian.mu == pytest.approx(mu * math.sqrt(0.5 / count), rel=1e-9)
-        choice = plan_for("exponential", margins, epsilon=1.0, delta=1e-6).candidates[0].events[0]
-        # Training keeps .2302 of .2367 beside an exponential mechanism of a tenth.
-        assert choice.mu == pytest.approx(0.2302 / math.sqrt(count), rel=1e-3)
-
-
 def test_budget_test_sees_runs_that_are_not_divided(monkeypatch):
     """Planted: every candidate trains with what is there for all."""
     honest = MODULE.plan_gaussian_training
@@ -261,9 +197,6 @@ def test_budget_test_sees_runs_that_are_not_divided(monkeypatch):
             assert_budget_is_used(plan_for(kind), 2.0, 1e-5)
 
 
-# -- releases ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", FIXED)
 @pytest.mark.parametrize("solver", ["noisy_gd", "phased_prox"])
 def test_releases_are_those_that_were_charged(kind, solver):
@@ -271,7 +204,7 @@ def test_releases_are_those_that_were_charged(kind, solver):
     with recording() as releases:
         used, released = select(plan)
     made = Counter(r.mechanism.event for r in releases)
-    charged = flat(plan.events)
+    charged = single_runs(plan.events)
     assert set(made) == set(charged)
     if solver == "noisy_gd":
         assert made == charged
@@ -317,21 +250,6 @@ def test_a_choice_that_is_not_paid_for_is_refused():
         select(replace(plan, choice=loud))
 
 
-@pytest.mark.parametrize("kind", SELECTIONS)
-def test_infinite_epsilon_takes_the_best(kind):
-    plan = plan_for(kind, (0.05, 0.3, 1.0), epsilon=math.inf)
-    assert plan.events == (Pure(math.inf),)
-    assert plan.law is None
-    with recording() as releases:
-        used, released = select(plan, permit_for(plan, math.inf))
-    scores = releases[-1].value
-    assert used is plan.candidates[int(scores.argmax())]
-    assert np.isfinite(released).all()
-
-
-# -- the choice ----------------------------------------------------------------------
-
-
 def constant(margin, w):
     """A way to fit that always releases the same coefficients."""
     plan = SimpleNamespace(events=(), run=lambda *_: np.array([w]))
@@ -354,19 +272,6 @@ def test_the_better_candidate_is_chosen(kind):
     assert wins == 100 if kind in FIXED else wins >= 70
 
 
-def test_class_weights_decide():
-    """One error of a heavy class against many of a light one."""
-    plan = plan_for("gaussian", epsilon=math.inf)
-    first, second = constant(0.1, [1.0]), constant(0.2, [-1.0])
-    rigged = replace(plan, candidates=(first, second))
-    codes = np.array([1] * 10 + [0] * 30)
-    rows = Rows(np.ones((40, 1)))
-    for weights, winner in (([1.0, 1.0], second), ([0.1, 1.0], first)):
-        permit = permit_for(plan, math.inf)
-        used, _ = rigged.run(lambda _: rows, codes, np.array(weights), permit)
-        assert used is winner
-
-
 def test_population_scores_add_a_public_penalty():
     training, population = plan_for("gaussian"), plan_for("gaussian", population=True)
     assert training.penalties == (0.0, 0.0)
@@ -378,46 +283,12 @@ def test_population_scores_add_a_public_penalty():
         assert select(rigged)[0] is rigged.candidates[0]
 
 
-def test_automatic_grid():
-    mu = privacy.gdp_mu(1.0, 1e-6)
-    problem = replace(PROBLEM, n_samples=3000)
-    centre = default_margin(3000, 5, mu)
-    assert margin_grid(problem, 1.0, 1e-6) == [centre / 2, centre, 2 * centre, 4 * centre]
-    assert margin_grid(PROBLEM, math.inf, 0.0) == [0.005, 0.01, 0.02, 0.04]
-    assert margin_grid(PROBLEM, 1e-3, 1e-6) == [0.5, 1.0]
-
-
-# -- what must stay hidden -----------------------------------------------------------
-
-
-class Book:
-    def __init__(self):
-        self.records = []
-
-    def charge(self, record):
-        self.records.append(record)
-
-
 def fit(kind, **more):
     X, y = make_halfspace(300, 4, margin=0.2, random_state=0)
     model = AdaptiveMarginClassifier(
         [0.05, 0.2], selection=kind, solver="phased_prox", classes=[-1, 1], **more, data_norm=1.0
     )
     return model.fit(X, y)
-
-
-RELEASED = {
-    "classes_",
-    "coef_",
-    "data_norm_",
-    "fill_value_",
-    "scaler_",
-    "intercept_",
-    "margin_",
-    "n_features_in_",
-    "privacy_",
-    "projection_",
-}
 
 
 def assert_one_charge_that_says_nothing(kind):
@@ -457,28 +328,19 @@ def test_ledger_test_sees_every_run_charged(monkeypatch):
 
 def floats_of(model):
     """Every float that a fitted model holds, wherever it is."""
-    found = set()
+    found = []
 
     class Walker(pickle.Pickler):
         def reducer_override(self, held):
             if isinstance(held, np.ndarray) and held.dtype.kind == "f":
-                found.update(held.ravel().tolist())
+                found.extend(held.ravel().tolist())
             return NotImplemented
 
     Walker(io.BytesIO()).dump(model)
-
-    def numbers(value):
-        if isinstance(value, dict):
-            value = list(value.values())
-        if isinstance(value, list):
-            for item in value:
-                numbers(item)
-        elif isinstance(value, float):
-            found.add(value)
-
-    numbers(json.loads(model.privacy_.to_json()))
-    numbers([v for v in vars(model).values() if isinstance(v, float | list)])
-    return found
+    shown = [v for v in vars(model).values() if isinstance(v, float | list)]
+    for text in (model.privacy_.to_json(), json.dumps(shown, default=np.ndarray.tolist)):
+        json.loads(text, parse_float=lambda digits: found.append(float(digits)))
+    return set(found)
 
 
 def traces(model, releases):
@@ -511,20 +373,3 @@ def test_trace_test_sees_what_is_kept(leak):
         model = fit("gaussian")
     model.extra = float(releases[-1].released.max()) if leak == "score" else [releases[8].released]
     assert traces(model, releases) != set()
-
-
-@pytest.mark.parametrize("kind", SELECTIONS)
-def test_three_classes(kind):
-    X, y = make_halfspace(300, 4, margin=0.2, random_state=0)
-    labels = np.where(X[:, 0] > 0.5, 2, y > 0).astype(int)
-    model = AdaptiveMarginClassifier([0.1, 0.3], selection=kind, epsilon=1000.0, data_norm=1.0).fit(
-        X, labels
-    )
-    assert model.coef_.shape == (3, 4)
-    assert model.score(X, labels) > 0.7
-
-
-def test_choice_types():
-    assert isinstance(plan_for("exponential").choice, ExponentialChoice)
-    assert isinstance(plan_for("gaussian").choice, GaussianNoise)
-    assert plan_for("gaussian").events[-1] == Gaussian(plan_for("gaussian").choice.mu)

@@ -1,7 +1,5 @@
 """Noisy steps against an adversary: what is summed, and how far one record moves it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -12,11 +10,10 @@ from scipy import sparse
 from dp_halfspace.algorithms.defaults import Steps
 from dp_halfspace.algorithms.gradient import noisy_gd
 from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows, scaled_rows
-from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, descend, plan_descent
+from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from tests.adversarial import neighbouring_pairs
-from tests.algorithms.support import permit_for
 from tests.conftest import separated
 
 
@@ -48,20 +45,11 @@ def ratio(radius, kind=2, *, attacked=None, planned=None, weights=(1.0, 1.0)):
 
 
 @pytest.mark.parametrize(("radius", "kind"), [(0.05, 2), (0.5, 2), (1.0, 2), (0.3, "inf")])
-def test_sensitivity_against_brute_force(radius, kind, record_property):
+def test_sensitivity_against_brute_force(radius, kind):
     worst = ratio(radius, kind)
-    record_property("measured / bound", float(worst))
     assert 0.99 < worst <= 1.0
     # Columns that are not attacked change nothing.
     assert ratio(radius, kind, attacked=1) <= 1.0
-
-
-def test_a_euclidean_adversary_within_the_rows_is_free():
-    for radius in (0.01, 0.3, 1.0):
-        attacked, plain = plan_for(attack=Adversary(radius, 2, 5)), plan_for()
-        assert attacked.mechanism.sigma == pytest.approx(plain.mechanism.sigma, rel=1e-8)
-        assert attacked.mechanism.sigma >= plain.mechanism.sigma
-        assert attacked.step_size == plain.step_size
 
 
 def test_a_far_reaching_adversary_against_brute_force():
@@ -114,20 +102,6 @@ def test_sum_is_that_of_the_worst_margins():
         step = 1e-6 * np.eye(4)
         expected = [(loss(w - e) - loss(w + e)) / 2e-6 for e in step]
         np.testing.assert_allclose(rows.fused_adjoint(w, slopes), expected, atol=1e-5)
-
-
-def test_steps_find_the_robust_separator():
-    """Column 0 carries a small margin for all, column 1 a large one for most: attacked, it wins."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(2, size=4000)
-    signs = 2.0 * y - 1.0
-    sure = np.where(rng.random(4000) < 0.9, signs, -signs)
-    X = np.column_stack([0.05 * signs, 0.5 * sure])
-    plan = plan_for(4000, 2, Adversary(0.2, 2, 2), math.inf, n_steps=200)
-    rows = AdversarialRows(Rows(X), signs, Adversary(0.2, 2, 2))
-    w = descend(rows, clipped_slopes(plan, y, np.ones(4000)), plan, permit_for(plan.event))[0]
-    robust = float(np.mean(signs * (X @ w) - 0.2 * np.linalg.norm(w) > 0))
-    assert robust == pytest.approx(0.9, abs=0.02)
 
 
 def test_rows_have_one_factor():

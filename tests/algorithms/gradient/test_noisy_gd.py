@@ -1,7 +1,5 @@
 """Noisy gradient steps: sensitivity for any number of classes, exact cost, no surprises."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -14,7 +12,6 @@ from dp_halfspace.algorithms.defaults import Steps
 from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, descend, plan_descent
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import assert_costs, permit_for
 from tests.conftest import separated
@@ -59,9 +56,8 @@ def ratio(outputs, points, *, weights=(1.0, 1.0, 1.0), clip=None):
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_sensitivity_against_brute_force(outputs, record_property):
+def test_sensitivity_against_brute_force(outputs):
     worst = ratio(outputs, (0.0, 1.0, 30.0))
-    record_property("measured / bound", float(worst))
     assert 0.99 < worst <= 1
     # Public weights of at most one change nothing.
     assert ratio(outputs, (0.0, 5.0), weights=(1.0, 0.2, 0.5)) <= 1
@@ -83,16 +79,6 @@ def test_slopes_are_the_clipped_derivatives():
     pull = clipped_slopes(both, np.ones(101, int), np.ones(101))(logits.copy(), 0, 101)
     np.testing.assert_allclose(pull[:, 1], expit(2 - margins), atol=1e-12)
     np.testing.assert_allclose(pull.sum(axis=1), 0, atol=1e-12)
-
-
-@pytest.mark.parametrize("outputs", [1, 3])
-def test_class_weights_multiply_slopes(outputs):
-    plan, codes = plan_for(outputs=outputs), np.array([0, 1, 1])
-    margins = np.linspace(-2.0, 2.0, 3 * outputs).reshape((3,) if outputs == 1 else (3, outputs))
-    weights = np.array([1.0, 0.25, 0.0])
-    plain = clipped_slopes(plan, codes, np.ones(3))(margins.copy(), 0, 3)
-    weighted = clipped_slopes(plan, codes, weights)(margins.copy(), 0, 3)
-    np.testing.assert_allclose(weighted.T, weights * plain.T, rtol=1e-14)
 
 
 def test_transform_is_a_change_of_coordinates():
@@ -124,17 +110,6 @@ def test_queries_stay_in_the_public_balls(stretch):
     transform = None if stretch is None else stretch * np.eye(3)
     descend(Watched(np.zeros((50, 3))), slopes, plan, permit_for(plan.event), transform)
     assert max(seen) == pytest.approx(plan.radius if stretch is None else plan.reach, rel=1e-12)
-
-
-def test_every_step_is_charged_and_recorded():
-    plan = plan_for(20, 2)
-    with recording() as releases:
-        slopes = clipped_slopes(plan, np.zeros(20, int), np.ones(20))
-        permit = permit_for(plan.event)
-        descend(Rows(np.zeros((20, 2))), slopes, plan, permit)
-        assert len(releases) == plan.steps.n_steps
-        with pytest.raises(RuntimeError, match="not charged"):
-            descend(Rows(np.zeros((20, 2))), slopes, plan, permit)
 
 
 def sensitivity_of_the_proof(n, k, K, block, *, C, c, A, beta, attack=None):

@@ -1,7 +1,5 @@
 """One pass of proximal steps: exact steps, one noise a phase, a record in one phase only."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -14,10 +12,10 @@ from scipy.optimize import minimize
 from dp_halfspace.algorithms.gradient import phased_gd as module
 from dp_halfspace.algorithms.gradient.phased_gd import plan_phased_prox, proximal_pass
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.privacy import Gaussian, Pure, gdp_mu
+from dp_halfspace.privacy import Gaussian
 from dp_halfspace.privacy.mechanisms import recording
 from tests.adversarial import neighbouring_pairs, unit
-from tests.algorithms.support import permit_for, share_right
+from tests.algorithms.support import permit_for
 from tests.conftest import separated
 
 ONES = np.ones(2)
@@ -48,9 +46,6 @@ class Scripted:
         return self.released[len(self.values) - 1]
 
 
-# -- the plan ------------------------------------------------------------------------
-
-
 @given(
     n=st.integers(1, 10**7),
     k=st.integers(1, 2000),
@@ -77,17 +72,6 @@ def test_noise_is_that_of_two_steps(n, margin):
     first = plan_pass(n, 20, mu=0.3, margin=margin).phases[0]
     # What is added for rounding grows with the records: a ten-thousandth at a million.
     assert first.mechanism.sigma <= 2 * first.step_size / margin / 0.3 * (1 + 1e-4)
-
-
-def test_infinite_budget_adds_nothing():
-    plan = plan_pass(100, 4, mu=math.inf, margin=0.1)
-    assert plan.events[0] == Pure(math.inf)
-    assert {phase.mechanism.event for phase in plan.phases} == {Pure(math.inf)}
-    X, y = separated(100, 4)
-    np.testing.assert_array_equal(run(plan, X, y), run(plan, X, y))
-
-
-# -- one step ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -134,18 +118,6 @@ def test_steps_do_not_expand_distances(a, b, z, margin, cap):
     assert np.linalg.norm(after[0]) <= 1 + 1e-15
 
 
-def test_rows_without_pull():
-    rows = np.array([[0.0, 0.0], [1.0, 0.0]])
-    last, total = proximal_pass(np.array([0.5, 0.0]), rows, np.array([1.0, 1.0]), 0.2)
-    np.testing.assert_array_equal(last, [0.5, 0.0])
-    np.testing.assert_array_equal(total, [1.0, 0.0])
-    last, _ = proximal_pass(np.zeros(2), rows[1:], np.array([0.0]), 0.2)
-    np.testing.assert_array_equal(last, [0.0, 0.0])
-
-
-# -- sensitivity ---------------------------------------------------------------------
-
-
 def passes(plan, released, *data_sets, weights=ONES):
     """Values of all phases, on data sets that see the same releases."""
     scripts = []
@@ -183,9 +155,8 @@ def worst_ratio(*, weights=ONES, row_norm=1.0):
     return worst
 
 
-def test_mean_of_a_phase_moves_by_two_steps_at_most_and_does(record_property):
+def test_mean_of_a_phase_moves_by_two_steps_at_most_and_does():
     worst = worst_ratio()
-    record_property("measured / bound", float(worst))
     assert 0.999 < worst <= 1
     assert worst_ratio(weights=np.array([1.0, 0.3])) <= 1
 
@@ -244,9 +215,6 @@ def test_a_long_pass_sees_steps_that_expand(monkeypatch):
     assert change > 10 * bound
 
 
-# -- floating point ------------------------------------------------------------------
-
-
 def exact_pass(start, rows, caps, margin):
     """The pass in extended precision."""
     point = np.asarray(start, dtype=np.longdouble)
@@ -263,7 +231,7 @@ def exact_pass(start, rows, caps, margin):
 
 @pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="needs extended precision")
 @pytest.mark.parametrize("margin", [1e-6, 0.1, 1.0])
-def test_rounding_is_within_its_allowance(margin, record_property):
+def test_rounding_is_within_its_allowance(margin):
     rng = np.random.default_rng(0)
     worst = 0.0
     for n, d, mu in ((200, 3, 0.1), (1000, 40, 5.0), (50, 300, 40.0)):
@@ -277,11 +245,7 @@ def test_rounding_is_within_its_allowance(margin, record_property):
         got = proximal_pass(start, rows, caps, margin)[1] / n
         error = np.linalg.norm(np.asarray(got - exact_pass(start, rows, caps, margin)[1] / n))
         worst = max(worst, float(error) / allowance)
-    record_property("measured / allowed", float(worst))
     assert 0 < worst < 1
-
-
-# -- the run -------------------------------------------------------------------------
 
 
 def test_one_event_pays_for_all_phases_once():
@@ -306,13 +270,6 @@ def test_a_phase_starts_where_the_last_release_is_in_the_ball():
         np.testing.assert_allclose(value, [0.6, 0.8], rtol=1e-15)
 
 
-def test_order_is_a_relabelling():
-    X, y = separated(200, 4)
-    order = np.random.default_rng(0).permutation(200)
-    plan, other = (plan_pass(200, 4, mu=math.inf, margin=0.1, order=o) for o in (order, None))
-    np.testing.assert_array_equal(run(plan, X, y), run(other, X[order], y[order]))
-
-
 def test_neither_storage_nor_blocks_change_anything(monkeypatch):
     X, y = separated(300, 5)
     X = np.where(np.abs(X) < 0.2, 0.0, X)
@@ -323,26 +280,3 @@ def test_neither_storage_nor_blocks_change_anything(monkeypatch):
     monkeypatch.setattr(module, "block_size", lambda n, d, is_sparse: min(n, 7))
     # Sums of parts are rounded otherwise, the iterates are not.
     np.testing.assert_allclose(run(plan, X, y), whole, rtol=1e-12)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 17])
-def test_few_records_and_zero_rows(n):
-    plan = plan_pass(n, 3, mu=gdp_mu(1.0, 1e-4), margin=0.1)
-    for X in (np.zeros((n, 3)), np.tile([1.0, 0.0, 0.0], (n, 1))):
-        assert np.isfinite(run(plan, X, np.zeros(n, int))).all()
-
-
-def test_a_pass_separates():
-    for mu in (2.0, math.inf):
-        X, y = separated(6000, 6, seed=1)
-        plan = plan_pass(6000, 6, mu=mu, margin=0.1)
-        assert share_right(X, run(plan, X, y), y) > 0.97
-
-
-def test_weight_of_a_class_scales_its_steps():
-    plan = plan_pass(2, 2, mu=math.inf, margin=1.0)
-    for weight in (1.0, 0.25):
-        weights = np.array([1.0, weight])
-        data = np.eye(2), np.array([1, 0])
-        (script,) = passes(plan, np.zeros((2, 2)), data, weights=weights)
-        np.testing.assert_allclose(script.values[0], [weight * plan.phases[0].step_size, 0])

@@ -1,7 +1,5 @@
 """The private metric: sensitivity, packing, shrinkage."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -9,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.defaults import EFFECTIVE_DIMENSION
 from dp_halfspace.algorithms.gradient.preconditioner import (
     Metric,
     MetricPlan,
@@ -54,14 +51,6 @@ def test_brute_force_sees_rows_that_are_too_long():
     assert worst_ratio(row_norm=1.1) > 1
 
 
-def test_packed_norm_is_the_frobenius_norm():
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((30, 4))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    plan = plan_metric(30, 4, 64, mu=1.0)
-    assert np.linalg.norm(packed(X, plan).value) == pytest.approx(np.linalg.norm(X.T @ X))
-
-
 def test_rounding_allowance_covers_the_measured_error():
     rng = np.random.default_rng(2)
     n, k = 20000, 6
@@ -84,17 +73,6 @@ def test_gate_is_public():
     assert plan_metric(100, 25, 64, mu=0.1001) is not None
 
 
-def test_exact_release_whitens():
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((5000, 3)) * [1.0, 0.3, 0.1]
-    rows = unit_rows(X, 1.0, None)
-    plan = plan_metric(5000, 3, 4096, mu=math.inf)
-    A = released(rows, plan)[0] @ np.eye(3)
-    moment = rows.gram(np.ones(5000)) / 5000
-    assert np.linalg.cond(A @ moment @ A) < 1.1 < np.linalg.cond(moment)
-    np.testing.assert_allclose(A, A.T, atol=1e-12)
-
-
 @pytest.mark.parametrize("mu", [0.01, 0.1, 1.0, math.inf])
 @pytest.mark.parametrize("size", [1, 2, 40, 512])
 def test_spectrum_keeps_its_promises(mu, size):
@@ -114,19 +92,6 @@ def test_spectrum_keeps_its_promises(mu, size):
         assert np.all(np.sqrt(flat) <= plan.compression * (1 + 1e-9))
         assert np.isfinite(flat).all()
         assert bulk <= spikes.min(initial=np.inf)
-
-
-def test_effective_dimension_is_capped():
-    plan = plan_metric(10**6, 100, 4096, mu=1.0)
-    flat, _ = shrunk_spectrum(np.full(100, 1e4), plan)
-    spikes = math.sqrt(1e8 - plan.edge**2)
-    assert 100 * spikes / flat[0] <= EFFECTIVE_DIMENSION * 1.2
-    # What the directions below the edge have in common counts as well.
-    flat, bulk = shrunk_spectrum(np.full(3, 1e4), plan)
-    floor = flat[0] - (spread := (10**6 - 3 * spikes) / 100) - spikes
-    told_apart = 3 * (spikes + spread) / flat[0] + 97 * spread / bulk
-    assert bulk == pytest.approx(spread + floor)
-    assert EFFECTIVE_DIMENSION * 0.9 <= told_apart <= EFFECTIVE_DIMENSION * (1 + 1e-12)
 
 
 def whole_spectrum(noisy, plan):
@@ -160,17 +125,6 @@ def test_few_directions_are_the_whole_map(mu, size):
     metric, release = released(Rows(spiked_rows(3000, size)), plan)
     whole = whole_spectrum(symmetric(release, size), plan)
     np.testing.assert_allclose(metric @ np.eye(size), whole, rtol=1e-7, atol=1e-7 * metric.stretch)
-
-
-def test_noise_alone_has_no_direction():
-    """Nothing above the edge: the map is a multiple of the identity."""
-    plan = replace(plan_metric(5000, 40, 4096, mu=0.02), edge=5000.0)
-    metric, _ = released(Rows(spiked_rows(5000, 40)), plan)
-    assert metric.factors.size == 0
-    rows = spiked_rows(100, 40)
-    np.testing.assert_allclose(metric @ rows.T, metric.stretch * rows.T)
-    np.testing.assert_allclose(metric.image_squares(rows), metric.stretch**2)
-    assert metric.root() is metric
 
 
 def hardest(size, rank, seed=7):
@@ -239,9 +193,6 @@ def test_sensitivity_is_that_of_the_proof(n, k, block):
     least = math.sqrt(2.0) + float(2 * gamma * n)
     found = plan_metric(n, k, block, mu=1.0).mechanism.sensitivity
     assert least <= found <= least + 2e-12
-
-
-# -- a leading block only ----------------------------------------------------------------
 
 
 def leading_ratio():

@@ -1,12 +1,10 @@
 """Objective perturbation of every risk: exact densities, the plan, the certified solution."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import astuple
+from functools import partial
 
-import mpmath
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -15,7 +13,6 @@ from dp_halfspace.algorithms.perturbation import objective as module
 from dp_halfspace.algorithms.perturbation.objective import (
     feasible_ridge,
     plan_objective,
-    sketch_objective,
 )
 from dp_halfspace.exceptions import BudgetError, CertificateError
 from dp_halfspace.optim import (
@@ -54,8 +51,12 @@ def records(loss=LOGISTIC, n=1000, d=10, k=2, **rest):
     return empirical_risk(loss, n, d, k, 1.0, max(1, min(n, 1000)), **rest)
 
 
-def pairs(loss=LOGISTIC, n=1000, d=10, normaliser=None):
-    return PairRisk(loss, n, d, 1.0, n, normaliser or balanced_normaliser(n))
+def pairs(loss=LOGISTIC, n=1000, d=10):
+    return PairRisk(loss, n, d, 1.0, n, balanced_normaliser(n))
+
+
+def heavy(**sizes):
+    return records(HUBER, **sizes, max_weight=5.0)
 
 
 class Planted:
@@ -123,12 +124,7 @@ def exact_delta(log_p, log_q, cell, epsilon, earlier=0.0):
 
 
 # Other records beside the one that is replaced, on a line: values and classes.
-ALIKE = (
-    ((), ()),
-    ((0.5,), (1,)),
-    ((1.0, -1.0), (1, 1)),
-    ((-1.0, -1.0, -1.0), (1, 1, 1)),
-)
+ALIKE = (((), ()), ((0.5,), (1,)), ((1.0, -1.0), (1, 1)), ((-1.0, -1.0, -1.0), (1, 1, 1)))
 CROWDS = (
     ((-1.0,), (0,)),
     ((-1.0, -1.0, -1.0), (0, 0, 0)),
@@ -195,23 +191,10 @@ def worst_ratio(make, where, *, shrink=1.0, weight=1.0, earlier=0.0):
     ],
     ids=lambda value: getattr(value, "name", getattr(value, "__name__", value)),
 )
-def test_exact_delta_in_one_dimension(make, loss, least, record_property):
+def test_exact_delta_in_one_dimension(make, loss, least):
     where = OF_RECORDS if make is records else OF_PAIRS
     ratio = worst_ratio(lambda **sizes: make(loss, **sizes), where)
-    record_property("exact / claimed", float(ratio))
     assert least < ratio < 1.0
-
-
-def huber_records(**sizes):
-    return records(HUBER, **sizes)
-
-
-def heavy(**sizes):
-    return records(HUBER, **sizes, max_weight=5.0)
-
-
-def huber_pairs(**sizes):
-    return pairs(HUBER, **sizes)
 
 
 def test_exact_delta_with_class_weights():
@@ -220,45 +203,7 @@ def test_exact_delta_with_class_weights():
 
 @pytest.mark.slow
 def test_exact_delta_beside_an_earlier_release():
-    assert 0.1 <= worst_ratio(huber_pairs, OF_PAIRS, earlier=0.1) <= 1
-
-
-@pytest.mark.parametrize(
-    ("make", "where", "factor"),
-    [
-        (huber_records, (ALIKE, RECORD_BUDGETS[6:]), 0.5),
-        (huber_records, (ALIKE, RECORD_BUDGETS[6:]), 0.9),
-        (huber_pairs, OF_PAIRS, 0.5),
-    ],
-)
-def test_density_test_sees_too_small_a_sigma(make, where, factor):
-    """Planted: the noise has a half, or nine tenths, of the standard deviation charged."""
-    assert worst_ratio(make, where, shrink=factor) > 1.0
-
-
-@pytest.mark.parametrize(
-    ("make", "where"), [(records, OF_RECORDS), (pairs, OF_PAIRS)], ids=["records", "pairs"]
-)
-def test_density_test_sees_a_missing_jacobian(make, where):
-    """Planted: the ratio of the Jacobians is forgotten."""
-    loss = HUBER if make is records else huber_hinge(0.05)
-    forgotten = worst_ratio(
-        lambda **sizes: Planted(make(loss, **sizes), log_ratio=lambda ridge: 0.0), where
-    )
-    assert forgotten > 1.0
-
-
-@pytest.mark.parametrize(
-    ("make", "where", "weight"), [(heavy, (ALIKE, WEIGHTED), 5.0), (huber_pairs, OF_PAIRS, 1.0)]
-)
-def test_density_test_sees_a_small_change_of_the_gradient(make, where, weight):
-    """Planted: the largest weight is left out, or the radius of the ball is its diameter."""
-
-    def small(**sizes):
-        honest = make(**sizes)
-        return Planted(honest, gradient_change=honest.gradient_change / max(weight, 2.0))
-
-    assert worst_ratio(small, where, weight=weight) > 1.0
+    assert 0.1 <= worst_ratio(partial(pairs, HUBER), OF_PAIRS, earlier=0.1) <= 1
 
 
 @pytest.mark.parametrize("make", [records, pairs])
@@ -316,8 +261,7 @@ def worst_softmax_ratio(loss=LOGISTIC, shrink=1.0):
     basis /= np.linalg.norm(basis, axis=1, keepdims=True)
     worst = 0.0
     for others, ((x, y), (z, v)) in itertools.product(
-        ((), (1.0, -1.0)),
-        (((1.0, 0), (-1.0, 0)), ((1.0, 0), (1.0, 1)), ((1.0, 0), (0.0, 0))),
+        ((), (1.0, -1.0)), (((1.0, 0), (-1.0, 0)), ((1.0, 0), (1.0, 1)), ((1.0, 0), (0.0, 0)))
     ):
         n = 1 + len(others)
         case = records(loss, n=n, d=1, k=3)
@@ -341,11 +285,6 @@ def worst_softmax_ratio(loss=LOGISTIC, shrink=1.0):
 @pytest.mark.parametrize("loss", [LOGISTIC, shifted_logistic(2.0)], ids=lambda loss: loss.name)
 def test_exact_delta_of_the_softmax(loss):
     assert 0.02 < worst_softmax_ratio(loss) < 1.0
-
-
-def test_softmax_density_test_sees_little_noise():
-    """Planted: a third of the standard deviation (the sum over 9 vertices is generous)."""
-    assert worst_softmax_ratio(shrink=1 / 3) > 1.0
 
 
 def worst_pure_loss(loss, k, shrink=1.0):
@@ -402,11 +341,6 @@ def test_pure_loss_of_pairs_is_bounded_everywhere(loss, least):
     assert least <= worst_pure_pair_loss(loss) <= 1.0
 
 
-def test_pure_loss_of_pairs_sees_half_the_noise():
-    """Planted: half the scale."""
-    assert worst_pure_pair_loss(HUBER, shrink=0.5) > 1.0
-
-
 @pytest.mark.parametrize(
     ("loss", "k", "least"),
     [(LOGISTIC, 2, 0.5), (HUBER, 2, 0.99), (LOGISTIC, 4, 0.6), (shifted_logistic(2.0), 4, 0.6)],
@@ -415,6 +349,42 @@ def test_pure_loss_of_pairs_sees_half_the_noise():
 def test_pure_loss_is_bounded_everywhere(loss, k, least):
     assert least < worst_pure_loss(loss, k) <= 1.0
     assert worst_pure_loss(loss, k, shrink=0.3) > 1.0
+
+
+def without_jacobian(make):
+    return lambda **sizes: Planted(make(**sizes), log_ratio=lambda ridge: 0.0)
+
+
+def small_change(make, factor):
+    def planted(**sizes):
+        honest = make(**sizes)
+        return Planted(honest, gradient_change=honest.gradient_change / factor)
+
+    return planted
+
+
+FEW, OF_WEIGHTS = (ALIKE, RECORD_BUDGETS[6:]), (ALIKE, WEIGHTED)
+PLANTED = {
+    "half of sigma": lambda: worst_ratio(partial(records, HUBER), FEW, shrink=0.5),
+    "nine tenths of sigma": lambda: worst_ratio(partial(records, HUBER), FEW, shrink=0.9),
+    "half of sigma for pairs": lambda: worst_ratio(partial(pairs, HUBER), OF_PAIRS, shrink=0.5),
+    # The sum over 9 vertices is generous.
+    "a third of sigma for a softmax": lambda: worst_softmax_ratio(shrink=1 / 3),
+    "half of the scale for pairs": lambda: worst_pure_pair_loss(HUBER, shrink=0.5),
+    "no Jacobian": lambda: worst_ratio(without_jacobian(partial(records, HUBER)), OF_RECORDS),
+    "no Jacobian for pairs": lambda: worst_ratio(
+        without_jacobian(partial(pairs, huber_hinge(0.05))), OF_PAIRS
+    ),
+    "no largest weight": lambda: worst_ratio(small_change(heavy, 5.0), OF_WEIGHTS, weight=5.0),
+    "the radius, not the diameter": lambda: worst_ratio(
+        small_change(partial(pairs, HUBER), 2.0), OF_PAIRS
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_density_tests_see_a_planted_bug(bug):
+    assert PLANTED[bug]() > 1.0
 
 
 # -- calibration ---------------------------------------------------------------------
@@ -430,49 +400,10 @@ RISKS = {
 every_risk = pytest.mark.parametrize("risk", RISKS.values(), ids=RISKS)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "multiplier", "of_pairs"),
-    [(1, 1e-5, 3.730632, 3.902103), (1, 1e-6, 4.224679, 4.377061), (0.5, 1e-6, 8.057618, 8.36605)],
-)
-def test_without_jacobian_the_gaussian_mechanism_is_matched(epsilon, delta, multiplier, of_pairs):
-    """Anchors of the analytic Gaussian mechanism; the output noise shares in quadrature."""
-    for risk, anchor in ((records(), multiplier), (pairs(), of_pairs)):
-        plan = plan_objective(risk, 1e12, epsilon, delta)
-        mu = math.hypot(plan.linear.mu, plan.output.mu)
-        # The shorter edges of pairs do not add quite like that.
-        assert 1 / mu == pytest.approx(anchor, rel=2e-5 if risk.pairwise else 2e-6)
-        assert plan.output.mu == pytest.approx(0.05 * gdp_mu(epsilon, delta))
-
-
-@pytest.mark.parametrize(
-    ("log_ratio", "mu"), [(1e-9, 0.2367), (0.02, 0.2323), (0.05, 0.2257), (0.1, 0.2147)]
-)
-def test_noise_grows_with_the_jacobian(log_ratio, mu):
-    ridge = 0.25 / (1000 * math.expm1(log_ratio))
-    plan = plan_objective(records(), ridge, 1.0, 1e-6)
-    assert plan.linear.log_ratio == pytest.approx(log_ratio, rel=1e-9)
-    assert math.hypot(plan.linear.mu, plan.output.mu) == pytest.approx(mu, abs=1e-4)
-
-
-def vertex_sum(plan, epsilon):
-    """The claimed delta in 50 digits: a sum of Gaussian profiles, one for each vertex."""
-    with mpmath.workdps(50):
-        total = mpmath.mpf(0)
-        e = mpmath.mpf(epsilon) - mpmath.mpf(plan.linear.log_ratio)
-        for count, length in plan.linear.vertices:
-            mu = mpmath.sqrt(mpmath.mpf(length * plan.linear.mu) ** 2 + plan.output.mu**2)
-            first = mpmath.ncdf(mu / 2 - e / mu)
-            total += count * (first - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu))
-        return float(total)
-
-
 @every_risk
 @pytest.mark.parametrize(("ridge", "epsilon"), [(1e-9, 0.1), (1e-2, 1.0), (1e-9, 8.0)])
 def test_budget_is_spent_and_not_exceeded(risk, epsilon, ridge):
     plan = plan_objective(risk, ridge, epsilon, 1e-6)
-    if risk.n_stacked == 1 and not risk.pairwise:
-        assert vertex_sum(plan, epsilon) == pytest.approx(1e-6, rel=1e-5)
-        assert vertex_sum(plan, epsilon) <= 1e-6
     assert 1e-6 * (1 - 1e-5) <= accounting.delta(plan.events, epsilon) <= 1e-6
     assert risk.n_stacked * plan.linear.log_ratio <= epsilon / 2 * (1 + 1e-9)
     assert plan.linear.event.pairwise == risk.pairwise
@@ -493,32 +424,12 @@ def test_pure_budget_is_spent_and_not_exceeded(risk, epsilon):
     PrivacyRecord(epsilon=epsilon, delta=0.0, events=plan.events, noise="os")
 
 
-def test_one_against_the_rest_is_repeated():
-    plan = plan_objective(records(HUBER, k=4), 1.0, 1.0, 1e-6)
-    assert plan.events == (Repeated(plan.linear.event, 4), Gaussian(plan.output.mu))
-    one = plan_objective(records(HUBER), 1.0, 1.0, 1e-6)
-    assert 2.0 < plan.linear.sigma / one.linear.sigma < 2.5  # sqrt(4), and the Jacobians
-
-
 @pytest.mark.parametrize("k", [2, 60])
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 0.25), (1e-3, 0.01), (1e-6, 0.49)])
 def test_many_vertices_with_a_tiny_epsilon_still_fit(k, epsilon, delta):
     plan = plan_objective(records(n=2, k=k), 0.1, epsilon, delta)
     assert accounting.delta(plan.events, epsilon) <= delta * (1 + 1e-9)
     assert plan.linear.mu > 0
-
-
-@every_risk
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_sketch_is_near_the_plan(risk, delta):
-    plan, sketch = (f(risk, 0.05, 1.0, delta) for f in (plan_objective, sketch_objective))
-    v, u = plan.linear.variance(10), sketch.linear.variance(10)
-    many = risk.pairwise or risk.n_blocks * risk.n_stacked > 1
-    assert u == pytest.approx(v, rel=0.5 if many else 0.01)
-    assert sketch.ridge == plan.ridge
-    if delta:
-        with pytest.raises(ValueError, match="prove"):
-            PrivacyRecord(epsilon=1.0, delta=delta, events=sketch.events, noise="os")
 
 
 UNFIT = [make(loss) for make in (records, pairs) for loss in (SQUARED, SQUARED_HINGE)]
@@ -536,11 +447,6 @@ def test_risks_that_do_not_qualify_are_refused(risk):
 def test_plan_refuses_what_cannot_be_certified():
     with pytest.raises(CertificateError):
         plan_objective(records(n=10**12), 1e-4, 1.0, 1e-6)
-
-
-def test_without_noise_the_radius_is_that_of_the_data():
-    risk = records()
-    assert plan_objective(risk, 0.1, math.inf, 0.0).radius == risk.radius(0.1)
 
 
 HEAVY = [(HUBER, 2), (HUBER, 3), (shifted_logistic(2.0), 4)]
@@ -575,12 +481,6 @@ def test_the_certificate_knows_the_linear_term(risk, delta):
     assert plan.tolerance.certified >= parts * (1 - 1e-15)
 
 
-def test_output_noise_is_far_below_what_the_linear_term_does():
-    plan = plan_objective(records(n=30000, d=100), 1e-4, 1.0, 1e-9)
-    total = plan.ridge * 30000
-    assert plan.output.sigma < 2.4e-3 * plan.linear.sigma / total
-
-
 # -- beside earlier releases ---------------------------------------------------------
 
 
@@ -601,13 +501,6 @@ def test_earlier_releases_share_the_budget(risk, epsilon, shares):
     assert plan.linear.mu < plan_objective(risk, 1e-4, epsilon, 1e-6).linear.mu
 
 
-def test_a_tenth_for_an_earlier_release():
-    """At 10 % of mu^2 for what came before, the multiplier of pairs is 4.635 and not 4.61."""
-    before = Gaussian(math.sqrt(0.1) / 4.224679)
-    plan = plan_objective(pairs(n=1001), 1e12, 1.0, 1e-6, earlier=(before,))
-    assert 1 / math.hypot(plan.linear.mu, plan.output.mu) == pytest.approx(4.635, abs=0.002)
-
-
 def test_what_earlier_releases_leave_may_be_nothing():
     for risk, ridge, mu in ((records(), 1e-9, 0.23), (pairs(n=100, d=5), 1.0, 1.0)):
         with pytest.raises(BudgetError, match="leave nothing"):
@@ -623,13 +516,6 @@ def test_feasible_ridge_leaves_half_of_delta():
         assert accounting.delta((*earlier, *plan.events), 1.0) <= 1e-7
     assert feasible_ridge(records(), 0.5, 1.0, 1e-7, earlier) == 0.5
     assert feasible_ridge(records(), 1e-9, 1.0, 0.0) == records().ridge_floor(1.0)
-
-
-def test_feasible_ridge_gives_up_when_earlier_releases_took_everything():
-    earlier = (Gaussian(gdp_mu(1.0, 1e-7)),)
-    assert feasible_ridge(records(), 1e-3, 1.0, 1e-7, earlier) is None
-    many = records(shifted_logistic(3.0), k=200)
-    assert feasible_ridge(many, 1e-3, 1e-3, 0.2, (Gaussian(0.3),)) is None
 
 
 # -- draw and solution ---------------------------------------------------------------
@@ -752,28 +638,3 @@ def test_tolerance_test_sees_one_made_from_the_drawn_norm(monkeypatch, params):
 
     monkeypatch.setattr(module, "minimisers", cheat)
     assert len(tolerances_used(monkeypatch, **params)) > 1
-
-
-def test_every_draw_is_fresh_and_paid_for():
-    plan, X, codes, weights, linear, _ = solve(loss=HUBER, k=3)
-    assert len(np.unique(linear, axis=0)) == 3
-    permit = permit_for(*plan.events)
-    plan.run(clipped_rows(X, 1.0), codes, weights, permit)
-    with pytest.raises(RuntimeError, match="not charged"):
-        plan.run(clipped_rows(X, 1.0), codes, weights, permit)
-
-
-def test_a_plan_cannot_be_used_on_the_permit_of_another():
-    X, codes = table()
-    risk = records(n=len(X), d=4)
-    cheap, dear = (plan_objective(risk, 1e-2, epsilon, 1e-6) for epsilon in (0.5, 1.0))
-    with pytest.raises(RuntimeError, match="not charged"):
-        dear.run(clipped_rows(X, 1.0), codes, np.ones(2), permit_for(*cheap.events))
-
-
-def test_infinite_epsilon_has_neither_noise_nor_jacobian():
-    plan, *_, linear, _ = solve(epsilon=math.inf, delta=0.0, ridge=1e-3)
-    assert plan.ridge == 1e-3
-    assert math.isinf(accounting.epsilon(plan.events, 1e-6))
-    assert not linear.any()
-    assert plan.risk.log_ratio(1e-3) > 0

@@ -1,7 +1,5 @@
 """Errors are counted in exact arithmetic, and no record moves another one's score."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

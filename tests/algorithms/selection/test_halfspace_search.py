@@ -1,9 +1,6 @@
 """The search is the exponential mechanism over its stream, by enumeration."""
 
-from __future__ import annotations
-
 import math
-import tracemalloc
 from collections import Counter
 from contextlib import nullcontext
 
@@ -11,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp_halfspace.algorithms.selection import directions, margin_counts
 from dp_halfspace.algorithms.selection import halfspace_search as direction_search
+from dp_halfspace.algorithms.selection import margin_counts
 from dp_halfspace.algorithms.selection.directions import DirectionStream, unit_length
-from dp_halfspace.algorithms.selection.halfspace_search import direction_defaults, plan_directions
+from dp_halfspace.algorithms.selection.halfspace_search import plan_directions
 from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.privacy.mechanisms import recording
 from dp_halfspace.privacy.randomness import SeededBytes
@@ -84,17 +81,6 @@ def test_law_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(problem,
         assert_law(small_plan(margin=1.0), problem, 600)
 
 
-@pytest.mark.parametrize("entries", [4, 9])
-def test_law_does_not_depend_on_blocks(entries, problem, monkeypatch):
-    monkeypatch.setattr(directions, "_BLOCK_ENTRIES", entries)
-    assert_law(small_plan(lattice=True, n_directions=27), problem, 250)
-
-
-@pytest.mark.slow
-def test_law_is_the_definition_at_length(problem):
-    assert_law(small_plan(), problem, 10_000)
-
-
 def test_law_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
     """Planted: every second record of a class has no negative score."""
     honest = direction_search.negative_counts
@@ -130,36 +116,8 @@ def test_stages_look_round_the_winner_and_share_the_budget():
     assert all(r.value.shape == (500,) and r.value.max() <= 400 for r in releases)
 
 
-def test_without_noise_the_best_direction_is_taken(problem):
-    plan = small_plan(epsilon=math.inf)
-    candidates, probabilities = law(plan, problem)
-    best = candidates[np.isclose(probabilities, probabilities.max())]
-    found = search(plan, problem)
-    assert np.isclose(best, found).all(axis=1).any()
-
-
 def test_what_is_too_large_is_refused():
     with pytest.raises(ValueError, match=r"at least 3\*\*13 points.*n_directions=1000000"):
         plan_directions(13, epsilon=1.0, n_directions=10**6, n_stages=1, lattice=True)
     with pytest.raises(ValueError, match="project"):
         plan_directions(2**16 + 1, epsilon=1.0, n_directions=10, n_stages=1)
-
-
-def test_defaults_follow_the_budget():
-    stages = [direction_defaults(1000, 10, e).n_stages for e in (1e-9, 0.1, 0.5, 1.0, 1e6, np.inf)]
-    assert stages == [1, 1, 1, 3, 8, 8]
-    assert direction_defaults(10**6, 10, 1e-4).n_directions == 2000
-    parts = [direction_defaults(n, 2000, 1.0).n_components for n in (10, 5000, 10**5, 10**9)]
-    assert parts == [32, 64, 256, 2000]
-
-
-def test_memory_grows_by_a_few_bytes_for_a_direction(problem):
-    peaks = []
-    for count in (200_000, 800_000):
-        plan = small_plan(n_directions=count)
-        tracemalloc.start()
-        search(plan, problem)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[0] < 16e6
-    assert peaks[1] < peaks[0] + 12 * 600_000

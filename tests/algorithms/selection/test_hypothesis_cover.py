@@ -1,7 +1,5 @@
 """Errors of many linear classifiers: against a loop, and what one label can change."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,25 +1,14 @@
 """The threshold: losses against a loop, sensitivity by brute force, the choice."""
 
-from __future__ import annotations
-
-import math
-
 import numpy as np
 import pytest
 
 from dp_halfspace.algorithms.selection import threshold as module
 from dp_halfspace.algorithms.selection.threshold import (
     plan_threshold,
-    release_threshold,
     threshold_grid,
     threshold_losses,
 )
-from tests.algorithms.support import permit_for
-
-
-def choose(scores, positive, grid, mechanism, largest=1.0):
-    permit, data = permit_for(mechanism.event), (scores, positive, np.ones(2), grid)
-    return release_threshold(*data, mechanism=mechanism, permit=permit, largest=largest)
 
 
 @pytest.fixture
@@ -94,20 +83,3 @@ def test_rounding_test_sees_a_jump(monkeypatch):
     monkeypatch.setattr(module, "_STEP", 2.0**-60)
     with pytest.raises(AssertionError):
         test_rounding_of_every_score_stays_within_the_sensitivity()
-
-
-def test_a_large_budget_is_nearly_the_best_and_an_infinite_one_is(scored):
-    grid = threshold_grid(1.0, 0.0)
-    losses = threshold_losses(*scored, np.ones(2), grid, largest=1.0)
-    assert choose(*scored, grid, plan_threshold(2000, 3, math.inf)) == grid[losses.argmin()]
-    for _ in range(20):
-        found = choose(*scored, grid, plan_threshold(2000, 3, 2.0))
-        assert losses[np.flatnonzero(grid == found)[0]] < losses.min() + 40
-
-
-@pytest.mark.parametrize("positive", [np.zeros(5, dtype=bool), np.ones(5, dtype=bool)])
-def test_one_class_and_zero_scores_do_not_raise(positive):
-    mechanism = plan_threshold(5, 3, 1.0)
-    for largest in (0.0, 1.0):
-        grid = threshold_grid(largest, 0.0)
-        assert abs(choose(np.zeros(5), positive, grid, mechanism, largest=largest)) <= largest

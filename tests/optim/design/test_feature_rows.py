@@ -78,18 +78,9 @@ class Longer:
 
 
 def test_single_rows_are_no_longer_than_the_bound():
-    assert 0.999 < longest_when_read_again(FeatureRows.dense) <= 1.0
-
-
-def test_that_test_sees_rows_that_are_taken_as_they_come():
     """Planted: the factor of an earlier pass, for features that were made again."""
+    assert 0.999 < longest_when_read_again(FeatureRows.dense) <= 1.0
     assert longest_when_read_again(Rows.dense) > 1.0
-
-
-@pytest.mark.parametrize("memory", [0, 10**6, 10**9])
-def test_passes_repeat_bit_by_bit(memory):
-    rows = unit_feature_rows(clipped_features(table(), 2.0, drawn(), memory=memory), 0.5)
-    np.testing.assert_array_equal(formed(rows), formed(rows))
 
 
 @pytest.mark.parametrize("bias", [None, 0.5])
@@ -121,51 +112,37 @@ def test_norms_do_not_rest_on_the_map():
     assert np.linalg.norm(formed(FeatureRows(features)), axis=1).min() > 50
 
 
-def test_memory_is_a_cap_that_depends_on_shapes_only():
-    psi = drawn()
-    for memory in (0, 4 * K * 10, 4 * K * 700, 4 * K * N, 10**9):
-        kept = clipped_features(table(), 2.0, psi, memory=memory).kept
-        assert kept.nbytes <= memory
-        assert kept.shape == clipped_features(-table(3), 2.0, psi, memory=memory).kept.shape
-    assert len(kept) == N
-
-
-def test_other_records_do_not_move_a_row():
-    """Bit by bit: only the replaced record's row changes."""
-    X = table()
-    other = X.copy()
+def moved_rows(memory=0):
+    """Rows that change when one record is replaced."""
+    X, other = table(), table()
     other[7] = -1e6
-    psi = drawn()
-    for memory in (0, 10**9):
-        a, b = (
-            formed(unit_feature_rows(clipped_features(t, 2.0, psi, memory=memory), 0.5))
-            for t in (X, other)
-        )
-        changed = np.flatnonzero((a != b).any(axis=1))
-        assert changed.tolist() == [7]
+    tables = [clipped_features(t, 2.0, drawn(), memory=memory) for t in (X, other)]
+    a, b = (formed(unit_feature_rows(features, 0.5)) for features in tables)
+    return np.flatnonzero((a != b).any(axis=1)).tolist()
 
 
-def test_that_test_sees_a_map_that_looks_at_all_rows(monkeypatch):
-    """Planted: features centred by the mean of their block."""
-    X = table()
-    other = X.copy()
-    other[7] = -1e6
-    psi = drawn()
-    honest = type(psi).apply
+def test_other_records_do_not_move_a_row(monkeypatch):
+    """Bit by bit. Planted: features centred by the mean of their block."""
+    assert moved_rows() == moved_rows(10**9) == [7]
+    honest = FourierMap.apply
 
     def centred(self, rows):
         features = honest(self, rows)
         return features - features.mean(axis=0)
 
-    monkeypatch.setattr(type(psi), "apply", centred)
-    a, b = (
-        formed(unit_feature_rows(clipped_features(t, 2.0, psi, memory=0), 0.5)) for t in (X, other)
-    )
-    assert len(np.flatnonzero((a != b).any(axis=1))) > 1
+    monkeypatch.setattr(FourierMap, "apply", centred)
+    assert len(moved_rows()) > 1
 
 
 def test_kept_features_are_those_that_would_be_made():
-    features = clipped_features(table(), 2.0, drawn(), memory=10**9)
+    """As many as fit, which depends on shapes only."""
+    psi = drawn()
+    for memory in (0, 4 * K * 10, 4 * K * 700, 4 * K * N, 10**9):
+        features = clipped_features(table(), 2.0, psi, memory=memory)
+        assert features.kept.nbytes <= memory
+        other = clipped_features(-table(3), 2.0, psi, memory=memory)
+        assert features.kept.shape == other.kept.shape
+    assert len(features.kept) == N
     bare = replace(features, kept=features.kept[:0])
     step = FeatureRows(features).block_rows
     for lo in range(0, N, step):

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
-from dp_halfspace.algorithms.gradient.preconditioner import Metric
 from dp_halfspace.optim.design import rows as module
-from dp_halfspace.optim.design.rows import Rows, flattened, unit_rows
+from dp_halfspace.optim.design.rows import flattened, unit_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
 
 # Shorter rows may count as zero; that they do no harm is tested one magnitude after another.
@@ -61,27 +60,17 @@ def entries(rows):
     return rows.margins(np.eye(rows.shape[1]))
 
 
-def numbers(rows):
-    """Everything that a row consists of apart from its entries in `X`."""
-    return [v for v in (rows._scale, rows._bias) if v is not None]
-
-
 @given(ROWS, st.sampled_from([None, 1.0, 0.3]), st.sampled_from([1.0, 1e-3, 7e5]))
 def test_norms_are_at_most_one_exactly(X, bias, data_norm):
+    """And directions are kept; beyond 1e300 the factor of a row has fewer digits."""
+    kept = (np.abs(X) <= 1e300).all(axis=1)
+    expected = directions(X, data_norm, bias).astype(float)
     for form in FORMS:
         rows = unit_rows(form(X), data_norm, bias)
         assert not too_long(rows, X)
         assert rows.row_bound == 1.0
-
-
-@given(ROWS, st.sampled_from([None, 1.0, 0.3]), st.sampled_from([1.0, 1e-3, 7e5]))
-def test_directions_are_kept(X, bias, data_norm):
-    # Beyond 1e300 the factor of a row is subnormal and has fewer digits.
-    X = np.clip(X, -1e300, 1e300)
-    expected = directions(X, data_norm, bias).astype(float)
-    for form in FORMS:
-        found = entries(unit_rows(form(X), data_norm, bias))
-        np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+        found = entries(rows)
+        np.testing.assert_allclose(found[kept], expected[kept], rtol=1e-13, atol=1e-13)
 
 
 @forms
@@ -116,71 +105,24 @@ def test_degenerate_data(case, form, bias):
 
 
 @forms
-def test_a_constant_column_makes_tiny_rows_harmless(form):
-    X = next(X for name, X, _ in data_sets() if name == "tiny rows")
-    rows = unit_rows(form(X), 1.0, 0.5)
-    assert not too_long(rows, X)
-    np.testing.assert_allclose(entries(rows)[:, -1], 1.0, rtol=1e-13)
-
-
-@forms
 def test_no_magnitude_makes_a_row_too_long(form):
     """Sums of subnormal squares are wrong by any factor, and so is a length made from them."""
     shape = np.array([1.6] + [1.5] * 99)
     X = shape * 10.0 ** np.arange(-323, -100)[:, None]
     assert not too_long(unit_rows(form(X), 1.0, None), X)
+    assert not too_long(unit_rows(form(X), 1.0, 0.5), X)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "size"),
-    [
-        (np.float32, 1.0),
-        (np.float32, 1e25),
-        (np.float16, 40),
-        (np.int8, 40),
-        (np.int32, 1e6),
-        (bool, 1),
-    ],
-)
+NARROW = [(np.float32, 1.0), (np.float32, 1e25), (np.float16, 40), (np.int8, 40), (np.int32, 1e6)]
+
+
+@pytest.mark.parametrize(("dtype", "size"), [*NARROW, (bool, 1)])
 def test_narrow_types(dtype, size):
     X = (size * np.random.default_rng(3).standard_normal((100, 30))).astype(dtype)
-    forms = FORMS[:2] if dtype == np.float16 else FORMS
-    for form in forms:
+    for form in FORMS[:2] if dtype == np.float16 else FORMS:
         rows = unit_rows(form(X), 1.0, None)
         assert not too_long(rows, X)
         np.testing.assert_allclose(entries(rows), directions(X).astype(float), atol=1e-13)
-
-
-def neighbours_change(form, bias, intruder):
-    """Whether replacing one row changes a bit of another one, or leaves anything undefined."""
-    X = np.random.default_rng(1).standard_normal((700, 7))
-    changed = X.copy()
-    changed[3] = intruder
-    size = X.shape[1] + (bias is not None)
-    thin = Metric(2.0, np.eye(size)[:, :1], np.array([0.5]))
-    rows, others = unit_rows(form(X), 1.0, bias), unit_rows(form(changed), 1.0, bias)
-    pairs = list(zip(numbers(rows), numbers(others), strict=True))
-    for transform in (np.eye(size) + 0.1, thin):
-        images = [flattened(r, transform, row_bound=2.0) for r in (rows, others)]
-        pairs += list(zip(*map(numbers, images), strict=True))
-        assert np.isfinite(entries(images[1])).all()
-    assert all(np.isfinite(after).all() for _, after in pairs)
-    return not all(np.array_equal(np.delete(a, 3), np.delete(b, 3)) for a, b in pairs)
-
-
-@forms
-@biases
-@pytest.mark.parametrize("intruder", [0.0, 5.0, 1e100], ids=str)
-def test_neighbours_are_bit_identical(form, bias, intruder):
-    assert not neighbours_change(form, bias, intruder)
-
-
-@forms
-@pytest.mark.parametrize("bias", [None, 0.5])
-@pytest.mark.parametrize("intruder", [1e200, -1.7e308], ids=str)
-def test_neighbours_of_an_extreme_row_are_bit_identical(form, bias, intruder):
-    """Norms that overflow: zero over zero would be visible with probability one."""
-    assert not neighbours_change(form, bias, intruder)
 
 
 @pytest.mark.parametrize("intruder", [1e200, 0.0], ids=["overflow", "zero"])
@@ -198,12 +140,10 @@ def test_undefined_rows_planted_bug(intruder):
 @forms
 def test_zero_rows(form):
     X = np.zeros((4, 3))
-    assert not entries(unit_rows(form(X), 1.0, None)).any()
-    np.testing.assert_allclose(
-        entries(unit_rows(form(X), 1.0, 0.2)), np.tile([0, 0, 0, 1], (4, 1)), rtol=1e-13
-    )
-    rows = flattened(unit_rows(form(X), 1.0, None), 2 * np.eye(3), row_bound=1.0)
+    rows, last = (unit_rows(form(X), 1.0, bias) for bias in (None, 0.2))
     assert not entries(rows).any()
+    assert not entries(flattened(rows, 2 * np.eye(3), row_bound=1.0)).any()
+    np.testing.assert_allclose(entries(last), np.tile([0, 0, 0, 1], (4, 1)), rtol=1e-13)
 
 
 def test_long_rows_keep_their_direction_whatever_the_public_scale():
@@ -212,13 +152,6 @@ def test_long_rows_keep_their_direction_whatever_the_public_scale():
     constant = entries(unit_rows(np.outer(lengths, [0.6, 0.8]), 3.0, 0.5))[:, -1]
     expected = 0.5 / np.hypot(lengths / 3.0, 0.5)
     np.testing.assert_allclose(constant, expected, rtol=1e-12, atol=1e-17)
-
-
-def test_data_norm_sets_the_units():
-    X = np.random.default_rng(2).standard_normal((50, 4))
-    expected = entries(unit_rows(X, 1.0, 0.5))
-    np.testing.assert_allclose(entries(unit_rows(1024 * X, 1024.0, 0.5)), expected, rtol=1e-14)
-    assert np.abs(entries(unit_rows(X, 3.0, 0.5)) - expected).max() > 0.1
 
 
 def metric_like(size, condition, seed=0):
@@ -240,30 +173,25 @@ def image_norms(rows, X, transform):
 @pytest.mark.parametrize("bias", [None, 0.5])
 @pytest.mark.parametrize("condition", [1.0, 30.0, 3000.0])
 def test_images_have_norm_one(form, bias, condition):
+    """Planted: unit rows themselves have images longer than one."""
     X = np.random.default_rng(4).standard_normal((300, 40))
     X[0] = 1e200
     transform = metric_like(40 + (bias is not None), condition)
     # Rows along the direction that is compressed most are the least accurate ones.
     X[1:11] = np.linalg.eigh(transform)[1][:40, 0]
-    rows = flattened(unit_rows(form(X), 1.0, bias), transform, row_bound=4.0 * (1 + 1e-9))
+    unit = unit_rows(form(X), 1.0, bias)
+    rows = flattened(unit, transform, row_bound=4.0 * (1 + 1e-9))
     norms = image_norms(rows, X, transform)
     assert norms.max() <= 1 + 1e-9
     assert norms.min() >= 1 - 1e-9
     assert rows.lengths().max() <= rows.row_bound
-
-
-def test_images_planted_bug():
-    """Unit rows themselves have images longer than one."""
-    X = np.random.default_rng(4).standard_normal((300, 40))
-    rows = unit_rows(X, 1.0, None)
-    assert image_norms(rows, X, metric_like(40, 30.0)).max() > 1.1
+    assert condition == 1.0 or image_norms(unit, X, transform).max() > 1.1
 
 
 def test_flattening_keeps_directions_and_shares_the_matrix():
     X = np.random.default_rng(4).standard_normal((300, 5))
     rows = unit_rows(X, 1.0, None)
     flat = flattened(rows, metric_like(5, 30.0), row_bound=4.0)
-    assert isinstance(flat, Rows)
     assert flat._matrix is X
     ratio = entries(flat) / entries(rows)
     np.testing.assert_allclose(ratio, np.tile(ratio[:, :1], (1, 5)), rtol=1e-13)

@@ -7,17 +7,15 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import minimize
 
 from dp_halfspace.optim.design.rows import Rows, clipped_rows
 from dp_halfspace.optim.objectives.losses import (
-    HINGE,
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
     huber_hinge,
 )
-from dp_halfspace.optim.objectives.pairs import PairwiseObjective, pair_sums
+from dp_halfspace.optim.objectives.pairs import PairwiseObjective
 from dp_halfspace.optim.risks.pairs import PairRisk, balanced_normaliser
 from dp_halfspace.optim.risks.risk import tolerance
 from dp_halfspace.optim.solvers.minimum import OPTIMIZERS, accelerated_gradient, certified_minimum
@@ -25,18 +23,12 @@ from tests.optim.cases import (
     Counting,
     clipped_float128,
     data_sets,
-    error_of,
     loss_id,
     mostly_zero,
 )
 from tests.optim.pair_cases import (
     PAIR_LOSSES,
-    RANGES,
     brute_objective,
-    brute_sums,
-    exact_pair_gradient,
-    relative,
-    scores,
     wide_gradient,
 )
 
@@ -56,17 +48,6 @@ def typical(loss, n=60, d=4, seed=0, ridge=0.05, linear=True):
 
 
 @each_loss
-@pytest.mark.parametrize("reach", RANGES)
-def test_sums_equal_brute_force(loss, reach):
-    positive, negative = scores(reach, 250, 400)
-    value, p, q = brute_sums(loss, positive, negative)
-    sums = pair_sums(loss, positive, negative)
-    assert sums.value == pytest.approx(float(value), rel=1e-12)
-    assert relative(sums.positive, p) <= 1e-12
-    assert relative(sums.negative, q) <= 1e-12
-
-
-@each_loss
 @pytest.mark.parametrize("size", [0.0, 1.0, 300.0])
 def test_value_gradient_and_hessian(loss, size):
     J, brute, _ = typical(loss)
@@ -81,14 +62,6 @@ def test_value_gradient_and_hessian(loss, size):
     np.testing.assert_array_equal(hessian, hessian.T)
     v = np.arange(1.0, 1.0 + J.size)
     np.testing.assert_allclose(J.hessian_product(w)(v), hessian @ v, rtol=1e-9)
-
-
-@each_loss
-def test_gradient_in_forty_digits(loss):
-    J, _, X = typical(loss, n=14, linear=False)
-    w = 2.0 * np.random.default_rng(3).standard_normal(J.size)
-    exact = exact_pair_gradient(X, J.positive, loss, J.ridge, J.normaliser, w)
-    assert error_of(J.gradient(w), exact) <= 1e-14
 
 
 @each_loss
@@ -133,33 +106,13 @@ def test_certified_on_every_data_set(case, loss):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5), SQUARED_HINGE], ids=loss_id)
 def test_certified_by_every_optimizer(optimizer, loss):
+    """Planted: the solver is content with a thousand times the tolerance."""
     J, _, X = typical(loss, n=300, linear=False, ridge=0.02)
     radius, rule = public_rule(J)
     w = certified_minimum(J, rule.target, radius=radius, optimizer=optimizer)
     assert exact_norm(J, X, w) <= rule.certified
-
-
-def test_an_early_stop_is_seen():
-    """Planted: the solver is content with a thousand times the tolerance."""
-    J, _, X = typical(LOGISTIC, n=300, linear=False, ridge=0.02)
-    radius, rule = public_rule(J)
-    point = accelerated_gradient(J, 1e3 * rule.target, radius)
-    assert exact_norm(J, X, point.w) > rule.certified
-
-
-@pytest.mark.parametrize("loss", [LOGISTIC, SQUARED, SQUARED_HINGE], ids=loss_id)
-def test_minimiser_against_scipy(loss):
-    J, brute, _ = typical(loss, n=80)
-    w = certified_minimum(J, 1e-10, radius=100.0)
-    other = minimize(
-        brute.value_and_gradient, np.zeros(J.size), jac=True, method="BFGS", options={"gtol": 1e-8}
-    )
-    np.testing.assert_allclose(w, other.x, atol=1e-6)
-    if loss is SQUARED:
-        pairs = brute.rows.margins(np.eye(J.size))
-        matrix = 2 * pairs.T @ pairs / J.normaliser + J.ridge * np.eye(J.size)
-        right = 2 * pairs.sum(axis=0) / J.normaliser - J.linear
-        np.testing.assert_allclose(w, np.linalg.solve(matrix, right), atol=1e-9)
+    early = accelerated_gradient(J, 1e3 * rule.target, radius).w
+    assert exact_norm(J, X, early) > rule.certified
 
 
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5)], ids=loss_id)
@@ -222,17 +175,6 @@ def test_subsample_holds_both_classes(share):
     assert part.subsample(1024) is None
 
 
-def test_bounds_on_curvature_and_depth():
-    for loss in PAIR_LOSSES:
-        J, brute, _ = typical(loss)
-        top = np.linalg.eigvalsh(J.hessian(np.zeros(J.size)))[-1]
-        assert top <= J.gradient_lipschitz
-        w = certified_minimum(J, 1e-8, radius=100.0)
-        assert brute.value_and_gradient(np.zeros(J.size))[0] - brute.value_and_gradient(w)[
-            0
-        ] <= J.initial_gap * (1 + 1e-12)
-
-
 @each_loss
 @pytest.mark.parametrize("classes", [[True], [False], [True, True], [False, False, False]])
 def test_empty_class_is_only_the_ridge(loss, classes):
@@ -242,29 +184,3 @@ def test_empty_class_is_only_the_ridge(loss, classes):
     np.testing.assert_allclose(w, [-0.5, 2.0], atol=1e-10)
     assert J.value_and_gradient(np.zeros(2))[0] == 0.0
     np.testing.assert_array_equal(J.hessian(w), 2.0 * np.eye(2))
-
-
-@each_loss
-def test_points_that_are_not_finite_do_not_warn(loss):
-    J, _, _ = typical(loss)
-    for bad in (np.inf, np.nan, 1e308):
-        J.value_and_gradient(np.full(J.size, bad))
-        J.hessian_product(np.full(J.size, bad))(np.ones(J.size))
-
-
-def test_what_does_not_qualify_is_refused():
-    rows, mask = Rows(np.eye(2)), np.array([True, False])
-    for change in (
-        {"loss": HINGE},
-        {"positive": np.array([1.0, -1.0])},
-        {"positive": np.array([True])},
-        {"ridge": 0.0},
-        {"normaliser": 0.0},
-        {"normaliser": np.inf},
-        {"linear": np.zeros(3)},
-    ):
-        arguments = {
-            "rows": rows, "positive": mask, "loss": LOGISTIC, "ridge": 1.0, "normaliser": 1.0
-        }  # fmt: skip
-        with pytest.raises(ValueError, match="must"):
-            PairwiseObjective(**{**arguments, **change})

@@ -97,9 +97,8 @@ def test_kinds():
     """Which loss means which model: a tilt or an adversary sets each class apart."""
     sizes = (10, 2, 3, 1.0, 10)
     assert isinstance(empirical_risk(LOGISTIC, *sizes), SoftmaxRisk)
-    assert empirical_risk(shifted_logistic(2.0), *sizes, max_weight=3.0) == SoftmaxRisk(
-        *sizes, 2.0, 3.0
-    )
+    shifted = empirical_risk(shifted_logistic(2.0), *sizes, max_weight=3.0)
+    assert shifted == SoftmaxRisk(*sizes, 2.0, 3.0)
     moving = {"adversary": Adversary(0.1, 2, 2)}
     for loss, rest in ((LOGISTIC, {"tilt": 1.0}), (LOGISTIC, moving), (HINGE, {})):
         risk = empirical_risk(loss, *sizes, **rest)
@@ -108,6 +107,8 @@ def test_kinds():
     for strong in (Adversary(1.1, 2, 2), Adversary(1.0, "inf", 2)):
         with pytest.raises(ValueError, match="radius of the adversary"):
             empirical_risk(LOGISTIC, *sizes, adversary=strong)
+    with pytest.raises(ValueError, match="loss of pairs"):
+        PairRisk(HINGE, 10, 2, 1.0, 10, 25.0)
 
 
 @each_risk
@@ -206,8 +207,3 @@ def test_softmax_and_pairs_are_one_minimisation():
     np.testing.assert_allclose(W.sum(axis=0), 0.0, atol=1e-6)
     W = minimisers(pair_risk(LOGISTIC, N, D), rows, (classes > 0).astype(int), np.ones(2), **solver)
     assert W.shape == (1, D)
-
-
-def test_a_loss_that_pairs_do_not_know_is_refused():
-    with pytest.raises(ValueError, match="loss of pairs"):
-        PairRisk(HINGE, 10, 2, 1.0, 10, 25.0)

@@ -110,19 +110,9 @@ def test_one_larger_share_suffices(K):
             value += 4.0 * by.rest * p * -np.sum(r * np.log(r), axis=1)
             value -= 4.0 * (by.rest - by.both) * p * mean
             value -= 0.5 * left * np.sum((np.log(r) + mean[:, None]) ** 2, axis=1)
-            alone = (
-                _record(grid, by, 1.0)[row]
-                - _record(
-                    grid._replace(
-                        squares=grid.squares * 0.0,
-                        entropy=grid.entropy * 0.0,
-                        mean=grid.mean * 0.0,
-                        ratio=grid.ratio * 0.0,
-                    ),
-                    by,
-                    1.0,
-                )[row]
-            )
+            gone = ("squares", "entropy", "mean", "ratio")
+            equal = grid._replace(**{name: 0.0 * getattr(grid, name) for name in gone})
+            alone = _record(grid, by, 1.0)[row] - _record(equal, by, 1.0)[row]
             assert value.max() <= alone.max() + 1e-3
 
 

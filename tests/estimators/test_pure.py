@@ -1,0 +1,121 @@
+"""The pure classifiers beyond the common tests: directions, weights, margins, layers."""
+
+import numpy as np
+import pytest
+
+from dp_halfspace import PureHalfspaceClassifier, PureNetworkClassifier
+from dp_halfspace.algorithms.selection import directions
+from dp_halfspace.algorithms.selection import halfspace_search as direction_search
+from tests.conftest import separated
+from tests.support import fitted, public
+
+
+def test_direction_has_norm_one_in_the_units_of_the_rows():
+    X, y = separated(300, 4, norm=3.0)
+    model = PureHalfspaceClassifier(data_norm=3.0, n_directions=100).fit(X, y)
+    length = np.hypot(*map(np.linalg.norm, (3.0 * model.coef_, 2.0 * model.intercept_)))
+    assert length == pytest.approx(1.0)
+
+
+def test_counted_errors_are_those_of_the_model():
+    X, y = separated(400, 5, seed=2)
+    model = PureHalfspaceClassifier(epsilon=np.inf, n_stages=1, n_directions=2000, data_norm=1.0)
+    assert model.fit(X, y).score(X, y) > 0.98
+
+
+def test_class_weights_move_the_choice():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 3)) / 4
+    y = (X[:, 0] + 0.3 * rng.standard_normal(600) > 0).astype(int)
+
+    def share(weight):
+        weights = {0: 1.0, 1: weight}
+        model = PureHalfspaceClassifier(epsilon=50.0, class_weight=weights, data_norm=1.0)
+        return np.mean(model.fit(X, y).predict(X))
+
+    assert share(20.0) > 0.6 > 0.4 > share(0.05)
+
+
+def test_a_few_errors_are_taken_for_wider_margins():
+    """Without noise: every direction without an error leaves most records a margin below .1."""
+    X = np.array([[0.05, 1.0]] * 100 + [[0.05, -1.0]] * 3 + [[1.0, 0.0]] * 40)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.ones(len(X), dtype=int)
+    errors, narrow = [], []
+    for margin in (None, 1.0):
+        params = {"epsilon": np.inf, "n_stages": 1, "classes": [0, 1], "fit_intercept": False}
+        model = PureHalfspaceClassifier(margin=margin, data_norm=1.0, **params).fit(X, y)
+        scores = X @ model.coef_[0]
+        errors.append(int((scores < 0).sum()))
+        narrow.append(int((scores < 0.1).sum()))
+        assert public(model)["margin"] == margin
+    assert errors == [0, 3]
+    assert narrow == [103, 3]
+
+
+def test_no_direction_depends_on_the_data(monkeypatch):
+    """White box: the stream of the first stage is a function of public numbers and the seed."""
+    seen = []
+    honest = directions.DirectionStream.block
+
+    def watched(self, number):
+        block = honest(self, number)
+        seen.append(block if self.centre is None else None)
+        return block
+
+    monkeypatch.setattr(direction_search.DirectionStream, "block", watched)
+    for X, y in (separated(50, 3, seed=1), separated(50, 3, seed=2)):
+        fitted(PureHalfspaceClassifier(), X, y, n_stages=1, n_directions=64, random_state=3)
+    first, second = seen[: len(seen) // 2], seen[len(seen) // 2 :]
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+ROOT = 2**0.5
+
+
+def xor(n, seed, d=2):
+    X = np.random.default_rng(seed).uniform(-1, 1, size=(n, d))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def scores(fits, n=1000, **params):
+    Z, t = xor(4000, seed=99)
+    return [
+        PureNetworkClassifier(data_norm=ROOT, classes=[0, 1], **params)
+        .fit(*xor(n, seed))
+        .score(Z, t)
+        for seed in range(fits)
+    ]
+
+
+def test_learns_xor():
+    """The mean is .89, the standard deviation .025, at epsilon 1 with a thousand records."""
+    assert np.mean(scores(2)) >= 0.75
+
+
+def test_one_unit_does_not_learn_it():
+    """The twin of the test above: a halfspace in disguise stays near one half."""
+    assert np.mean(scores(2, n_hidden=1, n_candidates=1000)) < 0.75
+
+
+def test_several_layers_are_released():
+    X, y = xor(300, 0)
+    model = PureNetworkClassifier((4, 3, 2), data_norm=ROOT, n_candidates=50).fit(X, y)
+    assert [coef.shape for coef in model.hidden_coef_] == [(4, 2), (3, 4), (2, 3)]
+    assert [intercept.shape for intercept in model.hidden_intercept_] == [(4,), (3,), (2,)]
+    assert model.n_hidden_ == 2
+    hidden = X / ROOT
+    for coef, intercept in zip(model.hidden_coef_, model.hidden_intercept_, strict=True):
+        hidden = np.tanh(hidden @ coef.T + intercept)
+    expected = hidden @ model.coef_[0] + model.intercept_[0]
+    np.testing.assert_allclose(model.decision_function(X), expected)
+
+
+def test_one_hidden_layer_is_what_it_was():
+    """Pinned: the candidates of a seed, before there were several layers."""
+    X = np.random.default_rng(0).uniform(-1, 1, size=(400, 3))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    model = PureNetworkClassifier(n_candidates=700, n_stages=3, data_norm=3**0.5, classes=[0, 1])
+    model = fitted(model, X, y, random_state=5)
+    assert model.hidden_coef_[0, 0] == float.fromhex("-0x1.e33325ff36e81p+3")
