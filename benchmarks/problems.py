@@ -18,7 +18,7 @@ from dp_halfspace.datasets import Benchmark, load_benchmark, make_halfspace
 LINEAR = ("adult", "ijcnn1", "reuters", "satimage", "syn100", "syn1000")
 MULTICLASS = ("satimage6", "digits", "syn10", "text50")
 RANKING = ("adult", "http", "ijcnn1", "satimage")
-SPEED = ("adult", "ijcnn1", "satimage", "reuters", "dense")
+SPEED = ("adult", "ijcnn1", "satimage", "reuters", "dense", "dense32", "million")
 
 
 def real(name: str) -> Benchmark:
@@ -55,10 +55,11 @@ def flip_labels(y: NDArray[np.int64], share: float, rng: np.random.Generator) ->
     return np.where(rng.random(len(y)) < share, -y, y)
 
 
-def dense() -> Benchmark:
-    """Make a table for timing: 100 000 dense rows of 50 columns."""
-    X, y = make_halfspace(100_000, 50, margin=0.1, label_noise=0.02, random_state=0)
-    return Benchmark("dense", X, y, X[:100], y[:100], 1.0, (-1, 1))
+def dense(name: str = "dense", n_rows: int = 100_000, kind: type = np.float64) -> Benchmark:
+    """Make a table for timing: dense rows of 50 columns."""
+    X, y = make_halfspace(n_rows, 50, margin=0.1, label_noise=0.02, random_state=0)
+    X = X.astype(kind, copy=False)
+    return Benchmark(name, X, y, X[:100], y[:100], 1.0, (-1, 1))
 
 
 def digits() -> Benchmark:
@@ -126,6 +127,8 @@ LOADERS: dict[str, Callable[[], Benchmark]] = {
     "syn100": partial(halfspace, 100),
     "syn1000": partial(halfspace, 1000),
     "dense": dense,
+    "dense32": partial(dense, "dense32", kind=np.float32),
+    "million": partial(dense, "million", 1_000_000, np.float32),
     "digits": digits,
     "syn10": gaussian_classes,
     "text50": topics,

@@ -118,23 +118,30 @@ def missing_list(results: dict, methods: Mapping[str, Method] = METHODS) -> str:
 
 
 def speed_table(results: dict) -> str:
-    """Fit time and extra memory beside LogisticRegression, measured in one run."""
-    rows = []
+    """Show times beside scikit-learn, extra memory and the share of noise, of one run."""
+    asked, rows = results.get("asked", {}), []
     for name, found in results["speed"].items():
+        allowed = 0.1 * found["x_megabytes"] + 5.0
         for key, timing in found["methods"].items():
             low, middle, high = timing["ratio_quartiles"]
+            memory, noise = timing.get("megabytes"), timing.get("noise_share")
             rows.append(
                 [
                     f"{name} {found['shape']}",
-                    METHODS[key].title,
+                    key,
                     f"{1e3 * timing['seconds']:.1f}",
-                    f"{1e3 * timing['logistic_seconds']:.1f}",
+                    f"{1e3 * timing['peer_seconds']:.1f}",
                     f"{middle:.2f} [{low:.2f}, {high:.2f}]",
-                    f"{timing['memory_ratio']:.2f}",
-                    f"{found['logistic_memory_ratio']:.2f}",
+                    f"{asked[key]:.1f}" if key in asked else "-",
+                    "-" if memory is None else f"{memory:.1f} of {allowed:.1f}",
+                    "-" if noise is None else f"{100 * noise:.0f} %",
                 ]
             )
-    header = ["data", "classifier", "ms", "LR ms", "time / LR", "memory / X", "LR memory / X"]
+    if "import" in results:
+        low, middle, high = results["import"]["quartiles"]
+        extra = f"{middle:.0f} [{low:.0f}, {high:.0f}] ms"
+        rows.append(["", "import", "-", "-", extra, f"{asked['import']:.0f} ms", "-", "-"])
+    header = ["data", "what", "ms", "peer ms", "ratio", "asked", "MB", "noise"]
     return markdown(header, rows)
 
 

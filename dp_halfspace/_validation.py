@@ -30,6 +30,7 @@ from dp_halfspace.exceptions import PrivacyWarning
 _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
+_OTHER_LABEL = "y contains a label that is not among the public labels in classes"
 _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
@@ -211,7 +212,7 @@ def _refuse_dates(X: Any) -> None:
         dtypes = list(X.dtypes)
     else:
         array = X if hasattr(X, "dtype") else np.asarray(X)
-        dtypes = [array.dtype] * array.shape[1]
+        dtypes = [array.dtype] * array.shape[1] if array.dtype.kind in "mM" else []
     bad = [j for j, dtype in enumerate(dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
     if bad:
         raise ValueError(
@@ -315,8 +316,17 @@ def not_finite(names: Any, columns: list[int]) -> ValueError:
 
 def label_codes(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Translate labels into positions in the sorted public label set; return both."""
+    labels = _checked_labels(y)
+    if classes is not None and labels.dtype.kind in "iu":
+        label_set = _check_classes(classes)
+        if label_set.dtype.kind == labels.dtype.kind:
+            # Without a sort of the labels, which are as many as the records.
+            codes = np.minimum(np.searchsorted(label_set, labels), len(label_set) - 1)
+            if (label_set[codes] != labels).any():
+                raise ValueError(_OTHER_LABEL)
+            return codes, label_set
     try:
-        seen, inverse = np.unique(_checked_labels(y), return_inverse=True)
+        seen, inverse = np.unique(labels, return_inverse=True)
     except (TypeError, ArithmeticError):
         raise ValueError("y mixes types: use labels of one type") from None
     if classes is None:
@@ -329,7 +339,7 @@ def label_codes(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.int
     label_set = _check_classes(classes)
     position = {label: code for code, label in enumerate(label_set.tolist())}
     if any(label not in position for label in seen.tolist()):
-        raise ValueError("y contains a label that is not among the public labels in classes")
+        raise ValueError(_OTHER_LABEL)
     table = np.array([position[label] for label in seen.tolist()], dtype=np.intp)
     return table[inverse], label_set
 

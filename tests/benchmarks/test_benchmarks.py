@@ -106,9 +106,12 @@ def test_speed_measures_time_and_memory():
     found = speed.measure(tiny(2), pairs=2)
     low, middle, high = found["methods"]["output_perturbation"]["ratio_quartiles"]
     assert 0 < low <= middle <= high
-    assert found["logistic_memory_ratio"] > 0
-    table = tables.speed_table({"speed": {"tiny": found}})
-    assert "OutputPerturbation" in table
+    assert found["methods"]["adaptive_margin"]["megabytes"] > 0
+    assert 0 < found["methods"]["adaptive_margin"]["noise_share"] < 1
+    results = {"speed": {"tiny": found}, "import": {"quartiles": [1, 2, 3]}, "asked": speed.ASKED}
+    table = tables.speed_table(results)
+    assert "output_perturbation" in table
+    assert "2 [1, 3] ms" in table
 
 
 def test_dimension_runs_what_is_new_and_draws(tmp_path, monkeypatch):

@@ -4,11 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from dp_halfspace.inspection._robust_problem import tilted_noise
-from dp_halfspace.inspection.adversarial_bound import _attacked_noise, _dual_moments
 
 from dp_halfspace.inspection import adversarial_risk_bound, tilted_risk_bound
 from dp_halfspace.inspection._noise_cost import noise_moments
+from dp_halfspace.inspection.robust_bounds import _attacked_noise, _dual_moments, tilted_noise
 from dp_halfspace.optim import HINGE, LOGISTIC, MarginRisk, huber_hinge
 from dp_halfspace.optim.objectives.adversary import Adversary
 from tests.inspection.risk_problems import (

@@ -168,6 +168,7 @@ def public_facts(candidates: Sequence[Training]) -> dict[str, Any]:
         "margins": [candidate.margin for candidate in candidates],
         "private_metric": first.plan.public["private_metric"],
         "n_components": [None if drawn is None else drawn.n_components for drawn in maps],
+        **({"precision": "float32"} if first.is_single else {}),
     }
 
 

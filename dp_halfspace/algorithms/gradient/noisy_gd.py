@@ -123,19 +123,22 @@ def plan_descent(
     # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
-    if is_single:
-        # Of the group of the record, and of its slopes: docs/proofs/certificate.md, section 9.
-        length += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
+    length += _single_excess(n_outputs) if is_single else 0.0
     sensitivity = _sensitivity(steps.clip * length, rounding, attack)
     step_mu = mu / math.sqrt(steps.n_steps) * (1.0 - 2.0**-40)
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
     # With little noise the curvature limits the step, not the noise.
-    stride = min(
-        steps.scale * mu / (2.0 * steps.clip * steps.n_steps), steps.max_stride / n_samples
-    )
-    step_size = (1.0 - steps.momentum) * stride
-    sizes = (n_columns, n_outputs)
-    return DescentPlan(*sizes, steps, step_size, radius, reach, mechanism, is_single)
+    stride = steps.scale * mu / (2.0 * steps.clip * steps.n_steps)
+    step_size = (1.0 - steps.momentum) * min(stride, steps.max_stride / n_samples)
+    return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism, is_single)
+
+
+def _single_excess(n_outputs: int) -> float:
+    """Bound what float32 adds to the reach of a record: its slopes, and the sum of its group.
+
+    ``docs/proofs/certificate.md``, section 9.
+    """
+    return SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
 
 
 def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> float:
@@ -156,12 +159,11 @@ def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArr
     shift, clip = plan.steps.shift, plan.steps.clip
     kind = np.float32 if plan.is_single else np.float64
     if plan.n_outputs == 1:
-        signs = np.where(codes == 1, kind(1.0), kind(-1.0))
-        pulls = np.multiply(signs, weights, dtype=kind)
+        pulls = np.copysign(weights, np.where(codes == 1, kind(1.0), kind(-1.0)), dtype=kind)
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
             # In place: the largest of 1 + exp(margin - shift) and 1 / clip divides the weights.
-            margins *= signs[lo:hi]
+            margins *= np.copysign(kind(1.0), pulls[lo:hi])
             margins -= shift
             np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
             margins += 1.0
@@ -252,8 +254,7 @@ class GradientPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        precision = {"precision": "float32"} if self.descent.is_single else {}
-        return {"private_metric": self.metric is not None, **precision}
+        return {"private_metric": self.metric is not None}
 
     def gentler(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.
@@ -282,9 +283,11 @@ class GradientPlan:
             metric = release_metric(rows, self.metric, permit)
             # Any square root of the released moment gives the same distribution of results.
             transform = metric.root()
-            flat = flattened(rows, transform, row_bound=self.metric.compression)
-            if isinstance(flat, SingleRows):
-                flat = flat.behind(metric.condition)
+            bound = self.metric.compression
+            if isinstance(rows, SingleRows):
+                flat = rows.unit(transform, row_bound=bound, condition=metric.condition)
+            else:
+                flat = flattened(rows, transform, row_bound=bound)
             return descend(flat, slopes, self.descent, permit, transform)
 
 

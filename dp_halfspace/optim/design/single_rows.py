@@ -22,7 +22,7 @@ from dp_halfspace.optim.design.blocks import (
     is_blas_layout,
     sums_of_squares,
 )
-from dp_halfspace.optim.design.rows import inverse_lengths, summed
+from dp_halfspace.optim.design.rows import summed
 
 __all__ = [
     "GRAM_GROUP",
@@ -103,22 +103,26 @@ class SingleRows:
         """Return ``make(codes, weights of the rows)``; see `Rows.along`."""
         return make(codes, weights.astype(np.float32)[codes])
 
-    def behind(self, condition: float) -> SingleRows:
-        """Return the same rows for sums that a map of this condition number will stretch."""
-        group = group_size(condition)
-        state = (self._matrix, self._constant, self._scale)
-        return SingleRows(*state, row_bound=self.row_bound, group=group)
+    def unit(
+        self,
+        transform: FloatArray | ThinMap | None = None,
+        *,
+        row_bound: float = 1.0,
+        condition: float = 1.0,
+    ) -> SingleRows:
+        """Return the rows divided by their norm, or by that of their image, and hardly shorter.
 
-    def rescaled(self, factor: FloatArray, *, row_bound: float) -> SingleRows:
-        """Return the rows, each times its own factor and hardly shorter; see `Rows`.
-
-        A row that needs a factor that is out of reach of float32 becomes zero.
+        `row_bound` is a public bound on the norm of the new rows, `condition` that of the map. A
+        row that needs a factor that is out of reach of float32 becomes zero.
         """
-        known = (factor > _FACTORS[0]) & (factor < _FACTORS[1])
-        scale = np.multiply(factor, known * (1.0 - 2.0**-22)).astype(np.float32)
+        scale = self.lengths(transform)
+        with np.errstate(divide="ignore"):
+            np.divide(1.0 - 2.0**-21, scale, out=scale)
+        scale[(scale < _FACTORS[0]) | (scale > _FACTORS[1])] = 0.0
         if self._scale is not None:
             scale *= self._scale
-        return SingleRows(self._matrix, self._constant, scale, row_bound=row_bound)
+        state = (self._matrix, self._constant, scale)
+        return SingleRows(*state, row_bound=row_bound, group=group_size(condition))
 
     def fused_adjoint(
         self, w: FloatArray, coefficients: Callable[[Any, int, int], Any]
@@ -163,27 +167,28 @@ class SingleRows:
         size = self.shape[1]
         return summed(self._blocks(), (size, size), add, self._is_plain)
 
-    def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
+    def lengths(self, transform: FloatArray | ThinMap | None = None) -> SingleArray:
         """Return bounds on the norms of rows, or of their images, that are hardly larger."""
         n, size = self.shape
-        bounds = np.empty(n)
+        bounds = np.empty(n, dtype=np.float32)
+        error = 0.0
         if transform is None:
             for lo, X, scale in self._blocks():
-                bounds[lo : lo + len(X)] = scale * np.sqrt(
-                    _squares(X) + (self._constant or 0.0) ** 2
-                )
-            bounds *= 1.0 + (size + 8) * SINGLE_UNIT
-            return bounds
-        formed = transform if isinstance(transform, np.ndarray) else transform @ np.eye(size)
-        root = np.asfortranarray(np.linalg.qr(formed, mode="r"), dtype=np.float32)
-        error = 1.02 * (size + 8) * SINGLE_UNIT * float(np.linalg.norm(formed)) + 2.0**-60
-        for block in self._blocks():
-            for part, rows in self._filled(block):
-                images = strmm(1.0, root, rows.T, overwrite_b=1).T
-                squares = np.einsum("ij,ij->i", images, images)
-                bounds[block[0] + part.start : block[0] + part.stop] = np.sqrt(squares)
-        bounds *= 1.0 + (size + 8) * SINGLE_UNIT
-        bounds += error * self.row_bound
+                norms = np.sqrt(_squares(X) + (self._constant or 0.0) ** 2)
+                with np.errstate(over="ignore"):
+                    bounds[lo : lo + len(X)] = scale * norms
+        else:
+            formed = transform if isinstance(transform, np.ndarray) else transform @ np.eye(size)
+            root = np.asfortranarray(np.linalg.qr(formed, mode="r"), dtype=np.float32)
+            error = 1.02 * (size + 12) * SINGLE_UNIT * float(np.linalg.norm(formed)) + 2.0**-60
+            error *= self.row_bound
+            for block in self._blocks():
+                for part, rows in self._filled(block):
+                    images = strmm(1.0, root, rows.T, overwrite_b=1).T
+                    squares = np.einsum("ij,ij->i", images, images)
+                    bounds[block[0] + part.start : block[0] + part.stop] = np.sqrt(squares)
+        bounds *= 1.0 + (size + 12) * SINGLE_UNIT
+        bounds += error
         return bounds
 
     @property
@@ -234,8 +239,7 @@ def single_unit_rows(X: SingleArray, data_norm: float, bias: float | None) -> Si
     `data_norm` must be within 2^20 of one.
     """
     constant = None if bias is None else float(np.float32(bias * data_norm))
-    rows = SingleRows(X, constant, row_bound=np.inf)
-    return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)
+    return SingleRows(X, constant, row_bound=np.inf).unit()
 
 
 def _squares(X: SingleArray) -> FloatArray:
