@@ -104,7 +104,7 @@ def test_minimisers_are_certified_in_chunks(name):
     options, labels = MINIMISERS[name]
     how = {**PUBLIC, "epsilon": math.inf, "data_norm": 6000, **options}
     model = OutputPerturbationClassifier(**how).fit(X, labels)
-    ready = model._prepared(X, labels)
+    ready = model._prepared(X, labels, None)
     apart = 2.0 * ready.plan.tolerance.certified / ready.plan.risk.total(ready.plan.ridge)
     want = np.c_[model.coef_, model.intercept_]
     for cut in (local(1), local(2), local(7), of_dask(2)):

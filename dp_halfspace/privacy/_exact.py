@@ -24,7 +24,7 @@ from numbers import Rational, Real
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy.randomness import ByteSource
+from dp_halfspace.privacy.randomness import ByteSource, read_words
 
 # Refinement stops here: an order still open after this many bits has probability below
 # 2**-460 and is settled by the midpoint, so a broken byte source cannot cause a hang.
@@ -84,11 +84,6 @@ class LazyUniform:
             if self.bits >= _MAX_BITS:
                 return (2 * self.cell + 1) << _GUARD_BITS < 2 * middle
             self.refine()
-
-
-def read_words(count: int, source: ByteSource) -> NDArray[np.uint64]:
-    """Return ``count`` uniform 64-bit words."""
-    return np.frombuffer(source.read(8 * count), dtype="<u8").astype(np.uint64, copy=False)
 
 
 def random_events(

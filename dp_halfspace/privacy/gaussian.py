@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from dp_halfspace.privacy._exact import LazyUniform, normal_tail, positive_rational, read_words
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
+from dp_halfspace.privacy._exact import LazyUniform, normal_tail, positive_rational
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
 _SMALLEST_SCALE = Fraction(1, 2**900)
 _LARGEST_SCALE = Fraction(2**900)

@@ -15,6 +15,7 @@ from numbers import Integral
 from typing import ClassVar, NoReturn, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dp_halfspace.exceptions import PrivacyWarning
 
@@ -46,6 +47,11 @@ class OperatingSystemBytes:
 
 
 OS_RANDOMNESS = OperatingSystemBytes()
+
+
+def read_words(count: int, source: ByteSource) -> NDArray[np.uint64]:
+    """Return ``count`` uniform 64-bit words."""
+    return np.frombuffer(source.read(8 * count), dtype="<u8").astype(np.uint64, copy=False)
 
 
 def _key(seed: int, purpose: str) -> bytes:

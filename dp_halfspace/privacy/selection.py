@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy._exact import exp_minus, positive_rational, random_events, read_words
+from dp_halfspace.privacy._exact import exp_minus, positive_rational, random_events
 from dp_halfspace.privacy.discrete import uniform_below
 from dp_halfspace.privacy.events import Exponential
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
 
 _SMALLEST_RATE = Fraction(1, 2**900)
 _LARGEST_RATE = Fraction(2**900)

@@ -72,7 +72,7 @@ def test_one_slope_serves_many_classes():
     chances = np.exp(0.1 * scores)
     chances /= chances.sum(axis=1, keepdims=True)
     classes = (chances.cumsum(axis=1) < rng.random((50_000, 1))).sum(axis=1)
-    found, offset = calibrated(scores, classes, math.inf)
+    found, offset = calibrated(scores, classes, math.inf, weights=np.ones(4))
     assert abs(math.log(found / 0.1)) < 0.06
     assert offset == 0.0
 

@@ -181,7 +181,7 @@ def test_noise_pays_for_the_roundings_of_float32():
     X = rows_of(500, 6)
     y = np.arange(500) % 2
     model = AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1])
-    data = [model._prepared(table, y).plan.plan for table in (X, X.astype(np.float64))]
+    data = [model._prepared(table, y, None).plan.plan for table in (X, X.astype(np.float64))]
     single, double = (plan.descent.mechanism.sensitivity for plan in data)
     assert 1 + module.SINGLE_SHARE <= single / double <= 1 + 1.1 * module.SINGLE_SHARE
     single, double = (plan.metric.mechanism.sensitivity for plan in data)
