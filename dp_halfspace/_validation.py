@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +22,12 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import unfitted_names
 from dp_halfspace.exceptions import PrivacyWarning
+
+if TYPE_CHECKING:
+    from dp_halfspace._chunks import Chunks
 
 _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
@@ -184,7 +186,12 @@ def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 def is_chunked(X: Any) -> bool:
     """Tell whether rows are in chunks: of this library, or of dask, which is not imported."""
     is_dask = type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-    return is_dask or isinstance(X, Chunks)
+    return is_dask or are_chunks(X)
+
+
+def are_chunks(X: Any) -> TypeGuard[Chunks]:
+    """Tell whether rows are in chunks of this library, by their mark: few fits load the class."""
+    return getattr(type(X), "is_chunks", False) is True
 
 
 def refuse_chunks(name: str, values: Any) -> None:
