@@ -7,13 +7,15 @@ import math
 import os
 from html import escape
 from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sklearn.base import BaseEstimator
 
 from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy.record import PrivacyRecord
+
+if TYPE_CHECKING:
+    from dp_halfspace.privacy.record import PrivacyRecord
 
 # Outside nothing useful can be computed, and accounting would meet the ends of the floats.
 _EPSILON_RANGE = (1e-9, 1e6)

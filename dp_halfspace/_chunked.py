@@ -9,8 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -29,8 +28,6 @@ from dp_halfspace._validation import (
     not_finite,
     refuse_mask,
 )
-
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def checked_chunks(
@@ -114,34 +111,24 @@ _MARKED = 64
 _SAME = "X and y must have the same chunks: as many of them, with as many rows"
 
 
-def by_chunks(method: Method) -> Method:
-    """Let a method that maps rows take chunks: lazily from dask, else one chunk after another.
+def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
+    """Call a method of a fitted estimator on every chunk; see `by_chunks`."""
+    check_is_fitted(estimator)
+    twin, given = travelling(estimator), as_chunks(X)
+    # Whatever is in the sample: it tells the columns of the result, and errors of names.
+    like = np.asarray(method(twin, given.sample))
+    images = given.each(_image, method, twin, like[:0])
+    if not isinstance(given, DaskChunks):
+        return np.concatenate(list(images.values()))
+    import dask.array as da  # noqa: PLC0415
+    from dask import delayed  # noqa: PLC0415
 
-    Workers get a copy of the fitted estimator without its ledger and its seed.
-    """
-
-    @wraps(method)
-    def mapped(self: Any, X: Any) -> Any:
-        if not is_chunked(X):
-            return method(self, X)
-        check_is_fitted(self)
-        twin, given = travelling(self), as_chunks(X)
-        # Whatever is in the sample: it tells the columns of the result, and errors of names.
-        like = np.asarray(method(twin, given.sample))
-        images = given.each(_image, method, twin, like[:0])
-        if not isinstance(given, DaskChunks):
-            return np.concatenate(list(images.values()))
-        import dask.array as da  # noqa: PLC0415
-        from dask import delayed  # noqa: PLC0415
-
-        counts = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(images.parts)
-        blocks = [
-            da.from_delayed(delayed(opened)(part, i), (count, *like.shape[1:]), like.dtype)
-            for i, (part, count) in enumerate(zip(images.parts, counts, strict=True))
-        ]
-        return da.concatenate(blocks)
-
-    return cast("Method", mapped)
+    counts = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(images.parts)
+    blocks = [
+        da.from_delayed(delayed(opened)(part, i), (count, *like.shape[1:]), like.dtype)
+        for i, (part, count) in enumerate(zip(images.parts, counts, strict=True))
+    ]
+    return da.concatenate(blocks)
 
 
 def _image(

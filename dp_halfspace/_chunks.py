@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ class Chunks(ABC):
     n_columns : int
         Columns of each chunk.
     """
+
+    is_chunks: ClassVar[bool] = True
 
     parts: tuple[Any, ...]
     sample: Any = None

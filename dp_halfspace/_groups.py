@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
-from dp_halfspace._validation import TrainingData, is_missing, refuse_mask
+from dp_halfspace._validation import TrainingData, are_chunks, is_missing, refuse_mask
 
 
 def owned_by(groups: Any, data: TrainingData) -> TrainingData:
@@ -24,7 +23,7 @@ def sorted_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, Peopl
     """Sort rows and codes by person, people in order of their first rows, if there are groups."""
     if groups is None:
         return X, None, codes
-    if isinstance(X, Chunks):
+    if are_chunks(X):
         raise ValueError("groups is not supported for rows in chunks: give them as arrays")
     owner = _owners(groups, X.shape[0])
     order = np.argsort(owner, kind="stable")

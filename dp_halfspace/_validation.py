@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +21,12 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import unfitted_names
 from dp_halfspace.exceptions import PrivacyWarning
+
+if TYPE_CHECKING:
+    from dp_halfspace._chunks import Chunks
 
 _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
@@ -35,7 +36,7 @@ _SHAPES = re.compile(
     r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
 )
 _RULE = "with a rule that does not depend on the private data"
-_LABEL_SET = (
+LABEL_SET = (
     "classes=None takes the label set from y and declares it public: a single record with a rare "
     "label then changes the shape of the model or makes the fit fail, which the guarantee does not "
     "cover. State the label set, which may hold labels that do not occur: classes=[...]"
@@ -82,7 +83,7 @@ def check_training_data(
         # Asks whether the labels look like classes; a public label set settles that.
         check_classification_targets(label_set[codes])
         # The levels are this function, the preparation, `fit`, its wrapper and the caller.
-        warnings.warn(_LABEL_SET, PrivacyWarning, stacklevel=5)
+        warnings.warn(LABEL_SET, PrivacyWarning, stacklevel=5)
     return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
 
 
@@ -92,14 +93,6 @@ def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
     if n_rows != len(y):
         found = "" if hides_rows else f", got {n_rows} and {len(y)}"
         raise ValueError(f"X and y must have the same number of rows{found}")
-
-
-@contextmanager
-def label_set_announced() -> Iterator[None]:
-    """Hold back the warning of ``classes=None`` where it was given already."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", re.escape(_LABEL_SET), PrivacyWarning)
-        yield
 
 
 def _checked_labels(y: ArrayLike) -> NDArray[Any]:
@@ -184,7 +177,12 @@ def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
 def is_chunked(X: Any) -> bool:
     """Tell whether rows are in chunks: of this library, or of dask, which is not imported."""
     is_dask = type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
-    return is_dask or isinstance(X, Chunks)
+    return is_dask or are_chunks(X)
+
+
+def are_chunks(X: Any) -> TypeGuard[Chunks]:
+    """Tell whether rows are in chunks of this library, by their mark: few fits load the class."""
+    return getattr(type(X), "is_chunks", False) is True
 
 
 def refuse_chunks(name: str, values: Any) -> None:
@@ -226,12 +224,19 @@ def _check_sparse_structure(X: Any) -> None:
     if not sparse.issparse(X) or X.format not in {"csr", "csc", "bsr"}:
         return
     try:
-        X.check_format(full_check=True)
-        is_valid = True
+        X.check_format(full_check=X.format != "csr")
+        is_valid = X.format != "csr" or _points_inside(X)
     except ValueError:
         is_valid = False
     if not is_valid:  # outside, so that the library's message is not the context of this one
         raise ValueError("X is a sparse matrix with invalid indices: rebuild it")
+
+
+def _points_inside(X: Any) -> bool:
+    """Tell whether all indices of a CSR matrix are columns, and no row ends before it starts."""
+    # Negative numbers are large ones without a sign: one pass sees both ends.
+    columns = X.indices.view(f"u{X.indices.itemsize}")
+    return bool((np.diff(X.indptr) >= 0).all() and (X.nnz == 0 or columns.max() < X.shape[1]))
 
 
 def check_two_dimensional(X: Any) -> None:
@@ -293,13 +298,15 @@ def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
     def refused(part: Any) -> NDArray[np.bool_]:
         return np.asarray(np.isinf(part) if allow_missing else ~np.isfinite(part))
 
-    values = X.data[:, None] if sparse.issparse(X) else X
-    n = values.shape[0]
-    blocks = (slice(i, i + _ROWS_PER_BLOCK) for i in range(0, n, _ROWS_PER_BLOCK))
-    if not any(refused(values[rows]).any() for rows in blocks):
+    values = X.data if sparse.issparse(X) else X
+    # One fast pass: a sum that is finite has no other terms. An overflow is looked at again.
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = np.isfinite(values.sum())
+    blocks = (values[i : i + _ROWS_PER_BLOCK] for i in range(0, len(values), _ROWS_PER_BLOCK))
+    if is_finite or not any(refused(block).any() for block in blocks):
         return
     if sparse.issparse(X):
-        bad = np.unique(X.indices[refused(X.data)])
+        bad = np.unique(X.indices[refused(values)])
     else:
         bad = np.flatnonzero(refused(X).any(axis=0))
     raise not_finite(names, bad.tolist())

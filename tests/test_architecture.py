@@ -30,6 +30,7 @@ RANKS = {
     "_validation": 1,
     "_groups": 2,
     "_chunked": 2,
+    "_by_chunks": 3,
     "projection": 2,
     "datasets": 2,
     "privacy": 3,
@@ -242,14 +243,30 @@ def test_an_estimator_loads_no_more_than_it_needs():
     assert not loaded & heavy
 
 
-def test_the_default_estimator_leaves_what_a_fit_may_need_for_the_fit():
-    loaded = loaded_after("from dp_halfspace import AdaptiveMarginClassifier")
-    privacy = {f"dp_halfspace.privacy.{name}" for name in ("accounting", "pld", "ledger", "tuning")}
-    parts = ("algorithms.perturbation", "algorithms.selection", "optim.risks", "optim.solvers.min")
-    assert not loaded & (privacy | {"dask", "matplotlib"})
-    heavy = tuple(f"dp_halfspace.{part}" for part in parts)
-    assert not [name for name in loaded if name.startswith(heavy)]
-    assert len([name for name in loaded if name.startswith("dp_halfspace")]) < 70
+DEFAULT = "import dp_halfspace; model = dp_halfspace.AdaptiveMarginClassifier"
+
+
+def test_the_default_estimator_leaves_what_a_fit_needs_for_the_fit():
+    """Who loads a model to predict loads neither plans nor noise nor optimisation."""
+    own = {name for name in loaded_after(DEFAULT) if name.startswith("dp_halfspace.")}
+    parts = {name.split(".")[1] for name in own}
+    assert not parts & {"privacy", "optim", "projection", "preprocessing", "_chunks", "_chunked"}
+    assert len(own) <= 12
+
+
+def test_a_default_fit_loads_what_it_executes():
+    rows = "import numpy; X = numpy.eye(9)"
+    fit = f"{DEFAULT}(data_norm=1, classes=[0, 1]).fit(X, [0, 1, 1] * 3).predict(X)"
+    own = {name for name in loaded_after(f"{rows}; {fit}") if name.startswith("dp_halfspace.")}
+    others = (
+        "_chunks", "_chunked", "_groups", "algorithms.fits.margin_selection", "algorithms.units",
+        "algorithms.perturbation", "algorithms.selection", "optim.design.chunked_rows",
+        "optim.design.feature_rows", "optim.risks", "optim.solvers.min", "preprocessing",
+        "privacy.discrete", "privacy.laplace", "privacy.ledger", "privacy.selection",
+        "privacy.tuning", "projection.composed", "projection.fourier", "projection.jl",
+    )  # fmt: skip
+    assert not [name for name in own if name[len("dp_halfspace.") :].startswith(others)]
+    assert len(own) <= 42
 
 
 @pytest.mark.parametrize(("data_norm", "most"), [(1.0, 20), (None, 24)])

@@ -207,6 +207,35 @@ def test_sparse_rows_without_a_number_are_refused_by_their_column(name, data_nor
                 estimator(name, data_norm=data_norm).fit(rows.asformat(kind), Y)
 
 
+@pytest.mark.parametrize("part", ["too far", "negative", "ends before its start", "empty"])
+def test_indices_of_sparse_rows_that_point_outside_are_refused(part):
+    model = estimator("OutputPerturbationClassifier").fit(sparse.csr_array(X), Y)
+    for bits in ("i4", "i8"):
+        rows = sparse.csr_array(([1.0] * 3, ([0, 1, 1], [1, 0, 1])), shape=(3, 2))
+        rows.indices, rows.indptr = rows.indices.astype(bits), rows.indptr.astype(bits)
+        assert model.predict(rows).shape == (3,)
+        if part == "empty":
+            rows.data, rows.indices = rows.data[:0], rows.indices[:0]
+            rows.indptr[:] = [0, 5, 0, 0]
+        elif part == "ends before its start":
+            rows.indptr[1:3] = [3, 1]
+        else:
+            rows.indices[2] = 2 if part == "too far" else -1
+        with pytest.raises(ValueError, match="invalid indices: rebuild it"):
+            model.predict(rows)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
+def test_finite_entries_whose_sum_overflows_are_accepted_silently(layout):
+    model = estimator("OutputPerturbationClassifier").fit(X, Y)
+    rows = np.full((4, 2), 1e308)
+    with np.errstate(all="raise"):
+        dp_halfspace._validation.check_features(model, layout(rows), reset=False)
+    rows[1, 1] = -np.inf
+    with pytest.raises(ValueError, match="NaN or infinity in column 1"):
+        model.predict(layout(rows))
+
+
 def test_a_model_with_learnt_units_takes_dense_rows_only():
     rows, labels = separated(400, 2)
     model = estimator("AdaptiveMarginClassifier", data_norm=None).fit(rows, labels)

@@ -9,8 +9,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._chunks import Chunks
-from dp_halfspace.optim.design.chunked_rows import chunked_rows
+from dp_halfspace._validation import are_chunks
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
@@ -54,6 +53,8 @@ def noise_within(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
 
 def rows_over(make: Callable[..., Any], X: Any, *arguments: Any, **options: Any) -> Any:
     """Return ``make(X, ...)``, or rows in chunks if `X` is: see `chunked_rows`."""
-    if isinstance(X, Chunks):
+    if are_chunks(X):
+        from dp_halfspace.optim.design.chunked_rows import chunked_rows  # noqa: PLC0415
+
         return chunked_rows(make, X, *arguments, **options)
     return make(X, *arguments, **options)

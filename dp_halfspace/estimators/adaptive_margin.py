@@ -12,28 +12,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights, resolved_delta
-from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.fits.margin_training import (
-    SELECTIONS,
-    SOLVERS,
-    Problem,
-    Training,
-    asked_margin,
-    check_phased_prox,
-    plan_training,
-)
-from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
-from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
-from dp_halfspace.algorithms.plan import rows_over
+from dp_halfspace.algorithms import fits
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.rows import unit_rows
-from dp_halfspace.optim.design.single_rows import single_unit_rows
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.projection import PROJECTIONS
 
 if TYPE_CHECKING:
-    from dp_halfspace.algorithms.fits.margin_selection import SelectionPlan
+    from dp_halfspace._validation import TrainingData
+    from dp_halfspace.optim.objectives.adversary import Adversary
+    from dp_halfspace.privacy.mechanisms import Permit
 
 # Of the dual norm, in units of the coefficients for rows of norm one: no privacy rests on it.
 _SMOOTHING = 1e-3
@@ -195,14 +180,14 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "margin": [
             StrOptions({"auto"}),
-            Interval(Real, SMALLEST_MARGIN, 1, closed="both"),
+            Interval(Real, fits.SMALLEST_MARGIN, 1, closed="both"),
             "array-like",
         ],
-        "solver": [StrOptions(set(SOLVERS))],
-        "selection": [StrOptions({"none", *SELECTIONS})],
+        "solver": [StrOptions(set(fits.SOLVERS))],
+        "selection": [StrOptions({"none", *fits.SELECTIONS})],
         "selection_score": [StrOptions({"training", "population"})],
         "iterate": [StrOptions({"averaged", "last"})],
-        "projection": [StrOptions({"auto", *PROJECTIONS}), None],
+        "projection": [StrOptions({"auto", "rademacher", "hadamard"}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "adversary_radius": [Real],
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
@@ -213,17 +198,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         data, scaler = ready.in_units(permit)
         norm = ready.data_norm
 
-        def rows_of(training: Training) -> Any:
-            if training.attack is not None:
-                return scaled_rows(data.X, norm, training.bias)
-            if training.is_single:
-                return single_unit_rows(data.X, norm, training.bias)
-            how = {"clips": ready.clips, "people": data.people}
-            return rows_over(unit_rows, data.X, norm, training.bias, training.linear_map, **how)
+        def rows_of(training: fits.Training) -> Any:
+            return training.rows(data.X, norm, data.people, clips=ready.clips)
 
         used, released = ready.plan.run(rows_of, data.codes, ready.weights, permit)
 
-        self.margin_ = asked_margin(used, released)
+        self.margin_ = fits.asked_margin(used, released)
         self.projection_ = used.linear_map
         released = self._in_units_of_data(released, used.bias, used.linear_map, data_norm=norm)
         self._remember(ready, released, scaler)
@@ -240,7 +220,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             adversary_norm="inf" if self.adversary_norm == "inf" else 2,
         )
         # The default steps find the scale of the rows; published ones count on a bound.
-        is_soft = isinstance(plan, Training) and plan.is_automatic
+        is_soft = isinstance(plan, fits.Training) and plan.is_automatic
         clips = self._is_scale_stated and not is_soft
         norm = float(self.data_norm)
         return Prepared(data, weights / weights.max(), plan, record, norm, clips)
@@ -250,7 +230,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
     def _protects_people(self, plan: Any) -> bool:
-        return plan is None or (isinstance(plan, Training) and plan.protects_people)
+        return plan is None or (isinstance(plan, fits.Training) and plan.protects_people)
 
     _reads_chunks = _protects_people
 
@@ -260,13 +240,13 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         near_one = 2.0**-20 <= float(self.data_norm) <= 2.0**20
         return is_plain and data.X.dtype == np.float32 and self._is_scale_stated and near_one
 
-    def _plan(self, data: TrainingData) -> Training | SelectionPlan:
+    def _plan(self, data: TrainingData) -> fits.Training | fits.SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""
         n_samples, n_features, n_classes = data.n_units, data.X.shape[1], len(data.classes)
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
         is_pure = delta == 0 and math.isfinite(epsilon)
         margins = self._checked_margins(n_classes, is_pure=is_pure)
-        problem = Problem(
+        problem = fits.Problem(
             n_samples=n_samples,
             n_features=n_features,
             n_classes=n_classes,
@@ -281,15 +261,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         )
         if self.selection == "none":
             margin = margins[0] if margins else None
-            return plan_training(problem, self.solver, margin, epsilon, delta)
-        # Few fits choose, so what choosing needs is loaded here.
-        from dp_halfspace.algorithms.fits.margin_selection import margin_grid, plan_selection  # noqa: PLC0415
-
-        return plan_selection(
+            return fits.plan_training(problem, self.solver, margin, epsilon, delta)
+        return fits.plan_selection(
             problem,
             self.solver,
             self.selection,
-            margins or margin_grid(problem, epsilon, delta),
+            margins or fits.margin_grid(problem, epsilon, delta),
             epsilon=epsilon,
             delta=delta,
             population=self.selection_score == "population",
@@ -297,7 +274,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _checked_margins(self, n_classes: int, *, is_pure: bool) -> list[float]:
         """Return the margins given, none for the automatic ones; refuse what cannot be done."""
-        check_phased_prox(self.solver, n_classes, is_pure=is_pure)
+        fits.check_phased_prox(self.solver, n_classes, is_pure=is_pure)
         if self.selection == "none":
             if isinstance(self.margin, str):
                 return []
@@ -348,7 +325,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 "adversary_radius needs solver='noisy_gd', margin='auto', selection='none' and "
                 "delta > 0. OutputPerturbationClassifier takes it with delta=0 too"
             )
-        if self.projection in PROJECTIONS:
+        if self.projection not in {"auto", None}:
             raise ValueError(
                 "adversary_radius needs projection='auto' or None: a projection changes the size "
                 "of a change of a row"
@@ -363,6 +340,6 @@ def _checked_numbers(margin: Any) -> NDArray[np.float64]:
     except ValueError:
         numbers = np.empty(0, dtype=object)
     is_number = numbers.dtype.kind in "iuf"
-    if not is_number or not ((numbers >= SMALLEST_MARGIN) & (numbers <= 1)).all():
+    if not is_number or not ((numbers >= fits.SMALLEST_MARGIN) & (numbers <= 1)).all():
         raise ValueError("margin must be 'auto', a number in [1e-9, 1] or a list of such numbers")
     return numbers.astype(np.float64)

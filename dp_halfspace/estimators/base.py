@@ -16,23 +16,28 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger
-from dp_halfspace._chunked import by_chunks, check_chunks
-from dp_halfspace._chunks import Chunks
-from dp_halfspace._groups import owned_by
+from dp_halfspace._by_chunks import by_chunks
 from dp_halfspace._sklearn import StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import TrainingData, check_features, check_training_data, is_chunked
-from dp_halfspace.algorithms.units.plan import UnitsPlan, affordable_units, in_units
+from dp_halfspace._validation import (
+    TrainingData,
+    are_chunks,
+    check_features,
+    check_training_data,
+    is_chunked,
+)
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.optim.design.rows import clipped_rows
-from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
-from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Permit, authorise
-from dp_halfspace.privacy.randomness import noise_kind, noise_source
-from dp_halfspace.privacy.record import LABELS_SEEN, PrivacyRecord, proved_delta, proved_epsilon
-from dp_halfspace.projection import LinearMap
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from dp_halfspace.algorithms.units.plan import UnitsPlan
+    from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
+    from dp_halfspace.privacy.events import Event
+    from dp_halfspace.privacy.mechanisms import Permit
+    from dp_halfspace.privacy.record import PrivacyRecord
+    from dp_halfspace.projection import LinearMap
+
+# Methods load what planning, paying and running need: who only predicts needs none of it.
 
 # Which part of a budget a fit beside the units of the columns uses at least, how often it is
 # aimed at and at which part, and how much less is tried afterwards, how often.
@@ -63,6 +68,9 @@ class Prepared:
         data = self.data
         if self.units is None:
             return data, None
+        from dp_halfspace.algorithms.units.plan import in_units  # noqa: PLC0415
+        from dp_halfspace.preprocessing.released_scaler import ReleasedScaler  # noqa: PLC0415
+
         units = self.units.run(data.X, permit, data.people)
         scaler = ReleasedScaler(units.center, units.scale).fit(np.zeros((1, data.X.shape[1])))
         if data.feature_names is not None:
@@ -125,6 +133,9 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
         """
+        from dp_halfspace.privacy.mechanisms import authorise  # noqa: PLC0415
+        from dp_halfspace.privacy.randomness import noise_source  # noqa: PLC0415
+
         ready = self._prepared(X, y, groups)
         permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
         self._trained(ready, permit)
@@ -223,6 +234,8 @@ class PrivateLinearClassifier(PaidFits):
         hidden = groups is not None
         self._check_for_people(None, hidden=hidden)
         if is_chunked(X):
+            from dp_halfspace._chunked import check_chunks  # noqa: PLC0415
+
             self._check_for_chunks(None)
             data = check_chunks(self, X, y, classes=self.classes, allow_missing=learns)
         else:
@@ -230,6 +243,8 @@ class PrivateLinearClassifier(PaidFits):
                 self, X, y, classes=self.classes, allow_missing=learns, hides_rows=hidden
             )
         if hidden:
+            from dp_halfspace._groups import owned_by  # noqa: PLC0415
+
             data = owned_by(groups, data)
         ready = self._planned_in_units(data) if learns else self._planned(data)
         self._check_for_plan(ready.plan, data)
@@ -250,7 +265,7 @@ class PrivateLinearClassifier(PaidFits):
 
     def _check_for_plan(self, plan: Any, data: TrainingData) -> None:
         """Refuse a plan of which it is not proved that it reads chunks, or protects people."""
-        if isinstance(data.X, Chunks):
+        if are_chunks(data.X):
             self._check_for_chunks(plan)
         self._check_for_people(plan, hidden=data.people is not None)
 
@@ -272,6 +287,9 @@ class PrivateLinearClassifier(PaidFits):
 
     def _planned_in_units(self, data: TrainingData) -> Prepared:
         """Divide the budget between the units of the columns and a fit in these units."""
+        from dp_halfspace.algorithms.units.plan import affordable_units  # noqa: PLC0415
+        from dp_halfspace.privacy.record import proved_delta, proved_epsilon  # noqa: PLC0415
+
         X, epsilon = data.X, float(self.epsilon)
         n_samples, n_features = data.n_units, X.shape[1]
         delta = resolved_delta(self.delta, n_samples)
@@ -279,7 +297,7 @@ class PrivateLinearClassifier(PaidFits):
         if not sparse.issparse(X):
             paid = affordable_units(n_samples, n_features, epsilon, delta)
         if paid is None:
-            if isinstance(X, Chunks):
+            if are_chunks(X):
                 X = X.each(np.nan_to_num)
             elif not sparse.issparse(X):
                 X = np.nan_to_num(X)
@@ -346,6 +364,8 @@ class PrivateLinearClassifier(PaidFits):
         """Multiply rows by the coefficients; no parameter of today has a say."""
         if math.isinf(self.data_norm_):
             return np.asarray(X @ self.coef_.T)
+        from dp_halfspace.optim.design.rows import clipped_rows  # noqa: PLC0415
+
         return clipped_rows(X, self.data_norm_).margins(self.coef_.T)
 
     @staticmethod
@@ -380,6 +400,8 @@ class PrivateLinearClassifier(PaidFits):
 
     def _classes_source(self) -> str:
         """Say where the label set is from."""
+        from dp_halfspace.privacy.record import LABELS_SEEN  # noqa: PLC0415
+
         return LABELS_SEEN if self.classes is None else "stated by the user"
 
     def _public_facts(self, n_samples: int, classes: NDArray[Any]) -> dict[str, Any]:
@@ -397,6 +419,9 @@ class PrivateLinearClassifier(PaidFits):
         self, data: TrainingData, events: tuple[Event, ...], **public: Any
     ) -> PrivacyRecord:
         """Say what is about to be spent, and what is assumed public."""
+        from dp_halfspace.privacy.randomness import noise_kind  # noqa: PLC0415
+        from dp_halfspace.privacy.record import PrivacyRecord  # noqa: PLC0415
+
         n_samples = data.n_units
         return PrivacyRecord(
             epsilon=float(self.epsilon),

@@ -15,6 +15,7 @@ from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import Interval, StrOptions, label_weights, public_number, resolved_delta
 from dp_halfspace._validation import TrainingData
+from dp_halfspace.algorithms.fits import SMALLEST_MARGIN, SOLVERS
 from dp_halfspace.algorithms.fits.kernel_selection import (
     SEARCH_MEMORY,
     MarginPlan,
@@ -30,8 +31,7 @@ from dp_halfspace.algorithms.fits.kernel_training import (
     projected,
     relative_scale,
 )
-from dp_halfspace.algorithms.fits.margin_training import SOLVERS, Problem, Training, asked_margin
-from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
+from dp_halfspace.algorithms.fits.margin_training import Problem, Training, asked_margin
 from dp_halfspace.algorithms.plan import rows_over
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.chunked_rows import chunked_features

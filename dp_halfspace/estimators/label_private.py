@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._chunked import by_chunks
+from dp_halfspace._by_chunks import by_chunks
 from dp_halfspace._sklearn import (
     NUMBER_RANGE,
     Interval,

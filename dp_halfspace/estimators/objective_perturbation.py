@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._chunked import by_chunks
+from dp_halfspace._by_chunks import by_chunks
 from dp_halfspace._sklearn import Interval, StrOptions, label_weights, public_number, resolved_delta
 from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.defaults import COMPONENTS, objective_defaults

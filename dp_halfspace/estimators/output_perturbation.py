@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._chunked import by_chunks
+from dp_halfspace._by_chunks import by_chunks
 from dp_halfspace._sklearn import (
     Interval,
     Options,

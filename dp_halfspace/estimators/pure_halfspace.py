@@ -10,8 +10,8 @@ from scipy import sparse
 
 from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights
 from dp_halfspace._validation import TrainingData
+from dp_halfspace.algorithms.fits import SMALLEST_MARGIN
 from dp_halfspace.algorithms.fits.margin_training import Problem, Training, plan_direction_training
-from dp_halfspace.algorithms.gradient.margin_gd import SMALLEST_MARGIN
 from dp_halfspace.algorithms.selection.directions import MOST_DIRECTIONS
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim.design.rows import unit_rows

@@ -13,7 +13,8 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._chunked import as_chunks, by_chunks, check_chunks, travelling
+from dp_halfspace._by_chunks import by_chunks
+from dp_halfspace._chunked import as_chunks, check_chunks, travelling
 from dp_halfspace._chunks import applied
 from dp_halfspace._groups import owned_by
 from dp_halfspace._people import placed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -20,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import SharedLedger
 from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context, resolved_delta
-from dp_halfspace._validation import label_set_announced
+from dp_halfspace._validation import LABEL_SET
 from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.model_selection._search_plan import (
     SELECTIONS,
     SearchPlan,
@@ -312,7 +314,9 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             raise ValueError("scoring='roc_auc' needs two classes")
         is_pure = isinstance(self.delta, str) and model_inside(self.estimator)[1].delta == 0
         delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
-        with label_set_announced():
+        with warnings.catch_warnings():
+            # The first record has said that the label set is public.
+            warnings.filterwarnings("ignore", re.escape(LABEL_SET), PrivacyWarning)
             plan = plan_search(
                 lambda params: planned_record(self._candidate(params), X, y),
                 grid,

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._chunked import by_chunks, checked_chunks
+from dp_halfspace._by_chunks import by_chunks
 from dp_halfspace._validation import check_features, is_chunked
 from dp_halfspace.algorithms.units.plan import CLIP, Units, in_units
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """Return `X` as a dense array, or chunks, of real numbers that may have holes."""
     if is_chunked(X):
+        from dp_halfspace._chunked import checked_chunks  # noqa: PLC0415
+
         return checked_chunks(estimator, X, reset=reset, allow_missing=True)
     _refuse_sparse(X)
     return np.asarray(check_features(estimator, X, reset=reset, allow_missing=True))

@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.gaussian import checked_scale, rounded_gaussian
-from dp_halfspace.privacy.laplace import l2_laplace
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.privacy.selection import exponential_mechanism
 
 # One part in 2^30 covers the rounding of every division below, with room to spare.
 _UP = 1.0 + 2.0**-30
@@ -111,6 +109,8 @@ class L2LaplaceNoise:
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Add the noise, rounded exactly to a public grid."""
+        from dp_halfspace.privacy.laplace import l2_laplace  # noqa: PLC0415
+
         return l2_laplace(value, self.scale, source=source)
 
 
@@ -132,6 +132,8 @@ class ExponentialChoice:
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the number of the chosen candidate; larger scores are better."""
+        from dp_halfspace.privacy.selection import exponential_mechanism  # noqa: PLC0415
+
         chosen = exponential_mechanism(
             value, self.epsilon, sensitivity=self.sensitivity, source=source
         )

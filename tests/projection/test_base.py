@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.projection import (
     PROJECTIONS,
@@ -28,6 +29,9 @@ every_map = pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())
 @pytest.mark.parametrize("kind", ["rademacher", "hadamard"])
 def test_each_name_draws_its_map_where_it_shortens(kind):
     assert PROJECTIONS[kind] is DRAWS[kind]
+    # The default estimator states the names: it loads no map to check a parameter.
+    choices = AdaptiveMarginClassifier._parameter_constraints["projection"][0]
+    assert choices.options == {"auto", *PROJECTIONS}
     drawn = draw_projection(kind, 12, 5, np.random.default_rng(0))
     assert isinstance(drawn, {"rademacher": RademacherMap, "hadamard": HadamardMap}[kind])
     assert draw_projection(kind, 12, 12, np.random.default_rng(0)) is None

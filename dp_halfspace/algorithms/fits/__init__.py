@@ -1,1 +1,40 @@
-"""What an estimator plans from public numbers and then runs."""
+"""Fits as estimators ask for them: planned as a whole, and loaded when one is planned."""
+
+from typing import TYPE_CHECKING
+
+from dp_halfspace._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dp_halfspace.algorithms.fits.margin_selection import (
+        SelectionPlan,
+        margin_grid,
+        plan_selection,
+    )
+    from dp_halfspace.algorithms.fits.margin_training import (
+        Problem,
+        Training,
+        asked_margin,
+        check_phased_prox,
+        plan_training,
+    )
+
+__all__ = [
+    "SELECTIONS",
+    "SMALLEST_MARGIN",
+    "SOLVERS",
+    "Problem",
+    "SelectionPlan",
+    "Training",
+    "asked_margin",
+    "check_phased_prox",
+    "margin_grid",
+    "plan_selection",
+    "plan_training",
+]
+
+SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
+SELECTIONS = ("exponential", "gaussian", "random_stopping")
+# Public numbers are divided by the square of a margin; no data set has such a small one.
+SMALLEST_MARGIN = 1e-9
+
+__getattr__ = lazy_names(__name__, __file__)

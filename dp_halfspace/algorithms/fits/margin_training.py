@@ -5,45 +5,40 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._people import People
 from dp_halfspace.algorithms.defaults import (
     DIRECTIONS_PAY,
     EngineDefaults,
     engine_defaults,
     objective_defaults,
 )
+from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import (
     default_margin,
     margin_slopes,
     plan_margin_descent,
 )
 from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan, plan_descent, plan_gradient
-from dp_halfspace.algorithms.plan import FloatArray, Plan
-from dp_halfspace.optim.design.rows import Rows, block_size
+from dp_halfspace.algorithms.plan import FloatArray, Plan, rows_over
+from dp_halfspace.optim.design.rows import Rows, block_size, unit_rows
 from dp_halfspace.optim.design.single_rows import single_block_size
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection import (
-    PROJECTIONS,
-    LinearMap,
-    draw_projection,
-    jl_dimension,
-    jl_distortion,
-    jl_margin,
-)
+
+if TYPE_CHECKING:
+    from dp_halfspace.projection import LinearMap
 
 # Other ways than the default one import what they need when they are planned: few fits need it.
-SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
 # Up to here the metric still applies to what was projected.
 _COMPONENTS = 500
-SELECTIONS = ("exponential", "gaussian", "random_stopping")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +69,8 @@ class Problem:
             kind = "rademacher"
         if kind is None or kind == "auto":
             return None
+        from dp_halfspace.projection import draw_projection  # noqa: PLC0415
+
         size = self.n_components or wanted or _COMPONENTS
         rng = public_generator(self.seed, "projection")
         return draw_projection(kind, self.n_features, size, rng)
@@ -136,6 +133,17 @@ class Training:
         """
         others = self.attack or self.linear_map
         return isinstance(self.plan, GradientPlan) and others is None
+
+    def rows(self, X: Any, data_norm: float, people: People | None, *, clips: bool) -> Any:
+        """Return the rows that it reads, made from rows of a public scale."""
+        if self.attack is not None:
+            return scaled_rows(X, data_norm, self.bias)
+        if self.is_single:
+            from dp_halfspace.optim.design.single_rows import single_unit_rows  # noqa: PLC0415
+
+            return single_unit_rows(X, data_norm, self.bias)
+        how = {"clips": clips, "people": people}
+        return rows_over(unit_rows, X, data_norm, self.bias, self.linear_map, **how)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -305,6 +313,13 @@ def _known(
     problem: Problem, margin: float, mu: float
 ) -> tuple[LinearMap | None, float | None, float]:
     """Projection, constant column and what is left of the margin, where it is known."""
+    from dp_halfspace.projection import (  # noqa: PLC0415
+        PROJECTIONS,
+        jl_dimension,
+        jl_distortion,
+        jl_margin,
+    )
+
     is_named = problem.projection in PROJECTIONS
     linear_map = problem.drawn(jl_dimension(margin, problem.n_samples) if is_named else None)
     if linear_map is not None:

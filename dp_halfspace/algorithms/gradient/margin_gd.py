@@ -29,8 +29,6 @@ _MAX_STRIDE = 8.0
 # Extra margin that the softmax asks for: it has no kink at which to stop.
 _SHIFT = 3.0
 _SMALLEST_DEFAULT = 0.01
-# Public numbers are divided by the square of a margin; no data set has such a small one.
-SMALLEST_MARGIN = 1e-9
 
 
 def default_margin(n_samples: int, n_columns: int, mu: float) -> float:

@@ -12,21 +12,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._chunks import Chunks
 from dp_halfspace._people import People
+from dp_halfspace._validation import are_chunks
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.shapes import LOWEST, N_OCTAVES, Law, match_linear, match_octaves
-from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
-Noise: TypeAlias = GaussianNoise | DiscreteLaplaceNoise | L2LaplaceNoise | NoNoise
+if TYPE_CHECKING:
+    from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
+
+Noise: TypeAlias = "GaussianNoise | DiscreteLaplaceNoise | L2LaplaceNoise | NoNoise"
 
 CLIP = 4.0
 _BLOCK_ENTRIES = 2**18
@@ -62,7 +64,7 @@ def in_units(X: Any, units: Units, clip: float = CLIP) -> Any:
 
     Each entry of the result is a function of the same entry of `X` and of what was released.
     """
-    if isinstance(X, Chunks):
+    if are_chunks(X):
         return X.each(in_units, units, clip)
     with np.errstate(over="ignore", under="ignore"):
         Z: FloatArray = np.subtract(X, units.center, dtype=np.float64)
@@ -133,6 +135,8 @@ class UnitsPlan:
         if math.isinf(budget):
             return NoNoise()
         if self.is_pure:
+            from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise  # noqa: PLC0415
+
             return DiscreteLaplaceNoise(2 * n_columns, budget)
         return GaussianNoise(math.sqrt(2.0 * n_columns) * _UP, budget)
 
@@ -207,7 +211,7 @@ class UnitsPlan:
 
 def _summed(function: Callable[..., FloatArray], X: Any, *arguments: Any) -> FloatArray:
     """Return ``function(X, *arguments)``, a sum over rows, added up if `X` is in chunks."""
-    return X.total(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
+    return X.total(function, *arguments) if are_chunks(X) else function(X, *arguments)
 
 
 def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatArray:

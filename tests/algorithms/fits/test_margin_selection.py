@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, privacy
+from dp_halfspace.algorithms.fits import SELECTIONS
 from dp_halfspace.algorithms.fits.margin_selection import plan_selection
-from dp_halfspace.algorithms.fits.margin_training import SELECTIONS, Problem, Training
+from dp_halfspace.algorithms.fits.margin_training import Problem, Training
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.optim.design.rows import Rows, unit_rows
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
@@ -311,7 +312,7 @@ def test_ledger_is_charged_once_with_public_numbers(kind):
 def test_ledger_test_sees_every_run_charged(monkeypatch):
     """Planted: the runs of random stopping go through the ledger one by one."""
     honest = MODULE.authorise
-    estimators = importlib.import_module("dp_halfspace.estimators.base")
+    estimators = importlib.import_module("dp_halfspace.privacy.mechanisms")
     ledgers = []
 
     def remembering(record, source, ledger=None):

@@ -1,0 +1,28 @@
+"""Methods that map rows, for rows in chunks, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from dp_halfspace._validation import is_chunked
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def by_chunks(method: Method) -> Method:
+    """Let a method that maps rows take chunks: lazily from dask, else one chunk after another.
+
+    Workers get a copy of the fitted estimator without its ledger and its seed.
+    """
+
+    @wraps(method)
+    def mapped(self: Any, X: Any) -> Any:
+        if not is_chunked(X):
+            return method(self, X)
+        from dp_halfspace._chunked import mapped_by_chunks  # noqa: PLC0415
+
+        return mapped_by_chunks(method, self, X)
+
+    return cast("Method", mapped)
