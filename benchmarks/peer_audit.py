@@ -20,7 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from benchmarks.diffprivlib_peer import _folder, missing_diffprivlib
+from benchmarks.diffprivlib_peer import NAME, missing_diffprivlib
+from benchmarks.environments import interpreter
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace.audit import audit
 
@@ -72,7 +73,7 @@ def peer_fits(X: Any, y: Any, n_fits: int, params: dict[str, Any]) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "in.npz"), Path(folder, "out.npy")
         np.savez(source, X=X, y=y, draws=n_fits, **params)
-        python = str(_folder() / "bin" / "python")
+        python = str(interpreter(NAME))
         subprocess.run([python, "-c", WORKER, str(source), str(target)], check=True)
         return np.load(target).tolist()
 
