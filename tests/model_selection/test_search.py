@@ -217,7 +217,8 @@ def test_every_run_is_silent_by_itself():
 
 def test_warning_test_sees_runs_that_talk(monkeypatch):
     """Planted: nothing is silenced."""
-    talk = SimpleNamespace(catch_warnings=nullcontext, simplefilter=lambda action: None)
+    filters = dict.fromkeys(("simplefilter", "filterwarnings"), lambda *given: None)
+    talk = SimpleNamespace(catch_warnings=nullcontext, **filters)
     monkeypatch.setattr(runs_module, "warnings", talk)
     monkeypatch.setattr(search_module, "warnings", talk)
     few, many = (warnings_of(monkeypatch, runs) for runs in (1, 12))

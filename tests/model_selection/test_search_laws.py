@@ -22,7 +22,7 @@ from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as runs_module
 from dp_halfspace.model_selection import _search_runs as scores_module
 from dp_halfspace.model_selection import search as search_module
-from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, mechanisms
+from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, mechanisms, selection
 from dp_halfspace.privacy.mechanisms import authorise, recording
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -293,7 +293,7 @@ class Always:
 
 # Which law is tested on how many draws, and what takes the place of a function.
 STOPPING, CHOICE = assert_law_of_stopping, assert_law_of_exponential
-NOISE, EXPONENTIAL = (mechanisms.GaussianNoise, "perturb"), (mechanisms, "exponential_mechanism")
+NOISE, EXPONENTIAL = (mechanisms.GaussianNoise, "perturb"), (selection, "exponential_mechanism")
 TURN = itertools.count()
 PLANTED = {
     "a fixed number of runs": (
