@@ -91,7 +91,8 @@ def times(block: Block, w: FloatArray) -> FloatArray:
     if block.scale is not None:
         margins *= _column(block.scale, margins)
     if block.bias is not None:
-        margins += np.multiply.outer(block.bias, w[d])
+        bias = block.bias
+        margins += (_column(bias, margins) if isinstance(bias, np.ndarray) else bias) * w[d]
     return margins
 
 
