@@ -168,7 +168,7 @@ def _release_block(block: NDArray[np.float64], noise: _Noise, source: ByteSource
     # x = value / grid: a power of two, hence exact. Clip before rounding, as x may be inf.
     np.multiply(block, 1.0 / noise.grid, out=block)
     # Written so that NaN counts as far.
-    is_far = not np.dot(block, block) < _NEAR**2
+    is_far = not block.dot(block) < _NEAR**2
     if is_far:
         block[np.isnan(block)] = 0.0
         np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)
@@ -203,7 +203,8 @@ def _nearest_steps(
     distance = np.subtract(total, steps)
     np.abs(distance, out=distance)
     # A cheap bound on all common draws first; the draw's own bound for those it flags.
-    if not (distance.max() < noise.reach and cells.min() >= _COMMON_CELLS):
+    is_common = distance[distance.argmax()] < noise.reach
+    if not (is_common and cells[cells.argmin()] >= _COMMON_CELLS):
         flagged = np.flatnonzero((distance >= noise.reach) | (cells < _COMMON_CELLS))
         bound = _error_bound(cells[flagged], shift[flagged], total[flagged], noise.spread)
         # Written so that an undefined bound counts as uncertain.
