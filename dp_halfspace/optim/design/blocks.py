@@ -79,6 +79,12 @@ def is_blas_layout(X: NDArray[Any]) -> bool:
     return bool(X.flags.aligned and inner == X.itemsize and outer % X.itemsize == 0)
 
 
+def is_in_place(X: Any) -> bool:
+    """Whether blocks of rows of a matrix can be used where they are, without work space."""
+    is_double = isinstance(X, np.ndarray) and X.dtype == np.float64
+    return sparse.issparse(X) or (is_double and is_blas_layout(X))
+
+
 def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
     """Shape a number per row so that it multiplies the rows of an array."""
     return factor if like.ndim == 1 else factor[:, None]

@@ -32,6 +32,7 @@ from dp_halfspace.optim.design.blocks import (
     image_squares,
     images,
     is_blas_layout,
+    is_in_place,
     row_squares,
     scales_and_lengths,
     sparse_view,
@@ -293,17 +294,9 @@ class Rows:
         n, step = self._matrix.shape[0], min(block_rows or self.block_rows, self.block_rows)
         made = self._csr_block if sparse.issparse(self._matrix) else self._dense_block
         blocks = (made(lo, min(lo + step, n)) for lo in range(0, n, step))
-        if step < self.block_rows or not self._is_view():
-            return blocks
-        self._views = list(blocks)
-        return iter(self._views)
-
-    def _is_view(self) -> bool:
-        """Whether blocks of the matrix are views of it."""
-        X = self._matrix
-        if not isinstance(X, np.ndarray):
-            return sparse.issparse(X)
-        return X.dtype == np.float64 and not self._extreme and is_blas_layout(X)
+        if block_rows is None and not self._extreme and is_in_place(self._matrix):
+            self._views = list(blocks)
+        return blocks if block_rows or self._views is None else iter(self._views)
 
     def leading(self, size: int) -> Rows:
         """Return the first columns and the constant as unit rows, the columns copied.
@@ -331,7 +324,7 @@ class Rows:
         X = self._matrix
         before, scale = self._scales(lo, hi)
         bias = self._bias_of(slice(lo, hi))
-        if X.dtype == np.float64 and before is None and is_blas_layout(X):
+        if before is None and is_in_place(X):
             return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, bias)
         if self._buffer is None:
             # In the order of X: with another one, products of the rows that stay where they
