@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import os
+import warnings
 from html import escape
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sklearn.base import BaseEstimator
 
 from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions
-from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.exceptions import BudgetError, PrivacyWarning
 
 if TYPE_CHECKING:
     from dp_halfspace.privacy.record import PrivacyRecord
@@ -127,3 +128,15 @@ class SharedLedger(BaseEstimator):
         if not _is_handle(state.get("ledger")):
             state["ledger"] = _LeftBehind()
         return state
+
+
+def warn_of_units(n_samples: int, n_columns: int, epsilon: float, *, level: int) -> None:
+    """Warn that the budget is too small for the units of columns; of public numbers alone."""
+    warnings.warn(
+        f"epsilon={epsilon:g} for {n_samples} records is too little to learn the units of "
+        f"{n_columns} columns, which are taken as they are: unless their scales are alike, the "
+        "model may know no more than the larger class. Give units that are public (a range of "
+        "each column, or data_norm), fewer columns or a larger epsilon",
+        PrivacyWarning,
+        stacklevel=level,
+    )

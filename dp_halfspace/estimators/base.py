@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._budget import BUDGET, SharedLedger, warn_of_units
 from dp_halfspace._by_chunks import by_chunks
 from dp_halfspace._sklearn import StrOptions, fit_context, public_number, resolved_delta
 from dp_halfspace._validation import (
@@ -24,7 +24,6 @@ from dp_halfspace._validation import (
     check_features,
     check_training_data,
     is_chunked,
-    warn_of_units,
 )
 from dp_halfspace.exceptions import BudgetError
 

@@ -13,13 +13,14 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._budget import warn_of_units
 from dp_halfspace._by_chunks import by_chunks
 from dp_halfspace._chunked import as_chunks, check_chunks, travelling
 from dp_halfspace._chunks import applied
 from dp_halfspace._groups import owned_by
 from dp_halfspace._people import placed
 from dp_halfspace._sklearn import StrOptions, resolved_delta
-from dp_halfspace._validation import TrainingData, check_training_data, is_chunked, warn_of_units
+from dp_halfspace._validation import TrainingData, check_training_data, is_chunked
 from dp_halfspace.algorithms.fits.calibration import (
     DEFAULT_SLOPE,
     CalibrationPlan,

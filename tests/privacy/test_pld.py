@@ -169,7 +169,7 @@ def test_sums_dominate_the_exact_law_of_randomised_responses(parts):
     assert np.all(profile(mixed, grid) <= profile(loss, grid) * (1 + 1e-3) + 1e-6)
     first, second = masses(mixed)
     assert first == pytest.approx(1.0, rel=1e-6)
-    assert 1.0 - 1e-9 <= second <= 1.0 + 1e-3  # errors of transforms, raised at low losses
+    assert 1.0 - 1e-9 <= second <= 1.0 + 1e-2  # errors of transforms, raised at low losses
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.3])
