@@ -78,14 +78,14 @@ def in_units(X: Any, units: Units, clip: float = CLIP, kind: type = np.float64) 
 
 def _blocks_in_units(X: Any, units: Units, clip: float) -> Iterator[tuple[int, FloatArray]]:
     """Yield first row and rows of `in_units`, in float64, block after block to be overwritten."""
-    step = max(1, min(len(X), _BLOCK_ENTRIES // X.shape[1]))
+    step = max(1, min(len(X), _BLOCK_ENTRIES // max(1, X.shape[1])))
     work = np.empty((step, X.shape[1]))
     # Written out: rows are short, and repeated operands are slow.
     center, scale = (np.tile(numbers, (step, 1)) for numbers in (units.center, units.scale))
     for lo in range(0, len(X), step):
         Z = work[: len(X) - lo]
-        np.copyto(Z, X[lo : lo + step])
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            np.copyto(Z, X[lo : lo + step])
             Z -= center[: len(Z)]
             Z /= scale[: len(Z)]
         np.clip(Z, -clip, clip, out=Z)
