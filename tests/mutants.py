@@ -1024,7 +1024,7 @@ MUTANTS = [
         (
             "        cells[missing] = _MISSING\n",
             "        cells[missing] = 0\n",
-            "test_heavy_tails_zeros_constants_and_holes_have_units",
+            "test_octaves_are_counted_exactly_in_every_type",
         ),
         (
             "        bits = entries.view(np.int64) & -(2**29)",
