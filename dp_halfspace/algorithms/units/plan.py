@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Noise: TypeAlias = "GaussianNoise | DiscreteLaplaceNoise | L2LaplaceNoise | NoNoise"
 
 CLIP = 4.0
-_BLOCK_ENTRIES = 2**15  # of rows in units: blocks stay in cache
+_BLOCK_ENTRIES = 2**16  # of what is read at a time, and stays in cache
 _COLUMNS_AT_ONCE = 64
 # Cells of a column before octaves are merged: signs and exponents of float32, and what is missing.
 _RAW_CELLS, _MISSING = 520, 512
@@ -248,7 +248,7 @@ def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatAr
     for first in range(0, n_features, _COLUMNS_AT_ONCE):
         part = X[:, first : first + _COLUMNS_AT_ONCE]
         width = part.shape[1]
-        step = max(1, min(n_samples, 2 * _BLOCK_ENTRIES // width))
+        step = max(1, min(n_samples, _BLOCK_ENTRIES // width))
         column = np.tile(np.arange(width, dtype=np.uint32) * _RAW_CELLS, (step, 1))
         raw = np.zeros(width * _RAW_CELLS)
         for lo in range(0, n_samples, step):
@@ -338,7 +338,7 @@ def _steps_of_people(
     X: NDArray[Any], fine: Units, people: People
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the means of `_steps` over the rows of each person."""
-    n_units, step = len(people), max(1, 8 * _BLOCK_ENTRIES // X.shape[1])
+    n_units, step = len(people), max(1, 4 * _BLOCK_ENTRIES // X.shape[1])
     ends = np.append(people.starts, len(X))
     for lo in range(0, n_units, step):
         bounds = ends[lo : lo + step + 1]
