@@ -318,8 +318,7 @@ class PrivateLinearClassifier(PaidFits):
             return replace(ready, record=replace(ready.record, public=public))
         units, left = paid
         for trial in range(_TRIES):
-            twin = self._with(left, math.sqrt(n_features), _is_in_units=True)
-            ready = twin._planned(data)
+            ready = self._with(left, math.sqrt(n_features), _is_in_units=True)._planned(data)
             events = (*units.events, *ready.record.events)
             aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
             used = proved_epsilon(events, delta) if aims else epsilon
