@@ -1038,6 +1038,15 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/gradient/noisy_gd.py",
+        "tests/optim/design/test_single_rows.py",
+        (
+            "    length += _single_excess(n_outputs) if is_single else 0.0\n",
+            "",
+            "test_noise_pays_for_the_roundings_of_float32",
+        ),
+    ),
+    *of(
         "preprocessing/private_scaler.py",
         "tests/preprocessing/test_scalers.py",
         (

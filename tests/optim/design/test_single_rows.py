@@ -9,9 +9,11 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
 from dp_halfspace.algorithms.units.plan import Units, in_units
 from dp_halfspace.optim.design import single_rows as module
+from dp_halfspace.optim.design.blocks import block_size
 from dp_halfspace.optim.design.single_rows import (
     GRAM_GROUP,
     SingleRows,
@@ -220,6 +222,12 @@ def test_a_fit_that_learns_units_is_that_of_float64(monkeypatch, n_classes):
     monkeypatch.setattr(AdaptiveMarginClassifier, "_is_single", lambda *_: False)
     scores.append(model.fit(X, y).decision_function(X))
     np.testing.assert_allclose(*scores, rtol=1e-3, atol=1e-2)
+
+
+def test_only_the_default_steps_count_on_blocks_of_float32():
+    problem = Problem(10**6, 50, 2, False, 1.0, is_single=True)
+    found = problem.sizes()["block_rows"], problem.sizes(is_single=True)["block_rows"]
+    assert found == (block_size(10**6, 50, is_sparse=False), module.single_block_size(10**6, 50))
 
 
 @pytest.mark.parametrize("data_norm", [1.0, None])
