@@ -180,8 +180,8 @@ MUTANTS = [
             "test_laplace_scale_is_on_the_safe_side",
         ),
         (
-            "        return Gaussian(self.mu)",
-            "        return Gaussian(0.5 * self.mu)",
+            "        return _gaussian_event(self.mu)",
+            "        return _gaussian_event(0.5 * self.mu)",
             "test_each_charged_release_happens_once",
         ),
         (
@@ -204,19 +204,32 @@ MUTANTS = [
         "privacy/gaussian.py",
         "tests/privacy/test_gaussian.py",
         (
-            ("    block[np.isnan(block)] = 0.0\n"),
+            ("        block[np.isnan(block)] = 0.0\n"),
             "",
             "test_nan_counts_as_zero_and_infinity_as_the_bound",
         ),
         (
-            ("    np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)\n    whole"),
-            "    whole",
+            ("        np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)\n"),
+            "",
             "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
         (
-            ("    np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)\n"),
+            (
+                "    if is_far:\n"
+                "        np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)\n"
+            ),
             "",
             "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
+        ),
+        (
+            "    is_far = not block.dot(block) < _NEAR**2",
+            "    is_far = block.dot(block) >= _NEAR**2",
+            "test_nan_counts_as_zero_and_infinity_as_the_bound",
+        ),
+        (
+            "    if not (is_common and cells[cells.argmin()] >= _COMMON_CELLS):",
+            "    if not is_common:",
+            "test_planted_bound_without_the_extreme_cells_is_caught",
         ),
     ),
     *of(
@@ -682,21 +695,21 @@ MUTANTS = [
         "algorithms/gradient/preconditioner.py",
         "tests/algorithms/gradient/test_preconditioner.py",
         (
-            "    weight = np.full((size, size), math.sqrt(2.0))",
-            "    weight = np.full((size, size), 2.0)",
+            "    weight = np.full(len(upper), math.sqrt(2.0))",
+            "    weight = np.full(len(upper), 2.0)",
             "test_sensitivity_against_brute_force",
         ),
         (
-            "    noisy[upper] = permit.release((moment * weight)[upper], plan.mechanism)",
+            "    noisy.flat[upper] = permit.release(moment.flat[upper] * weight, mechanism) / weight",
             (
-                "    permit.release((moment * weight)[upper], plan.mechanism)\n"
-                "    noisy[upper] = (moment * weight)[upper]"
+                "    permit.release(moment.flat[upper] * weight, mechanism)\n"
+                "    noisy.flat[upper] = moment.flat[upper]"
             ),
             "test_few_directions_are_the_whole_map",
         ),
         (
-            "    moment = rows.gram(rows.shares)",
-            "    moment = rows.gram(np.ones(rows.shape[0]))",
+            "    noisy = _released(rows.gram(rows.shares), ",
+            "    noisy = _released(rows.gram(np.ones(rows.shape[0])), ",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
     ),

@@ -24,6 +24,8 @@ _MAX_GRID_BITS = 36
 
 # Values are clipped to this many grid steps, where every multiple of the grid is a float.
 _CLIP = 2.0**52
+# Below it no clip, neither before nor after the noise, changes anything.
+_NEAR = 2.0**51
 # Draws per block: the working arrays then stay in the second-level cache.
 _BLOCK = 8192
 
@@ -32,21 +34,22 @@ _NDTRI_ERROR = 2.0**-44
 # Covers every rounding of float64 on the way, with a factor above 2 to spare.
 _FLOAT_ERROR = 2.0**-50
 # All but a 2**-17 fraction of the draws have cells from here on, hence |z| <= 4.5.
-_COMMON_CELLS = 2.0**46
+_COMMON_CELLS = 2**46
 _COMMON_Z = 4.5
+_ONE, _TO_THE_TOP = np.uint64(1), np.uint64(63)
 
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
     """Standard deviation in grid steps, exact and as a float, and the grid itself.
 
-    ``common_error`` bounds the error of every draw from the common cells.
+    Draws from the common cells are certain if the sum is within ``reach`` of an integer.
     """
 
     ratio: Fraction
     spread: float
     grid: float
-    common_error: float
+    reach: float
 
 
 def checked_scale(scale: float, name: str) -> float:
@@ -116,9 +119,7 @@ def rounded_gaussian(
     >>> bool(np.all(noisy == np.rint(noisy * 2.0**19) / 2.0**19))
     True
     """
-    sigma = checked_scale(sigma, "sigma")
-    log2_grid = log2_of_grid(sigma, grid_bits, _MAX_GRID_BITS)
-    return gaussian_on_grid(value, Fraction(sigma), log2_grid, source)
+    return _released(value, _noise(checked_scale(sigma, "sigma"), grid_bits), source)
 
 
 def log2_of_grid(scale: float, grid_bits: int, most: int) -> int:
@@ -133,7 +134,26 @@ def gaussian_on_grid(
     value: ArrayLike, sigma: Fraction, log2_grid: int, source: ByteSource
 ) -> NDArray[np.float64]:
     """Return ``Q_g(value + sigma Z)`` for ``g = 2**log2_grid`` and an exact rational sigma."""
-    noise = _noise(sigma, log2_grid)
+    return _released(value, _on_grid(sigma, log2_grid), source)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _noise(sigma: float, grid_bits: int) -> _Noise:
+    """Return what follows from public numbers, once for many releases."""
+    return _on_grid(Fraction(sigma), log2_of_grid(sigma, grid_bits, _MAX_GRID_BITS))
+
+
+def _on_grid(sigma: Fraction, log2_grid: int) -> _Noise:
+    grid = math.ldexp(1.0, log2_grid)
+    ratio = sigma / Fraction(grid)
+    spread = float(ratio)
+    farthest = _COMMON_Z * spread
+    common_error = _error_bound(_COMMON_CELLS, farthest, farthest + 1.0, spread)
+    return _Noise(ratio, spread, grid, 0.5 - float(common_error))
+
+
+def _released(value: ArrayLike, noise: _Noise, source: ByteSource) -> NDArray[np.float64]:
+    """Return the noisy multiples of the grid, block after block."""
     # The caller may have turned floating-point warnings into errors.
     with np.errstate(all="ignore"):
         released = np.array(value, dtype=np.float64, order="C")
@@ -143,27 +163,20 @@ def gaussian_on_grid(
     return released
 
 
-@lru_cache(maxsize=64)
-def _noise(sigma: Fraction, log2_grid: int) -> _Noise:
-    """Return what follows from public numbers, once for many releases."""
-    grid = math.ldexp(1.0, log2_grid)
-    ratio = sigma / Fraction(grid)
-    spread = float(ratio)
-    farthest = _COMMON_Z * spread
-    common_error = _error_bound(_COMMON_CELLS, farthest, farthest + 1.0, spread)
-    return _Noise(ratio, spread, grid, float(common_error))
-
-
 def _release_block(block: NDArray[np.float64], noise: _Noise, source: ByteSource) -> None:
     """Replace the values of ``block`` by their noisy multiples of the grid."""
     # x = value / grid: a power of two, hence exact. Clip before rounding, as x may be inf.
     np.multiply(block, 1.0 / noise.grid, out=block)
-    block[np.isnan(block)] = 0.0
-    np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)
+    # Written so that NaN counts as far.
+    is_far = not block.dot(block) < _NEAR**2
+    if is_far:
+        block[np.isnan(block)] = 0.0
+        np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)
     whole = np.rint(block)
     offset = np.subtract(block, whole, out=block)
     whole += _nearest_steps(offset, noise, source)
-    np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
+    if is_far:
+        np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
     # Only an exact value on one side of zero could be rounded to -0.0: zero has one sign.
     np.add(whole, 0.0, out=whole)
     np.multiply(whole, noise.grid, out=block)
@@ -175,19 +188,24 @@ def _nearest_steps(
     """Return the integers nearest to ``offset + ratio Z``, with ``|offset| <= 1/2``."""
     words = read_words(offset.size, source)
     # 63 bits place the tail probability in a cell of [0, 1/2); the last bit is the sign.
-    cells = words >> np.uint64(1)
-    shift: NDArray[np.float64] = np.add(cells, 0.5)
+    cells = words >> _ONE
+    # As signed integers, which are faster to convert.
+    shift = cells.view(np.int64).astype(np.float64)
+    shift += 0.5
     shift *= 2.0**-64
     ndtri(shift, out=shift)
     shift *= noise.spread
     # ndtri is negative here; a last bit of 1 turns the sign over.
-    shift.view(np.uint64)[...] ^= words << np.uint64(63)
+    bits = shift.view(np.uint64)
+    np.bitwise_xor(bits, words << _TO_THE_TOP, out=bits)
     total = shift + offset
     steps: NDArray[np.float64] = np.rint(total)
-    distance = np.abs(total - steps)
+    distance = np.subtract(total, steps)
+    np.abs(distance, out=distance)
     # A cheap bound on all common draws first; the draw's own bound for those it flags.
-    flagged = np.flatnonzero((distance >= 0.5 - noise.common_error) | (cells < _COMMON_CELLS))
-    if flagged.size:
+    is_common = distance[distance.argmax()] < noise.reach
+    if not (is_common and cells[cells.argmin()] >= _COMMON_CELLS):
+        flagged = np.flatnonzero((distance >= noise.reach) | (cells < _COMMON_CELLS))
         bound = _error_bound(cells[flagged], shift[flagged], total[flagged], noise.spread)
         # Written so that an undefined bound counts as uncertain.
         uncertain = flagged[~(distance[flagged] < 0.5 - bound)]

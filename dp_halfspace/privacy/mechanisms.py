@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from os import PathLike
 from typing import Any, NoReturn, Protocol, TypeAlias
 
@@ -28,6 +29,9 @@ from dp_halfspace.privacy.record import PrivacyRecord
 
 # One part in 2^30 covers the rounding of every division below, with room to spare.
 _UP = 1.0 + 2.0**-30
+_NO_GUARANTEE = Pure(math.inf)
+# An event is asked for at every release: checked once.
+_gaussian_event = lru_cache(maxsize=64, typed=True)(Gaussian)
 
 
 class Mechanism(Protocol):
@@ -71,7 +75,7 @@ class GaussianNoise:
     @property
     def event(self) -> Gaussian:
         """What the release costs: ``Gaussian(mu)``."""
-        return Gaussian(self.mu)
+        return _gaussian_event(self.mu)
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Add the noise, rounded exactly to a public grid."""
@@ -147,7 +151,7 @@ class NoNoise:
     @property
     def event(self) -> Pure:
         """An event without any guarantee."""
-        return Pure(math.inf)
+        return _NO_GUARANTEE
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the value as it is."""
@@ -280,7 +284,7 @@ class Permit:
         with self._lock:
             if not self._unspent[event]:
                 raise RuntimeError(f"{event} was not charged before the release")
-            if event != Pure(math.inf):
+            if event != _NO_GUARANTEE:
                 # A record without any guarantee covers any number of exact releases.
                 self._unspent[event] -= 1
         return self._source

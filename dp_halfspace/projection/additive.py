@@ -120,8 +120,12 @@ def write_cosines(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> 
     `values`, of shape (n, d), are in [0, 1]; `out` has a multiple of d columns.
     """
     d = values.shape[1]
+    # cos(k v) = 2 cos(v) cos((k - 1) v) - cos((k - 2) v): one cosine for all of them.
+    last, cosine = np.ones_like(values), np.cos(math.pi * values)
+    twice, this = 2.0 * cosine, cosine
     for k in range(2, out.shape[1] // d + 2):
-        out[:, (k - 2) * d : (k - 1) * d] = np.cos(k * math.pi * values) * (scale * _AMPLITUDE / k)
+        last, this = this, twice * this - last
+        np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
 
 
 def additive_norm(n_features: int, n_terms: int) -> float:

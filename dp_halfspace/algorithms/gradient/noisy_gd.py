@@ -160,10 +160,11 @@ def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArr
     kind = np.float32 if plan.is_single else np.float64
     if plan.n_outputs == 1:
         pulls = np.copysign(weights, np.where(codes == 1, kind(1.0), kind(-1.0)), dtype=kind)
+        signs = pulls if (weights == 1.0).all() else np.copysign(kind(1.0), pulls)
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
             # In place: the largest of 1 + exp(margin - shift) and 1 / clip divides the weights.
-            margins *= np.copysign(kind(1.0), pulls[lo:hi])
+            margins *= signs[lo:hi]
             margins -= shift
             np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
             margins += 1.0
@@ -226,7 +227,8 @@ def descend(
 
 def _project(point: FloatArray, radius: float) -> FloatArray:
     """Return the nearest point of the ball."""
-    norm = float(np.linalg.norm(point))
+    flat = point.ravel(order="K")
+    norm = math.sqrt(flat.dot(flat))
     return point if norm <= radius else point * (radius / norm)
 
 

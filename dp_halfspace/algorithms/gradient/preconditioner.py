@@ -26,6 +26,8 @@ _TRACE_FLOOR = 1e-3
 _CEILING = 16.0
 # A product with a triangular matrix costs as much as one with a quarter as many directions.
 _MANY = 4
+# With so few columns a whole product is cheaper than the calls that avoid it.
+_FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,9 @@ class Metric:
         """Return the squared norms of the images of rows of shape (n, n_columns)."""
         parts = rows @ self.directions
         # By what is left of a row: a difference of squares would lose all digits.
-        rest = (rows - parts @ self.directions.T) * self.relative
+        rest = parts @ self.directions.T
+        np.subtract(rows, rest, out=rest)
+        rest *= self.relative
         parts *= self.factors
         squares = np.einsum("ij,ij->i", rest, rest) * self.stretch**2
         return np.asarray(squares + np.einsum("ij,ij->i", parts, parts))
@@ -109,10 +113,10 @@ class Metric:
     def root(self) -> Metric | FloatArray:
         """Return a map ``R`` with ``R^T R`` the square of this one: the cheapest for long passes.
 
-        With many directions that is a triangular matrix of shape (n_columns, n_columns).
+        With many directions, or few columns, a triangular matrix of shape (n_columns, n_columns).
         """
         size, rank = self.directions.shape
-        if _MANY * rank <= size:
+        if size > _FEW and _MANY * rank <= size:
             return self
         return np.asarray(np.linalg.qr(self @ np.eye(size), mode="r"))
 
@@ -173,23 +177,31 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
     if plan.lead is not None:
         return _leading_metric(rows, plan, plan.lead, permit)
     n, size = plan.n_samples, plan.n_columns
-    moment = rows.gram(rows.shares)
-    upper = np.triu(np.ones((size, size), dtype=np.bool_))
-    # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
-    weight = np.full((size, size), math.sqrt(2.0))
-    np.fill_diagonal(weight, 1.0)
-    noisy = np.zeros((size, size))
-    noisy[upper] = permit.release((moment * weight)[upper], plan.mechanism)
-    noisy /= weight
+    noisy = _released(rows.gram(rows.shares), plan.mechanism, permit)
     # The trace of the moment of unit rows is n: whatever it exceeds is noise.
     surplus = (float(np.trace(noisy)) - n) / size
     # Eigenvectors below the edge are those of the noise: half of the work is not to compute them.
     values, directions = eigh(
-        noisy.T, lower=True, subset_by_value=(surplus + plan.edge, np.inf), check_finite=False
+        noisy.T,
+        lower=True,
+        subset_by_value=(surplus + plan.edge, np.inf),
+        check_finite=False,
+        overwrite_a=True,
     )
     spikes, bulk = shrunk_spectrum(values - surplus, plan)
     half = plan.power / 2.0
     return Metric((n / bulk) ** half, directions, (n / spikes) ** half)
+
+
+def _released(moment: FloatArray, mechanism: Noise, permit: Permit) -> FloatArray:
+    """Release a symmetric matrix; the upper triangle of the result is all there is of it."""
+    upper = np.flatnonzero(np.tri(len(moment), dtype=np.bool_).T)
+    # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
+    weight = np.full(len(upper), math.sqrt(2.0))
+    weight[upper % (len(moment) + 1) == 0] = 1.0
+    noisy = np.zeros(moment.shape)
+    noisy.flat[upper] = permit.release(moment.flat[upper] * weight, mechanism) / weight
+    return noisy
 
 
 def _leading_metric(rows: Rows, plan: MetricPlan, lead: int, permit: Permit) -> Metric:

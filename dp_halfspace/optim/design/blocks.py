@@ -79,6 +79,12 @@ def is_blas_layout(X: NDArray[Any]) -> bool:
     return bool(X.flags.aligned and inner == X.itemsize and outer % X.itemsize == 0)
 
 
+def is_in_place(X: Any) -> bool:
+    """Whether blocks of rows of a matrix can be used where they are, without work space."""
+    is_double = isinstance(X, np.ndarray) and X.dtype == np.float64
+    return sparse.issparse(X) or (is_double and is_blas_layout(X))
+
+
 def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
     """Shape a number per row so that it multiplies the rows of an array."""
     return factor if like.ndim == 1 else factor[:, None]
@@ -91,7 +97,8 @@ def times(block: Block, w: FloatArray) -> FloatArray:
     if block.scale is not None:
         margins *= _column(block.scale, margins)
     if block.bias is not None:
-        margins += np.multiply.outer(block.bias, w[d])
+        bias = block.bias
+        margins += (_column(bias, margins) if isinstance(bias, np.ndarray) else bias) * w[d]
     return margins
 
 

@@ -32,6 +32,7 @@ from dp_halfspace.optim.design.blocks import (
     image_squares,
     images,
     is_blas_layout,
+    is_in_place,
     row_squares,
     scales_and_lengths,
     sparse_view,
@@ -102,7 +103,7 @@ class Rows:
     """
 
     __slots__ = (
-        "_bias", "_bound", "_buffer", "_extreme", "_matrix", "_scale", "_sparse_blocks", "people"
+        "_bias", "_bound", "_buffer", "_extreme", "_matrix", "_scale", "_views", "people"
     )  # fmt: skip
 
     def __init__(
@@ -130,7 +131,8 @@ class Rows:
         self._bound = row_bound
         self._extreme = scale is not None and bool(_is_extreme(scale).any())
         self._buffer: FloatArray | None = None
-        self._sparse_blocks: list[Block] | None = None
+        # The blocks, once they are made, where they are views and need no work space.
+        self._views: list[Block] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -287,15 +289,14 @@ class Rows:
 
     def _blocks(self, block_rows: int | None = None) -> Iterator[Block]:
         """Read the matrix block by block; a dense block is valid until the next one."""
+        if block_rows is None and self._views is not None:
+            return iter(self._views)
         n, step = self._matrix.shape[0], min(block_rows or self.block_rows, self.block_rows)
-        bounds = [(lo, min(lo + step, n)) for lo in range(0, n, step)]
-        if not sparse.issparse(self._matrix):
-            return (self._dense_block(lo, hi) for lo, hi in bounds)
-        if step < self.block_rows:
-            return (self._csr_block(lo, hi) for lo, hi in bounds)
-        if self._sparse_blocks is None:
-            self._sparse_blocks = [self._csr_block(lo, hi) for lo, hi in bounds]
-        return iter(self._sparse_blocks)
+        made = self._csr_block if sparse.issparse(self._matrix) else self._dense_block
+        blocks = (made(lo, min(lo + step, n)) for lo in range(0, n, step))
+        if block_rows is None and not self._extreme and is_in_place(self._matrix):
+            self._views = list(blocks)
+        return blocks if block_rows or self._views is None else iter(self._views)
 
     def leading(self, size: int) -> Rows:
         """Return the first columns and the constant as unit rows, the columns copied.
@@ -323,7 +324,7 @@ class Rows:
         X = self._matrix
         before, scale = self._scales(lo, hi)
         bias = self._bias_of(slice(lo, hi))
-        if X.dtype == np.float64 and before is None and is_blas_layout(X):
+        if before is None and is_in_place(X):
             return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, bias)
         if self._buffer is None:
             # In the order of X: with another one, products of the rows that stay where they
