@@ -1035,14 +1035,28 @@ MUTANTS = [
         "algorithms/units/plan.py",
         "tests/algorithms/units/test_units.py",
         (
-            ("        cell[np.isnan(block)] = n_cells - 1\n"),
-            "",
-            "test_heavy_tails_zeros_constants_and_holes_have_units",
+            "        cells[missing] = _MISSING\n",
+            "        cells[missing] = 0\n",
+            "test_octaves_are_counted_exactly_in_every_type",
+        ),
+        (
+            "        bits = entries.view(np.int64) & -(2**29)",
+            "        bits = entries.view(np.int64)",
+            "test_octaves_are_counted_exactly_in_every_type",
         ),
         (
             "        column = np.clip(column[known], start, end)",
             "        column = column[known]",
             "test_no_record_moves_a_statistic_further_than_the_bound_and_one_attains_it",
+        ),
+    ),
+    *of(
+        "algorithms/gradient/noisy_gd.py",
+        "tests/optim/design/test_single_rows.py",
+        (
+            "    length += _single_excess(n_outputs) if is_single else 0.0\n",
+            "",
+            "test_noise_pays_for_the_roundings_of_float32",
         ),
     ),
     *of(

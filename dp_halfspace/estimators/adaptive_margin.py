@@ -195,7 +195,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _trained(self, ready: Prepared, permit: Permit) -> None:
         """Make the rows of each way to fit, and run the plan."""
-        data, scaler = ready.in_units(permit)
+        single = getattr(ready.plan, "is_single", False)
+        data, scaler = ready.in_units(permit, np.float32 if single else np.float64)
         norm = ready.data_norm
 
         def rows_of(training: fits.Training) -> Any:
@@ -235,10 +236,16 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     _reads_chunks = _protects_people
 
     def _is_single(self, data: TrainingData) -> bool:
-        """Tell, by what is public, whether rows are read in float32: dense ones that are so."""
-        is_plain = isinstance(data.X, np.ndarray) and data.people is None
-        near_one = 2.0**-20 <= float(self.data_norm) <= 2.0**20
-        return is_plain and data.X.dtype == np.float32 and self._is_scale_stated and near_one
+        """Tell, by what is public, whether rows are read in float32.
+
+        The copies of dense rows in units, and dense rows that are so and of a stated scale.
+        """
+        if data.people is not None or not 2.0**-20 <= float(self.data_norm) <= 2.0**20:
+            return False
+        if self._is_in_units:
+            return True
+        is_array = isinstance(data.X, np.ndarray) and data.X.dtype == np.float32
+        return is_array and self._is_scale_stated
 
     def _plan(self, data: TrainingData) -> fits.Training | fits.SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""

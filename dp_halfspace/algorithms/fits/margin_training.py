@@ -26,7 +26,7 @@ from dp_halfspace.algorithms.gradient.margin_gd import (
 from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan, plan_descent, plan_gradient
 from dp_halfspace.algorithms.plan import FloatArray, Plan, rows_over
 from dp_halfspace.optim.design.rows import Rows, block_size, unit_rows
-from dp_halfspace.optim.design.single_rows import single_block_size
+from dp_halfspace.optim.design.single_rows import single_block_size, single_unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
@@ -47,7 +47,8 @@ class Problem:
 
     `intercept` is the factor of the constant column, None for no such column; `projection` a key
     of `PROJECTIONS`, ``"auto"`` or None; `seed` that of public random objects; `attack` is in
-    units of the public scale of a row; `is_single` tells of dense rows of float32.
+    units of the public scale of a row; `is_single` tells of dense rows that the default steps
+    may read in float32.
     """
 
     n_samples: int
@@ -79,12 +80,14 @@ class Problem:
         """Columns of the rows that a solver sees."""
         return int(self.sizes(linear_map)["n_columns"])
 
-    def sizes(self, linear_map: LinearMap | None = None) -> dict[str, Any]:
+    def sizes(
+        self, linear_map: LinearMap | None = None, *, is_single: bool = False
+    ) -> dict[str, Any]:
         """Shape of the rows that a solver sees, and how many of them are summed at a time."""
         kept = self.n_features if linear_map is None else linear_map.n_components
         is_sparse = self.is_sparse and linear_map is None
         block_rows = block_size(self.n_samples, kept, is_sparse=is_sparse)
-        if self.is_single and linear_map is None:
+        if is_single:
             block_rows = single_block_size(self.n_samples, kept)
         return {
             "n_samples": self.n_samples,
@@ -139,9 +142,7 @@ class Training:
         if self.attack is not None:
             return scaled_rows(X, data_norm, self.bias)
         if self.is_single:
-            from dp_halfspace.optim.design.single_rows import single_unit_rows  # noqa: PLC0415
-
-            return single_unit_rows(X, data_norm, self.bias)
+            return rows_over(single_unit_rows, X, data_norm, self.bias)
         how = {"clips": clips, "people": people}
         return rows_over(unit_rows, X, data_norm, self.bias, self.linear_map, **how)
 
@@ -285,8 +286,8 @@ def gradient_training(
     """Private metric and accelerated steps: no margin is needed."""
     if not problem.averaged:
         defaults = replace(defaults, window=0.0)
-    sizes = problem.sizes(linear_map)
     is_single = problem.is_single and linear_map is None
+    sizes = problem.sizes(linear_map, is_single=is_single)
     plan = plan_gradient(defaults, n_classes=problem.n_classes, mu=mu, is_single=is_single, **sizes)
     bias = problem.constant(defaults.bias)
     return Training("noisy_gd", None, defaults.shift, bias, linear_map, plan)
