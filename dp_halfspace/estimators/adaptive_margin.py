@@ -234,12 +234,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     _reads_chunks = _protects_people
 
-    def _is_single(self, data: TrainingData) -> bool:
-        """Tell, by what is public, whether rows are read in float32: dense ones that are so."""
-        is_plain = isinstance(data.X, np.ndarray) and data.people is None
-        near_one = 2.0**-20 <= float(self.data_norm) <= 2.0**20
-        return is_plain and data.X.dtype == np.float32 and self._is_scale_stated and near_one
-
     def _plan(self, data: TrainingData) -> fits.Training | fits.SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""
         n_samples, n_features, n_classes = data.n_units, data.X.shape[1], len(data.classes)

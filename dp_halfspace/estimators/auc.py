@@ -210,6 +210,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             n_samples=data.n_units,
             n_features=data.X.shape[1],
             is_sparse=sparse.issparse(data.X),
+            is_single=self._is_scale_stated and self._is_single(data),
             data_norm=float(self.data_norm),
             clips=self._is_scale_stated,
             intercept=self._constant_column(),

@@ -79,12 +79,14 @@ class Problem:
         """Columns of the rows that a solver sees."""
         return int(self.sizes(linear_map)["n_columns"])
 
-    def sizes(self, linear_map: LinearMap | None = None) -> dict[str, Any]:
+    def sizes(
+        self, linear_map: LinearMap | None = None, *, is_single: bool = False
+    ) -> dict[str, Any]:
         """Shape of the rows that a solver sees, and how many of them are summed at a time."""
         kept = self.n_features if linear_map is None else linear_map.n_components
         is_sparse = self.is_sparse and linear_map is None
         block_rows = block_size(self.n_samples, kept, is_sparse=is_sparse)
-        if self.is_single and linear_map is None:
+        if is_single:
             block_rows = single_block_size(self.n_samples, kept)
         return {
             "n_samples": self.n_samples,
@@ -285,8 +287,8 @@ def gradient_training(
     """Private metric and accelerated steps: no margin is needed."""
     if not problem.averaged:
         defaults = replace(defaults, window=0.0)
-    sizes = problem.sizes(linear_map)
     is_single = problem.is_single and linear_map is None
+    sizes = problem.sizes(linear_map, is_single=is_single)
     plan = plan_gradient(defaults, n_classes=problem.n_classes, mu=mu, is_single=is_single, **sizes)
     bias = problem.constant(defaults.bias)
     return Training("noisy_gd", None, defaults.shift, bias, linear_map, plan)

@@ -185,6 +185,16 @@ class Rows:
             out[block.lo : block.hi] = times(block, w)
         return out
 
+    def relative(self, w: FloatArray) -> FloatArray:
+        """Return margins of the features over the constant column; rows without it have none.
+
+        What a factor does to a row cancels. Without such a column that is ``Z w``.
+        """
+        if self._bias is None:
+            return self.margins(w)
+        found = self.margins(np.append(w, 0.0))
+        return np.divide(found, self._bias, out=found, where=np.asarray(self._bias) > 0.0)
+
     def adjoint(self, p: FloatArray) -> FloatArray:
         """Return ``Z^T p`` for one vector, or for every column of a matrix."""
         shape = (self.shape[1], *p.shape[1:])
