@@ -145,21 +145,23 @@ class SingleRows:
             margins = X @ single[:d]
             if constant is not None:
                 margins += np.multiply.outer(constant, single[d])
-            p = coefficients((margins.T * scale).T, lo, lo + len(X))
-            factors = (p.T * scale).T
+            # The transposed views have one factor for each row, with one output or more.
+            np.multiply(margins.T, scale, out=margins.T)
+            factors = coefficients(margins, lo, lo + len(X))
+            np.multiply(factors.T, scale, out=factors.T)
             total = np.zeros(out[:d].shape)
             columns = factors.reshape(len(X), -1)
             for rows, parts in zip(
                 _grouped(X, self._group), _grouped(columns, self._group), strict=True
             ):
-                sums = np.matmul(parts.transpose(0, 2, 1), rows).astype(np.float64)
-                total += sums.sum(axis=0).T.reshape(total.shape)
+                sums = np.matmul(parts.transpose(0, 2, 1), rows)
+                total += np.add.reduce(sums, axis=0, dtype=np.float64).T.reshape(total.shape)
             # One addition for each block: that is what the bound on rounding errors counts.
             out[:d] += total
             if isinstance(constant, np.ndarray):
                 out[d] += constant.astype(np.float64) @ factors.astype(np.float64)
             elif constant is not None:
-                out[d] += float(constant) * factors.astype(np.float64).sum(axis=0)
+                out[d] += float(constant) * np.add.reduce(factors, axis=0, dtype=np.float64)
 
         return summed(self._blocks(), w.shape, add, self._is_plain)
 
@@ -168,11 +170,10 @@ class SingleRows:
 
         def add(block: SingleBlock, out: FloatArray) -> None:
             total, lo = np.zeros_like(out), block[0]
-            for part, rows in self._filled(block):
-                roots = np.sqrt(weights[lo + part.start : lo + part.stop, None])
-                for group in _grouped(np.multiply(rows, roots, out=rows), GRAM_GROUP):
+            for _, rows in self._filled(block, np.sqrt(weights[lo : lo + len(block[1])])):
+                for group in _grouped(rows, GRAM_GROUP):
                     products = np.matmul(group.transpose(0, 2, 1), group)
-                    total += products.astype(np.float64).sum(axis=0)
+                    total += np.add.reduce(products, axis=0, dtype=np.float64)
             out += total
 
         size = self.shape[1]
@@ -204,18 +205,23 @@ class SingleRows:
         is_ready = is_blas_layout(self._matrix)
         for lo in range(0, n, step):
             X, scale = self._matrix[lo : lo + step], self._scale[lo : lo + step]
-            void = np.flatnonzero(scale == 0.0)
-            if void.size or not is_ready:
+            if not is_ready or not scale.all():
                 # Rows without a factor may be too large for a product. In the order of X: with
                 # another one, products of the other rows would be rounded differently.
                 X = X.copy(order="K")
-                X[void] = 0.0
+                X[scale == 0.0] = 0.0
             own = constant[lo : lo + step] if isinstance(constant, np.ndarray) else constant
             yield lo, X, scale, own
 
-    def _filled(self, block: SingleBlock) -> Iterator[tuple[slice, SingleArray]]:
-        """Write out the rows of a block, some at a time, which may be overwritten."""
+    def _filled(
+        self, block: SingleBlock, roots: FloatArray | None = None
+    ) -> Iterator[tuple[slice, SingleArray]]:
+        """Write out the rows of a block, some at a time, which may be overwritten.
+
+        Each is multiplied by its own root of a weight.
+        """
         _, X, scale, constant = block
+        scale = scale if roots is None else np.multiply(scale, roots, dtype=np.float32)
         n_rows, d = X.shape
         step = max(1, _WORK_ENTRIES // (GRAM_GROUP * self.shape[1])) * GRAM_GROUP
         work = np.empty((step, self.shape[1]), dtype=np.float32)
@@ -230,8 +236,9 @@ class SingleRows:
 
 
 def single_block_size(n_rows: int, n_columns: int) -> int:
-    """Return how many rows of a float32 matrix of this shape are read at a time."""
-    return block_size(n_rows, -(-n_columns // 2), is_sparse=False)
+    """Return how many rows of a float32 matrix of this shape are read at a time: whole groups."""
+    size = block_size(n_rows, -(-n_columns // 2), is_sparse=False)
+    return size if size < _LARGEST_GROUP else size - size % _LARGEST_GROUP
 
 
 def single_unit_rows(
