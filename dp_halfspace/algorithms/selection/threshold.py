@@ -24,7 +24,7 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 _PER_SIDE, _RATIO = 31, 2.0 ** (-1.0 / 3.0)
 # Width of the step from right to wrong, relative to the largest score: with a jump a
 # rounding error could move the score of a threshold by one for every record.
-_STEP, _SMALLEST = 2.0**-16, 1e-300
+_STEP, _SMALLEST = 2.0**-16, 1e-290
 # Cells of scores on each side of zero, and records that are counted at a time.
 _HALF, _BLOCK_ROWS = 4096, 2**15
 
@@ -48,7 +48,7 @@ def threshold_grid(largest: float, centre: float) -> FloatArray:
 
 
 def threshold_losses(
-    scores: NDArray[Any],
+    scores: FloatArray,
     positive: NDArray[np.bool_],
     weights: FloatArray,
     grid: FloatArray,
@@ -73,24 +73,22 @@ def threshold_losses(
     return base + np.array([math.fsum(column) for column in zip(*losses, strict=True)])
 
 
-def _added(
-    scores: NDArray[Any], signed: FloatArray, grid: FloatArray, largest: float
-) -> FloatArray:
+def _added(scores: FloatArray, signed: FloatArray, grid: FloatArray, largest: float) -> FloatArray:
     """Add up what the records above each threshold count, those near it in part.
 
     Whole cells of scores are added at once: only records in cells that a ramp reaches are looked
     at for each threshold.
     """
-    step = max(largest * _STEP, _SMALLEST)
-    cells = _cells(scores, step)
-    ends = _cells(grid - step, step), _cells(grid + step, step)
+    unit, scores = max(largest, _SMALLEST), np.clip(scores, -largest, largest)
+    step, cells = unit * _STEP, _cells(scores, unit)
+    ends = _cells(grid - step, unit), _cells(grid + step, unit)
     sums = np.bincount(cells, signed, minlength=2 * _HALF + 1)
     mixed = np.zeros(len(sums), dtype=np.bool_)
     for first, last in zip(*ends, strict=True):
         mixed[first : last + 1] = True
     sums[mixed] = 0.0
     near = np.flatnonzero(mixed[cells])
-    ramps = np.subtract.outer(grid, np.clip(scores[near], -largest, largest), dtype=np.float64)
+    ramps = np.subtract.outer(grid, scores[near])
     ramps /= -step
     ramps += 0.5
     np.clip(ramps, 0.0, 1.0, out=ramps)
@@ -98,13 +96,9 @@ def _added(
     return np.asarray(above[ends[1]] + ramps @ signed[near])
 
 
-def _cells(scores: NDArray[Any], step: float) -> NDArray[np.intp]:
-    """Return numbers of cells of 16 steps, in the order of the scores; clipped to the grid."""
-    with np.errstate(over="ignore"):
-        cells = np.multiply(scores, 0.0625 / step, dtype=np.float64)
-    cells += _HALF
-    np.clip(cells, 0.0, 2.0 * _HALF, out=cells)
-    return np.asarray(cells, dtype=np.intp)
+def _cells(scores: FloatArray, unit: float) -> NDArray[np.intp]:
+    """Return the numbers of the cells that scores up to a unit fall into, in the same order."""
+    return np.asarray(scores * (_HALF / unit) + _HALF, dtype=np.intp)
 
 
 def release_threshold(
