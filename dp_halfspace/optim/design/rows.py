@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,14 +186,9 @@ class Rows:
         return out
 
     def relative(self, w: FloatArray) -> FloatArray:
-        """Return margins of the features over the constant column; rows without it have none.
-
-        What a factor does to a row cancels. Without such a column that is ``Z w``.
-        """
-        if self._bias is None:
-            return self.margins(w)
-        found = self.margins(np.append(w, 0.0))
-        return np.divide(found, self._bias, out=found, where=np.asarray(self._bias) > 0.0)
+        """Return margins of the features over the constant column, which no factor changes."""
+        found, bias = self.margins(np.append(w, 0.0)), np.asarray(self._bias)
+        return np.asarray(np.divide(found, bias, out=found, where=bias > 0.0))
 
     def adjoint(self, p: FloatArray) -> FloatArray:
         """Return ``Z^T p`` for one vector, or for every column of a matrix."""
@@ -339,8 +334,7 @@ class Rows:
             # In the order of X: with another one, products of the rows that stay where they
             # are would be rounded differently because of a row that does not.
             is_fortran = is_blas_layout(X) and X.strides[0] < X.strides[1]
-            order: Literal["C", "F"] = "F" if is_fortran else "C"
-            self._buffer = np.empty((self.block_rows, X.shape[1]), order=order)
+            self._buffer = np.empty((self.block_rows, X.shape[1]), order="F" if is_fortran else "C")
         matrix = self._buffer[: hi - lo]
         np.copyto(matrix, X[lo:hi])
         if before is not None:

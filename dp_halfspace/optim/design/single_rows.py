@@ -129,8 +129,7 @@ class SingleRows:
         """Return margins of the features over the constant column; see `Rows`."""
         single, out = np.ascontiguousarray(w, dtype=np.float32), np.empty(self.shape[0])
         for lo, X, _, constant in self._blocks():
-            margins = X @ single
-            out[lo : lo + len(X)] = margins if constant is None else margins / constant
+            out[lo : lo + len(X)] = X @ single / constant
         return out
 
     def fused_adjoint(
