@@ -860,8 +860,8 @@ MUTANTS = [
             "test_sensitivity_against_brute_force",
         ),
         (
-            "        signed *= people.weights",
-            "        signed *= 1.0",
+            "            signed *= each[part]",
+            "            signed *= 1.0",
             "tests/test_persons.py::test_errors_of_a_threshold_move_by_one_at_most_and_do_not_grow_with_rows",
         ),
     ),

@@ -159,12 +159,11 @@ def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArr
     shift, clip = plan.steps.shift, plan.steps.clip
     kind = np.float32 if plan.is_single else np.float64
     if plan.n_outputs == 1:
-        signs = np.where(codes == 1, kind(1.0), kind(-1.0))
-        pulls = np.copysign(weights, signs, dtype=kind)
+        pulls = np.copysign(weights, np.where(codes == 1, kind(1.0), kind(-1.0)), dtype=kind)
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
             # In place: the largest of 1 + exp(margin - shift) and 1 / clip divides the weights.
-            margins *= signs[lo:hi]
+            margins *= np.copysign(kind(1.0), pulls[lo:hi])
             margins -= shift
             np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
             margins += 1.0

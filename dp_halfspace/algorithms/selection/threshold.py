@@ -48,7 +48,7 @@ def threshold_grid(largest: float, centre: float) -> FloatArray:
 
 
 def threshold_losses(
-    scores: FloatArray,
+    scores: NDArray[Any],
     positive: NDArray[np.bool_],
     weights: FloatArray,
     grid: FloatArray,
@@ -62,24 +62,30 @@ def threshold_losses(
     ``2^-17 largest`` of a threshold counts in part, and so does a row that one of `people` owns.
     """
     # A positive record is wrong below the threshold: one minus what a negative one would add.
-    signed = np.where(positive, -weights[1], weights[0])
     base = float(weights[1]) * weight_of(positive, people)
-    if people is not None:
-        signed *= people.weights
+    each = None if people is None else people.weights
     # No more terms in one sum than there are people: docs/proofs/persons.md, section 4.
     size = min(_BLOCK_ROWS, len(scores) if people is None else len(people))
     parts = [slice(lo, lo + size) for lo in range(0, len(scores), size)]
-    losses = [_added(scores[p], signed[p], grid, largest) for p in parts]
+    losses = []
+    for part in parts:
+        signed = np.where(positive[part], -weights[1], weights[0])
+        if each is not None:
+            signed *= each[part]
+        losses.append(_added(scores[part], signed, grid, largest))
     return base + np.array([math.fsum(column) for column in zip(*losses, strict=True)])
 
 
-def _added(scores: FloatArray, signed: FloatArray, grid: FloatArray, largest: float) -> FloatArray:
+def _added(
+    scores: NDArray[Any], signed: FloatArray, grid: FloatArray, largest: float
+) -> FloatArray:
     """Add up what the records above each threshold count, those near it in part.
 
     Whole cells of scores are added at once: only records in cells that a ramp reaches are looked
     at for each threshold.
     """
-    unit, scores = max(largest, _SMALLEST), np.clip(scores, -largest, largest)
+    unit = max(largest, _SMALLEST)
+    scores = np.clip(scores, -largest, largest, dtype=np.float64)
     step, cells = unit * _STEP, _cells(scores, unit)
     ends = _cells(grid - step, unit), _cells(grid + step, unit)
     sums = np.bincount(cells, signed, minlength=2 * _HALF + 1)

@@ -453,10 +453,8 @@ def unit_rows(
     scale /= data_norm
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0), people=people)
-    if linear_map is None:
-        lengths = np.sqrt(np.square(lengths / data_norm) + (bias or 0.0) ** 2)
-    else:
-        lengths = rows.lengths()
+    squares = np.square(lengths / data_norm) + (bias or 0.0) ** 2
+    lengths = np.sqrt(squares) if linear_map is None else rows.lengths()
     return rows.rescaled(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
 
 

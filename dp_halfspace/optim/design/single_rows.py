@@ -125,9 +125,10 @@ class SingleRows:
         state = (self._matrix, self._constant, factor)
         return SingleRows(*state, row_bound=row_bound, group=group)
 
-    def relative(self, w: FloatArray) -> FloatArray:
+    def relative(self, w: FloatArray) -> SingleArray:
         """Return margins of the features over the constant column; see `Rows`."""
-        single, out = np.ascontiguousarray(w, dtype=np.float32), np.empty(self.shape[0])
+        single = np.ascontiguousarray(w, dtype=np.float32)
+        out = np.empty(self.shape[0], dtype=np.float32)
         for lo, X, _, constant in self._blocks():
             out[lo : lo + len(X)] = X @ single / constant
         return out
@@ -247,18 +248,23 @@ def single_unit_rows(
 
     `data_norm` and the ratio of bias and its default must be within 2^20 of one.
     """
-    squares = _squares(X)
+    n, size = len(X), X.shape[1] + (bias is not None)
+    bounds, step = np.empty(n, dtype=np.float32), single_block_size(*X.shape)
     constant: Any = None
     if bias is not None:
-        # Instead of a row that is scaled down, its constant is scaled up.
-        scale = np.clip(np.sqrt(squares), data_norm, LONGEST) if clips else data_norm
-        constant = np.asarray(bias * scale, dtype=np.float32)[()]
-        squares += np.square(constant, dtype=np.float64)
-    with np.errstate(over="ignore"):
-        bounds = np.sqrt(squares).astype(np.float32)
-    size = X.shape[1] + (constant is not None)
+        constant = np.empty(n, np.float32) if clips else np.float32(bias * data_norm)
+    for block in (slice(lo, lo + step) for lo in range(0, n, step)):
+        squares, last = _squares(X[block]), constant
+        if isinstance(constant, np.ndarray):
+            # Instead of a row that is scaled down, its constant is scaled up.
+            constant[block] = bias * np.clip(np.sqrt(squares), data_norm, LONGEST)
+            last = constant[block]
+        if last is not None:
+            squares += np.square(last, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            bounds[block] = np.sqrt(squares)
     bounds *= 1.0 + (size + 12) * SINGLE_UNIT
-    whole = np.broadcast_to(np.float32(1.0), len(X))
+    whole = np.broadcast_to(np.float32(1.0), n)
     rows = SingleRows(X, constant, whole, row_bound=np.inf, group=_LARGEST_GROUP)
     return rows.divided(bounds, 1.0, _LARGEST_GROUP)
 
