@@ -87,6 +87,18 @@ def check_training_data(
     return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
 
 
+def warn_of_units(n_samples: int, n_columns: int, epsilon: float, *, level: int) -> None:
+    """Warn that the budget is too small for the units of columns; of public numbers alone."""
+    warnings.warn(
+        f"epsilon={epsilon:g} for {n_samples} records is too little to learn the units of "
+        f"{n_columns} columns, which are taken as they are: unless their scales are alike, the "
+        "model may know no more than the larger class. Give units that are public (a range of "
+        "each column, or data_norm), fewer columns or a larger epsilon",
+        PrivacyWarning,
+        stacklevel=level,
+    )
+
+
 def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
     """Refuse tables of different length; the number of rows is not said if it is hidden."""
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)

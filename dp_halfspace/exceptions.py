@@ -16,7 +16,7 @@ class CertificateError(ValueError):
 
 
 class PrivacyWarning(UserWarning):
-    """The guarantee is weaker than it looks, or costs more than it should.
+    """The guarantee is weaker than it looks, costs more than it should, or leaves nothing to learn.
 
     For example because the noise is seeded. Decided from parameters and public sizes alone.
     """

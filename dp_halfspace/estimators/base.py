@@ -24,6 +24,7 @@ from dp_halfspace._validation import (
     check_features,
     check_training_data,
     is_chunked,
+    warn_of_units,
 )
 from dp_halfspace.exceptions import BudgetError
 
@@ -301,6 +302,9 @@ class PrivateLinearClassifier(PaidFits):
                 X = X.each(np.nan_to_num)
             elif not sparse.issparse(X):
                 X = np.nan_to_num(X)
+            if not sparse.issparse(X):
+                # From here over the preparation, `fit` and its wrapper to the caller.
+                warn_of_units(n_samples, n_features, epsilon, level=6)
             data = replace(data, X=X)
             ready = self._with(epsilon, 1.0)._planned(data)
             public = {**dict(ready.record.public), "private_units": False}

@@ -19,7 +19,7 @@ from dp_halfspace._chunks import applied
 from dp_halfspace._groups import owned_by
 from dp_halfspace._people import placed
 from dp_halfspace._sklearn import StrOptions, resolved_delta
-from dp_halfspace._validation import TrainingData, check_training_data, is_chunked
+from dp_halfspace._validation import TrainingData, check_training_data, is_chunked, warn_of_units
 from dp_halfspace.algorithms.fits.calibration import (
     DEFAULT_SLOPE,
     CalibrationPlan,
@@ -272,6 +272,8 @@ class PrivateTableClassifier(PaidFits):
         if learnt.any():
             paid = affordable_units(n_samples, int(learnt.sum()), left, delta)
             units, left = paid or (None, left)
+            if paid is None:
+                warn_of_units(n_samples, int(learnt.sum()), epsilon, level=5)
         engine = _Engine(
             "additive" if self.features == "additive" else "auto",
             epsilon=left,

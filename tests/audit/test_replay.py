@@ -10,7 +10,6 @@ import importlib
 import math
 import threading
 import warnings
-from functools import partial
 
 import numpy as np
 import pytest
@@ -57,7 +56,8 @@ from dp_halfspace.privacy.mechanisms import (
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.selection import GeneralizedChoice, TalliedChoice
 from tests.adversarial import neighbouring_pairs
-from tests.instances import WAYS, adjacency, instances, label, with_enough_records
+from tests.audit.paths import MODELS, OTHERS, scored
+from tests.instances import adjacency, label, with_enough_records
 from tests.metrics.problem import Known
 from tests.support import plant_noise
 
@@ -103,48 +103,6 @@ def seen(estimator, trials=2, n_histories=3, seed=4, n_classes=2, *, until=math.
         if largest > until:
             break
     return largest, findings
-
-
-def scored(metric, delta, thresholds=None):
-    """A score of held-out records, as something that reads records and releases."""
-    return partial(
-        private_score, Known(), metric=metric, delta=delta, epsilon=5.0, thresholds=thresholds
-    )
-
-
-SEARCHES = {
-    "one choice": PrivateSearchCV(
-        OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1]),
-        {"alpha": [0.1, 1.0]}, selection="exponential", epsilon=10.0,
-    ),
-    "random stopping": PrivateSearchCV(
-        AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]),
-        {"fit_intercept": [True, False]}, selection="random_stopping", epsilon=10.0,
-    ),
-    "pure": PrivateSearchCV(
-        OutputPerturbationClassifier(data_norm=1.0, delta=0.0, classes=[0, 1]),
-        {"alpha": [0.1, 1.0]}, selection="random_stopping", epsilon=10.0,
-    ),
-    "objectives": PrivateSearchCV(
-        ObjectivePerturbationClassifier(data_norm=1.0, classes=[0, 1], metric=False),
-        {"fit_intercept": [True]}, selection="random_stopping", epsilon=10.0,
-    ),
-}  # fmt: skip
-OTHERS = {
-    "scaler": PrivateScaler(epsilon=10.0),
-    "pure scaler": PrivateScaler(epsilon=10.0, delta=0.0),
-    **{f"search, {name}": search for name, search in SEARCHES.items()},
-    **{
-        f"{metric}, {delta}": scored(metric, delta)
-        for metric in ("accuracy", "balanced_accuracy", "confusion_matrix", "roc_auc", "brier")
-        for delta in (0.0, 1e-6)
-    },
-}
-BUDGET = {"epsilon": 20.0}
-MODELS = [
-    *instances(classes=[0, 1], **BUDGET),
-    *(AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1], **BUDGET, **way) for way in WAYS),
-]
 
 
 def cases():

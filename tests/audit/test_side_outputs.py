@@ -15,19 +15,18 @@ import tempfile
 from contextlib import contextmanager
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 
 from dp_halfspace import (
     OutputPerturbationClassifier,
     PrivateSearchCV,
-    PrivateTableClassifier,
 )
 from dp_halfspace.audit._history import History, fitter
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import randomness
+from tests.audit.paths import Table
 from tests.instances import adjacency, instances, label, with_enough_records
 from tests.metrics.problem import Known
 from tests.support import first_of_each
@@ -39,15 +38,6 @@ Y = np.arange(60) % 2
 
 def score(X, y):
     return private_score(Known(), X, y, metric="brier", epsilon=4.0, delta=1e-6)
-
-
-class Table(PrivateTableClassifier):
-    """Takes rows of numbers and makes a table of them, with holes and texts."""
-
-    def fit(self, X, y):
-        frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
-        frame["b"] = frame["b"].mask(frame["b"] > 0.5)
-        return super().fit(frame, y)
 
 
 SEARCH = PrivateSearchCV(

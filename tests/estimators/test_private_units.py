@@ -11,6 +11,7 @@ from dp_halfspace import (
     AdaptiveMarginClassifier,
     ObjectivePerturbationClassifier,
     OutputPerturbationClassifier,
+    PrivacyWarning,
     PrivateAUCClassifier,
     PrivateKernelClassifier,
     PureHalfspaceClassifier,
@@ -126,8 +127,11 @@ def test_what_cannot_be_is_refused(change, word):
     "options", [{"delta": 0.0}, {"delta": 0.0, "epsilon": 1e-3}, {"epsilon": 1e-3}]
 )
 def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
+    """And a warning names the public sizes, at the line of the caller."""
     X, y = hospital(300)
-    model = fitted(AdaptiveMarginClassifier, X, y, **options)
+    with pytest.warns(PrivacyWarning, match=r"for 300 records .* units of \d+ columns") as seen:
+        model = AdaptiveMarginClassifier(classes=[0, 1], **options).fit(X, y)
+    assert seen[0].filename == __file__
     assert model.scaler_ is None
     assert dict(model.privacy_.public)["private_units"] is False
     rows = fitted(AdaptiveMarginClassifier, sparse.csr_array(X), y)

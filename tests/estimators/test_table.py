@@ -131,7 +131,8 @@ def test_ranges_are_public_units_until_learning_pays():
     ranges = {**SCHEMA, "platelets": [0, 1e6], "visit": "drop"}
     none = clone(few).set_params(schema=ranges, epsilon=0.2).fit(FRAME, LABELS)
     assert dict(none.privacy_.public)["private_units"] == ()
-    tiny = clone(TABLE).set_params(epsilon=1e-3).fit(FRAME, LABELS)
+    with pytest.warns(PrivacyWarning, match="a range of each column"):
+        tiny = clone(TABLE).set_params(epsilon=1e-3).fit(FRAME, LABELS)
     assert tiny.calibration_ == (calibration.DEFAULT_SLOPE, 0.0)
     assert dict(tiny.privacy_.public)["private_units"] == ()
 

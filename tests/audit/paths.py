@@ -1,0 +1,68 @@
+"""Every public way to release something: what the audits and attacks run over."""
+
+from functools import partial
+
+import pandas as pd
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    ObjectivePerturbationClassifier,
+    OutputPerturbationClassifier,
+    PrivateSearchCV,
+    PrivateTableClassifier,
+)
+from dp_halfspace.metrics import private_score
+from dp_halfspace.preprocessing import PrivateScaler
+from tests.instances import WAYS, instances
+from tests.metrics.problem import Known
+
+
+def scored(metric, delta, thresholds=None):
+    """A score of held-out records, as something that reads records and releases."""
+    return partial(
+        private_score, Known(), metric=metric, delta=delta, epsilon=5.0, thresholds=thresholds
+    )
+
+
+SEARCHES = {
+    "one choice": PrivateSearchCV(
+        OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1]),
+        {"alpha": [0.1, 1.0]}, selection="exponential", epsilon=10.0,
+    ),
+    "random stopping": PrivateSearchCV(
+        AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]),
+        {"fit_intercept": [True, False]}, selection="random_stopping", epsilon=10.0,
+    ),
+    "pure": PrivateSearchCV(
+        OutputPerturbationClassifier(data_norm=1.0, delta=0.0, classes=[0, 1]),
+        {"alpha": [0.1, 1.0]}, selection="random_stopping", epsilon=10.0,
+    ),
+    "objectives": PrivateSearchCV(
+        ObjectivePerturbationClassifier(data_norm=1.0, classes=[0, 1], metric=False),
+        {"fit_intercept": [True]}, selection="random_stopping", epsilon=10.0,
+    ),
+}  # fmt: skip
+OTHERS = {
+    "scaler": PrivateScaler(epsilon=10.0),
+    "pure scaler": PrivateScaler(epsilon=10.0, delta=0.0),
+    **{f"search, {name}": search for name, search in SEARCHES.items()},
+    **{
+        f"{metric}, {delta}": scored(metric, delta)
+        for metric in ("accuracy", "balanced_accuracy", "confusion_matrix", "roc_auc", "brier")
+        for delta in (0.0, 1e-6)
+    },
+}
+BUDGET = {"epsilon": 20.0}
+MODELS = [
+    *instances(classes=[0, 1], **BUDGET),
+    *(AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1], **BUDGET, **way) for way in WAYS),
+]
+
+
+class Table(PrivateTableClassifier):
+    """Takes rows of numbers and makes a table of them, with holes and texts."""
+
+    def fit(self, X, y):
+        frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})
+        frame["b"] = frame["b"].mask(frame["b"] > 0.5)
+        return super().fit(frame, y)
