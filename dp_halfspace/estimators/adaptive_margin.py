@@ -234,6 +234,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     _reads_chunks = _protects_people
 
+    def _is_single(self, data: TrainingData) -> bool:
+        """Tell, by what is public, whether rows are read in float32."""
+        scales = float(self.data_norm), float(self.intercept_scaling)
+        return self._is_scale_stated and fits.reads_single(data, *scales)
+
     def _plan(self, data: TrainingData) -> fits.Training | fits.SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""
         n_samples, n_features, n_classes = data.n_units, data.X.shape[1], len(data.classes)

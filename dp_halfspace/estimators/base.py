@@ -334,13 +334,6 @@ class PrivateLinearClassifier(PaidFits):
         twin.__dict__.update(self.__dict__, **given, _is_scale_stated=False)
         return twin
 
-    def _is_single(self, data: TrainingData) -> bool:
-        """Tell, by what is public, whether rows are read in float32: dense ones that are so."""
-        is_plain = isinstance(data.X, np.ndarray) and data.people is None
-        scales = float(self.data_norm), float(self.intercept_scaling)
-        near_one = all(2.0**-20 <= scale <= 2.0**20 for scale in scales)
-        return is_plain and data.X.dtype == np.float32 and self._is_scale_stated and near_one
-
     @abstractmethod
     def _planned(self, data: TrainingData) -> Prepared:
         """Fix every public number of a fit; of the rows, only shape and layout matter."""
