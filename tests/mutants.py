@@ -1033,9 +1033,14 @@ MUTANTS = [
         "algorithms/units/plan.py",
         "tests/algorithms/units/test_units.py",
         (
-            ("        cell[np.isnan(block)] = n_cells - 1\n"),
-            "",
-            "test_heavy_tails_zeros_constants_and_holes_have_units",
+            "        cells[missing] = _MISSING\n",
+            "        cells[missing] = 0\n",
+            "test_octaves_are_counted_exactly_in_every_type",
+        ),
+        (
+            "        bits = entries.view(np.int64) & -(2**29)",
+            "        bits = entries.view(np.int64)",
+            "test_octaves_are_counted_exactly_in_every_type",
         ),
         (
             "        column = np.clip(column[known], start, end)",

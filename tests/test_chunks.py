@@ -125,10 +125,11 @@ def test_chunks_change_nothing_but_roundings(name):
     labels = TWO if name in {"ranking", "differences"} else Y
     whole = make().fit(data, labels)
     more = (local(1), local(7)) if name in {"units", "scaler"} else ()
-    slow = name in {"margin", "remade"}
+    # Rows in learnt units are summed in float32.
+    apart, slow = 1e-5 if name == "units" else 1e-9, name in {"margin", "remade"}
     for cut in (local(2), *more) if slow else (local(2), of_dask(7), *more):
         model, rows = make().fit(cut(data), cut(labels)), cut(data)
-        np.testing.assert_allclose(image(model, rows), image(whole, data), rtol=0, atol=1e-9)
+        np.testing.assert_allclose(image(model, rows), image(whole, data), rtol=0, atol=apart)
         assert model.privacy_ == whole.privacy_
     assert make().plan(rows, cut(labels)) == whole.privacy_
 
@@ -240,7 +241,7 @@ def test_parquet_is_read_by_row_groups(tmp_path):
     assert len(rows.parts) == 8
     model = AdaptiveMarginClassifier(**PUBLIC).fit(rows, labels)
     whole = AdaptiveMarginClassifier(**PUBLIC).fit(frame[list("abcde")], Y)
-    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-5)
     assert model.feature_names_in_.tolist() == list("abcde")
     with pytest.raises(ValueError, match="no column 'z'"):
         read_parquet(tmp_path, label="z")

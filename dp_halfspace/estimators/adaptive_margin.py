@@ -195,7 +195,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _trained(self, ready: Prepared, permit: Permit) -> None:
         """Make the rows of each way to fit, and run the plan."""
-        data, scaler = ready.in_units(permit)
+        single = getattr(ready.plan, "is_single", False)
+        data, scaler = ready.in_units(permit, np.float32 if single else np.float64)
         norm = ready.data_norm
 
         def rows_of(training: fits.Training) -> Any:
@@ -236,8 +237,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _is_single(self, data: TrainingData) -> bool:
         """Tell, by what is public, whether rows are read in float32."""
-        scales = float(self.data_norm), float(self.intercept_scaling)
-        return self._is_scale_stated and fits.reads_single(data, *scales)
+        scales, in_units = (float(self.data_norm), float(self.intercept_scaling)), self._is_in_units
+        is_known = in_units or self._is_scale_stated
+        return is_known and fits.reads_single(data, *scales, in_units=in_units)
 
     def _plan(self, data: TrainingData) -> fits.Training | fits.SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""

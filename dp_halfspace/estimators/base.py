@@ -64,8 +64,13 @@ class Prepared:
     clips: bool
     units: UnitsPlan | None = None
 
-    def in_units(self, permit: Permit) -> tuple[TrainingData, ReleasedScaler | None]:
-        """Learn the units of the columns, where that was planned, and bring the rows to them."""
+    def in_units(
+        self, permit: Permit, kind: type = np.float64
+    ) -> tuple[TrainingData, ReleasedScaler | None]:
+        """Learn the units of the columns, where that was planned, and bring the rows to them.
+
+        A copy of a `kind` that the plan must know.
+        """
         data = self.data
         if self.units is None:
             return data, None
@@ -76,7 +81,7 @@ class Prepared:
         scaler = ReleasedScaler(units.center, units.scale).fit(np.zeros((1, data.X.shape[1])))
         if data.feature_names is not None:
             scaler.feature_names_in_ = data.feature_names
-        return replace(data, X=in_units(data.X, units)), scaler
+        return replace(data, X=in_units(data.X, units, kind=kind)), scaler
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -216,6 +221,8 @@ class PrivateLinearClassifier(PaidFits):
     _takes_units: ClassVar[bool] = True
     # Whether the scale of a row was stated: then longer rows may be scaled down to it.
     _is_scale_stated: ClassVar[bool] = True
+    # Whether the rows of a plan will be in learnt units.
+    _is_in_units: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PaidFits._parameter_constraints,
@@ -311,7 +318,7 @@ class PrivateLinearClassifier(PaidFits):
             return replace(ready, record=replace(ready.record, public=public))
         units, left = paid
         for trial in range(_TRIES):
-            ready = self._with(left, math.sqrt(n_features))._planned(data)
+            ready = self._with(left, math.sqrt(n_features), _is_in_units=True)._planned(data)
             events = (*units.events, *ready.record.events)
             aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
             used = proved_epsilon(events, delta) if aims else epsilon
@@ -327,11 +334,11 @@ class PrivateLinearClassifier(PaidFits):
             "give data_norm, the PUBLIC scale of a row, or a larger epsilon"
         )
 
-    def _with(self, epsilon: float, data_norm: float) -> Self:
+    def _with(self, epsilon: float, data_norm: float, **more: Any) -> Self:
         """Return a twin that plans with another budget and scale; it never sees a ledger."""
         twin = object.__new__(type(self))
         given = {"epsilon": epsilon, "data_norm": data_norm, "ledger": None}
-        twin.__dict__.update(self.__dict__, **given, _is_scale_stated=False)
+        twin.__dict__.update(self.__dict__, **given, **more, _is_scale_stated=False)
         return twin
 
     @abstractmethod

@@ -179,6 +179,16 @@ def test_queries_come_near_their_bound(estimator, near):
     assert near < largest <= 1.0
 
 
+def test_rows_in_learnt_units_come_near_the_bounds_of_counts_and_steps():
+    """The path of a fit without any parameter: its copy of the rows is in float32."""
+    model = clone(GD).set_params(data_norm=None)
+    results = [replay(model, *p, n_histories=1, random_state=0) for p in pairs(model, 8, 3)]
+    assert not any(result.findings for result in results)
+    ratios = np.array([[release.ratio for release in result.releases] for result in results])
+    assert (ratios <= 1.0).all()
+    assert (ratios[:, [0, 3]].max(axis=0) > 0.99).all()
+
+
 # -- planted bugs ----------------------------------------------------------------------
 
 

@@ -12,11 +12,13 @@ from scipy import sparse
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
+from dp_halfspace.algorithms.units.plan import Units, in_units
 from dp_halfspace.optim.design import rows as module
 from dp_halfspace.optim.design.blocks import block_size, clip_scales
 from dp_halfspace.optim.design.feature_rows import clipped_features, unit_feature_rows
 from dp_halfspace.optim.design.mapped_rows import FormedRows, formed_block_rows
 from dp_halfspace.optim.design.rows import flattened, unit_rows
+from dp_halfspace.optim.design.single_rows import single_unit_rows
 from dp_halfspace.projection import (
     PROJECTIONS,
     Spectrum,
@@ -94,6 +96,15 @@ def of_linear_rows(X, bias, linear_map=None):
     return [part.reshape(X.shape[0], -1) for part in found]
 
 
+def of_learnt_units(X):
+    """The copy of a table in learnt units, in float32, and factors of its rows."""
+    units = Units(np.full(X.shape[1], 0.1), np.geomspace(1e-3, 1e200, X.shape[1]))
+    copy = in_units(X, units, kind=np.float32)
+    rows = single_unit_rows(copy, 3.0, 0.5)
+    flat = [rows.unit(transform, row_bound=4.0)._scale for transform in maps(rows.shape[1])]
+    return [copy, *(scale[:, None] for scale in (rows._scale, *flat))]
+
+
 def of_features(X, feature_map, memory):
     """The same for the features of a kernel, kept or made again."""
     features = clipped_features(X, 3.0, feature_map, memory=memory)
@@ -128,6 +139,14 @@ def test_no_bit_of_a_row_depends_on_the_others(form, n, d, bias):
     X = np.random.default_rng(d).standard_normal((n, d))
     step = min(48, formed_block_rows(n, d))
     assert not differing(lambda T: of_linear_rows(T, bias), X, form, positions(n, step))
+
+
+@pytest.mark.parametrize("form", ["C", "F", "strided", "float32"])
+@pytest.mark.parametrize(("n", "d"), [(67, 1), (131, 9), (700, 130)])
+def test_nor_in_learnt_units(form, n, d):
+    X = np.random.default_rng(d).standard_normal((n, d))
+    X[::4, 0] = np.nan
+    assert not differing(of_learnt_units, X, form, positions(n, 2**15 // d))
 
 
 @some_forms

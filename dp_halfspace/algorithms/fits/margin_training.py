@@ -27,7 +27,7 @@ from dp_halfspace.algorithms.gradient.margin_gd import (
 from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan, plan_descent, plan_gradient
 from dp_halfspace.algorithms.plan import FloatArray, Plan, rows_over
 from dp_halfspace.optim.design.rows import Rows, block_size, unit_rows
-from dp_halfspace.optim.design.single_rows import single_block_size
+from dp_halfspace.optim.design.single_rows import single_block_size, single_unit_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
@@ -42,14 +42,16 @@ if TYPE_CHECKING:
 _COMPONENTS = 500
 
 
-def reads_single(data: TrainingData, data_norm: float, intercept_scaling: float) -> bool:
-    """Tell, by what is public, whether rows are read in float32: dense ones that are so.
+def reads_single(
+    data: TrainingData, data_norm: float, intercept_scaling: float, *, in_units: bool = False
+) -> bool:
+    """Tell, by what is public, whether rows are read in float32.
 
-    Both scales must be in its reach.
+    Dense ones that are so, and copies in learnt units; both scales must be in its reach.
     """
     near_one = all(2.0**-20 <= scale <= 2.0**20 for scale in (data_norm, intercept_scaling))
-    is_plain = isinstance(data.X, np.ndarray) and data.people is None
-    return is_plain and data.X.dtype == np.float32 and near_one
+    is_so = in_units or (isinstance(data.X, np.ndarray) and data.X.dtype == np.float32)
+    return is_so and data.people is None and near_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ class Problem:
 
     `intercept` is the factor of the constant column, None for no such column; `projection` a key
     of `PROJECTIONS`, ``"auto"`` or None; `seed` that of public random objects; `attack` is in
-    units of the public scale of a row; `is_single` tells of dense rows of float32.
+    units of the public scale of a row; `is_single` tells of dense rows that the default steps
+    may read in float32.
     """
 
     n_samples: int
@@ -152,9 +155,7 @@ class Training:
         if self.attack is not None:
             return scaled_rows(X, data_norm, self.bias)
         if self.is_single:
-            from dp_halfspace.optim.design.single_rows import single_unit_rows  # noqa: PLC0415
-
-            return single_unit_rows(X, data_norm, self.bias)
+            return rows_over(single_unit_rows, X, data_norm, self.bias)
         how = {"clips": clips, "people": people}
         return rows_over(unit_rows, X, data_norm, self.bias, self.linear_map, **how)
 

@@ -30,7 +30,7 @@ from dp_halfspace.algorithms.gradient.preconditioner import (
 )
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows, flattened
-from dp_halfspace.optim.design.single_rows import SINGLE_SHARE, SingleRows
+from dp_halfspace.optim.design.single_rows import SINGLE_SHARE
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.solvers.certificate import gradient_error
 from dp_halfspace.privacy.events import Event, Pure, Repeated
@@ -266,7 +266,7 @@ class GradientPlan:
         return replace(self, descent=descent, metric=metric)
 
     def run(
-        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+        self, rows: Any, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
         """Take the steps on unit rows; see `Plan`."""
         # 1. Without a metric, the noisy steps are all there is.
@@ -284,7 +284,7 @@ class GradientPlan:
             # Any square root of the released moment gives the same distribution of results.
             transform = metric.root()
             bound = self.metric.compression
-            if isinstance(rows, SingleRows):
+            if self.descent.is_single:
                 flat = rows.unit(transform, row_bound=bound, condition=metric.condition)
             else:
                 flat = flattened(rows, transform, row_bound=bound)

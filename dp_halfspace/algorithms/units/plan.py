@@ -10,7 +10,7 @@ the evidence for the constants in ``docs/units.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 Noise: TypeAlias = "GaussianNoise | DiscreteLaplaceNoise | L2LaplaceNoise | NoNoise"
 
 CLIP = 4.0
-_BLOCK_ENTRIES = 2**18
+_BLOCK_ENTRIES = 2**16  # of what is read at a time, and stays in cache
+_COLUMNS_AT_ONCE = 64
+# Cells of a column before octaves are merged: signs and exponents of float32, and what is missing.
+_RAW_CELLS, _MISSING = 520, 512
 # Parts of mu^2, or of epsilon, for octaves, cells of narrow columns, and moments.
 _PARTS, _PURE_PARTS = (0.6, 0.15, 0.25), (0.75, 0.15, 0.1)
 _N_CELLS = 4096
@@ -59,19 +62,37 @@ class Units:
     scale: FloatArray
 
 
-def in_units(X: Any, units: Units, clip: float = CLIP) -> Any:
-    """Return ``(x - center) / scale``, clipped; a missing entry becomes 0.
+def in_units(X: Any, units: Units, clip: float = CLIP, kind: type = np.float64) -> Any:
+    """Return ``(x - center) / scale``, clipped, rounded to a `kind`; a missing entry becomes 0.
 
     Each entry of the result is a function of the same entry of `X` and of what was released.
     """
     if are_chunks(X):
-        return X.each(in_units, units, clip)
-    with np.errstate(over="ignore", under="ignore"):
-        Z: FloatArray = np.subtract(X, units.center, dtype=np.float64)
-        Z /= units.scale
-    np.clip(Z, -clip, clip, out=Z)
-    Z[np.isnan(Z)] = 0.0
+        return X.each(in_units, units, clip, kind)
+    Z = np.empty(X.shape, dtype=kind)
+    with np.errstate(under="ignore"):
+        for lo, block in _blocks_in_units(X, units, clip):
+            Z[lo : lo + len(block)] = block
     return Z
+
+
+def _blocks_in_units(X: Any, units: Units, clip: float) -> Iterator[tuple[int, FloatArray]]:
+    """Yield first row and rows of `in_units`, in float64, block after block to be overwritten."""
+    step = max(1, min(len(X), _BLOCK_ENTRIES // max(1, X.shape[1])))
+    work = np.empty((step, X.shape[1]))
+    # Written out: rows are short, and repeated operands are slow.
+    center, scale = (np.tile(numbers, (step, 1)) for numbers in (units.center, units.scale))
+    for lo in range(0, len(X), step):
+        Z = work[: len(X) - lo]
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            np.copyto(Z, X[lo : lo + step])
+            Z -= center[: len(Z)]
+            Z /= scale[: len(Z)]
+        np.clip(Z, -clip, clip, out=Z)
+        missing = np.isnan(Z)
+        if missing.any():
+            Z[missing] = 0.0
+        yield lo, Z
 
 
 def units_share(n_samples: int, n_features: int, mu: float) -> float:
@@ -221,19 +242,41 @@ def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatAr
     middle, to the most positive one; `weights` are what each row counts, None for one.
     """
     n_samples, n_features = X.shape
-    n_cells = 2 * N_OCTAVES + 2  # the last one takes what is missing
-    first = np.arange(n_features) * n_cells
-    counts = np.zeros(n_features * n_cells)
-    step = max(1, _BLOCK_ENTRIES // n_features)
-    for lo in range(0, n_samples, step):
-        block = np.ascontiguousarray(X[lo : lo + step], dtype=np.float64)
-        octave = (block.view(np.int64) >> 52 & 0x7FF) - 1023
-        distance = np.clip(octave - (LOWEST - 1), 0, N_OCTAVES)
-        cell = N_OCTAVES + np.where(np.signbit(block), -distance, distance)
-        cell[np.isnan(block)] = n_cells - 1
-        each = None if weights is None else np.repeat(weights[lo : lo + step], n_features)
-        counts += np.bincount((cell + first).ravel(), each, minlength=len(counts))
-    return counts.reshape(n_features, n_cells)[:, :-1].copy()
+    counts = np.empty((n_features, 2 * N_OCTAVES + 1))
+    # Where octaves begin among exponents; first comes what counts as zero, last what is larger.
+    starts = np.append(0, np.arange(N_OCTAVES) + 127 + LOWEST)
+    for first in range(0, n_features, _COLUMNS_AT_ONCE):
+        part = X[:, first : first + _COLUMNS_AT_ONCE]
+        width = part.shape[1]
+        step = max(1, min(n_samples, _BLOCK_ENTRIES // width))
+        column = np.tile(np.arange(width, dtype=np.uint32) * _RAW_CELLS, (step, 1))
+        raw = np.zeros(width * _RAW_CELLS)
+        for lo in range(0, n_samples, step):
+            cell = _raw_cells(part[lo : lo + step])
+            cell += column[: len(cell)]
+            each = None if weights is None else np.repeat(weights[lo : lo + step], width)
+            raw += np.bincount(cell.ravel().astype(np.intp), each, minlength=len(raw))
+        known = raw.reshape(width, _RAW_CELLS)[:, :_MISSING].reshape(width, 2, -1)
+        positive, negative = np.add.reduceat(known, starts, axis=2).transpose(1, 0, 2)
+        zero = positive[:, :1] + negative[:, :1]
+        counts[first : first + width] = np.hstack([negative[:, :0:-1], zero, positive[:, 1:]])
+    return counts
+
+
+def _raw_cells(X: NDArray[Any]) -> NDArray[np.uint32]:
+    """Return sign and exponent of each entry as float32, `_MISSING` for NaN."""
+    kind = np.float32 if X.dtype == np.float32 else np.float64
+    entries = np.ascontiguousarray(X, dtype=kind)
+    missing = np.isnan(entries)
+    if entries.dtype == np.float64:
+        # Cut off, not rounded, which could reach the next octave.
+        bits = entries.view(np.int64) & -(2**29)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            entries = bits.view(np.float64).astype(np.float32)
+    cells = entries.view(np.uint32) >> np.uint32(23)
+    if missing.any():
+        cells[missing] = _MISSING
+    return cells
 
 
 def linear_counts(
@@ -274,22 +317,37 @@ def clipped_moments(X: NDArray[Any], units: Units, people: People | None = None)
     ``2 sqrt(n_features)``.
     """
     sums = np.zeros((2, X.shape[1]))
-    step = max(1, _BLOCK_ENTRIES // X.shape[1])
-    n_units = len(X) if people is None else len(people)
-    ends = np.arange(n_units + 1) if people is None else np.append(people.starts, len(X))
+    # Times a power of two, which rounds nothing: what is rounded below is on the grid.
+    fine = Units(units.center, units.scale * (CLIP / _GRID))
+    for s, squares in _steps(X, fine) if people is None else _steps_of_people(X, fine, people):
+        ones = np.ones(len(s))
+        # Integers below 2^53, in every order.
+        sums[0] += ones @ s / _GRID
+        sums[1] += _SQUARE_WEIGHT * (ones @ squares / _GRID**2)
+    return sums
+
+
+def _steps(X: NDArray[Any], fine: Units) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the entries of a block as whole numbers of steps of the grid, and their squares."""
+    for _, s in _blocks_in_units(X, fine, _GRID):
+        np.rint(s, out=s)
+        yield s, s * s
+
+
+def _steps_of_people(
+    X: NDArray[Any], fine: Units, people: People
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the means of `_steps` over the rows of each person."""
+    n_units, step = len(people), max(1, 4 * _BLOCK_ENTRIES // X.shape[1])
+    ends = np.append(people.starts, len(X))
     for lo in range(0, n_units, step):
         bounds = ends[lo : lo + step + 1]
-        s = np.rint(in_units(X[bounds[0] : bounds[-1]], units) * (_GRID / CLIP))
-        squares = s * s
-        if people is not None:
-            # Integers, so these sums are exact. The mean square is rounded up: it is at least the
-            # square of the mean, and at most one.
-            first, counts = bounds[:-1] - bounds[0], np.diff(bounds)[:, None]
-            s = np.trunc(np.add.reduceat(s, first, axis=0) / counts)
-            squares = np.ceil(np.add.reduceat(squares, first, axis=0) / counts)
-        sums[0] += s.sum(axis=0) / _GRID
-        sums[1] += _SQUARE_WEIGHT * (squares.sum(axis=0) / _GRID**2)
-    return sums
+        s = np.rint(in_units(X[bounds[0] : bounds[-1]], fine, _GRID))
+        # Integers, so these sums are exact. The mean square is rounded up: it is at least the
+        # square of the mean, and at most one.
+        first, counts = bounds[:-1] - bounds[0], np.diff(bounds)[:, None]
+        means = np.trunc(np.add.reduceat(s, first, axis=0) / counts)
+        yield means, np.ceil(np.add.reduceat(s * s, first, axis=0) / counts)
 
 
 def plan_units(

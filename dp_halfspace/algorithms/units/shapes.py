@@ -116,14 +116,14 @@ def match_octaves(
     """
     shapes, shares = _shapes(), counts / n_samples
     law = law.forgiving(n_samples, _MISFIT)
-    likelihood = np.concatenate(
-        [
-            _log_likelihood(shares[lo : lo + _COLUMNS_AT_ONCE], law, shapes)
-            for lo in range(0, len(shares), _COLUMNS_AT_ONCE)
-        ]
-    )
-    best = likelihood.max(axis=2)
-    evidence = best + np.log(np.exp(likelihood - best[:, :, None]).sum(axis=2))
+    likelihood = np.empty((len(counts), N_OCTAVES + 1, len(shapes.mean)), dtype=np.float32)
+    evidence = np.empty(likelihood.shape[:2], dtype=np.float32)
+    for lo in range(0, len(shares), _COLUMNS_AT_ONCE):
+        part = slice(lo, lo + _COLUMNS_AT_ONCE)
+        found = likelihood[part] = _log_likelihood(shares[part], law, shapes)
+        best = found.max(axis=2)
+        chances = np.exp(np.subtract(found, best[:, :, None], out=found), out=found)
+        evidence[part] = best + np.log(chances.sum(axis=2))
     octaves = _pooled(evidence)
     median = (np.cumsum(octaves, axis=1) < 0.5).sum(axis=1)
     # Octaves next to the median: the mean over all would follow the remotest one.

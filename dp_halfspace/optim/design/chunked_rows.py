@@ -17,6 +17,7 @@ from dp_halfspace._chunks import Chunks
 from dp_halfspace.optim.design.blocks import FloatArray, ThinMap, block_size
 from dp_halfspace.optim.design.feature_rows import Features, clipped_features
 from dp_halfspace.optim.design.rows import Rows, RowState, rescaled_state
+from dp_halfspace.optim.design.single_rows import SingleRows
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
@@ -34,7 +35,7 @@ class ChunkedRows:
 
     __slots__ = ("_matrix", "_state", "_template")
 
-    def __init__(self, matrix: Chunks, state: Chunks, template: Rows) -> None:
+    def __init__(self, matrix: Chunks, state: Chunks, template: Any) -> None:
         self._matrix, self._state, self._template = matrix, state, template
 
     @property
@@ -50,7 +51,7 @@ class ChunkedRows:
     @property
     def row_bound(self) -> float:
         """Public bound on the norm of a row."""
-        return self._template.row_bound
+        return float(self._template.row_bound)
 
     @property
     def shares(self) -> Chunks:
@@ -97,6 +98,12 @@ class ChunkedRows:
         template = self._template.rescaled(np.empty(0), row_bound=row_bound)
         return ChunkedRows(self._matrix, state, template)
 
+    def unit(self, transform: FloatArray, **how: Any) -> ChunkedRows:
+        """Return the rows divided by the norm of their image; see `SingleRows`."""
+        rows = self._each(partial(SingleRows.unit, **how), transform)
+        template = self._template.unit(transform, **how)
+        return ChunkedRows(self._matrix, rows.each(_state_of).kept(), template)
+
     def leading(self, size: int) -> ChunkedRows:
         """Return the first columns and the constant as unit rows; see `Rows`."""
         rows = self._each("leading", size)
@@ -107,9 +114,9 @@ class ChunkedRows:
         """Add what a function of the rows of each chunk returns."""
         return self._matrix.total(_called, self._state, self._template, function, *arguments)
 
-    def _each(self, name: str, *arguments: Any) -> Chunks:
-        """Put off a method of the rows of every chunk."""
-        return self._matrix.each(_called, self._state, self._template, name, *arguments)
+    def _each(self, what: Any, *arguments: Any) -> Chunks:
+        """Put off a method, or a function, of the rows of every chunk."""
+        return self._matrix.each(_called, self._state, self._template, what, *arguments)
 
     def _total(self, name: str, *arguments: Any) -> FloatArray:
         """Add what a method of the rows returns over all chunks."""

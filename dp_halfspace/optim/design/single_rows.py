@@ -98,6 +98,16 @@ class SingleRows:
         """What each row counts: one."""
         return np.broadcast_to(1.0, self.shape[0])
 
+    @property
+    def state(self) -> tuple[SingleArray | None]:
+        """What the rows have of their own beside the matrix: factors."""
+        return (self._scale,)
+
+    def over(self, X: SingleArray, state: tuple[SingleArray]) -> SingleRows:
+        """Return rows of another matrix, each with its own factor, else like these."""
+        same = self._constant, *state
+        return SingleRows(X, *same, row_bound=self.row_bound, group=self._group)
+
     def along(
         self, make: Callable[[Any, FloatArray], Any], codes: NDArray[Any], weights: FloatArray
     ) -> Any:

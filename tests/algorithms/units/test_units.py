@@ -117,6 +117,67 @@ def test_statistics_are_exact_in_every_order_layout_and_block(statistic, monkeyp
     assert np.array_equal(statistic(X), expected)
 
 
+def entries():
+    """Both sides of every octave, and what is no number, in 70 columns."""
+    powers = np.ldexp(1.0, np.arange(-1074, 1024))
+    positive = [np.nextafter(powers, 0), powers, np.nextafter(powers, math.inf)]
+    nan = np.array([0x7FF0000000000001, -1, -(2**48), -(2**52) + 5]).view(np.float64)
+    values = np.concatenate([*positive, HOSTILE, [math.inf, -math.inf], nan])
+    return np.random.default_rng(0).permuted(np.tile(values, 70)).reshape(-1, 70)
+
+
+def by_logarithms(X, weights):
+    """The counts of `octave_counts` by the definition of an octave."""
+    X = X.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        octave = np.frexp(X)[1] - 1
+    octave[np.isinf(X)] = 2000
+    distance = np.where(X == 0, 0, np.clip(octave + 121, 0, 240))
+    cell = 240 + np.where(X < 0, -distance, distance)
+    found = np.zeros((X.shape[1], 481))
+    for column in range(X.shape[1]):
+        known = ~np.isnan(X[:, column])
+        np.add.at(found[column], cell[known, column], weights[known])
+    return found
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "f2", ">f4", "i8", "i4", "bool"])
+def test_octaves_are_counted_exactly_in_every_type(kind):
+    with np.errstate(all="ignore"):
+        X = entries().astype(kind)
+    ones = np.ones(len(X))
+    parts = np.random.default_rng(1).integers(1, 2**20, len(X)) / 2.0**20
+    for form in (X, np.asfortranarray(X), X[::-1, ::3]):
+        assert np.array_equal(octave_counts(form), by_logarithms(form, ones))
+        assert np.array_equal(octave_counts(form, parts), by_logarithms(form, parts))
+    assert not octave_counts(X[:0]).any()
+
+
+def in_units_at_once(X, units):
+    with np.errstate(all="ignore"):
+        Z = np.subtract(X, units.center, dtype=np.float64) / units.scale
+    return np.nan_to_num(np.clip(Z, -CLIP, CLIP))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_units_of_each_entry_are_rounded_once(kind):
+    """To both kinds, in every layout; and so are the moments, which are of whole numbers."""
+    rng = np.random.default_rng(2)
+    with np.errstate(all="ignore"):
+        X = np.where(rng.random((4001, 70)) < 0.5, 1e3 + entries()[:1].T[0], rng.normal(1e3, 2))
+        X[::7] = entries()[: len(X[::7])]
+        X = X.astype(kind)
+    units = Units(np.full(70, 1e3 + 1e-9), np.exp(rng.normal(size=70)))
+    expected = in_units_at_once(X, units)
+    for form in (X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
+        assert np.array_equal(in_units(form, units), expected)
+        found = in_units(form, units, kind=np.float32)
+        assert found.dtype == np.float32
+        assert np.array_equal(found, expected.astype(np.float32))
+    s = np.rint(expected * 256.0) / 1024.0
+    assert np.array_equal(clipped_moments(X, units), [s.sum(axis=0), 1.5 * (s * s).sum(axis=0)])
+
+
 @pytest.mark.parametrize("budget", [1e-9, 0.01, 0.5, 30.0, 1e6])
 @pytest.mark.parametrize("d", [1, 100])
 def test_events_compose_to_no_more_than_was_asked(budget, d):

@@ -12,6 +12,7 @@ from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import engine_defaults
 from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
+from dp_halfspace.algorithms.units.plan import Units, in_units
 from dp_halfspace.audit import replay
 from dp_halfspace.optim.design import single_rows as module
 from dp_halfspace.optim.design.rows import unit_rows
@@ -35,6 +36,15 @@ def rows_of(n, d, seed=0):
     return X.astype(np.float32)
 
 
+def learnt_rows(n, d, seed=0):
+    """The rows of a fit that learns units: most entries are clipped, some missing or zero."""
+    X = rows_of(n, d, seed).astype(np.float64)
+    X[::5, 0], X[1::5] = math.nan, 1e300
+    X[2::5, 1:] = 0.25
+    units = Units(np.full(d, 0.25), np.geomspace(1e-3, 1e2, d))
+    return single_unit_rows(in_units(X, units, kind=np.float32), math.sqrt(d), 0.2)
+
+
 def logical(rows):
     """The rows in extended precision: exact products of floats of 24 bits."""
     scale = rows._scale.astype(np.longdouble)[:, None]
@@ -49,14 +59,20 @@ def metric_of(size, stretch, seed=0):
     return Metric(stretch, directions, np.geomspace(0.25, stretch, size - 1))
 
 
-def longest_image(monkeypatch, unit):
+def stated_rows(n, d, seed=0):
+    return single_unit_rows(rows_of(n, d, seed), 2.0, 0.2)
+
+
+BOTH = pytest.mark.parametrize("made", [stated_rows, learnt_rows])
+
+
+def longest_image(monkeypatch, unit, made):
     """Longest image of a row, when the bounds on lengths count roundings of this size."""
     with monkeypatch.context() as patched:
         patched.setattr(module, "SINGLE_UNIT", unit)
-        X = rows_of(4000, 7)
         metric = metric_of(8, 200.0)
         transform = metric.root()
-        flat = single_unit_rows(X, 2.0, 0.2).unit(transform, row_bound=4.0, condition=1.0)
+        flat = made(4000, 7).unit(transform, row_bound=4.0, condition=1.0)
     images = logical(flat) @ np.asarray(transform, dtype=np.longdouble).T
     return float(np.sqrt((images**2).sum(axis=1)).max())
 
@@ -81,14 +97,16 @@ def test_rows_are_those_of_float64_and_have_norm_one_at_most(form, bias, clips):
         np.testing.assert_allclose(rows.relative(w), scores / 2.0, rtol=1e-4, atol=1e-5)
 
 
-def test_images_have_norm_one_at_most(monkeypatch):
-    assert 1 - 1e-3 <= longest_image(monkeypatch, SINGLE) <= 1
+@BOTH
+def test_images_have_norm_one_at_most(monkeypatch, made):
+    assert 1 - 1e-3 <= longest_image(monkeypatch, SINGLE, made) <= 1
 
 
-def test_planted_allowance_of_float64_is_caught_in_lengths(monkeypatch):
+@BOTH
+def test_planted_allowance_of_float64_is_caught_in_lengths(monkeypatch, made):
     honest = np.divide
     monkeypatch.setattr(module.np, "divide", lambda a, b, out: honest(1.0, b, out=out))
-    assert longest_image(monkeypatch, 2.0**-53) > 1
+    assert longest_image(monkeypatch, 2.0**-53, made) > 1
 
 
 def rows_state(rows):
@@ -116,17 +134,19 @@ def test_roundings_of_a_group_are_within_what_is_paid_for(monkeypatch):
     assert worst_group(1e5) > module.SINGLE_SHARE
 
 
-def gram_error(n):
-    rows = single_unit_rows(np.abs(rows_of(n, 5)) + np.float32(1 / 3), 1.0, 0.2)
+def gram_error(rows):
     Z = logical(rows)
     return float(np.linalg.norm((rows.gram(rows.shares) - Z.T @ Z).astype(float)))
 
 
 def test_second_moment_of_a_group_is_within_its_allowance():
     allowed = 1.02 * SINGLE * (GRAM_GROUP + 8) * GRAM_GROUP
-    assert 1e-3 * allowed < gram_error(GRAM_GROUP) <= allowed
+    positive = np.abs(rows_of(GRAM_GROUP, 5)) + np.float32(1 / 3)
+    error = gram_error(single_unit_rows(positive, 1.0, 0.2))
+    assert 1e-3 * allowed < error <= allowed
     # Planted: the allowance of float64.
-    assert gram_error(GRAM_GROUP) > allowed * 2.0**-29
+    assert error > allowed * 2.0**-29
+    assert allowed * 2.0**-29 < gram_error(learnt_rows(GRAM_GROUP, 5)) <= allowed
 
 
 @forms
@@ -246,12 +266,49 @@ def test_a_fit_is_that_of_float64_and_says_its_precision(kind, n_classes):
 
 
 @estimators
-def test_noise_pays_for_the_roundings_of_float32(kind):
+def test_noise_of_both_estimators_pays_for_the_roundings_of_float32(kind):
     X = rows_of(500, 6)
     y = np.arange(500) % 2
     model = kind(data_norm=1.0, classes=[0, 1])
     plans = [model._prepared(table, y, None).plan for table in (X, X.astype(np.float64))]
     data = [getattr(plan, "ranker", plan).plan for plan in plans]
+    single, double = (plan.descent.mechanism.sensitivity for plan in data)
+    assert 1 + module.SINGLE_SHARE <= single / double <= 1 + 1.1 * module.SINGLE_SHARE
+
+
+@pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_fit_that_learns_units_is_that_of_float64(monkeypatch, n_classes):
+    """Public facts decide: every table of numbers but those of people, whatever its type."""
+    X = np.random.default_rng(5).standard_normal((4000, 6)) * np.geomspace(1e-3, 1e3, 6) + 9.0
+    y = np.digitize(X[:, 4], [9.0, 60.0][: n_classes - 1])
+    X[::9, 3] = math.nan
+    model = AdaptiveMarginClassifier(epsilon=math.inf, classes=range(n_classes), random_state=0)
+    scores = [model.fit(X, y).decision_function(X)]
+    assert dict(model.privacy_.public)["precision"] == "float32"
+    kept = []
+    patched = module.SingleRows.fused_adjoint
+    monkeypatch.setattr(
+        module.SingleRows, "fused_adjoint", lambda rows, *a: kept.append(rows) or patched(rows, *a)
+    )
+    np.testing.assert_array_equal(model.fit(np.asfortranarray(X), y).decision_function(X), *scores)
+    assert kept[0]._matrix.dtype == np.float32
+    pure = AdaptiveMarginClassifier(epsilon=9.0, delta=0, classes=range(n_classes))
+    for other in (model.plan(X, y, np.arange(4000)), pure.plan(X, y)):
+        assert "precision" not in dict(other.public)
+    monkeypatch.setattr(AdaptiveMarginClassifier, "_is_single", lambda *_: False)
+    scores.append(model.fit(X, y).decision_function(X))
+    np.testing.assert_allclose(*scores, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("data_norm", [1.0, None])
+def test_noise_pays_for_the_roundings_of_float32(monkeypatch, data_norm):
+    X = rows_of(500, 6)
+    y = np.arange(500) % 2
+    model = AdaptiveMarginClassifier(data_norm=data_norm, classes=[0, 1])
+    data = [model._prepared(X, y, None).plan.plan]
+    monkeypatch.setattr(AdaptiveMarginClassifier, "_is_single", lambda *_: False)
+    data.append(model._prepared(X, y, None).plan.plan)
     single, double = (plan.descent.mechanism.sensitivity for plan in data)
     assert 1 + module.SINGLE_SHARE <= single / double <= 1 + 1.1 * module.SINGLE_SHARE
     single, double = (plan.metric.mechanism.sensitivity for plan in data)
