@@ -585,6 +585,12 @@ MUTANTS = [
             "    per_record = 0.0",
             "test_sensitivity_is_that_of_the_proof",
         ),
+        (
+            "    length += _single_excess(n_outputs) if is_single else 0.0",
+            "    length += 0.0",
+            "tests/optim/design/test_single_rows.py::"
+            "test_a_step_moves_by_more_than_float64_would_allow_and_by_less_than_is_paid",
+        ),
     ),
     *of(
         "algorithms/gradient/noisy_gd.py",
@@ -787,8 +793,8 @@ MUTANTS = [
         "algorithms/selection/class_counts.py",
         "tests/test_persons.py",
         (
-            "    weights = np.ones(len(chosen)) if people is None else people.weights",
-            "    weights = np.ones(len(chosen))",
+            " if people is None else people.weights[chosen].sum())",
+            ")",
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
         (
@@ -862,8 +868,13 @@ MUTANTS = [
             "test_sensitivity_against_brute_force",
         ),
         (
-            "    each = np.ones(len(scores)) if people is None else people.weights",
-            "    each = np.ones(len(scores))",
+            "    sums[mixed] = 0.0",
+            "    sums[mixed] *= 1.0",
+            "test_sensitivity_against_brute_force",
+        ),
+        (
+            "            signed *= each[part]",
+            "            signed *= 1.0",
             "tests/test_persons.py::test_errors_of_a_threshold_move_by_one_at_most_and_do_not_grow_with_rows",
         ),
     ),

@@ -236,16 +236,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     _reads_chunks = _protects_people
 
     def _is_single(self, data: TrainingData) -> bool:
-        """Tell, by what is public, whether rows are read in float32.
-
-        The copies of dense rows in units, and dense rows that are so and of a stated scale.
-        """
-        if data.people is not None or not 2.0**-20 <= float(self.data_norm) <= 2.0**20:
-            return False
-        if self._is_in_units:
-            return True
-        is_array = isinstance(data.X, np.ndarray) and data.X.dtype == np.float32
-        return is_array and self._is_scale_stated
+        """Tell, by what is public, whether rows are read in float32."""
+        scales, in_units = (float(self.data_norm), float(self.intercept_scaling)), self._is_in_units
+        is_known = in_units or self._is_scale_stated
+        return is_known and fits.reads_single(data, *scales, in_units=in_units)
 
     def _plan(self, data: TrainingData) -> fits.Training | fits.SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""

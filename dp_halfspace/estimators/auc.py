@@ -20,6 +20,7 @@ from dp_halfspace._sklearn import (
 from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits.auc_budget import RankingProblem
 from dp_halfspace.algorithms.fits.auc_training import LOSSES, MECHANISMS, plan_training
+from dp_halfspace.algorithms.fits.margin_training import reads_single
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.privacy.mechanisms import Permit
 
@@ -206,11 +207,13 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         private = isinstance(self.threshold, str)
         if not private and self.threshold and not self.fit_intercept:
             raise ValueError("a threshold other than 0 needs fit_intercept=True")
+        scales = float(self.data_norm), float(self.intercept_scaling)
         return RankingProblem(
             n_samples=data.n_units,
             n_features=data.X.shape[1],
             is_sparse=sparse.issparse(data.X),
-            data_norm=float(self.data_norm),
+            is_single=self._is_scale_stated and reads_single(data, *scales),
+            data_norm=scales[0],
             clips=self._is_scale_stated,
             intercept=self._constant_column(),
             loss=self.loss,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         asked_margin,
         check_phased_prox,
         plan_training,
+        reads_single,
     )
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "margin_grid",
     "plan_selection",
     "plan_training",
+    "reads_single",
 ]
 
 SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")

@@ -51,7 +51,8 @@ from dp_halfspace.algorithms.selection.class_counts import (
 )
 from dp_halfspace.algorithms.selection.threshold import release_threshold, threshold_grid
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.optim.design.rows import Rows, clip_scales, clipped_rows, unit_rows
+from dp_halfspace.optim.design.rows import Rows, clip_scales, unit_rows
+from dp_halfspace.optim.design.single_rows import single_unit_rows
 from dp_halfspace.optim.objectives.losses import get_loss, shifted_logistic
 from dp_halfspace.optim.risks.empirical import empirical_risk
 from dp_halfspace.optim.risks.margin import MarginRisk
@@ -115,27 +116,19 @@ class Ranker:
             power, deviation = wanted.weight, max(deviation, wanted.pull)
         return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
 
-    def direction(
-        self,
-        X: Any,
-        classes: Any,
-        weights: FloatArray,
-        permit: Permit,
-        *,
-        problem: RankingProblem,
-        people: People | None,
-    ) -> tuple[FloatArray, float]:
-        """Release coefficients in units of the data, and the score where the classes meet."""
-        data_norm = problem.data_norm
-        if self.row_bound is None:
-            how = {"clips": problem.clips, "people": people}
-            rows = rows_over(unit_rows, X, data_norm, self.bias, **how)
-        else:
-            rows = rows_over(_ball_rows, X, data_norm, self.bias, self.row_bound, people)
-        with single_blas_thread():
-            released = self.plan.run(rows, classes, weights, permit)[0]
-        centre = 0.0 if self.bias is None else -float(released[-1]) * self.bias
-        return released[: X.shape[1]] / data_norm, centre
+    @property
+    def is_single(self) -> bool:
+        """Whether it reads rows of float32 in float32: see `SingleRows`."""
+        return isinstance(self.plan, GradientPlan) and self.plan.descent.is_single
+
+    def rows(self, X: Any, problem: RankingProblem, people: People | None) -> Any:
+        """Return the rows that it reads."""
+        scales = (X, problem.data_norm, self.bias)
+        if self.row_bound is not None:
+            return rows_over(_ball_rows, *scales, self.row_bound, people)
+        if self.is_single:
+            return single_unit_rows(*scales, clips=problem.clips)
+        return rows_over(unit_rows, *scales, clips=problem.clips, people=people)
 
 
 def _ball_rows(
@@ -191,16 +184,16 @@ class RankingPlan:
         problem, norm = self.problem, self.problem.data_norm
         positive = applied(np.equal, classes, 1)
         ranker, balance = self._balanced(positive, permit, people)
-        direction, centre = ranker.direction(
-            X, classes, balance, permit, problem=problem, people=people
-        )
-        threshold = problem.threshold
+        rows, bias = ranker.rows(X, problem, people), ranker.bias
+        with single_blas_thread():
+            released = ranker.plan.run(rows, classes, balance, permit)[0]
+        scaled, threshold = released[: X.shape[1]], problem.threshold
+        direction = scaled / norm
         if self.threshold is not None:
             largest = float(np.linalg.norm(direction)) * norm
-            longest = norm if self.clips else norm * 2.0**60
-            scores = rows_over(clipped_rows, X, longest).margins(direction)
+            centre = 0.0 if bias is None else -float(released[-1]) * bias
             threshold = release_threshold(
-                applied(np.clip, scores, -largest, largest),
+                rows.margins(scaled) if bias is None else rows.relative(scaled * bias),
                 positive,
                 weights,
                 threshold_grid(largest, centre),
@@ -249,6 +242,8 @@ def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
         if is_wide and isinstance(ranker.plan, GradientPlan):
             rare = _difference(mean_difference_for(ranker.plan, *sizes))
     public = {"mechanism": mechanism, known: ranker.plan.public[known]}
+    if ranker.is_single:
+        public["precision"] = "float32"
     return RankingPlan(problem, ranker, choice, public, count, rare)
 
 

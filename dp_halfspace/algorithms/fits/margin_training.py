@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._people import People
+from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.defaults import (
     DIRECTIONS_PAY,
     EngineDefaults,
@@ -39,6 +40,18 @@ if TYPE_CHECKING:
 # Other ways than the default one import what they need when they are planned: few fits need it.
 # Up to here the metric still applies to what was projected.
 _COMPONENTS = 500
+
+
+def reads_single(
+    data: TrainingData, data_norm: float, intercept_scaling: float, *, in_units: bool = False
+) -> bool:
+    """Tell, by what is public, whether rows are read in float32.
+
+    Dense ones that are so, and copies in learnt units; both scales must be in its reach.
+    """
+    near_one = all(2.0**-20 <= scale <= 2.0**20 for scale in (data_norm, intercept_scaling))
+    is_so = in_units or (isinstance(data.X, np.ndarray) and data.X.dtype == np.float32)
+    return is_so and data.people is None and near_one
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,7 @@ def release_count(
 
 def weight_of(chosen: NDArray[np.bool_], people: People | None) -> float:
     """Return the number of chosen rows, or the sum of their shares of people; exact."""
-    weights = np.ones(len(chosen)) if people is None else people.weights
-    return float(weights[chosen].sum())
+    return float(np.count_nonzero(chosen) if people is None else people.weights[chosen].sum())
 
 
 def class_weights(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dp_halfspace._chunks import summed
 from dp_halfspace._people import People
 from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.selection.class_counts import weight_of
 from dp_halfspace.algorithms.selection.staged_search import released_choice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
@@ -23,7 +24,9 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 _PER_SIDE, _RATIO = 31, 2.0 ** (-1.0 / 3.0)
 # Width of the step from right to wrong, relative to the largest score: with a jump a
 # rounding error could move the score of a threshold by one for every record.
-_STEP = 2.0**-16
+_STEP, _SMALLEST = 2.0**-16, 1e-290
+# Cells of scores on each side of zero, and records that are counted at a time.
+_HALF, _BLOCK_ROWS = 4096, 2**15
 
 
 def plan_threshold(n_samples: int, n_columns: int, epsilon: float) -> ExponentialChoice | NoNoise:
@@ -45,7 +48,7 @@ def threshold_grid(largest: float, centre: float) -> FloatArray:
 
 
 def threshold_losses(
-    scores: FloatArray,
+    scores: NDArray[Any],
     positive: NDArray[np.bool_],
     weights: FloatArray,
     grid: FloatArray,
@@ -58,16 +61,50 @@ def threshold_losses(
     `weights` in [0, 1] are of the negative and the positive class. A record within
     ``2^-17 largest`` of a threshold counts in part, and so does a row that one of `people` owns.
     """
-    step = max(largest * _STEP, 1e-300)
     # A positive record is wrong below the threshold: one minus what a negative one would add.
-    each = np.ones(len(scores)) if people is None else people.weights
-    base = float(weights[1]) * float(each[positive].sum())
-    signed = np.where(positive, -weights[1], weights[0]) * each
+    base = float(weights[1]) * weight_of(positive, people)
+    each = None if people is None else people.weights
     # No more terms in one sum than there are people: docs/proofs/persons.md, section 4.
-    size = len(scores) if people is None else len(people)
+    size = min(_BLOCK_ROWS, len(scores) if people is None else len(people))
     parts = [slice(lo, lo + size) for lo in range(0, len(scores), size)]
-    shares = (np.clip((scores - t) / step + 0.5, 0.0, 1.0) for t in grid)
-    return base + np.array([math.fsum(signed[p] @ s[p] for p in parts) for s in shares])
+    losses = []
+    for part in parts:
+        signed = np.where(positive[part], -weights[1], weights[0])
+        if each is not None:
+            signed *= each[part]
+        losses.append(_added(scores[part], signed, grid, largest))
+    return base + np.array([math.fsum(column) for column in zip(*losses, strict=True)])
+
+
+def _added(
+    scores: NDArray[Any], signed: FloatArray, grid: FloatArray, largest: float
+) -> FloatArray:
+    """Add up what the records above each threshold count, those near it in part.
+
+    Whole cells of scores are added at once: only records in cells that a ramp reaches are looked
+    at for each threshold.
+    """
+    unit = max(largest, _SMALLEST)
+    scores = np.clip(scores, -largest, largest, dtype=np.float64)
+    step, cells = unit * _STEP, _cells(scores, unit)
+    ends = _cells(grid - step, unit), _cells(grid + step, unit)
+    sums = np.bincount(cells, signed, minlength=2 * _HALF + 1)
+    mixed = np.zeros(len(sums), dtype=np.bool_)
+    for first, last in zip(*ends, strict=True):
+        mixed[first : last + 1] = True
+    sums[mixed] = 0.0
+    near = np.flatnonzero(mixed[cells])
+    ramps = np.subtract.outer(grid, scores[near])
+    ramps /= -step
+    ramps += 0.5
+    np.clip(ramps, 0.0, 1.0, out=ramps)
+    above = np.cumsum(sums[::-1])[::-1]
+    return np.asarray(above[ends[1]] + ramps @ signed[near])
+
+
+def _cells(scores: FloatArray, unit: float) -> NDArray[np.intp]:
+    """Return the numbers of the cells that scores up to a unit fall into, in the same order."""
+    return np.asarray(scores * (_HALF / unit) + _HALF, dtype=np.intp)
 
 
 def release_threshold(

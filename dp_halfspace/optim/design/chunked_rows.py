@@ -68,6 +68,10 @@ class ChunkedRows:
         """Return ``Z w``, which stays with the rows."""
         return self._each("margins", w)
 
+    def relative(self, w: FloatArray) -> Chunks:
+        """Return margins of the features over the constant column; see `Rows`."""
+        return self._each("relative", w)
+
     def adjoint(self, p: Chunks) -> FloatArray:
         """Return ``Z^T p``; see `Rows`."""
         return self._total("adjoint", p)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,6 +187,11 @@ class Rows:
             out[block.lo : block.hi] = times(block, w)
         return out
 
+    def relative(self, w: FloatArray) -> FloatArray:
+        """Return margins of the features over the constant column, which no factor changes."""
+        found, bias = self.margins(np.append(w, 0.0)), np.asarray(self._bias)
+        return np.asarray(np.divide(found, bias, out=found, where=bias > 0.0))
+
     def adjoint(self, p: FloatArray) -> FloatArray:
         """Return ``Z^T p`` for one vector, or for every column of a matrix."""
         shape = (self.shape[1], *p.shape[1:])
@@ -330,8 +335,7 @@ class Rows:
             # In the order of X: with another one, products of the rows that stay where they
             # are would be rounded differently because of a row that does not.
             is_fortran = is_blas_layout(X) and X.strides[0] < X.strides[1]
-            order: Literal["C", "F"] = "F" if is_fortran else "C"
-            self._buffer = np.empty((self.block_rows, X.shape[1]), order=order)
+            self._buffer = np.empty((self.block_rows, X.shape[1]), order="F" if is_fortran else "C")
         matrix = self._buffer[: hi - lo]
         np.copyto(matrix, X[lo:hi])
         if before is not None:
@@ -450,10 +454,8 @@ def unit_rows(
     scale /= data_norm
     features = X if linear_map is None else linear_map.apply(X)
     rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0), people=people)
-    if linear_map is None:
-        lengths = np.sqrt(np.square(lengths / data_norm) + (bias or 0.0) ** 2)
-    else:
-        lengths = rows.lengths()
+    squares = np.square(lengths / data_norm) + (bias or 0.0) ** 2
+    lengths = np.sqrt(squares) if linear_map is None else rows.lengths()
     return rows.rescaled(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
 
 

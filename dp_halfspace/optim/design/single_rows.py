@@ -22,7 +22,7 @@ from dp_halfspace.optim.design.blocks import (
     is_blas_layout,
     sums_of_squares,
 )
-from dp_halfspace.optim.design.rows import summed
+from dp_halfspace.optim.design.rows import LONGEST, summed
 
 __all__ = [
     "GRAM_GROUP",
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 SingleArray: TypeAlias = NDArray[np.float32]
+SingleBlock: TypeAlias = tuple[int, SingleArray, SingleArray, Any]
 
 # Unit roundoff of float32, round to nearest.
 SINGLE_UNIT = 2.0**-24
@@ -61,10 +62,10 @@ def group_size(condition: float) -> int:
 
 
 class SingleRows:
-    """The rows ``scale[i] * (X[i], constant)`` of a dense float32 array, in float32.
+    """The rows ``scale[i] * (X[i], constant[i])`` of a dense float32 array, in float32.
 
-    What `Rows` does for the default steps. `scale` is 1 and `constant` None by default; `group`
-    rows of a gradient are summed in float32. Made by `single_unit_rows`.
+    What `Rows` does for the default steps. `constant` may be a number for all rows, or None for
+    no such column; `group` rows of a gradient are summed in float32. Made by `single_unit_rows`.
     """
 
     __slots__ = ("_constant", "_group", "_matrix", "_scale", "row_bound")
@@ -72,11 +73,11 @@ class SingleRows:
     def __init__(
         self,
         X: SingleArray,
-        constant: float | None,
-        scale: SingleArray | None = None,
+        constant: SingleArray | np.float32 | None,
+        scale: SingleArray,
         *,
         row_bound: float,
-        group: int = _LARGEST_GROUP,
+        group: int,
     ) -> None:
         self._matrix, self._constant, self._scale = X, constant, scale
         self.row_bound, self._group = row_bound, group
@@ -114,25 +115,33 @@ class SingleRows:
         return make(codes, weights.astype(np.float32)[codes])
 
     def unit(
-        self,
-        transform: FloatArray | ThinMap | None = None,
-        *,
-        row_bound: float = 1.0,
-        condition: float = 1.0,
+        self, transform: FloatArray | ThinMap, *, row_bound: float, condition: float
     ) -> SingleRows:
-        """Return the rows divided by their norm, or by that of their image, and hardly shorter.
+        """Return the rows divided by the norm of their image, and hardly shorter.
 
-        `row_bound` is a public bound on the norm of the new rows, `condition` that of the map. A
-        row that needs a factor that is out of reach of float32 becomes zero.
+        `row_bound` is a public bound on the norm of the new rows, `condition` that of the map.
         """
-        scale = self.lengths(transform)
+        return self.divided(self.lengths(transform), row_bound, group_size(condition))
+
+    def divided(self, bounds: SingleArray, row_bound: float, group: int) -> SingleRows:
+        """Return the rows divided by bounds on lengths, which are overwritten.
+
+        A row that needs a factor that is out of reach of float32 becomes zero.
+        """
         with np.errstate(divide="ignore"):
-            np.divide(1.0 - 2.0**-21, scale, out=scale)
-        scale[(scale < _FACTORS[0]) | (scale > _FACTORS[1])] = 0.0
-        if self._scale is not None:
-            scale *= self._scale
-        state = (self._matrix, self._constant, scale)
-        return SingleRows(*state, row_bound=row_bound, group=group_size(condition))
+            factor = np.divide(1.0 - 2.0**-21, bounds, out=bounds)
+        factor[(factor < _FACTORS[0]) | (factor > _FACTORS[1])] = 0.0
+        factor *= self._scale
+        state = (self._matrix, self._constant, factor)
+        return SingleRows(*state, row_bound=row_bound, group=group)
+
+    def relative(self, w: FloatArray) -> SingleArray:
+        """Return margins of the features over the constant column; see `Rows`."""
+        single = np.ascontiguousarray(w, dtype=np.float32)
+        out = np.empty(self.shape[0], dtype=np.float32)
+        for lo, X, _, constant in self._blocks():
+            out[lo : lo + len(X)] = X @ single / constant
+        return out
 
     def fused_adjoint(
         self, w: FloatArray, coefficients: Callable[[Any, int, int], Any]
@@ -141,91 +150,88 @@ class SingleRows:
         d = self._matrix.shape[1]
         single = np.ascontiguousarray(w, dtype=np.float32)
 
-        def add(block: tuple[int, SingleArray, Any], out: FloatArray) -> None:
-            lo, X, scale = block
+        def add(block: SingleBlock, out: FloatArray) -> None:
+            lo, X, scale, constant = block
             margins = X @ single[:d]
-            if self._constant is not None:
-                margins += single[d] * np.float32(self._constant)
-            p = coefficients((margins.T * scale).T, lo, lo + len(X))
-            factors = (p.T * scale).T
+            if constant is not None:
+                margins += np.multiply.outer(constant, single[d])
+            # The transposed views have one factor for each row, with one output or more.
+            np.multiply(margins.T, scale, out=margins.T)
+            factors = coefficients(margins, lo, lo + len(X))
+            np.multiply(factors.T, scale, out=factors.T)
             total = np.zeros(out[:d].shape)
             columns = factors.reshape(len(X), -1)
             for rows, parts in zip(
                 _grouped(X, self._group), _grouped(columns, self._group), strict=True
             ):
-                sums = np.matmul(parts.transpose(0, 2, 1), rows).astype(np.float64)
-                total += sums.sum(axis=0).T.reshape(total.shape)
+                sums = np.matmul(parts.transpose(0, 2, 1), rows)
+                total += np.add.reduce(sums, axis=0, dtype=np.float64).T.reshape(total.shape)
             # One addition for each block: that is what the bound on rounding errors counts.
             out[:d] += total
-            if self._constant is not None:
-                out[d] += self._constant * factors.astype(np.float64).sum(axis=0)
+            if isinstance(constant, np.ndarray):
+                out[d] += constant.astype(np.float64) @ factors.astype(np.float64)
+            elif constant is not None:
+                out[d] += float(constant) * np.add.reduce(factors, axis=0, dtype=np.float64)
 
         return summed(self._blocks(), w.shape, add, self._is_plain)
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return ``Z^T diag(weights) Z``, groups summed in float32; see `Rows`."""
 
-        def add(block: tuple[int, SingleArray, Any], out: FloatArray) -> None:
+        def add(block: SingleBlock, out: FloatArray) -> None:
             total, lo = np.zeros_like(out), block[0]
-            for part, rows in self._filled(block):
-                roots = np.sqrt(weights[lo + part.start : lo + part.stop, None])
-                for group in _grouped(np.multiply(rows, roots, out=rows), GRAM_GROUP):
+            for _, rows in self._filled(block, np.sqrt(weights[lo : lo + len(block[1])])):
+                for group in _grouped(rows, GRAM_GROUP):
                     products = np.matmul(group.transpose(0, 2, 1), group)
-                    total += products.astype(np.float64).sum(axis=0)
+                    total += np.add.reduce(products, axis=0, dtype=np.float64)
             out += total
 
         size = self.shape[1]
         return summed(self._blocks(), (size, size), add, self._is_plain)
 
-    def lengths(self, transform: FloatArray | ThinMap | None = None) -> SingleArray:
-        """Return bounds on the norms of rows, or of their images, that are hardly larger."""
+    def lengths(self, transform: FloatArray | ThinMap) -> SingleArray:
+        """Return bounds on the norms of images of rows that are hardly larger."""
         n, size = self.shape
         bounds = np.empty(n, dtype=np.float32)
-        error = 0.0
-        if transform is None:
-            for lo, X, scale in self._blocks():
-                norms = np.sqrt(_squares(X) + (self._constant or 0.0) ** 2)
-                with np.errstate(over="ignore"):
-                    bounds[lo : lo + len(X)] = scale * norms
-        else:
-            formed = transform if isinstance(transform, np.ndarray) else transform @ np.eye(size)
-            root = np.asfortranarray(np.linalg.qr(formed, mode="r"), dtype=np.float32)
-            error = 1.02 * (size + 12) * SINGLE_UNIT * float(np.linalg.norm(formed)) + 2.0**-60
-            error *= self.row_bound
-            for block in self._blocks():
-                for part, rows in self._filled(block):
-                    images = strmm(1.0, root, rows.T, overwrite_b=1).T
-                    squares = np.einsum("ij,ij->i", images, images)
-                    bounds[block[0] + part.start : block[0] + part.stop] = np.sqrt(squares)
+        formed = transform if isinstance(transform, np.ndarray) else transform @ np.eye(size)
+        root = np.asfortranarray(np.linalg.qr(formed, mode="r"), dtype=np.float32)
+        error = 1.02 * (size + 12) * SINGLE_UNIT * float(np.linalg.norm(formed)) + 2.0**-60
+        for block in self._blocks():
+            for part, rows in self._filled(block):
+                images = strmm(1.0, root, rows.T, overwrite_b=1).T
+                squares = np.einsum("ij,ij->i", images, images)
+                bounds[block[0] + part.start : block[0] + part.stop] = np.sqrt(squares)
         bounds *= 1.0 + (size + 12) * SINGLE_UNIT
-        bounds += error
+        bounds += error * self.row_bound
         return bounds
 
     @property
     def _is_plain(self) -> bool:
         return -(-self.shape[0] // self.block_rows) <= PLAIN_BLOCKS
 
-    def _blocks(self) -> Iterator[tuple[int, SingleArray, Any]]:
-        """Read the first row, rows and factors of block after block."""
-        n, step = self.shape[0], self.block_rows
+    def _blocks(self) -> Iterator[SingleBlock]:
+        """Read the first row, rows, factors and constants of block after block."""
+        n, step, constant = self.shape[0], self.block_rows, self._constant
         is_ready = is_blas_layout(self._matrix)
         for lo in range(0, n, step):
-            X = self._matrix[lo : lo + step]
-            if self._scale is None:
-                yield lo, X, np.float32(1.0)
-                continue
-            scale = self._scale[lo : lo + step]
-            void = np.flatnonzero(scale == 0.0)
-            if void.size or not is_ready:
+            X, scale = self._matrix[lo : lo + step], self._scale[lo : lo + step]
+            if not is_ready or not scale.all():
                 # Rows without a factor may be too large for a product. In the order of X: with
                 # another one, products of the other rows would be rounded differently.
                 X = X.copy(order="K")
-                X[void] = 0.0
-            yield lo, X, scale
+                X[scale == 0.0] = 0.0
+            own = constant[lo : lo + step] if isinstance(constant, np.ndarray) else constant
+            yield lo, X, scale, own
 
-    def _filled(self, block: tuple[int, SingleArray, Any]) -> Iterator[tuple[slice, SingleArray]]:
-        """Write out the rows of a block, some at a time, which may be overwritten."""
-        _, X, scale = block
+    def _filled(
+        self, block: SingleBlock, roots: FloatArray | None = None
+    ) -> Iterator[tuple[slice, SingleArray]]:
+        """Write out the rows of a block, some at a time, which may be overwritten.
+
+        Each is multiplied by its own root of a weight.
+        """
+        _, X, scale, constant = block
+        scale = scale if roots is None else np.multiply(scale, roots, dtype=np.float32)
         n_rows, d = X.shape
         step = max(1, _WORK_ENTRIES // (GRAM_GROUP * self.shape[1])) * GRAM_GROUP
         work = np.empty((step, self.shape[1]), dtype=np.float32)
@@ -233,23 +239,44 @@ class SingleRows:
             part = slice(lo, min(lo + step, n_rows))
             rows = work[: part.stop - lo]
             np.multiply(X[part], scale[part, None], out=rows[:, :d])
-            if self._constant is not None:
-                rows[:, d] = np.float32(self._constant) * scale[part]
+            if constant is not None:
+                own = constant[part] if isinstance(constant, np.ndarray) else constant
+                np.multiply(own, scale[part], out=rows[:, d])
             yield part, rows
 
 
 def single_block_size(n_rows: int, n_columns: int) -> int:
-    """Return how many rows of a float32 matrix of this shape are read at a time."""
-    return block_size(n_rows, -(-n_columns // 2), is_sparse=False)
+    """Return how many rows of a float32 matrix of this shape are read at a time: whole groups."""
+    size = block_size(n_rows, -(-n_columns // 2), is_sparse=False)
+    return size if size < _LARGEST_GROUP else size - size % _LARGEST_GROUP
 
 
-def single_unit_rows(X: SingleArray, data_norm: float, bias: float | None) -> SingleRows:
+def single_unit_rows(
+    X: SingleArray, data_norm: float, bias: float | None, *, clips: bool = False
+) -> SingleRows:
     """Return the rows ``[x / data_norm, bias]``, divided by their norm; see `unit_rows`.
 
-    `data_norm` must be within 2^20 of one.
+    `data_norm` and the ratio of bias and its default must be within 2^20 of one.
     """
-    constant = None if bias is None else float(np.float32(bias * data_norm))
-    return SingleRows(X, constant, row_bound=np.inf).unit()
+    n, size = len(X), X.shape[1] + (bias is not None)
+    bounds, step = np.empty(n, dtype=np.float32), single_block_size(*X.shape)
+    constant: Any = None
+    if bias is not None:
+        constant = np.empty(n, np.float32) if clips else np.float32(bias * data_norm)
+    for block in (slice(lo, lo + step) for lo in range(0, n, step)):
+        squares, last = _squares(X[block]), constant
+        if isinstance(constant, np.ndarray):
+            # Instead of a row that is scaled down, its constant is scaled up.
+            constant[block] = bias * np.clip(np.sqrt(squares), data_norm, LONGEST)
+            last = constant[block]
+        if last is not None:
+            squares += np.square(last, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            bounds[block] = np.sqrt(squares)
+    bounds *= 1.0 + (size + 12) * SINGLE_UNIT
+    whole = np.broadcast_to(np.float32(1.0), n)
+    rows = SingleRows(X, constant, whole, row_bound=np.inf, group=_LARGEST_GROUP)
+    return rows.divided(bounds, 1.0, _LARGEST_GROUP)
 
 
 def _squares(X: SingleArray) -> FloatArray:

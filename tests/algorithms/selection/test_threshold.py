@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dp_halfspace._people import People
 from dp_halfspace.algorithms.selection import threshold as module
 from dp_halfspace.algorithms.selection.threshold import (
     plan_threshold,
@@ -25,6 +26,25 @@ def test_losses_count_the_errors(scored):
     above = scores > grid[:, None]
     errors = (above & ~positive).sum(axis=1) * 0.5 + (~above & positive).sum(axis=1)
     np.testing.assert_allclose(losses, errors, atol=0.5)
+
+
+@pytest.mark.parametrize("largest", [0.0, 1e-3, 40.0])
+@pytest.mark.parametrize("centre", [0.0, 0.3, 1.0 + 2.0**-18, 9.0])
+@pytest.mark.parametrize("counts", [None, 4])
+def test_losses_are_those_of_every_record_by_itself(monkeypatch, largest, centre, counts):
+    """With scores at the grid, beside it and beyond it, in more than one block."""
+    monkeypatch.setattr(module, "_BLOCK_ROWS", 700)
+    rng, step = np.random.default_rng(0), max(largest * 2.0**-16, 1e-300)
+    grid = threshold_grid(largest, centre * largest)
+    near = grid[rng.integers(63, size=1500)] + step * 10.0 ** rng.uniform(-2, 2, 1500)
+    scores = np.append(near, largest * rng.standard_normal(500))
+    positive, weights = rng.random(2000) < 0.3, np.array([0.5, 1.0])
+    people = None if counts is None else People(np.full(500, counts))
+    found = threshold_losses(scores, positive, weights, grid, largest=largest, people=people)
+    clipped = np.clip(scores, -largest, largest)
+    above = np.clip((clipped - grid[:, None]) / step + 0.5, 0.0, 1.0)
+    errors = np.where(positive, 1.0 - above, 0.5 * above) / (counts or 1)
+    np.testing.assert_allclose(found, errors.sum(axis=1), rtol=1e-12)
 
 
 def worst_change(rng, weights):

@@ -7,13 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
 from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms.defaults import engine_defaults
 from dp_halfspace.algorithms.fits.margin_training import Problem
+from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
 from dp_halfspace.algorithms.units.plan import Units, in_units
+from dp_halfspace.audit import replay
 from dp_halfspace.optim.design import single_rows as module
 from dp_halfspace.optim.design.blocks import block_size
+from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.optim.design.single_rows import (
     GRAM_GROUP,
     SingleRows,
@@ -23,6 +27,7 @@ from dp_halfspace.optim.design.single_rows import (
 
 FORMS = {"C": np.asarray, "F": np.asfortranarray, "strided": lambda X: np.repeat(X, 2, 1)[:, ::2]}
 forms = pytest.mark.parametrize("form", list(FORMS.values()), ids=list(FORMS))
+estimators = pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateAUCClassifier])
 SINGLE = 2.0**-24
 
 
@@ -45,8 +50,8 @@ def learnt_rows(n, d, seed=0):
 def logical(rows):
     """The rows in extended precision: exact products of floats of 24 bits."""
     scale = rows._scale.astype(np.longdouble)[:, None]
-    constant = [] if rows._constant is None else [np.full((len(scale), 1), rows._constant)]
-    return scale * np.hstack([rows._matrix.astype(np.longdouble), *constant])
+    whole = [] if rows._constant is None else [np.broadcast_to(rows._constant, len(scale))]
+    return scale * np.column_stack([rows._matrix.astype(np.longdouble), *whole])
 
 
 def metric_of(size, stretch, seed=0):
@@ -69,19 +74,29 @@ def longest_image(monkeypatch, unit, made):
         patched.setattr(module, "SINGLE_UNIT", unit)
         metric = metric_of(8, 200.0)
         transform = metric.root()
-        flat = made(4000, 7).unit(transform, row_bound=4.0)
+        flat = made(4000, 7).unit(transform, row_bound=4.0, condition=1.0)
     images = logical(flat) @ np.asarray(transform, dtype=np.longdouble).T
     return float(np.sqrt((images**2).sum(axis=1)).max())
 
 
 @forms
 @pytest.mark.parametrize("bias", [None, 0.2])
-def test_rows_have_norm_one_at_most_and_hardly_less(form, bias):
-    rows = single_unit_rows(form(rows_of(3000, 9)), 2.0, bias)
+@pytest.mark.parametrize("clips", [False, True])
+def test_rows_are_those_of_float64_and_have_norm_one_at_most(form, bias, clips):
+    X = rows_of(3000, 9)
+    rows = single_unit_rows(form(X), 2.0, bias, clips=clips)
     norms = np.sqrt((logical(rows) ** 2).sum(axis=1))
     assert norms.max() <= 1
     assert norms.min() >= 1 - 2.0**-17
-    assert (rows.lengths() >= norms).all()
+    assert (rows.lengths(np.eye(rows.shape[1])) >= norms).all()
+    other, w = unit_rows(X, 2.0, bias, clips=clips), np.linspace(1.0, 2.0, 9)
+    images = logical(rows) @ np.append(w, [3.0] * (bias is not None))
+    np.testing.assert_allclose(
+        images.astype(float), other.margins(np.append(w, [3.0] * (bias is not None))), atol=1e-5
+    )
+    if bias is not None:
+        scores = other.relative(2.0 * w)
+        np.testing.assert_allclose(rows.relative(w), scores / 2.0, rtol=1e-4, atol=1e-5)
 
 
 @BOTH
@@ -137,17 +152,17 @@ def test_second_moment_of_a_group_is_within_its_allowance():
 
 
 @forms
-@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize(("n_outputs", "clips"), [(1, False), (3, False), (1, True)])
 @pytest.mark.parametrize("intruder", [0.0, 1e-30, 7.0, 3e38])
-def test_a_record_changes_one_group_only(form, n_outputs, intruder):
-    """Slopes of all other rows, and sums of all other groups, keep every bit."""
+def test_a_record_changes_one_group_only(form, n_outputs, clips, intruder):
+    """Slopes and scores of all other rows, and sums of all other groups, keep every bit."""
     X = rows_of(9000, 30, seed=1)
     other = X.copy()
     other[4321] = intruder
     shape = (31,) if n_outputs == 1 else (31, n_outputs)
     w = 100 * np.random.default_rng(2).standard_normal(shape)
     metric = metric_of(31, 30.0)
-    sums, slopes = [], []
+    sums, slopes, scores = [], [], []
     real = np.matmul
 
     def spied(A, B, **given):
@@ -157,7 +172,8 @@ def test_a_record_changes_one_group_only(form, n_outputs, intruder):
 
     for table in (X, other):
         with single_blas_thread(), pytest.MonkeyPatch.context() as patched:
-            rows = single_unit_rows(form(table), 1.0, 0.2)
+            rows = single_unit_rows(form(table), 1.0, 0.2, clips=clips)
+            scores.append(rows.relative(w[:-1].T[0] if n_outputs > 1 else w[:-1]))
             given = {"row_bound": 4.0, "condition": metric.condition}
             rows = rows.unit(metric.root(), **given)
             patched.setattr(module.np, "matmul", spied)
@@ -171,6 +187,55 @@ def test_a_record_changes_one_group_only(form, n_outputs, intruder):
     half = len(slopes) // 2
     before, after = np.concatenate(slopes[:half]), np.concatenate(slopes[half:])
     np.testing.assert_array_equal(np.delete(before, 4321, 0), np.delete(after, 4321, 0))
+    assert np.isfinite(scores).all()
+    assert np.flatnonzero(scores[0] != scores[1]).tolist() in ([], [4321])
+
+
+def largest_change(rng):
+    """Longest distance of two steps on a group in which a record is replaced by its mirror."""
+    plan = plan_descent(
+        engine_defaults(128, 4, 2, 1.0), n_samples=128, n_columns=4, n_outputs=1,
+        block_rows=128, mu=1.0, is_single=True,
+    )  # fmt: skip
+    slopes = clipped_slopes(plan, np.ones(128, dtype=np.intp), np.ones(128, dtype=np.float32))
+    worst = 0.0
+    for _ in range(300):
+        X = np.tile(rng.standard_normal(3), (128, 1)).astype(np.float32)
+        other = X.copy()
+        other[int(rng.integers(128))] *= -1
+        ends = [
+            single_unit_rows(table, 1.0, 2.0**-20, clips=True).fused_adjoint(np.zeros(4), slopes)
+            for table in (X, other)
+        ]
+        worst = max(worst, float(np.linalg.norm(ends[0] - ends[1])))
+    return worst
+
+
+def test_a_step_moves_by_more_than_float64_would_allow_and_by_less_than_is_paid():
+    allowed = [
+        plan_descent(
+            engine_defaults(128, 4, 2, 1.0), n_samples=128, n_columns=4, n_outputs=1,
+            block_rows=128, mu=1.0, is_single=is_single,
+        ).mechanism.sensitivity
+        for is_single in (False, True)
+    ]  # fmt: skip
+    assert allowed[0] < largest_change(np.random.default_rng(0)) <= allowed[1]
+
+
+@estimators
+def test_a_replay_over_float32_finds_nothing(kind):
+    """Records beyond the scale, beyond float32 products, of nothing, mirrored, relabelled."""
+    X, y = rows_of(400, 6, seed=4), np.arange(400) % 7 == 0
+    X[:, 0] += 3 * y
+    worst = 0.0
+    for number, intruder in enumerate((-X[5], 0 * X[5], 3e38 + 0 * X[5], 1e-30 * X[5], X[5])):
+        other, labels = X.copy(), y.copy()
+        other[5], labels[5] = intruder, number % 2
+        model = kind(epsilon=50.0, data_norm=2.0, classes=[False, True])
+        result = replay(model, X, y, other, labels, n_histories=3, random_state=number)
+        assert not result.findings
+        worst = max([worst, *(release.ratio for release in result.releases)])
+    assert 0.9 < worst <= 1
 
 
 def test_a_row_out_of_reach_becomes_zero():
@@ -183,20 +248,34 @@ def test_a_row_out_of_reach_becomes_zero():
 
 
 @pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_fit_is_that_of_float64_and_says_its_precision(n_classes):
+@pytest.mark.parametrize(
+    ("kind", "n_classes"),
+    [(AdaptiveMarginClassifier, 2), (AdaptiveMarginClassifier, 3), (PrivateAUCClassifier, 2)],
+)
+def test_a_fit_is_that_of_float64_and_says_its_precision(kind, n_classes):
     X = np.random.default_rng(5).standard_normal((4000, 6)).astype(np.float32)
     y = np.digitize(X[:, 0], [0.0, 0.9][: n_classes - 1])
     X[18], X[19] = 0, 1e-40
     models = [
-        AdaptiveMarginClassifier(
-            epsilon=math.inf, data_norm=2.0, classes=range(n_classes), random_state=0
-        ).fit(table, y)
+        kind(epsilon=math.inf, data_norm=2.0, classes=range(n_classes), random_state=0).fit(
+            table, y
+        )
         for table in (X, X.astype(np.float64))
     ]
     np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-3, atol=1e-2)
     precisions = [dict(model.privacy_.public).get("precision") for model in models]
     assert precisions == ["float32", None]
+
+
+@estimators
+def test_noise_of_both_estimators_pays_for_the_roundings_of_float32(kind):
+    X = rows_of(500, 6)
+    y = np.arange(500) % 2
+    model = kind(data_norm=1.0, classes=[0, 1])
+    plans = [model._prepared(table, y, None).plan for table in (X, X.astype(np.float64))]
+    data = [getattr(plan, "ranker", plan).plan for plan in plans]
+    single, double = (plan.descent.mechanism.sensitivity for plan in data)
+    assert 1 + module.SINGLE_SHARE <= single / double <= 1 + 1.1 * module.SINGLE_SHARE
 
 
 @pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
@@ -243,3 +322,21 @@ def test_noise_pays_for_the_roundings_of_float32(monkeypatch, data_norm):
     single, double = (plan.metric.mechanism.sensitivity for plan in data)
     allowed = 2.04 * SINGLE * (GRAM_GROUP + 8) * GRAM_GROUP
     assert single - double == pytest.approx(allowed)
+
+
+@estimators
+@pytest.mark.parametrize("params", [{"intercept_scaling": 1e45}, {"data_norm": 1e-10}])
+def test_numbers_out_of_reach_of_float32_are_read_in_float64(kind, params):
+    X = rows_of(500, 6)
+    model = kind(epsilon=math.inf, classes=[False, True], **{"data_norm": 1.0, **params})
+    fitted = model.fit(X, X[:, 0] > 0)
+    assert np.isfinite(fitted.coef_).all()
+    assert "precision" not in dict(fitted.privacy_.public)
+
+
+def test_what_ranks_otherwise_reads_float64():
+    X, y = rows_of(500, 6), np.arange(500) % 2
+    for params in ({"mechanism": "mean_difference"}, {"delta": 0.0}, {"mechanism": "objective"}):
+        model = PrivateAUCClassifier(data_norm=1.0, classes=[0, 1], **params)
+        assert "precision" not in dict(model.plan(X, y).public)
+        assert np.isfinite(model.fit(X, y).coef_).all()
