@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -21,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import SharedLedger
 from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context, resolved_delta
-from dp_halfspace._validation import LABEL_SET
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.model_selection._search_plan import (
@@ -309,14 +307,14 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     ) -> tuple[list[dict[str, Any]], SearchPlan, PrivacyRecord]:
         """Validate the data and fix every public number of a search."""
         grid = self._grid()
-        facts = dict(planned_record(self._candidate({}), X, y).public)
-        if self.scoring == "roc_auc" and len(facts["classes"]) != 2:
-            raise ValueError("scoring='roc_auc' needs two classes")
-        is_pure = isinstance(self.delta, str) and model_inside(self.estimator)[1].delta == 0
-        delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
         with warnings.catch_warnings():
-            # The first record has said that the label set is public.
-            warnings.filterwarnings("ignore", re.escape(LABEL_SET), PrivacyWarning)
+            # Budgets are tried here; what is to be said is said below, once.
+            warnings.simplefilter("ignore", PrivacyWarning)
+            facts = dict(planned_record(self._candidate({}), X, y).public)
+            if self.scoring == "roc_auc" and len(facts["classes"]) != 2:
+                raise ValueError("scoring='roc_auc' needs two classes")
+            is_pure = isinstance(self.delta, str) and model_inside(self.estimator)[1].delta == 0
+            delta = 0.0 if is_pure else resolved_delta(self.delta, facts["n_samples"])
             plan = plan_search(
                 lambda params: planned_record(self._candidate(params), X, y),
                 grid,
@@ -326,6 +324,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
                 selection=self.selection,
                 miss=float(self.miss),
             )
+        planned_record(self._candidate(plan.candidates[0]), X, y)
         record = PrivacyRecord(
             epsilon=float(self.epsilon),
             delta=delta,
