@@ -195,8 +195,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _trained(self, ready: Prepared, permit: Permit) -> None:
         """Make the rows of each way to fit, and run the plan."""
-        single = getattr(ready.plan, "is_single", False)
-        data, scaler = ready.in_units(permit, np.float32 if single else np.float64)
+        data, scaler = ready.in_units(permit)
         norm = ready.data_norm
 
         def rows_of(training: fits.Training) -> Any:
@@ -235,12 +234,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     _reads_chunks = _protects_people
 
-    def _is_single(self, data: TrainingData) -> bool:
-        """Tell, by what is public, whether rows are read in float32."""
-        scales, in_units = (float(self.data_norm), float(self.intercept_scaling)), self._is_in_units
-        is_known = in_units or self._is_scale_stated
-        return is_known and fits.reads_single(data, *scales, in_units=in_units)
-
     def _plan(self, data: TrainingData) -> fits.Training | fits.SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""
         n_samples, n_features, n_classes = data.n_units, data.X.shape[1], len(data.classes)
@@ -258,7 +251,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             averaged=self.iterate == "averaged",
             seed=self.random_state,
             attack=self._adversary(n_features, n_classes, is_pure=is_pure),
-            is_single=self._is_single(data),
+            is_single=fits.reads_single(
+                data,
+                (float(self.data_norm), float(self.intercept_scaling)),
+                stated=self._is_scale_stated,
+                in_units=self._is_in_units,
+            ),
         )
         if self.selection == "none":
             margin = margins[0] if margins else None

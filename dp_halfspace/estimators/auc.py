@@ -212,7 +212,9 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             n_samples=data.n_units,
             n_features=data.X.shape[1],
             is_sparse=sparse.issparse(data.X),
-            is_single=self._is_scale_stated and reads_single(data, *scales),
+            is_single=reads_single(
+                data, scales, stated=self._is_scale_stated, in_units=self._is_in_units
+            ),
             data_norm=scales[0],
             clips=self._is_scale_stated,
             intercept=self._constant_column(),

@@ -63,12 +63,10 @@ class Prepared:
     clips: bool
     units: UnitsPlan | None = None
 
-    def in_units(
-        self, permit: Permit, kind: type = np.float64
-    ) -> tuple[TrainingData, ReleasedScaler | None]:
+    def in_units(self, permit: Permit) -> tuple[TrainingData, ReleasedScaler | None]:
         """Learn the units of the columns, where that was planned, and bring the rows to them.
 
-        A copy of a `kind` that the plan must know.
+        A copy in the precision that the plan has counted.
         """
         data = self.data
         if self.units is None:
@@ -80,6 +78,7 @@ class Prepared:
         scaler = ReleasedScaler(units.center, units.scale).fit(np.zeros((1, data.X.shape[1])))
         if data.feature_names is not None:
             scaler.feature_names_in_ = data.feature_names
+        kind = np.float32 if getattr(self.plan, "is_single", False) else np.float64
         return replace(data, X=in_units(data.X, units, kind=kind)), scaler
 
 

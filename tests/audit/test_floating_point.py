@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
 from dp_halfspace.algorithms.gradient import noisy_gd
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.audit import replay
@@ -108,7 +108,7 @@ def pair(estimator, X, y, row, other):
 
 def rounded(estimator):
     """How far an order of the records may move a value: rows in learnt units are in float32."""
-    is_default = isinstance(estimator, AdaptiveMarginClassifier)
+    is_default = isinstance(estimator, AdaptiveMarginClassifier | PrivateAUCClassifier)
     return 1e-3 if is_default and estimator.data_norm is None else ROUNDED
 
 

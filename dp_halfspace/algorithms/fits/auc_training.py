@@ -127,7 +127,7 @@ class Ranker:
         if self.row_bound is not None:
             return rows_over(_ball_rows, *scales, self.row_bound, people)
         if self.is_single:
-            return single_unit_rows(*scales, clips=problem.clips)
+            return rows_over(single_unit_rows, *scales, clips=problem.clips)
         return rows_over(unit_rows, *scales, clips=problem.clips, people=people)
 
 
@@ -166,6 +166,11 @@ class RankingPlan:
         choice = self.threshold
         last = (choice.event,) if isinstance(choice, ExponentialChoice) else ()
         return (*count, *self.ranker.plan.events, *last)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether rows in learnt units are a copy in float32."""
+        return self.ranker.is_single
 
     def run(
         self,

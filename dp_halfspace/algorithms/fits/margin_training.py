@@ -43,15 +43,16 @@ _COMPONENTS = 500
 
 
 def reads_single(
-    data: TrainingData, data_norm: float, intercept_scaling: float, *, in_units: bool = False
+    data: TrainingData, scales: tuple[float, float], *, stated: bool, in_units: bool
 ) -> bool:
     """Tell, by what is public, whether rows are read in float32.
 
-    Dense ones that are so, and copies in learnt units; both scales must be in its reach.
+    Dense ones that are so and whose scale is stated, and copies in learnt units; the scales of
+    rows and intercept must be in its reach.
     """
-    near_one = all(2.0**-20 <= scale <= 2.0**20 for scale in (data_norm, intercept_scaling))
-    is_so = in_units or (isinstance(data.X, np.ndarray) and data.X.dtype == np.float32)
-    return is_so and data.people is None and near_one
+    near_one = all(2.0**-20 <= scale <= 2.0**20 for scale in scales)
+    is_so = stated and isinstance(data.X, np.ndarray) and data.X.dtype == np.float32
+    return (is_so or in_units) and data.people is None and near_one
 
 
 @dataclass(frozen=True, slots=True)

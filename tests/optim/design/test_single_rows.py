@@ -9,12 +9,14 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
 from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms import fits
 from dp_halfspace.algorithms.defaults import engine_defaults
 from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
 from dp_halfspace.algorithms.units.plan import Units, in_units
 from dp_halfspace.audit import replay
+from dp_halfspace.estimators import auc
 from dp_halfspace.optim.design import single_rows as module
 from dp_halfspace.optim.design.blocks import block_size
 from dp_halfspace.optim.design.rows import unit_rows
@@ -267,15 +269,9 @@ def test_a_fit_is_that_of_float64_and_says_its_precision(kind, n_classes):
     assert precisions == ["float32", None]
 
 
-@estimators
-def test_noise_of_both_estimators_pays_for_the_roundings_of_float32(kind):
-    X = rows_of(500, 6)
-    y = np.arange(500) % 2
-    model = kind(data_norm=1.0, classes=[0, 1])
-    plans = [model._prepared(table, y, None).plan for table in (X, X.astype(np.float64))]
-    data = [getattr(plan, "ranker", plan).plan for plan in plans]
-    single, double = (plan.descent.mechanism.sensitivity for plan in data)
-    assert 1 + module.SINGLE_SHARE <= single / double <= 1 + 1.1 * module.SINGLE_SHARE
+def read_in_float64(patch):
+    for place in (fits, auc):
+        patch.setattr(place, "reads_single", lambda *_, **__: False)
 
 
 @pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
@@ -298,7 +294,7 @@ def test_a_fit_that_learns_units_is_that_of_float64(monkeypatch, n_classes):
     pure = AdaptiveMarginClassifier(epsilon=9.0, delta=0, classes=range(n_classes))
     for other in (model.plan(X, y, np.arange(4000)), pure.plan(X, y)):
         assert "precision" not in dict(other.public)
-    monkeypatch.setattr(AdaptiveMarginClassifier, "_is_single", lambda *_: False)
+    read_in_float64(monkeypatch)
     scores.append(model.fit(X, y).decision_function(X))
     np.testing.assert_allclose(*scores, rtol=1e-3, atol=1e-2)
 
@@ -309,14 +305,16 @@ def test_only_the_default_steps_count_on_blocks_of_float32():
     assert found == (block_size(10**6, 50, is_sparse=False), module.single_block_size(10**6, 50))
 
 
+@estimators
 @pytest.mark.parametrize("data_norm", [1.0, None])
-def test_noise_pays_for_the_roundings_of_float32(monkeypatch, data_norm):
+def test_noise_pays_for_the_roundings_of_float32(monkeypatch, kind, data_norm):
     X = rows_of(500, 6)
     y = np.arange(500) % 2
-    model = AdaptiveMarginClassifier(data_norm=data_norm, classes=[0, 1])
-    data = [model._prepared(X, y, None).plan.plan]
-    monkeypatch.setattr(AdaptiveMarginClassifier, "_is_single", lambda *_: False)
-    data.append(model._prepared(X, y, None).plan.plan)
+    model = kind(data_norm=data_norm, classes=[0, 1])
+    plans = [model._prepared(X, y, None).plan]
+    read_in_float64(monkeypatch)
+    plans.append(model._prepared(X, y, None).plan)
+    data = [getattr(plan, "ranker", plan).plan for plan in plans]
     single, double = (plan.descent.mechanism.sensitivity for plan in data)
     assert 1 + module.SINGLE_SHARE <= single / double <= 1 + 1.1 * module.SINGLE_SHARE
     single, double = (plan.metric.mechanism.sensitivity for plan in data)
