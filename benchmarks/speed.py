@@ -47,14 +47,7 @@ CLASSIFIERS = {
     "units": "AdaptiveMarginClassifier",
 }
 # Largest ratio that is asked for, and the largest share of a fit for its noise.
-ASKED = {
-    "adaptive_margin": 1.0,
-    "units": 1.5,
-    "auc": 1.0,
-    "kernel": 1.3,
-    "predict": 1.1,
-    "import": 60.0,
-}
+ASKED = {"adaptive_margin": 1.0, "auc": 1.0, "kernel": 1.3, "predict": 1.1, "import": 60.0}
 # Sets that are small enough for hundreds of features.
 KERNEL_SETS = ("adult", "ijcnn1", "satimage", "tiny")
 PAIRS = 15
