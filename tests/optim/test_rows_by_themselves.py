@@ -101,7 +101,10 @@ def of_learnt_units(X):
     units = Units(np.full(X.shape[1], 0.1), np.geomspace(1e-3, 1e200, X.shape[1]))
     copy = in_units(X, units, kind=np.float32)
     rows = single_unit_rows(copy, 3.0, 0.5)
-    flat = [rows.unit(transform, row_bound=4.0)._scale for transform in maps(rows.shape[1])]
+    flat = [
+        rows.unit(transform, row_bound=4.0, condition=1.0)._scale
+        for transform in maps(rows.shape[1])
+    ]
     return [copy, *(scale[:, None] for scale in (rows._scale, *flat))]
 
 
