@@ -541,9 +541,10 @@ def test_a_killed_worker_is_replaced(name):
             model = make(random_state=0).fit(rows, labels)
         again = make(ledger=ledger).fit(rows, labels)
         score = private_score(again, rows, labels, ledger=ledger)
-    np.testing.assert_allclose(
-        model.decision_function(X), want.decision_function(X), rtol=0, atol=1e-9
-    )
+    # Rows in learnt units are summed in float32.
+    apart = 1e-5 if "precision" in dict(want.privacy_.public) else 1e-9
+    scores = model.decision_function(X), want.decision_function(X)
+    np.testing.assert_allclose(*scores, rtol=0, atol=apart)
     assert len(releases) == len(whole)
     assert len(ledger.entries()) == 2
     assert 0.0 <= score.value <= 1.0
