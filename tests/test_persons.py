@@ -287,7 +287,7 @@ def own_bits(X, people, kind):
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))[0]
     root = np.linalg.qr((turn * np.geomspace(0.25, 200.0, size)) @ turn.T)[1]
     thin = Metric(150.0, np.ascontiguousarray(turn[:, :2]), np.array([0.25, 3.0]))
-    found += [rows._scale]
+    found += [rows._scale, rows.relative(turn[:-1, 0])]
     found += [flattened(rows, m, row_bound=4.0)._scale for m in (root, thin)]
     return found
 
@@ -315,6 +315,12 @@ def rows_that_moved(form, kind="rows"):
 def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(monkeypatch, form, kind, entries):
     monkeypatch.setattr(blocks, "_BLOCK_ENTRIES", entries)
     assert rows_that_moved(form, kind) == 0
+
+
+def test_what_is_computed_in_the_order_of_the_rows_is_seen(monkeypatch):
+    """Planted: lengths and scores where the rows are, not where their people are."""
+    monkeypatch.setattr(Rows, "_by_person", lambda rows, function: function(rows))
+    assert rows_that_moved("F") > 0
 
 
 def sum_error(n_rows):

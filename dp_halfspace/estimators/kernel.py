@@ -34,9 +34,10 @@ from dp_halfspace.algorithms.fits.kernel_training import (
 from dp_halfspace.algorithms.fits.margin_training import Problem, Training, asked_margin
 from dp_halfspace.algorithms.plan import rows_over
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
+from dp_halfspace.optim.design.blocks import LONGEST
 from dp_halfspace.optim.design.chunked_rows import chunked_features
 from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
-from dp_halfspace.optim.design.rows import LONGEST, unit_rows
+from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap

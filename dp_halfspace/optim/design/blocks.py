@@ -22,6 +22,8 @@ _BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64: stays in cache between its two 
 _MIN_ROWS = 48
 # More blocks than this are added by Kahan's rule, whose error does not grow with them.
 PLAIN_BLOCKS = 256
+# Rows are brought to norm one from up to so many times their public scale.
+LONGEST = 2.0**60
 _SPARSE_ROWS = 8192
 _WORK_ENTRIES = 2**15  # of what is computed from a block and thrown away
 _MAX_ROWS = 1024  # a block of sparse rows is copied more than once

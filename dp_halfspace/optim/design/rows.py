@@ -19,6 +19,7 @@ from scipy import sparse
 
 from dp_halfspace._people import People, placed
 from dp_halfspace.optim.design.blocks import (
+    LONGEST,
     PLAIN_BLOCKS,
     Block,
     FloatArray,
@@ -42,7 +43,6 @@ from dp_halfspace.optim.design.blocks import (
 from dp_halfspace.projection import LinearMap
 
 __all__ = [
-    "LONGEST",
     "Rows",
     "block_size",
     "clip_scales",
@@ -60,8 +60,6 @@ RowState: TypeAlias = tuple[FloatArray | None, FloatArray | float | None]
 # Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can
 # overflow; applied afterwards they would come too late.
 _EXTREME = 2.0**400
-# Rows are brought to norm one from up to so many times their public scale.
-LONGEST = 2.0**60
 
 
 class Rows:
@@ -189,8 +187,12 @@ class Rows:
 
     def relative(self, w: FloatArray) -> FloatArray:
         """Return margins of the features over the constant column, which no factor changes."""
-        found, bias = self.margins(np.append(w, 0.0)), np.asarray(self._bias)
-        return np.asarray(np.divide(found, bias, out=found, where=bias > 0.0))
+
+        def over(rows: Rows) -> FloatArray:
+            found, bias = rows.margins(np.append(w, 0.0)), np.asarray(rows._bias)
+            return np.asarray(np.divide(found, bias, out=found, where=bias > 0.0))
+
+        return self._by_person(over)
 
     def adjoint(self, p: FloatArray) -> FloatArray:
         """Return ``Z^T p`` for one vector, or for every column of a matrix."""
@@ -228,15 +230,17 @@ class Rows:
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
-        if self.people is None:
-            return self._lengths(transform)
-        return self.people.gathered(
-            self.block_rows, lambda *where: self._placed(*where)._lengths(transform)
-        )
+        return self._by_person(lambda rows: rows._lengths(transform))
 
     def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
         """Return the factors that bring every row, or its image, to norm one; see `flattened`."""
         return inverse_lengths(self.lengths(transform), self.shape[1])
+
+    def _by_person(self, function: Callable[[Rows], FloatArray]) -> FloatArray:
+        """Compute something of every row, at the place of its person if there are people."""
+        if self.people is None:
+            return function(self)
+        return self.people.gathered(self.block_rows, lambda *at: function(self._placed(*at)))
 
     def _placed(self: AnyRows, *where: Any) -> AnyRows:
         """Return one block, in which some rows are at the places of their people."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import strmm
 
 from dp_halfspace.optim.design.blocks import (
+    LONGEST,
     PLAIN_BLOCKS,
     FloatArray,
     ThinMap,
@@ -22,7 +23,7 @@ from dp_halfspace.optim.design.blocks import (
     is_blas_layout,
     sums_of_squares,
 )
-from dp_halfspace.optim.design.rows import LONGEST, summed
+from dp_halfspace.optim.design.rows import summed
 
 __all__ = [
     "GRAM_GROUP",
