@@ -1329,24 +1329,86 @@ MUTANTS = [
             "test_any_object_has_a_number_and_a_text_silently",
         ),
         (
-            "    codes = [place.get(text, -1) if text is not None else -1 for text in texts]",
-            "    codes = [place[text] if text is not None else -1 for text in texts]",
-            "test_any_object_has_a_number_and_a_text_silently",
+            "    return place.get(word, -1) if word in",
+            "    return place[word] if word in",
+            "tests/tables/test_cells.py::test_one_cell_changes_no_other_row",
         ),
     ),
     *of(
         "tables/frame.py",
         "tests/tables/test_encoding.py",
         (
-            "    return np.clip(numbers, -_LARGEST, _LARGEST)",
-            "    return numbers",
+            "return np.clip(numbers, -LARGEST, LARGEST)",
+            "return numbers",
             "test_any_object_has_a_number_and_a_text_silently",
+        ),
+        (
+            "numbers = self.array.astype(np.float64) + 0.0",
+            "numbers = self.array.astype(np.float64)",
+            "test_numbers_are_read_from_every_kind_of_column",
+        ),
+        (
+            "key = (kind, cell) if kind in _PLAIN_TYPES else None",
+            "key = cell if kind in _PLAIN_TYPES else None",
+            "tests/tables/test_cells.py::test_equal_cells_of_other_types_are_read_by_themselves",
         ),
         (('    refuse_mask("X", X)\n'), "", "test_what_is_no_table_is_refused"),
     ),
     *of(
+        "tables/cells.py",
+        "tests/tables/test_cells.py",
+        (
+            "    number = _number_in(text, decimal)\n",
+            "    number = None\n",
+            "test_one_cell_changes_no_other_row",
+        ),
+        (
+            "    moment = _moment_in(text)\n",
+            "    moment = None\n",
+            "test_one_cell_changes_no_other_row",
+        ),
+        (
+            "    if word in (TRUE, FALSE):\n        return word == TRUE\n",
+            "",
+            "test_one_cell_changes_no_other_row",
+        ),
+        (
+            "        result = days + nanoseconds / _PER_DAY",
+            "        result = array.astype(np.int64) / _STEPS.get(unit, 1)",
+            "test_dates_are_the_same_bits_in_every_unit_and_type",
+        ),
+        (
+            "    except Exception:  # noqa: BLE001 - whether and how an object fails is private\n",
+            "    except KeyError:\n",
+            "tests/tables/test_encoding.py::test_any_object_has_a_number_and_a_text_silently",
+        ),
+    ),
+    *of(
+        "datasets/_chunks.py",
+        "tests/tables/test_cells.py",
+        (
+            "types_mapper=pandas.ArrowDtype, ",
+            "",
+            "test_row_groups_keep_the_types_of_their_file",
+        ),
+    ),
+    *of(
+        "_cli/tables.py",
+        "tests/cli/test_tables.py",
+        (
+            "skipinitialspace=is_blank, strict=True",
+            "skipinitialspace=is_blank, strict=False",
+            "test_unusable_tables",
+        ),
+    ),
+    *of(
         "estimators/table.py",
         "tests/estimators/test_table.py",
+        (
+            "            warnings.warn(unstated, PrivacyWarning, stacklevel=4)",
+            "            pass",
+            "test_kinds_that_dtypes_say_are_declared_once",
+        ),
         (
             "        parts = (self.units, self.record, calibration)",
             "        parts = (self.record, calibration)",

@@ -53,7 +53,6 @@ FLOORS = {
     "optim": ("design", "objectives", "solvers", "risks"),
     "algorithms": ("units", "gradient", "perturbation", "selection", "fits"),
 }
-MOST_CODE_LINES, MOST_LINES_OF_A_FUNCTION, MOST_FILES = 250, 50, 20
 
 
 def dotted(path: Path) -> str:
@@ -153,54 +152,6 @@ def test_one_door_to_private_names(name):
         if names[0] in {"sklearn", "threadpoolctl"}:
             assert names[0] == "sklearn"
             assert not any(n.startswith("_") for n in names), names
-
-
-def without_docstring(node: ast.AST) -> set[int]:
-    """Numbers of the lines of a docstring."""
-    body = getattr(node, "body", None) or [None]
-    first = body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-        return set(range(first.lineno, first.end_lineno + 1))
-    return set()
-
-
-def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function without its docstring."""
-    return node.end_lineno - node.lineno + 1 - len(without_docstring(node))
-
-
-def code_lines(source: str) -> int:
-    """Lines that are no docstring, comment or import, and not blank."""
-    tree, skipped = ast.parse(source), set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            skipped |= without_docstring(node)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            skipped |= set(range(node.lineno, node.end_lineno + 1))
-    lines = enumerate(source.splitlines(), 1)
-    return sum(
-        bool(line.strip()) and not line.strip().startswith("#") and number not in skipped
-        for number, line in lines
-    )
-
-
-@every_module
-def test_sizes(name):
-    source = NAMES[name].read_text()
-    assert code_lines(source) <= MOST_CODE_LINES
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert function_lines(node) <= MOST_LINES_OF_A_FUNCTION, node.name
-
-
-def test_code_is_counted_without_what_explains_it():
-    source = '"""Two\nlines."""\nimport ast\n\n# why\ndef f():\n    """Doc."""\n    return 1\n'
-    assert code_lines(source) == 2
-
-
-def test_folders_are_small():
-    for folder in {path.parent for path in MODULES}:
-        assert len(list(folder.glob("*.py"))) <= MOST_FILES, folder.name
 
 
 def test_one_estimator_per_file():

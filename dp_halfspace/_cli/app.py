@@ -43,6 +43,10 @@ def _run(options: Any) -> None:
             models.fit(options, sys.stdout, sys.stderr)
         else:
             models.predict(options, sys.stdout)
+    elif options.command == "schema":
+        from dp_halfspace._cli.schema import schema  # noqa: PLC0415 (loads slowly)
+
+        schema(options, sys.stdout, sys.stderr)
     elif options.command == "evaluate":
         from dp_halfspace._cli.evaluate import evaluate  # noqa: PLC0415 (loads slowly)
 

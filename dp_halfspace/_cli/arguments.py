@@ -18,6 +18,9 @@ units, texts, dates, holes. The model and its card may be published."""
 _PREDICT = """Label the rows of a table by a saved model: a CSV with the column prediction and one
 column probability_LABEL for each class. Load only models that you trust: joblib runs what it
 loads."""
+_SCHEMA = """Write a template of a schema: names and kinds of the columns of a table, never a
+value. The kinds are found in the private cells, so the template is for the curator of the data,
+who corrects it by what the columns mean before it is stated."""
 _EVALUATE = """Score a saved model on rows that it was not trained on, within a budget: each score
 comes with an interval that holds sampling and noise, and may be published."""
 _PLAN = """What accuracy to expect of a private linear classifier on a table of a given size,
@@ -31,6 +34,7 @@ _EXAMPLES = {
     "schema.json, from what the columns mean and never from the data:\n"
     '  {"age": [0, 120], "stage": ["I", "II", "III"], "platelets": "number", "seen": "date",\n'
     '   "smoker": "boolean", "city": "text", "patient": "drop"}',
+    "schema": f"{_COMMON} schema patients.csv --target outcome --out schema.json",
     "predict": f"{_COMMON} predict model.joblib new_patients.csv --out predictions.csv",
     "evaluate": f"{_COMMON} evaluate model.joblib held_out.csv --epsilon 0.5 --target outcome "
     "\\\n      --metric accuracy roc_auc --ledger budget.db",
@@ -118,6 +122,7 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
         "plan": (_add_plan, _PLAN),
         "fit": (_add_fit, _FIT),
         "predict": (_add_predict, _PREDICT),
+        "schema": (_add_schema, _SCHEMA),
         "evaluate": (_add_evaluate, _EVALUATE),
         "compare": (_add_compare, _COMPARE),
     }[command]
@@ -244,6 +249,14 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     )
     add("--save", type=Path, required=True, metavar="FILE", help="where the model goes (joblib)")
     add("--card", type=Path, metavar="FILE", help="where its card goes (HTML)")
+
+
+def _add_schema(parser: argparse.ArgumentParser) -> None:
+    """Describe a template of a schema."""
+    _add_table(parser, "CSV or Parquet file")
+    add = parser.add_argument
+    add("--target", metavar="COLUMN", help="column that holds the label, which is left out")
+    add("--out", type=Path, metavar="FILE", help="JSON to write (default: standard output)")
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:

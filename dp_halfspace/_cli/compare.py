@@ -179,7 +179,8 @@ def _trials(problem: Problem, kinds: dict[str, Any], options: Any, repeat: int) 
                 "epsilon": epsilon,
                 "delta": 0.0 if _is_pure(kind) else options.delta,
                 "data_norm": problem.data_norm,
-                "schema": problem.rules,
+                "schema": problem.rules
+                or dict.fromkeys(map(str, range(problem.X.shape[1])), "number"),
                 "classes": problem.classes,
                 "random_state": _seed(options.seed, name, epsilon, repeat),
             }

@@ -6,7 +6,6 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -139,9 +138,9 @@ def predict(options: Any, out: TextIO) -> None:
 
 def frame_for(model: Any, path: Path, cells: Cells) -> Any:
     """Return the rows of a table as the fit read them, if this version can predict them."""
-    columns = [column for column in model.encoding_.columns if column.kind != "drop"]
+    used = {column.name: column for column in model.encoding_.columns if column.kind != "drop"}
     # Kinds are those of the fit, whatever this table holds.
-    frame = typed(cells, [replace(column, is_stated=True) for column in columns])
+    frame = typed(cells, used)
     for column in model.encoding_.columns:
         if column.kind == "drop":
             frame[column.name] = ""

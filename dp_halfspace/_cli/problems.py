@@ -16,16 +16,16 @@ from sklearn.datasets import load_breast_cancer, load_svmlight_file
 
 from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.tables import (
+    declared_columns,
     labels_of,
     read_cells,
     readable,
     schema_of,
-    stated_columns,
     typed,
 )
 from dp_halfspace.tables.encoding import Encoding
 from dp_halfspace.tables.frame import read_frame
-from dp_halfspace.tables.schema import resolved_columns
+from dp_halfspace.tables.schema import resolved_columns, word_of
 
 _SVMLIGHT = frozenset({".svm", ".svmlight", ".libsvm", ".txt"})
 _FEWEST_ROWS = 20
@@ -81,18 +81,20 @@ def read_training_table(options: Any) -> TrainingTable:
     features = replace(cells, frame=cells.frame.drop(columns=roles))
     if not features.frame.shape[1]:
         raise UserError(f"{options.table} has no columns besides {', '.join(map(repr, roles))}")
-    columns = stated_columns(features.frame, rules)
+    columns = declared_columns(features, rules)
     frame = typed(features, columns)
+    found = [column for column in columns.values() if not column.is_stated]
+    if features.is_text:
+        rules |= {column.name: {"kind": word_of(column), "stated": False} for column in found}
     classes = options.classes
     if classes is None and labels is not None:
         classes = [str(label) for label in labels]
-    unstated = [column.name for column in columns if not column.is_stated]
     notes = []
     if cells.n_unnamed:
         notes.append(f"{cells.n_unnamed} column(s) without a name are left out, as an index is.")
-    if unstated:
+    if found:
         notes.append(
-            f"{len(unstated)} of {len(columns)} columns are not in a --schema: whether they hold "
+            f"{len(found)} of {len(columns)} columns are not in a --schema: whether they hold "
             "numbers, dates, truth values or texts is read from the file and declared public."
         )
     if classes is None:

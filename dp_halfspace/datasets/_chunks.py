@@ -88,30 +88,43 @@ def read_parquet(path: str | PathLike[str], label: str) -> tuple[Chunks, Chunks]
         raise ValueError(f"there is no column {label!r} at the path: give the one of the labels")
     names = [name for name in table.schema.names if name != label]
     groups = [group for file in table.get_fragments() for group in file.split_by_row_group()]
-    # Two rows of nothing have the columns and types of all others.
-    empty = table.schema.empty_table().to_pandas()
-    like = type(empty)({name: _two(column) for name, column in empty.items()})
+    # Two rows of missing values have the columns and types of all others.
+    like = _frame(table.schema.empty_table())
+    like = type(like)({name: _two(column) for name, column in like.items()})
     X = LocalChunks.read_by([partial(_group, group, names) for group in groups], like[names])
     readers = [partial(_labels, group, label) for group in groups]
-    return X, LocalChunks.read_by(readers, like[label].to_numpy())
+    kind = like[label].dtype
+    some = np.zeros(2, kind.numpy_dtype) if kind.kind in "biuf" else np.full(2, "")
+    return X, LocalChunks.read_by(readers, some)
 
 
 def _part(array: Any, rows: slice) -> Any:
     return array[rows]
 
 
+def _frame(table: Any) -> Any:
+    """Return a frame of pandas that keeps Arrow's types: others follow from what is missing."""
+    import pandas  # noqa: PLC0415 (optional dependency)
+
+    return table.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)
+
+
 def _two(column: Any) -> Any:
-    """Return two entries of the type of a column: zeros, no text, or holes."""
-    dtype = column.dtype
-    if isinstance(dtype, np.dtype):
-        return np.full(2, "", dtype) if dtype.kind == "O" else np.zeros(2, dtype)
-    return type(column)([None, None], dtype=dtype)
+    """Return two missing values of the type of a column."""
+    return type(column)([None, None], dtype=column.dtype)
 
 
 def _group(group: Any, names: list[str]) -> Any:
     """Read some columns of a row group."""
-    return group.to_table(columns=names).to_pandas()
+    return _frame(group.to_table(columns=names))
 
 
 def _labels(group: Any, label: str) -> Any:
-    return _group(group, [label])[label].to_numpy()
+    return _labels_in(_group(group, [label]), label)
+
+
+def _labels_in(frame: Any, label: str) -> Any:
+    """Return labels by the type that the file states; missing ones, which are refused, too."""
+    column = frame[label]
+    is_plain = column.dtype.kind in "biuf" and not column.isna().any()
+    return column.to_numpy(dtype=column.dtype.numpy_dtype if is_plain else object)

@@ -1,9 +1,10 @@
-"""A private classifier of tables as they come: texts, categories, dates, holes, any units."""
+"""A private classifier of tables as they come: texts, categories, dates, numbers in any units."""
 
 from __future__ import annotations
 
 import math
 import os
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -30,13 +31,20 @@ from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.algorithms.units.plan import Units, UnitsPlan, affordable_units, in_units
 from dp_halfspace.estimators.base import PaidFits, Prepared
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
+from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
 from dp_halfspace.tables.encoding import Encoding
 from dp_halfspace.tables.frame import Frame, read_frame
-from dp_halfspace.tables.schema import Column, label_set, read_schema, resolved_columns
+from dp_halfspace.tables.schema import (
+    Column,
+    label_set,
+    read_schema,
+    resolved_columns,
+    unstated_kinds,
+)
 
 # Bytes of encoded rows in chunks that are kept between passes: to encode takes longer than a step.
 _KEPT = 2**28
@@ -141,9 +149,11 @@ class PrivateTableClassifier(PaidFits):
     schema : dict, str, path or None, default=None
         PUBLIC facts about columns, or the path of a JSON file with them. For each column that is
         named ``[low, high]`` (values beyond are brought to the nearer end), a list of categories,
-        or a word: ``"number"``, ``"date"``, ``"boolean"``, ``"text"`` or ``"drop"``. What a column
-        that is not named holds is told by its dtype, which is taken as public. The mapping
-        may stand under ``"columns"``, beside ``"target"``, a list of labels.
+        a word (``"number"``, ``"date"``, ``"boolean"``, ``"text"`` or ``"drop"``), or a mapping
+        with some of ``kind``, ``range``, ``categories``, ``decimal`` and ``format``. What a
+        column that is not named holds is taken from its dtype and declared public, with a
+        `PrivacyWarning`. The mapping may stand under ``"columns"``, beside ``"target"``, a list
+        of labels.
     features : {"auto", "additive", "linear"}, default="auto"
         What is made of columns: themselves (``"linear"``), also decaying cosines of each column of
         numbers (``"additive"``), also features of all columns where they pay (``"auto"``).
@@ -187,12 +197,13 @@ class PrivateTableClassifier(PaidFits):
     Notes
     -----
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one adjacency.
-    Public: the number of rows, names and dtypes of columns, the label set, every parameter.
+    Public: the number of rows, names and kinds of columns, the label set, every parameter.
     Private: everything else. A missing entry, an unseen category, a number beyond its range or a
-    text among numbers raises nothing and changes no shape; a wrong schema costs accuracy only. A
-    library that reads a file may take the dtype of a column from its entries: columns that
-    `schema` names do not depend on that. With `groups` the unit is a person with all rows, and
-    the number of people is public instead of that of rows (``docs/proofs/persons.md``).
+    text among numbers raises nothing and changes no shape; a wrong schema costs accuracy only.
+    What becomes of a row is a function of its own cells and of `schema`: the dtype that a reader
+    has inferred for a column that `schema` names plays no part. With `groups` a person with all
+    rows is protected, and the number of people is public instead of that of rows
+    (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -204,7 +215,7 @@ class PrivateTableClassifier(PaidFits):
     >>> from dp_halfspace import PrivateTableClassifier
     >>> rng = np.random.default_rng(0)
     >>> age, city = rng.uniform(20, 90, size=8000), rng.choice(["Rome", "Oslo"], size=8000)
-    >>> X, y = np.column_stack([age, city]).astype(object), (age > 50) ^ (city == "Oslo")
+    >>> X, y = np.column_stack([age, city]), (age > 50) ^ (city == "Oslo")
     >>> schema = {"0": [0, 120], "1": ["Oslo", "Paris", "Rome"]}
     >>> model = PrivateTableClassifier(schema=schema, classes=[False, True]).fit(X, y)
     >>> model.predict_proba([[88, "Rome"], [None, "Bonn"]]).shape
@@ -249,6 +260,10 @@ class PrivateTableClassifier(PaidFits):
         frame = read_frame(X if table is None else table.sample)
         rules, target = read_schema(self.schema)
         encoding = Encoding(resolved_columns(frame, rules), frame.is_named)
+        unstated = unstated_kinds(encoding.columns)
+        if unstated:
+            # The levels are the preparation, `fit`, its wrapper and the caller.
+            warnings.warn(unstated, PrivacyWarning, stacklevel=4)
         rows = _encoded(frame, encoding)
         classes = label_set(target, y) if self.classes is None else self.classes
         if table is not None:

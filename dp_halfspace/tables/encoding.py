@@ -11,10 +11,20 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from dp_halfspace.tables.frame import FloatArray, Frame, as_numbers, as_texts
+from dp_halfspace.tables.cells import (
+    canonical,
+    category_of,
+    date_in_format,
+    date_of,
+    hashed_text_of,
+    spellings,
+    truth_of,
+)
+from dp_halfspace.tables.frame import LARGEST, FloatArray, Frame, Stored, stored
 from dp_halfspace.tables.schema import BOOLEAN, Column
 
 # Columns that one text falls into: two texts that share one of them still differ. Columns to
@@ -22,7 +32,6 @@ from dp_halfspace.tables.schema import BOOLEAN, Column
 _PLACES, _CHOICES, _ALL_PLACES = 3, 10, 330
 # Of two categories: as far from each other as two columns would be.
 _PAIR = math.sqrt(0.5)
-_TRUTH = {"0": BOOLEAN[0], "1": BOOLEAN[1], "0.0": BOOLEAN[0], "1.0": BOOLEAN[1]}
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,7 @@ class Encoding:
         return math.sqrt(max(1, sum(column.kind != "drop" for column in self.columns)))
 
     def encoded(self, frame: Frame) -> tuple[FloatArray, FloatArray]:
-        """Return numbers, NaN for holes, within their ranges; and columns of categories.
+        """Return numbers within their ranges, NaN where missing; and columns of categories.
 
         Columns are found by name, or by position where this table or that of the fit has none.
         """
@@ -64,14 +73,17 @@ class Encoding:
         numbers = np.empty((frame.n_rows, len(self.numbers)))
         blocks, n_numbers = [np.empty((frame.n_rows, 0))], 0
         for column, j in zip(self.columns, positions, strict=True):
+            if column.kind == "drop":
+                continue
+            cells = stored(frame.columns[j])
             if column.is_number:
-                values = as_numbers(frame.columns[j])
+                values = _numbers(cells, column)
                 numbers[:, n_numbers] = np.clip(values, column.low, column.high)
                 n_numbers += 1
             elif column.kind == "categories":
-                blocks.append(_one_hot(as_texts(frame.columns[j]), column.categories))
-            elif column.kind == "text":
-                blocks.append(_hashed(as_texts(frame.columns[j]), self.n_hashes))
+                blocks.append(_one_hot(cells, column))
+            else:
+                blocks.append(_hashed(cells, column, self.n_hashes))
         return numbers, np.hstack(blocks)
 
     def _positions(self, frame: Frame) -> Sequence[int]:
@@ -89,28 +101,54 @@ class Encoding:
         return [place[column.name] for column in self.columns]
 
 
-def _one_hot(texts: list[str | None], categories: tuple[str, ...]) -> FloatArray:
+def _numbers(cells: Stored, column: Column) -> FloatArray:
+    """Return numbers, or days since 1970, by the rule of a column."""
+    if column.kind == "number":
+        return cells.numbers(column.decimal)
+    if column.date_format is None:
+        if cells.is_dates:
+            return cells.numbers()
+        days = cells.read(lambda cell: date_of(canonical(cell, column.decimal)))
+    else:
+        days = cells.read(lambda cell: date_in_format(cell, str(column.date_format)))
+    return np.asarray(np.clip(days, -LARGEST, LARGEST))
+
+
+def _one_hot(cells: Stored, column: Column) -> FloatArray:
     """Return a column for each category, or one of both signs for two of them."""
-    if categories == BOOLEAN:
-        texts = [_TRUTH.get(text, text) if text else text for text in texts]
-    place = {category: k for k, category in enumerate(categories)}
-    codes = [place.get(text, -1) if text is not None else -1 for text in texts]
+    categories, decimal = column.categories, column.decimal
+    if set(categories) == set(BOOLEAN):
+        truth: dict[Any, int] = {text == BOOLEAN[1]: k for k, text in enumerate(categories)}
+        codes = cells.read(lambda cell: truth.get(truth_of(canonical(cell, decimal)), -1), np.intp)
+    else:
+        place = spellings(categories)
+        codes = cells.read(lambda cell: _place_of(category_of(cell, decimal), place), np.intp)
     table = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
     if len(categories) == 2:
         table = np.array([[-_PAIR], [_PAIR], [0.0]])
     return np.asarray(table[codes])
 
 
-def _hashed(texts: list[str | None], size: int) -> FloatArray:
+def _place_of(text: str | None, place: dict[str, int]) -> int:
+    """Return the position of a category, in any case for words of truth values, or -1."""
+    if text is None or text in place:
+        return -1 if text is None else place[text]
+    word = text.lower()
+    return place.get(word, -1) if word in ("yes", "no") else -1
+
+
+def _hashed(cells: Stored, column: Column, size: int) -> FloatArray:
     """Return unit rows with entries in columns that the text alone decides."""
-    table = [np.zeros(size)]
-    known: dict[str | None, int] = {None: 0}
-    for text in texts:
-        if text not in known:
-            known[text] = len(table)
-            digest = hashlib.blake2b(str(text).encode("utf-8", "surrogatepass"), digest_size=24)
-            words = np.frombuffer(digest.digest(), dtype="<u8") % (size // _PLACES)
-            row = np.zeros((_PLACES, size // _PLACES))
-            row[np.arange(_PLACES), words.astype(np.intp)] = 1.0 / math.sqrt(_PLACES)
-            table.append(row.ravel())
-    return np.array(table)[[known[text] for text in texts]]
+    raw, places = cells.distinct()
+    rows = [_hash_of(hashed_text_of(cell, column.decimal), size) for cell in raw]
+    return np.reshape(rows, (len(rows), size))[places]
+
+
+def _hash_of(text: str | None, size: int) -> FloatArray:
+    """Return the row of one text, zeros if it is missing."""
+    row = np.zeros((_PLACES, size // _PLACES))
+    if text is not None:
+        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=24)
+        words = np.frombuffer(digest.digest(), dtype="<u8") % (size // _PLACES)
+        row[np.arange(_PLACES), words.astype(np.intp)] = 1.0 / math.sqrt(_PLACES)
+    return row.ravel()

@@ -39,7 +39,10 @@ def test_delta_and_labels_are_read():
         (["predict", "m"], ["TABLE", "--out"]),
         (["--eps", "1"], ["--eps"]),
         (["--unknown"], ["--unknown"]),
-        (["file.csv"], ["'file.csv' is no command", "plan, fit, predict, evaluate, compare"]),
+        (
+            ["file.csv"],
+            ["'file.csv' is no command", "plan, fit, schema, predict, evaluate, compare"],
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(arguments, words):

@@ -136,7 +136,11 @@ def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypa
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main([*FIT, *SAVE, "--delta", "0", "--card", "card.html"]) == 0
     _, text = read_page("card.html")
-    for words in ("found in the table and declared public", "city text, by the dtype", "δ = 0."):
+    for words in (
+        "found in the table and declared public",
+        "city text, as found in the file",
+        "δ = 0.",
+    ):
         assert words in text, words
     assert "matplotlib was not there" in text
     assert "No ledger was charged" in text

@@ -5,6 +5,7 @@ import gzip
 import json
 import sys
 import zipfile
+from datetime import date
 
 import numpy as np
 import pandas
@@ -12,6 +13,7 @@ import pytest
 
 from dp_halfspace._cli.arguments import UserError, parse_options
 from dp_halfspace._cli.problems import read_training_table
+from dp_halfspace.tables.cells import canonical, date_of, text_of, truth_of
 
 SECRET = "98765.4321"
 SCHEMA = {"size": "number", "day": "date", "ok": "boolean", "code": ["1", "2"], "name": "text"}
@@ -41,14 +43,17 @@ def written(rows, separator=",", header=HEADER):
     return [separator.join(f'"{cell}"' for cell in row) for row in [header, *rows]]
 
 
+def cells_of(frame, name, reading=lambda cell: cell):
+    """Return the canonical cells of a column, or what a rule makes of them."""
+    return [reading(canonical(cell)) for cell in frame[name]]
+
+
 def check(frame):
     np.testing.assert_array_equal(frame["size"], [1.5, -2.25, np.nan])
-    assert frame["day"].dt.strftime("%d.%m.%Y").tolist()[:2] == ["31.01.2026", "01.02.2026"]
-    assert frame["ok"].tolist()[:2] == [True, False]
-    assert frame["code"].tolist()[:2] == ["1", "2"]
-    assert frame["name"].tolist()[::2] == ["Ann, B.", "NA"]
-    assert frame[["size", "day", "ok", "code"]].iloc[2].isna().all()
-    assert pandas.isna(frame["name"][frame.index[1]])
+    assert cells_of(frame, "day", text_of) == ["2026-01-31", "2026-02-01", None]
+    assert cells_of(frame, "ok", truth_of) == [True, False, None]
+    assert cells_of(frame, "code", text_of) == ["1", "2", None]
+    assert frame["name"].tolist() == ["Ann, B.", "", "NA"]
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, None])
@@ -57,7 +62,8 @@ def test_separators_with_and_without_a_schema(tmp_path, separator, schema):
     table = read(write(tmp_path, written(ROWS, separator)), schema=schema)
     if schema is None:  # codes look like numbers then
         assert table.frame["code"].tolist()[:2] == [1.0, 2.0]
-        table.frame["code"] = ["1", "2", None]
+        kinds = ["number", "date", "boolean", "number", "text"]
+        assert [rule["kind"] for rule in table.rules.values()] == kinds
     check(table.frame)
     assert table.y.tolist() == ["no", "yes", "no"]
 
@@ -82,10 +88,12 @@ def test_decimal_signs(tmp_path, cell, separator, more):
 def test_dates_are_read_row_by_row(tmp_path, cell):
     lines = written([[cell, "a"], ["2026-05-06", "b"], ["never", "b"]], ",", ["d", "y"])
     path = write(tmp_path, lines)
-    days = read(path, schema={"d": "date"}).frame["d"]
-    assert days.iloc[0] == pandas.Timestamp("2026-01-31")
-    assert days.isna().tolist() == [False, False, True]
-    assert read(path).frame["d"].tolist() == [cell, "2026-05-06", "never"]
+    table = read(path, schema={"d": "date"})
+    days = cells_of(table.frame, "d", date_of)
+    assert days[0] == (date(2026, 1, 31) - date(1970, 1, 1)).days
+    assert np.isnan(days[2])
+    assert read(path).rules["d"] == {"kind": "text", "stated": False}
+    assert table.rules == {"d": "date"}
 
 
 @pytest.mark.parametrize(
@@ -154,10 +162,12 @@ GOOD = ["a,b,y", *(f"{i},x,{i % 2}" for i in range(30))]
         ([f"{SECRET},x,1", *GOOD], "no column 'y' in line 1"),
         (["a,a,y", *GOOD[1:]], "two columns"),
         (["y", "1", "0"], "no columns besides 'y'"),
-        ([*GOOD, f"{SECRET},x,0,5"], "Expected 3 fields in line 32, saw 4"),
-        ([*GOOD, f'{SECRET},"x,0'], "not a table"),
+        ([*GOOD, f"{SECRET},x,0,5"], "line 32 has 4 fields, and the header 3"),
+        ([*GOOD, f'{SECRET},"x,0'], "line 32 has a quote that is not closed"),
+        ([*GOOD[:5], f'{SECRET},"x,0', f'{SECRET},y",0', *GOOD[5:]], "line 6 has a quote"),
+        ([*GOOD, f'{SECRET},"x"x,0'], "closed in the middle of a field"),
         ([*GOOD, f"{SECRET},x,"], "column 'y' is empty in row 31"),
-        ([*GOOD, SECRET], "column 'y' is empty in row 31"),
+        ([*GOOD, SECRET], "line 32 has 1 fields"),
         (["a,y", *(f"{i},{SECRET}" for i in range(30))], "same label; state the label set"),
         (["a,y", *(f"1,{i}.5" for i in range(300))], "more than 100 different labels"),
     ],
@@ -185,13 +195,13 @@ def test_unreadable_files(tmp_path, monkeypatch):
 def test_parquet(tmp_path, monkeypatch):
     path = write(tmp_path, [], "own.parquet")
     frame = pandas.DataFrame({"a": [0.5, 1.0, np.nan], "y": ["u", "v", "u"], "c": [1, 2, 3]})
-    monkeypatch.setattr(pandas, "read_parquet", lambda _: frame)
+    monkeypatch.setattr(pandas, "read_parquet", lambda _, **__: frame)
     table = read(path)
     np.testing.assert_array_equal(table.frame.to_numpy(float), [[0.5, 1], [1, 2], [np.nan, 3]])
     frame.loc[1, "y"] = None
     assert "empty in row 2" in refusal(path)
 
-    def fail(_):
+    def fail(_, **__):
         raise ImportError("no engine", name="pyarrow")
 
     monkeypatch.setattr(pandas, "read_parquet", fail)

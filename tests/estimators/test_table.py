@@ -89,6 +89,7 @@ def test_more_classes_arrays_and_a_public_label_set():
     entry = {"target": ["a", "b", "none"], "columns": {"stage": ["I", "II", "III"]}, "rows": 9}
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyWarning)
+        warnings.filterwarnings("ignore", "schema does not state")
         model = PrivateTableClassifier(schema=entry, epsilon=5.0).fit(FRAME, labels)
     assert model.decision_function(TEST).shape == model.predict_proba(TEST).shape == (1000, 3)
     numbers = FRAME[["age", "platelets"]].to_numpy()
@@ -120,6 +121,30 @@ def test_one_record_says_all_that_was_spent(epsilon, delta, probability):
     assert dict(public["columns"])["age"] == "number in [0, 120]"
     assert dict(public["columns"])["city"] == "text, by the dtype of the column"
     assert len(dict(public["columns"])) == 7
+
+
+def test_kinds_that_dtypes_say_are_declared_once():
+    model = clone(TABLE).set_params(schema={**SCHEMA, "visit": "date"})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(FRAME, LABELS)
+    (text,) = [str(w.message) for w in caught if issubclass(w.category, PrivacyWarning)]
+    assert text.startswith(
+        "schema does not state what 2 of 7 columns hold ('platelets': number, 'city': text): it is "
+        "taken from the dtypes of the table and declared public."
+    )
+    assert caught[0].filename == __file__
+    assert "schema={'platelets': 'number'}" in text
+    described = dict(dict(model.privacy_.public)["columns"])
+    assert described["city"] == "text, by the dtype of the column"
+    assert described["visit"] == "date"
+    rows = [[1.0, 2.0], [3.0, None]] * 20
+    with pytest.warns(PrivacyWarning, match="a list of rows has no dtypes, so it is read as num"):
+        model = PrivateTableClassifier(classes=[0, 1]).fit(rows, [0, 1] * 20)
+    assert dict(dict(model.privacy_.public)["columns"])["0"] == "number, as in all lists of rows"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(TABLE).set_params(schema=STATED).fit(FRAME, LABELS)
 
 
 def test_ranges_are_public_units_until_learning_pays():
@@ -240,6 +265,7 @@ def test_a_column_of_one_value_is_a_column(column):
     model = clone(TABLE).set_params(schema={"age": [0, 120]}, epsilon=1.0)
     with np.errstate(all="raise"), warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "schema does not state")
         model.fit(frame, LABELS)
         assert np.isfinite(model.decision_function(frame)).all()
 

@@ -12,9 +12,15 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from dp_halfspace.tables.cells import canonical, text_of
 from dp_halfspace.tables.encoding import Encoding
-from dp_halfspace.tables.frame import as_numbers, as_texts, read_frame
-from dp_halfspace.tables.schema import Column, label_set, read_schema, resolved_columns
+from dp_halfspace.tables.frame import read_frame, stored
+from dp_halfspace.tables.schema import (
+    Column,
+    label_set,
+    read_schema,
+    resolved_columns,
+)
 
 
 class Hostile:
@@ -38,6 +44,14 @@ ODD = [
     *(Hostile(), {"a": 1}, [1, 2], np.array([3.0]), b"b", Decimal("1.5"), 1j, "\ud800"),
     *(datetime(2020, 1, 2, tzinfo=timezone.utc), date(2020, 1, 2), pd.Timestamp("2020-01-02")),
 ]
+
+
+def as_numbers(column):
+    return stored(column if hasattr(column, "iloc") else np.asarray(column)).numbers()
+
+
+def as_texts(column):
+    return stored(column).read(lambda cell: text_of(canonical(cell)), object).tolist()
 
 
 def encoding_of(frame, schema=None):
@@ -73,8 +87,9 @@ def test_numbers_are_read_from_every_kind_of_column():
     assert (as_numbers(pd.Series(far)) > 2e6).tolist() == [True, False, False]
     assert not np.isinf(as_numbers(np.array([2**62, -(2**62)]).astype("M8[Y]"))).any()
     np.testing.assert_array_equal(as_numbers(pd.Series([1, None], dtype="Int64")), [1, np.nan])
-    np.testing.assert_array_equal(as_numbers(pd.array([True, None], dtype="boolean")), [1, np.nan])
+    np.testing.assert_array_equal(as_numbers(pd.Series([True, None], dtype="boolean")), [1, np.nan])
     assert as_numbers(np.array([np.inf, -np.inf])).tolist() == [1e300, -1e300]
+    assert np.copysign(1.0, as_numbers(np.array([-0.0])))[0] == 1.0
 
 
 def test_texts_do_not_depend_on_how_a_number_is_stored():
@@ -83,7 +98,7 @@ def test_texts_do_not_depend_on_how_a_number_is_stored():
         assert as_texts(column) == ["1", "0"]
     assert as_texts(pd.Series([2.5, None])) == ["2.5", None]
     assert as_texts(np.array([2**60 + 1, 10**30], dtype=object)) == [str(2**60 + 1), str(10**30)]
-    assert as_texts(pd.Series(["", " a"])) == ["", " a"]
+    assert as_texts(pd.Series(["", " a"])) == [None, "a"]
 
 
 def test_what_each_kind_becomes():
@@ -158,6 +173,64 @@ def test_a_bad_schema_names_the_column_and_the_rule(rule):
         resolved_columns(frame, {"age": rule})
     with pytest.raises(ValueError, match="names the column 'agee', which X does not have"):
         resolved_columns(frame, {"agee": [0, 1]})
+
+
+@pytest.mark.parametrize(
+    ("rule", "column"),
+    [
+        ({"categories": [1, 2]}, Column("a", "categories", categories=("1", "2"))),
+        ([1, 2], Column("a", "number", 1.0, 2.0)),
+        ({"range": [1, 2]}, Column("a", "number", 1.0, 2.0)),
+        ([True, False], Column("a", "categories", categories=("true", "false"))),
+        ({"kind": "boolean"}, Column("a", "categories", categories=("false", "true"))),
+        ({"kind": "number", "decimal": ","}, Column("a", "number", decimal=",")),
+        ({"kind": "date", "format": "%d/%m/%Y"}, Column("a", "date", date_format="%d/%m/%Y")),
+        (
+            {"kind": "date", "range": ["1970-01-02", "1970-01-11"]},
+            Column("a", "date", 1.0, 10.0),
+        ),
+        (
+            {"kind": "text", "stated": False},
+            Column("a", "text", source="as found in the file"),
+        ),
+    ],
+)
+def test_rules_in_full(rule, column):
+    frame = read_frame(pd.DataFrame({"a": [1]}))
+    assert resolved_columns(frame, {"a": rule}) == (column,)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ({}, "kind is one of"),
+        ({"kind": "categories"}, "kind is one of"),
+        ({"kind": "number", "categories": [1, 2]}, "kind is one of"),
+        ({"kind": "text", "range": [1, 2]}, "only numbers and dates have a range"),
+        ({"kind": "number", "decimal": ";"}, "decimal is one of '.', ',', 'either'"),
+        ({"kind": "number", "format": "%d"}, "format is that of dates"),
+        ({"kind": "number", "range": [1]}, "a range has two ends"),
+        ({"kind": "number", "range": "12"}, "must be"),
+        ({"kind": "number", "low": 3}, "it has 'low'"),
+        ({"categories": ["1", "01"]}, "1 and '01' are the same"),
+    ],
+)
+def test_rules_that_do_not_hold_together(rule, words):
+    frame = read_frame(pd.DataFrame({"a": [1]}))
+    with pytest.raises(ValueError, match="schema of the column 'a'.*" + words):
+        resolved_columns(frame, {"a": rule})
+
+
+def test_categories_stand_for_truth_values_and_the_other_way_round():
+    cells = pd.DataFrame({"a": np.array([True, "true", 1, "yes", False, 0, "N", "?"], object)})
+    for rule, signs in (
+        ([True, False], [-1, -1, -1, -1, 1, 1, 1, 0]),
+        ([False, True], [1, 1, 1, 1, -1, -1, -1, 0]),
+        (["no", "yes"], [1, 1, 0, 1, -1, 0, 0, 0]),
+        ({"categories": [0, 1]}, [1, 1, 1, 0, -1, -1, 0, 0]),
+    ):
+        _, others = encoding_of(cells, {"a": rule}).encoded(read_frame(cells))
+        np.testing.assert_array_equal(np.sign(others[:, 0]), signs)
 
 
 def test_columns_are_found_by_name_else_by_position():

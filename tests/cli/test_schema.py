@@ -1,0 +1,56 @@
+"""A template of a schema: names and kinds of columns, and never a value."""
+
+import json
+
+import pandas
+import pytest
+
+from dp_halfspace._cli import main
+
+LINES = [
+    "id;age;smoker;seen;city;outcome",
+    "0012;61,5;yes;31.12.2025;Rome;dead",
+    "0013;;no;01.02.2026;Oslo;alive",
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.csv").write_text("\n".join(LINES) + "\n")
+    return tmp_path
+
+
+KINDS = {"id": "number", "age": "number", "smoker": "boolean", "seen": "date", "city": "text"}
+
+
+def test_a_template_has_names_and_kinds_and_no_value(folder, capsys):
+    assert main(["schema", "own.csv", "--target", "outcome"]) == 0
+    printed, errors = capsys.readouterr()
+    assert json.loads(printed) == {"columns": KINDS}
+    assert "found in the private cells" in errors
+    for value in ("Rome", "dead", "0012", "61"):
+        assert value not in printed + errors
+
+
+def test_a_template_is_a_schema(folder, capsys):
+    assert main(["schema", "own.csv", "--target", "outcome", "--out", "s.json"]) == 0
+    assert capsys.readouterr().out == "Written: s.json, 5 columns\n"
+    fit = ["fit", "own.csv", "--target", "outcome", "--schema", "s.json", "--epsilon", "1"]
+    assert main([*fit, "--classes", "alive,dead", "--save", "m.joblib"]) == 0
+    assert "are not in a --schema" not in capsys.readouterr().err
+
+
+def test_parquet_says_its_kinds(folder, capsys):
+    frame = pandas.DataFrame({"n": [1, None], "t": ["a", None], "b": [True, None]})
+    frame["d"] = pandas.to_datetime(["2026-01-01", None])
+    frame.to_parquet(folder / "own.parquet")
+    assert main(["schema", "own.parquet"]) == 0
+    found = json.loads(capsys.readouterr().out)["columns"]
+    assert found == {"n": "number", "t": "text", "b": "boolean", "d": "date"}
+
+
+def test_mistakes_are_one_sentence(folder, capsys):
+    assert main(["schema", "own.csv", "--out", "nowhere/s.json"]) == 2
+    assert main(["schema", "own.csv", "--target", "death"]) == 2
+    assert capsys.readouterr().err.count("\n") == 2
