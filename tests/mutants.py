@@ -40,6 +40,74 @@ def of(file: str, home: str, *changes: tuple[str, str, str]) -> list[Mutant]:
 
 MUTANTS = [
     *of(
+        "inspection/_step_facts.py",
+        "tests/inspection/test_pipeline.py",
+        (
+            '        lambda step: step.handle_unknown in ("error", "warn") or step.drop is not None,',
+            "        lambda step: False,",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            '        lambda step: step.handle_unknown == "error",',
+            "        lambda step: False,",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            '        lambda step: step.extrapolation == "error",',
+            "        lambda step: False,",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            "        lambda step: step.memory is not None,",
+            "        lambda step: False,",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            "        lambda step: step.sparse_threshold != 0 and not _is_dense(step),",
+            "        lambda step: False,",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            "        lambda step: step.sparse_threshold != 0 and not _is_dense(step),",
+            "        lambda step: step.sparse_threshold not in (0, 0.3) and not _is_dense(step),",
+            "test_the_format_of_the_default_follows_the_records",
+        ),
+        (
+            '        return step == "drop" or is_of_frame',
+            "        return True",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            "    if not callable(columns):",
+            "    if True:",
+            "test_columns_that_a_function_chooses_are_found",
+        ),
+        (
+            "    if columns.dtype_include is None and columns.dtype_exclude is None:",
+            "    if columns.dtype_include is None:",
+            "test_columns_that_a_function_chooses_are_found",
+        ),
+        (
+            '    return kind.__module__.split(".")[0] if held is kind else ""',
+            '    return kind.__module__.split(".")[0]',
+            "test_subclasses_are_not_what_they_are_made_of",
+        ),
+    ),
+    *of(
+        "inspection/pipeline.py",
+        "tests/inspection/test_pipeline.py",
+        (
+            '    elif name not in SPLITTERS or library_of(type(cv)) != "sklearn":',
+            '    elif hasattr(cv, "split") and name not in SPLITTERS:',
+            "test_folds_that_nobody_knows_of_are_found",
+        ),
+        (
+            '    elif name == "GroupKFold" and not cv.shuffle:',
+            "    elif False:",
+            "test_folds_that_nobody_knows_of_are_found",
+        ),
+    ),
+    *of(
         "privacy/ledger.py",
         "tests/privacy/test_balance.py",
         (
