@@ -558,19 +558,91 @@ MUTANTS = [
             "tests/model_selection/test_scores.py::test_a_threshold_is_searched_and_a_refit_is_charged",
         ),
         (
-            "            check_around(self._candidate(params))",
+            "            check_around(self._given(params))",
             "            pass",
             "tests/model_selection/test_scores.py::test_what_voids_the_guarantee_is_refused_before_anything_is_paid",
         ),
     ),
     *of(
-        "model_selection/_search_runs.py",
-        "tests/model_selection/test_search_laws.py",
+        "model_selection/_silence.py",
+        "tests/model_selection/test_silent_runs.py",
         (
             ('        warnings.simplefilter("ignore")\n'),
             ("        pass\n"),
             "tests/model_selection/test_search.py::test_every_run_is_silent_by_itself",
         ),
+        (
+            "                self._restored.enter_context(redirect_stdout(nowhere))",
+            "                pass",
+            "test_what_functions_say_in_runs_is_dropped",
+        ),
+        (
+            "                self._restored.enter_context(redirect_stderr(nowhere))",
+            "                pass",
+            "test_a_run_drops_what_is_said_by_itself",
+        ),
+        (
+            "                logging.disable(sys.maxsize)",
+            "                pass",
+            "test_what_functions_say_in_runs_is_dropped",
+        ),
+        (
+            "            if self._inside == 0:",
+            "            if True:",
+            "test_threads_that_overlap_restore_what_they_found",
+        ),
+        (
+            '_QUIET = {"verbose": False, "n_jobs": 1}',
+            '_QUIET = {"n_jobs": 1}',
+            "test_candidates_are_told_to_say_nothing",
+        ),
+        (
+            "    without_callbacks(candidate)",
+            "    pass",
+            "test_callbacks_do_not_count_runs",
+        ),
+        (
+            "        if isinstance(error, MemoryError) or _is_ours(error):",
+            "        if True:",
+            "test_errors_of_steps_do_not_quote_records",
+        ),
+        (
+            '            candidate.set_params(**{name: int.from_bytes(source.read(4), "little")})',
+            "            pass",
+            "test_shared_generators_do_not_count_runs",
+        ),
+    ),
+    *of(
+        "model_selection/_search_runs.py",
+        "tests/model_selection/test_silent_runs.py",
+        (
+            "    score = silently(lambda: score_of(scoring, model.fit(X, y), X, y))",
+            "    score = score_of(scoring, model.fit(X, y), X, y)",
+            "test_a_run_drops_what_is_said_by_itself",
+        ),
+        (
+            "    seed_steps(model, prefix, own)",
+            "    pass",
+            "test_shared_generators_do_not_count_runs",
+        ),
+    ),
+    *of(
+        "model_selection/_search_plan.py",
+        "tests/model_selection/test_silent_runs.py",
+        (
+            "        silently(lambda: steps.fit(X, y))",
+            "        steps.fit(X, y)",
+            "test_plans_do_not_say_what_steps_say_of_records",
+        ),
+        (
+            '    return is_classifier and library_of(kind) == "dp_halfspace"',
+            '    return hasattr(kind, "epsilon") or library_of(kind) == "dp_halfspace"',
+            "test_only_classifiers_of_the_package_are_searched",
+        ),
+    ),
+    *of(
+        "model_selection/_search_runs.py",
+        "tests/model_selection/test_search_laws.py",
         (
             "        score = float(perturbed(np.array([score]), noise, source)[0])",
             "        perturbed(np.array([score]), noise, source)",
