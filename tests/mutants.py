@@ -40,6 +40,20 @@ def of(file: str, home: str, *changes: tuple[str, str, str]) -> list[Mutant]:
 
 MUTANTS = [
     *of(
+        "estimators/base.py",
+        "tests/estimators/test_private_units.py",
+        (
+            "                warn_of_sparse_columns(level=6)",
+            "                pass",
+            "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
+        ),
+        (
+            "                warn_of_sparse_columns(level=6)",
+            "                if X.nnz < math.prod(X.shape):\n                    warn_of_sparse_columns(level=6)",
+            "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
+        ),
+    ),
+    *of(
         "inspection/_step_facts.py",
         "tests/inspection/test_pipeline.py",
         (
