@@ -140,3 +140,14 @@ def warn_of_units(n_samples: int, n_columns: int, epsilon: float, *, level: int)
         PrivacyWarning,
         stacklevel=level,
     )
+
+
+def warn_of_sparse_columns(*, level: int) -> None:
+    """Warn that the scales of sparse columns are not learnt; storage is public."""
+    warnings.warn(
+        "X is sparse, so the scales of its columns are not learnt: give dense columns "
+        "(sparse_threshold=0, sparse_output=False) or the PUBLIC length of a row, data_norm, "
+        "which silences this warning",
+        PrivacyWarning,
+        stacklevel=level,
+    )

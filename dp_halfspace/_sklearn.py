@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing as rows_of
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -45,6 +46,7 @@ __all__ = [
     "rows_of",
     "single_blas_thread",
     "unfitted_names",
+    "without_callbacks",
 ]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -151,6 +153,20 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
         return quiet  # type: ignore[return-value]
 
     return decorate
+
+
+def without_callbacks(estimator: Any) -> None:
+    """Take the callbacks from an estimator and all that it holds; clones share them.
+
+    What is frozen is not fitted, and not cloned either: it is left as it is.
+    """
+    params = estimator.get_params()
+    for name, held in [("", estimator), *params.items()]:
+        if isinstance(params.get(name.rpartition("__")[0]), FrozenEstimator):
+            continue
+        # Before scikit-learn 1.8 there are none.
+        if hasattr(type(held), "set_callbacks") and not isinstance(held, type):
+            held.set_callbacks()
 
 
 @cache

@@ -40,6 +40,88 @@ def of(file: str, home: str, *changes: tuple[str, str, str]) -> list[Mutant]:
 
 MUTANTS = [
     *of(
+        "estimators/base.py",
+        "tests/estimators/test_private_units.py",
+        (
+            "                warn_of_sparse_columns(level=6)",
+            "                pass",
+            "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
+        ),
+        (
+            "                warn_of_sparse_columns(level=6)",
+            "                if X.nnz < math.prod(X.shape):\n                    warn_of_sparse_columns(level=6)",
+            "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
+        ),
+    ),
+    *of(
+        "inspection/_step_facts.py",
+        "tests/inspection/test_pipeline.py",
+        (
+            '        lambda step: step.handle_unknown in ("error", "warn") or step.drop is not None,',
+            "        lambda step: False,",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            '        lambda step: step.handle_unknown == "error",',
+            "        lambda step: False,",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            '        lambda step: step.extrapolation == "error",',
+            "        lambda step: False,",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            "        lambda step: step.memory is not None,",
+            "        lambda step: False,",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            "        lambda step: step.sparse_threshold != 0 and not _is_dense(step),",
+            "        lambda step: False,",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            "        lambda step: step.sparse_threshold != 0 and not _is_dense(step),",
+            "        lambda step: step.sparse_threshold not in (0, 0.3) and not _is_dense(step),",
+            "test_the_format_of_the_default_follows_the_records",
+        ),
+        (
+            '        return step == "drop" or is_of_frame',
+            "        return True",
+            "test_what_tells_of_records_is_found",
+        ),
+        (
+            "    if not callable(columns):",
+            "    if True:",
+            "test_columns_that_a_function_chooses_are_found",
+        ),
+        (
+            "    if columns.dtype_include is None and columns.dtype_exclude is None:",
+            "    if columns.dtype_include is None:",
+            "test_columns_that_a_function_chooses_are_found",
+        ),
+        (
+            '    return kind.__module__.split(".")[0] if held is kind else ""',
+            '    return kind.__module__.split(".")[0]',
+            "test_subclasses_are_not_what_they_are_made_of",
+        ),
+    ),
+    *of(
+        "inspection/pipeline.py",
+        "tests/inspection/test_pipeline.py",
+        (
+            '    elif name not in SPLITTERS or library_of(type(cv)) != "sklearn":',
+            '    elif hasattr(cv, "split") and name not in SPLITTERS:',
+            "test_folds_that_nobody_knows_of_are_found",
+        ),
+        (
+            '    elif name == "GroupKFold" and not cv.shuffle:',
+            "    elif False:",
+            "test_folds_that_nobody_knows_of_are_found",
+        ),
+    ),
+    *of(
         "privacy/ledger.py",
         "tests/privacy/test_balance.py",
         (
@@ -490,19 +572,91 @@ MUTANTS = [
             "tests/model_selection/test_scores.py::test_a_threshold_is_searched_and_a_refit_is_charged",
         ),
         (
-            "            check_around(self._candidate(params))",
+            "            check_around(self._given(params))",
             "            pass",
             "tests/model_selection/test_scores.py::test_what_voids_the_guarantee_is_refused_before_anything_is_paid",
         ),
     ),
     *of(
-        "model_selection/_search_runs.py",
-        "tests/model_selection/test_search_laws.py",
+        "model_selection/_silence.py",
+        "tests/model_selection/test_silent_runs.py",
         (
             ('        warnings.simplefilter("ignore")\n'),
             ("        pass\n"),
             "tests/model_selection/test_search.py::test_every_run_is_silent_by_itself",
         ),
+        (
+            "                self._restored.enter_context(redirect_stdout(nowhere))",
+            "                pass",
+            "test_what_functions_say_in_runs_is_dropped",
+        ),
+        (
+            "                self._restored.enter_context(redirect_stderr(nowhere))",
+            "                pass",
+            "test_a_run_drops_what_is_said_by_itself",
+        ),
+        (
+            "                logging.disable(sys.maxsize)",
+            "                pass",
+            "test_what_functions_say_in_runs_is_dropped",
+        ),
+        (
+            "            if self._inside == 0:",
+            "            if True:",
+            "test_threads_that_overlap_restore_what_they_found",
+        ),
+        (
+            '_QUIET = {"verbose": False, "n_jobs": 1}',
+            '_QUIET = {"n_jobs": 1}',
+            "test_candidates_are_told_to_say_nothing",
+        ),
+        (
+            "    without_callbacks(candidate)",
+            "    pass",
+            "test_callbacks_do_not_count_runs",
+        ),
+        (
+            "        if isinstance(error, MemoryError) or _is_ours(error):",
+            "        if True:",
+            "test_errors_of_steps_do_not_quote_records",
+        ),
+        (
+            '            candidate.set_params(**{name: int.from_bytes(source.read(4), "little")})',
+            "            pass",
+            "test_shared_generators_do_not_count_runs",
+        ),
+    ),
+    *of(
+        "model_selection/_search_runs.py",
+        "tests/model_selection/test_silent_runs.py",
+        (
+            "    score = silently(lambda: score_of(scoring, model.fit(X, y), X, y))",
+            "    score = score_of(scoring, model.fit(X, y), X, y)",
+            "test_a_run_drops_what_is_said_by_itself",
+        ),
+        (
+            "    seed_steps(model, prefix, own)",
+            "    pass",
+            "test_shared_generators_do_not_count_runs",
+        ),
+    ),
+    *of(
+        "model_selection/_search_plan.py",
+        "tests/model_selection/test_silent_runs.py",
+        (
+            "        silently(lambda: steps.fit(X, y))",
+            "        steps.fit(X, y)",
+            "test_plans_do_not_say_what_steps_say_of_records",
+        ),
+        (
+            '    return is_classifier and library_of(kind) == "dp_halfspace"',
+            '    return hasattr(kind, "epsilon") or library_of(kind) == "dp_halfspace"',
+            "test_only_classifiers_of_the_package_are_searched",
+        ),
+    ),
+    *of(
+        "model_selection/_search_runs.py",
+        "tests/model_selection/test_search_laws.py",
         (
             "        score = float(perturbed(np.array([score]), noise, source)[0])",
             "        perturbed(np.array([score]), noise, source)",

@@ -353,6 +353,7 @@ def small_table(n=300, d=3):
     return X, (X[:, 0] > 0).astype(int)
 
 
+@pytest.mark.filterwarnings("ignore:X is sparse")
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.float32, sparse.csr_array])
 @pytest.mark.parametrize("name", [name for name in CASES if hasattr(CASES[name], "classes")])
 def test_people_of_one_row_each_are_records_bit_for_bit(name, form):

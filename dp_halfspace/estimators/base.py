@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import BUDGET, SharedLedger, warn_of_units
+from dp_halfspace._budget import BUDGET, SharedLedger, warn_of_sparse_columns, warn_of_units
 from dp_halfspace._by_chunks import by_chunks
 from dp_halfspace._sklearn import StrOptions, fit_context, public_number, resolved_delta
 from dp_halfspace._validation import (
@@ -303,12 +303,11 @@ class PrivateLinearClassifier(PaidFits):
         if not sparse.issparse(X):
             paid = affordable_units(n_samples, n_features, epsilon, delta)
         if paid is None:
-            if are_chunks(X):
-                X = X.each(np.nan_to_num)
-            elif not sparse.issparse(X):
-                X = np.nan_to_num(X)
-            if not sparse.issparse(X):
-                # From here over the preparation, `fit` and its wrapper to the caller.
+            # From here over the preparation, `fit` and its wrapper to the caller.
+            if sparse.issparse(X):
+                warn_of_sparse_columns(level=6)
+            else:
+                X = X.each(np.nan_to_num) if are_chunks(X) else np.nan_to_num(X)
                 warn_of_units(n_samples, n_features, epsilon, level=6)
             data = replace(data, X=X)
             ready = self._with(epsilon, 1.0)._planned(data)

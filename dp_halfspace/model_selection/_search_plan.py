@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
+from dp_halfspace._budget import SharedLedger
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.inspection._step_facts import library_of
 from dp_halfspace.inspection.pipeline import check_pipeline
+from dp_halfspace.model_selection._silence import silently
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.mechanisms import (
@@ -77,7 +80,7 @@ class SearchPlan:
 def model_inside(estimator: Any) -> tuple[str, Any]:
     """Find the model of this package at the end of a pipeline, and the prefix of its parameters."""
     prefix = ""
-    while not hasattr(estimator, "epsilon"):
+    while not _is_private(type(estimator)):
         if getattr(estimator, "steps", None):
             name, inner = estimator.steps[-1]
         else:
@@ -90,6 +93,12 @@ def model_inside(estimator: Any) -> tuple[str, Any]:
             )
         prefix, estimator = f"{prefix}{name}__", inner
     return prefix, estimator
+
+
+def _is_private(kind: type) -> bool:
+    """Tell whether a class is a classifier of this package, and not one that inherits from it."""
+    is_classifier = issubclass(kind, SharedLedger) and issubclass(kind, ClassifierMixin)
+    return is_classifier and library_of(kind) == "dp_halfspace"
 
 
 def check_around(estimator: Any) -> None:
@@ -111,31 +120,44 @@ def check_around(estimator: Any) -> None:
         )
 
 
-class _Planned(Exception):
-    """Carries the record of a fit that stops before it pays."""
+class _Reached(Exception):
+    """Carries what the model of a pipeline is fitted to."""
 
-    def charge(self, record: PrivacyRecord) -> NoReturn:
-        """Keep the record and stop."""
-        self.record = record
-        raise self
+    def __init__(self, X: Any, y: Any) -> None:
+        super().__init__()
+        self.data = X, y
+
+
+class _Model(ClassifierMixin, BaseEstimator):
+    """Stands in the place of the model, and stops the fit of the steps before it."""
+
+    def fit(self, X: Any, y: Any) -> NoReturn:
+        """Stop."""
+        raise _Reached(X, y)
+
+    # Who holds a classifier asks whether it has scores; nobody gets as far as to use them.
+    decision_function = fit
 
 
 def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
     """Return what an unseeded fit would leave as its record; nothing is drawn or charged.
 
-    Raises ValueError as the fit itself would, for its parameters or the schema of the data.
+    Raises ValueError as the fit of the model would, for its parameters or the schema of the data.
     """
-    prefix, _ = model_inside(estimator)
-    if not prefix:
-        record: PrivacyRecord = clone(estimator).set_params(random_state=None).plan(X, y)
-        return record
-    stop = _Planned()
-    own = {f"{prefix}random_state": None, f"{prefix}ledger": stop}
+    prefix, model = model_inside(estimator)
+    if prefix:
+        X, y = _before_model(clone(estimator).set_params(**{prefix[:-2]: _Model()}), X, y)
+    record: PrivacyRecord = clone(model).set_params(random_state=None).plan(X, y)
+    return record
+
+
+def _before_model(steps: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Return what the steps hand to the model; they say nothing, as in a run."""
     try:
-        clone(estimator).set_params(**own).fit(X, y)
-    except _Planned:
-        return stop.record
-    raise RuntimeError("a fit did not say what it was going to spend")
+        silently(lambda: steps.fit(X, y))
+    except _Reached as stop:
+        return stop.data
+    raise RuntimeError("a fit did not reach its model")
 
 
 def score_sensitivity(n_samples: int) -> float:

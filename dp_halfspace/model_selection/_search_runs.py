@@ -7,7 +7,6 @@ sections 7 and 10.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -18,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._validation import label_codes
 from dp_halfspace.model_selection._search_plan import model_inside
+from dp_halfspace.model_selection._silence import seed_steps, silently
 from dp_halfspace.privacy.mechanisms import Mechanism, perturbed
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 
@@ -162,18 +162,15 @@ def _run(
 ) -> Run:
     """Train one candidate and score it, with noise where each score is released.
 
-    Runs in a worker. Its randomness is drawn here, from the operating system.
+    Runs in a worker. Its randomness is drawn here, from the operating system. What the data's
+    schema and the parameters give reason to say was said when the search was planned.
     """
+    prefix, _ = model_inside(model)
+    own = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"run {seed[1]}")
     if seed is not None:
-        own = SeededBytes(seed[0], f"run {seed[1]}")
-        name = f"{model_inside(model)[0]}random_state"
-        model.set_params(**{name: int.from_bytes(own.read(4), "little")})
-    with warnings.catch_warnings():
-        # A warning for each fit would tell how many there are. What the data's schema and the
-        # parameters give reason to say was said when the search was planned.
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-        score = score_of(scoring, model, X, y)
+        model.set_params(**{f"{prefix}random_state": int.from_bytes(own.read(4), "little")})
+    seed_steps(model, prefix, own)
+    score = silently(lambda: score_of(scoring, model.fit(X, y), X, y))
     if noise is not None:
         source = OS_RANDOMNESS if seed is None else SeededBytes(seed[0], f"score {seed[1]}")
         score = float(perturbed(np.array([score]), noise, source)[0])

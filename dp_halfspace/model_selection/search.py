@@ -31,6 +31,7 @@ from dp_halfspace.model_selection._search_plan import (
     planned_record,
 )
 from dp_halfspace.model_selection._search_runs import SCORINGS, RobustAccuracy, trained_runs
+from dp_halfspace.model_selection._silence import quiet, restore, unheard
 from dp_halfspace.privacy.discrete import uniform_below
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit, authorise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source, public_generator
@@ -110,8 +111,10 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     ----------
     estimator : classifier of this package
         Or a pipeline that ends in one and that
-        :func:`~dp_halfspace.inspection.check_pipeline` finds nothing in. Its own `epsilon`, `delta`
-        and `random_state` are not used.
+        :func:`~dp_halfspace.inspection.check_pipeline` finds nothing in; no subclass of one. Its
+        own `epsilon`, `delta` and `random_state` are not used. In the runs every `verbose` is off,
+        `n_jobs` of steps is 1, callbacks are not called, and steps without a `random_state` get a
+        seed for each run.
     param_grid : dict or list of dict, default=None
         PUBLIC grid, as for :class:`~sklearn.model_selection.GridSearchCV`. The empty grid ``{}``
         has one candidate, the estimator as it is.
@@ -140,8 +143,8 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         fitted estimator, `X` and `y` and returns a number in [0, 1] for each record, the larger
         the better, that depends on that record and the estimator alone
         (:class:`~dp_halfspace.model_selection.RobustAccuracy`, for example).
-        Numbers outside are cut. It must not raise, print or keep anything for reasons that depend
-        on the data: it sees every run, and the runs are secret.
+        Numbers outside are cut. It must not raise for reasons that depend on the data, nor write or
+        keep anything: it sees every run, and the runs are secret.
     miss : float, default=0.1
         With ``"random_stopping"``, probability that a given candidate is never tried.
     n_jobs : int or None, default=None
@@ -152,14 +155,15 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         Charged once, with the whole search, before anything is drawn. None charges the ledger of
         the estimator, if it has one. Copies and clones charge the same account.
     verbose : int, default=0
-        With ``"exponential"``, shows the progress of the fits, whose number is public. There is
-        nothing to show otherwise: the number of runs must stay secret.
+        With ``"exponential"``, shows the progress of the fits, whose number is public; with
+        threads only between fits. There is nothing to show otherwise: the number of runs must stay
+        secret.
 
     Attributes
     ----------
     best_estimator_ : estimator
         The released model; its ``privacy_`` is that of the search, and so is its ledger: to fit
-        it again is charged.
+        it again is charged. Its other parameters are those given, and it has no callbacks.
     best_params_ : dict
         Its parameters, out of the grid.
     classes_ : ndarray of shape (n_classes,)
@@ -181,7 +185,10 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private with the adjacency of the
     estimator, for the released model and its parameters together. Public: the grid, and what is
     public for the estimator. The running time of ``"random_stopping"`` reveals the number of
-    runs: keep it to yourself.
+    runs: keep it to yourself. While candidates run, what Python prints, logs and warns is dropped
+    for the whole process and for its workers. What code of yours in a step or in `scoring` does
+    otherwise is not seen: files, counters, the network, ``sys.__stdout__``, output of compiled code
+    or of processes that it starts. Errors of steps are replaced by one that quotes nothing.
 
     References
     ----------
@@ -251,7 +258,8 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         Raises
         ------
         ValueError
-            If a parameter or the schema of the data is refused; the search is unchanged.
+            If a parameter or the schema of the data is refused; the search is unchanged. Where a
+            step before the model fails, what it says is left out, as it may quote records.
         BudgetError
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
@@ -262,6 +270,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         index, best = self._searched(plan, X, y, permit)
 
         # Neither its share of the budget nor its place among the runs is what was promised.
+        restore(best, self._given(grid[index]))
         prefix, model = model_inside(best)
         best.set_params(**{f"{prefix}ledger": ledger, f"{prefix}random_state": self.random_state})
         model.privacy_, model.ledger, model.random_state = total, ledger, self.random_state
@@ -368,13 +377,17 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             if name in own or name not in known:
                 raise ValueError(f"the grid must not contain {name!r}")
         for params in grid:
-            check_around(self._candidate(params))
+            check_around(self._given(params))
         return [params for params in grid for _ in range(self.n_repeats)]
 
+    def _given(self, params: dict[str, Any]) -> Any:
+        """Make the estimator with parameters of the grid."""
+        free = {k: clone(value, safe=False) for k, value in params.items() if k not in _OWN}
+        return clone(self.estimator).set_params(**free)
+
     def _candidate(self, params: dict[str, Any]) -> Any:
-        """Make an estimator that charges nothing of its own."""
-        free = {name: value for name, value in params.items() if name not in _OWN}
-        candidate = clone(self.estimator).set_params(**free)
+        """Make an estimator that charges nothing of its own, and says nothing."""
+        candidate = quiet(self._given(params))
         own = {"ledger": None, "random_state": None, **params}
         prefix, _ = model_inside(candidate)
         return candidate.set_params(**{f"{prefix}{k}": v for k, v in own.items() if k in _OWN})
@@ -392,7 +405,10 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         if plan.law is None:
             # The trainings are paid for by events of the same record.
             models = [self._candidate(params) for params in plan.candidates]
-            pairs = list(runs(models, verbose=int(self.verbose)))
+            with warnings.catch_warnings():
+                # Each run is silent by itself; but threads share filters and leave in any order.
+                warnings.simplefilter("ignore")
+                pairs = list(runs(models, verbose=int(self.verbose)))
             scores = np.array([score for _, score in pairs])
             released = permit.release(scores, plan.choice)
             best = int(released.argmax() if isinstance(plan.choice, NoNoise) else released[0])
@@ -401,9 +417,8 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         count = plan.law.draw(source)
         order = [uniform_below(len(plan.candidates), source) for _ in range(count)]
         chosen = (self._candidate(plan.candidates[index]) for index in order)
-        with warnings.catch_warnings():
-            # Each run is silent by itself; but where runs are threads, they share the filters.
-            warnings.simplefilter("ignore")
+        with unheard():
+            # What starts the runs must not count them either.
             place, model = best_run(runs(chosen, noise=plan.choice), source)
         return order[place], model
 

@@ -241,6 +241,6 @@ def test_probabilities_are_those_of_the_logistic_model(table, kind):
 def test_sparse_data_are_not_made_dense(model, shape):
     X = sparse.random_array(shape, density=2e-3, rng=np.random.default_rng(0), format="csr")
     X.toarray = X.todense = lambda *a, **k: pytest.fail("the data were made dense")
-    model.set_params(classes=[0, 1]).fit(X, np.arange(shape[0]) % 2)
+    model.set_params(classes=[0, 1], data_norm=1.0).fit(X, np.arange(shape[0]) % 2)
     assert model.coef_.shape == (1, shape[1])
     assert model.predict(X).shape == shape[:1]

@@ -1,19 +1,24 @@
 """``data_norm=None``: tables in natural units, one budget, and scores that are exactly linear."""
 
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
+    LabelPrivateClassifier,
     ObjectivePerturbationClassifier,
     OutputPerturbationClassifier,
     PrivacyWarning,
     PrivateAUCClassifier,
     PrivateKernelClassifier,
+    PrivateSearchCV,
     PureHalfspaceClassifier,
     PureNetworkClassifier,
 )
@@ -134,6 +139,36 @@ def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
     assert seen[0].filename == __file__
     assert model.scaler_ is None
     assert dict(model.privacy_.public)["private_units"] is False
-    rows = fitted(AdaptiveMarginClassifier, sparse.csr_array(X), y)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_matrix])
+def test_sparse_columns_keep_their_scales_and_a_warning_says_so(kind):
+    """Decided by the storage; once for a fit, at the line of the caller, and not of dense rows."""
+    X, y = hospital(300)
+    options = {"classes": [0, 1], "epsilon": 1.0}
+    # With zeros and without any.
+    for data in (X, np.abs(X) + 1):
+        with pytest.warns(PrivacyWarning, match="data_norm, which silences") as seen:
+            rows = AdaptiveMarginClassifier(**options).fit(kind(data), y)
+        assert [warning.filename for warning in seen] == [__file__]
     assert rows.scaler_ is None
     assert rows.fill_value_ is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AdaptiveMarginClassifier(data_norm=1.0, **options).fit(kind(X), y)
+        fitted(AdaptiveMarginClassifier, *hospital(3000))
+        LabelPrivateClassifier(classes=[0, 1], n_fourier=20).fit(kind(X), y)
+
+
+@pytest.mark.parametrize("selection", ["random_stopping", "exponential"])
+def test_a_search_warns_of_sparse_columns_once(selection):
+    """However many candidates, runs and trials of budgets there are."""
+    X, y = hospital(300)
+    steps = make_pipeline(FunctionTransformer(sparse.csr_array), AdaptiveMarginClassifier())
+    model = steps.set_params(adaptivemarginclassifier__classes=[0, 1])
+    grid = {"adaptivemarginclassifier__margin": ["auto", 0.3]}
+    search = PrivateSearchCV(model, grid, epsilon=5.0, selection=selection)
+    for way in ("plan", "fit"):
+        with pytest.warns(PrivacyWarning) as seen:
+            getattr(search, way)(X, y)
+        assert ["X is sparse" in str(warning.message) for warning in seen] == [True]

@@ -1,24 +1,27 @@
 """What stands around a private model: every transformer of scikit-learn is classified rightly."""
 
+import sys
 import types
 import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn import model_selection
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import make_column_selector
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.utils import all_estimators
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
 from dp_halfspace.inspection import PipelineFinding, check_pipeline
-from dp_halfspace.inspection import pipeline as table
+from dp_halfspace.inspection import _step_facts as table
 from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler
 
-sk = types.SimpleNamespace(**dict(all_estimators()))
+sk = types.SimpleNamespace(**dict(all_estimators()), make_column_selector=make_column_selector)
 OURS = AdaptiveMarginClassifier(classes=[0, 1])
 KNOTS = np.linspace(-1.0, 1.0, 4)[:, None] * np.ones(3)
 
@@ -34,10 +37,11 @@ def test_every_transformer_of_scikit_learn_is_classified():
     assert not names - known, "decide what these read from the records"
     assert not table.READERS.keys() & (table.STATELESS | table.HOLDERS)
     assert not table.STATED.keys() - table.READERS.keys()
+    assert not table.TELLING.keys() - table.STATED.keys() - table.HOLDERS
     splitters = {n for n in dir(model_selection) if n.endswith(("Fold", "Split", "Out"))}
-    abstract = {"BaseShuffleSplit"}
-    named = {n for n in splitters if "Stratified" in n} | set(table._SPLITTERS.split())
-    assert not {n for n in splitters if n[0].isupper()} - named - abstract
+    refused = {"BaseShuffleSplit", "PredefinedSplit"}
+    named = {n for n in splitters if "Stratified" in n} | table.SPLITTERS
+    assert not {n for n in splitters if n[0].isupper()} - named - refused
 
 
 CLASSES = dict(all_estimators("transformer"))
@@ -94,6 +98,7 @@ def test_what_passes_learns_nothing(step):
         sk.OneHotEncoder(),
         sk.OneHotEncoder(categories=[[0, 1]], min_frequency=3),
         sk.MultiLabelBinarizer(),
+        sk.MultiLabelBinarizer(classes=[1, 2]),
         sk.KBinsDiscretizer(),
         sk.SplineTransformer(),
         sk.TargetEncoder(categories=[[0, 1]]),
@@ -113,8 +118,7 @@ def test_what_learns_is_found(step):
         sk.HashingVectorizer(),
         sk.CountVectorizer(vocabulary=["a", "b"]),
         sk.TfidfVectorizer(vocabulary=["a"], use_idf=False),
-        sk.MultiLabelBinarizer(classes=[1, 2]),
-        sk.SelectFromModel(FrozenEstimator(sk.LogisticRegression()), prefit=True),
+        FrozenEstimator(sk.SelectFromModel(sk.LogisticRegression())),
         "passthrough",
         PrivateScaler(),
         CosineFeatures(),
@@ -133,6 +137,7 @@ def test_steps_inside_steps_are_named():
     )
     findings = check_pipeline(Pipeline([("columns", columns), ("model", OURS)]))
     assert [f.step for f in findings] == [
+        "columns (ColumnTransformer)",
         "columns__codes (OneHotEncoder)",
         "columns__rest__pca (PCA)",
         "columns__remainder (StandardScaler)",
@@ -165,11 +170,108 @@ def test_folds_must_not_read_labels():
     for cv in (None, 3, model_selection.StratifiedShuffleSplit(2)):
         assert len(found(GridSearchCV(OURS, {}, cv=cv))) == 2
         assert len(found(OURS, cv=cv)) == (cv is not None)
-    splits = [(np.arange(3), np.arange(3, 6))]
-    for cv in (KFold(2), model_selection.ShuffleSplit(), splits):
+    for cv in (KFold(2), model_selection.ShuffleSplit(), GroupKFold(2, shuffle=True)):
         assert found(OURS, cv=cv) == []
-    other = types.SimpleNamespace(split=None)
-    assert check_pipeline(OURS, cv=other)[0].reads == "not known"
+
+
+def test_folds_that_nobody_knows_of_are_found():
+    """Lists and look-alikes may follow the labels; folds of one size follow the group sizes."""
+    splits = [(np.arange(3), np.arange(3, 6))]
+    alike = type("KFold", (KFold,), {})()
+    named = type("KFold", (KFold,), {"__module__": KFold.__module__})()
+    listed = (splits, iter(splits), model_selection.PredefinedSplit([0, 1]), alike, named)
+    for cv in (*listed, types.SimpleNamespace(split=None)):
+        assert [f.reads for f in check_pipeline(OURS, cv=cv)] == ["not known"]
+    assert "records each group has" in check_pipeline(OURS, cv=GroupKFold(2))[0].reads
+
+
+def codes(**params):
+    return sk.OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore", **params)
+
+
+def columns(*transformers, **params):
+    return sk.ColumnTransformer([(f"t{i}", *t) for i, t in enumerate(transformers)], **params)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        codes().set_params(handle_unknown="error"),
+        codes().set_params(handle_unknown="warn"),
+        codes(drop="first"),
+        sk.OrdinalEncoder(categories=[["a", "b"]]),
+        sk.SplineTransformer(knots=KNOTS, extrapolation="error"),
+        Pipeline([("unit", sk.Normalizer())], memory="cache"),
+        sk.SelectFromModel(FrozenEstimator(sk.LogisticRegression()), prefit=True),
+        columns((codes(), [0])),
+        columns((codes(), [0]), sparse_threshold=1),
+        columns((codes(sparse_output=False), [0]), remainder="passthrough"),
+        columns(("passthrough", []), remainder="passthrough"),
+        columns((sk.Normalizer(), ["a"])),
+        columns((make_pipeline(codes()), ["a"])),
+        columns((FeatureUnion([("codes", codes())]), ["a"])),
+        columns((columns((codes(), [0]), sparse_threshold=1), ["a"]), sparse_threshold=0),
+    ],
+    ids=str,
+)
+def test_what_tells_of_records_is_found(step):
+    """Errors and warnings that quote them, files that keep them, a format that they decide."""
+    assert found(step, OURS).count(type(step).__name__) == 1
+    assert found(FeatureUnion([("inside", step)]), OURS).count(type(step).__name__) == 1
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        columns((codes(), [0]), sparse_threshold=0),
+        columns((codes(sparse_output=False), [0]), (PublicScaler([(0, 1)]), [1])),
+        columns((codes(sparse_output=False), ["a"]), remainder="passthrough"),
+        columns((make_pipeline(codes(sparse_output=False)), "a"), ("drop", [3])),
+        columns((FeatureUnion([("noise", sk.RBFSampler())]), [0])),
+        columns((columns((codes(), [0]), sparse_threshold=0), [1])),
+        columns((PublicScaler([(0, 1)]), sk.make_column_selector("^age"))),
+        FeatureUnion([("codes", codes()), ("unit", sk.Normalizer())]),
+    ],
+    ids=str,
+)
+def test_formats_that_parameters_decide_pass(step):
+    assert check_pipeline(make_pipeline(step, OURS)) == ()
+
+
+def test_the_format_of_the_default_follows_the_records():
+    """Why it is found: neighbours get CSR and dense columns, which a record of a fit shows."""
+    step = columns((codes().set_params(categories=[["a", "b", "c"]]), [0]))
+    data = np.array([["a"]] * 17 + [["other"]] * 3)
+    neighbour = data.copy()
+    neighbour[17] = "a"
+    formats = [sparse.issparse(clone(step).fit_transform(X)) for X in (data, neighbour)]
+    assert formats == [True, False]
+    assert found(step, OURS) == ["ColumnTransformer"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "reads"),
+    [
+        (lambda X: [0], "all records"),
+        (sk.make_column_selector(dtype_include=float), "dtypes"),
+        (sk.make_column_selector("a", dtype_exclude=float), "dtypes"),
+        (type("make_column_selector", (sk.make_column_selector,), {})("a"), "all records"),
+    ],
+)
+def test_columns_that_a_function_chooses_are_found(chosen, reads):
+    step = columns((PublicScaler([(0, 1)]), chosen))
+    (finding,) = check_pipeline(Pipeline([("table", step), ("model", OURS)]))
+    assert finding.step == "table__t0 (columns)"
+    assert finding.reads.startswith(reads)
+
+
+@pytest.mark.parametrize("kind", [sk.Normalizer, Pipeline, AdaptiveMarginClassifier])
+def test_subclasses_are_not_what_they_are_made_of(kind):
+    """They may override `fit`, whatever name and module they have."""
+    params = {"steps": [("unit", sk.Normalizer())]} if kind is Pipeline else {}
+    for module in (__name__, kind.__module__):
+        step = type(kind.__name__, (kind,), {"__module__": module})(**params)
+        assert [f.reads for f in check_pipeline(step)] == ["not known"]
 
 
 def test_models_without_privacy():
@@ -195,11 +297,13 @@ class Scaler(TransformerMixin, BaseEstimator):
     """Somebody's own step."""
 
 
-def test_what_is_not_known_is_said_to_be():
+def test_what_is_not_known_is_said_to_be(monkeypatch):
     assert [f.reads for f in check_pipeline(make_pipeline(Scaler(), OURS))] == ["not known"]
     # As imbalanced-learn has them; it is not imported.
     sampler = type("SMOTE", (Scaler,), {"__module__": "imblearn.over_sampling"})()
     pipeline = type("Pipeline", (Pipeline,), {"__module__": "imblearn.pipeline"})
+    held = types.SimpleNamespace(Pipeline=pipeline)
+    monkeypatch.setitem(sys.modules, "imblearn.pipeline", held)
     (finding,) = check_pipeline(pipeline([("resample", sampler), ("model", OURS)]))
     assert finding.step == "resample (SMOTE)"
     assert "invent records" in finding.reads

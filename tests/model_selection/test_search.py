@@ -28,7 +28,7 @@ from dp_halfspace import (
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as runs_module
 from dp_halfspace.model_selection import _search_runs as scores_module
-from dp_halfspace.model_selection import search as search_module
+from dp_halfspace.model_selection import _silence as silence_module
 from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
 from dp_halfspace.privacy import Exponential, Gaussian, Pure, tuning
 from dp_halfspace.privacy.events import Selection
@@ -219,8 +219,7 @@ def test_warning_test_sees_runs_that_talk(monkeypatch):
     """Planted: nothing is silenced."""
     filters = dict.fromkeys(("simplefilter", "filterwarnings"), lambda *given: None)
     talk = SimpleNamespace(catch_warnings=nullcontext, **filters)
-    monkeypatch.setattr(runs_module, "warnings", talk)
-    monkeypatch.setattr(search_module, "warnings", talk)
+    monkeypatch.setattr(silence_module, "warnings", talk)
     few, many = (warnings_of(monkeypatch, runs) for runs in (1, 12))
     assert len(many) == len(few) + 2 * 11
 

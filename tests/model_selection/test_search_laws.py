@@ -77,6 +77,13 @@ class Known(ClassifierMixin, BaseEstimator):
         return np.where(right, labels, 1 - labels)
 
 
+@pytest.fixture(autouse=True)
+def admitted(monkeypatch):
+    """Searches take classifiers of the package alone, and this stands for one."""
+    honest = plan_module._is_private
+    monkeypatch.setattr(plan_module, "_is_private", lambda k: issubclass(k, Known) or honest(k))
+
+
 def records(first=0):
     """Rows that hold their label and their place; record 0 has the given label."""
     y = np.arange(N) % 2
