@@ -1298,6 +1298,29 @@ MUTANTS = [
         ),
     ),
     *of(
+        "optim/design/single_rows.py",
+        "tests/optim/design/test_single_rows.py",
+        (
+            "            if not is_ready:",
+            "            if not is_ready or not scale.all():",
+            "test_what_is_copied_is_decided_by_the_layout",
+        ),
+        (
+            "            margins[scale == 0.0] = 0.0\n",
+            "",
+            "test_a_record_changes_one_group_only",
+        ),
+    ),
+    *of(
+        "optim/design/rows.py",
+        "tests/optim/test_rows_by_themselves.py",
+        (
+            " or X.flags.c_contiguous:",
+            " or True:",
+            "test_scores_are_products_of_one_layout_whatever_the_records_are",
+        ),
+    ),
+    *of(
         "optim/design/rows.py",
         "tests/test_persons.py",
         (

@@ -375,7 +375,7 @@ class PrivateLinearClassifier(PaidFits):
             return np.asarray(X @ self.coef_.T)
         from dp_halfspace.optim.design.rows import clipped_rows  # noqa: PLC0415
 
-        return clipped_rows(X, self.data_norm_).margins(self.coef_.T)
+        return clipped_rows(X, self.data_norm_).scores(self.coef_.T)
 
     @staticmethod
     def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
