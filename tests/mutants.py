@@ -1298,6 +1298,44 @@ MUTANTS = [
         ),
     ),
     *of(
+        "_validation.py",
+        "tests/test_persons.py",
+        (
+            " or (array.ndim == 2 and array.shape[1] != 1):",
+            ":",
+            "test_no_refusal_tells_how_many_rows_people_have",
+        ),
+        (
+            "    if hides_rows and not (X if",
+            "    if False and not (X if",
+            "test_no_refusal_tells_how_many_rows_people_have",
+        ),
+        (
+            "np.repeat(label_set, 3) if hides_rows else label_set[codes])",
+            "label_set[codes])",
+            "test_no_warning_tells_how_many_rows_people_have",
+        ),
+        (
+            "        return not value.is_valid or is_missing(value.as_py())",
+            "        return False",
+            "test_bad_groups_are_refused_without_a_value_or_a_count",
+        ),
+        (
+            "        checked = _converted(estimator, with_nan(X), reset=reset)",
+            "        checked = None",
+            "tests/test_inputs.py::test_every_missing_value_among_objects_is_one_missing_value",
+        ),
+    ),
+    *of(
+        "_groups.py",
+        "tests/test_persons.py",
+        (
+            "            parts += part",
+            "            pass",
+            "test_bad_groups_are_refused_without_a_value_or_a_count",
+        ),
+    ),
+    *of(
         "optim/design/single_rows.py",
         "tests/optim/design/test_single_rows.py",
         (

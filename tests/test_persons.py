@@ -4,11 +4,13 @@ Proofs: ``docs/proofs/persons.md``.
 """
 
 import math
+import warnings
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import sklearn
 from scipy import sparse
@@ -320,7 +322,7 @@ def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(monkeypatch, form,
 def test_what_is_computed_in_the_order_of_the_rows_is_seen(monkeypatch):
     """Planted: lengths and scores where the rows are, not where their people are."""
     monkeypatch.setattr(Rows, "_by_person", lambda rows, function: function(rows))
-    assert rows_that_moved("F") > 0
+    assert rows_that_moved("F", "features") > 0
 
 
 def sum_error(n_rows):
@@ -411,6 +413,18 @@ def test_what_does_not_protect_people_refuses_groups_before_it_pays(model):
         (pd.Series(["secret", pd.NA] * 150, dtype="string"), "missing"),
         (np.array(["2020", "NaT"] * 150, dtype="datetime64[D]"), "missing"),
         (np.ma.array(np.arange(300), mask=[True] + [False] * 299), "mask"),
+        ([("secret", None), ("secret", 1)] * 150, "missing"),
+        ([(1, math.nan), (1, 2)] * 150, "missing"),
+        ([(1, ("secret", (2, pd.NA))), (1, 2)] * 150, "missing"),
+        ([frozenset([None, "secret"]), 1] * 150, "missing"),
+        (pd.MultiIndex.from_arrays([["secret", None] * 150, [1] * 300]), "missing"),
+        (np.array([(1, math.nan), (1, 2.0)] * 150, dtype="i4,f8"), "missing"),
+        ([pa.scalar("secret"), pa.scalar(None, pa.string())] * 150, "missing"),
+        ([pa.scalar(1.0), pa.scalar(math.nan)] * 150, "missing"),
+        ([("secret", pa.scalar(None, pa.int64())), ("secret", 1)] * 150, "missing"),
+        ([pa.scalar({"a": "secret", "b": None}), pa.scalar({"a": "b", "b": 1})] * 150, "missing"),
+        (pa.chunked_array([["secret", None] * 150]), "missing"),
+        (pa.array(["secret", None] * 150), "missing"),
     ],
 )
 def test_bad_groups_are_refused_without_a_value_or_a_count(groups, match):
@@ -420,6 +434,104 @@ def test_bad_groups_are_refused_without_a_value_or_a_count(groups, match):
     shown = f"{caught.value}{caught.value.__context__}"
     assert "groups" in shown
     assert not any(word in shown for word in ("secret", "299", "300"))
+
+
+def test_ids_of_several_parts_are_people():
+    X, y = small_table()
+    model = AdaptiveMarginClassifier(classes=[0, 1])
+    for ids in (
+        [("a", i // 2) for i in range(300)],
+        [("a", (i // 2, frozenset([i // 2]))) for i in range(300)],
+        [pa.scalar(i // 2) for i in range(300)],
+        pa.chunked_array([[i // 2 for i in range(300)]]),
+        pd.MultiIndex.from_arrays([["a"] * 300, np.arange(300) // 2]),
+    ):
+        assert dict(model.plan(X, y, groups=ids).public)["n_samples"] == 150
+
+
+def refused_tables(n_rows):
+    """What has no right shape: features, labels and 100 people of so many rows."""
+    X = np.random.default_rng(0).normal(size=(n_rows, 3))
+    y, groups = np.arange(n_rows) % 2, np.minimum(np.arange(n_rows), 99)
+    return {
+        "two columns of labels": (X, np.column_stack([y, y]), groups),
+        "a row of labels": (X, y[None], groups),
+        "a frame of labels": (X, pd.DataFrame({"a": y, "b": y}), groups),
+        "no dimension": (X, 1, groups),
+        "ragged labels": (X, [*y.tolist()[:-1], [1, 2]], groups),
+        "labels in lists": (X, [[1]] * (n_rows - 1) + [[1, 2]], groups),
+        "labels of real numbers": (X, X[:, 0], groups),
+        "labels that all differ": (X, np.arange(n_rows), groups),
+        "no columns": (X[:, :0], y, groups),
+        "no columns in lists": ([[]] * n_rows, y, groups),
+        "no columns in a frame": (pd.DataFrame(index=range(n_rows)), y, groups),
+        "ragged rows": ([[1.0]] * (n_rows - 1) + [[1.0, 2]], y, groups),
+        "one dimension": (X[:, 0], y, groups),
+        "three dimensions": (X[None], y, groups),
+        "fewer labels": (X, y[:-1], groups),
+        "fewer ids": (X, y, groups[:-1]),
+        "text": (np.where(np.arange(n_rows)[:, None] == 7, "secret", X.astype(object)), y, groups),
+    }
+
+
+PEOPLE = {
+    "stated": AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]),
+    "units": AdaptiveMarginClassifier(classes=[0, 1]),
+    "open": AdaptiveMarginClassifier(data_norm=1.0),
+    "ranking": PrivateAUCClassifier(classes=[0, 1]),
+    "kernel": PrivateKernelClassifier(data_norm=1.0, classes=[0, 1]),
+    "table": PrivateTableClassifier(classes=[0, 1]),
+    "open table": PrivateTableClassifier(),
+    "scaler": PrivateScaler(),
+}
+
+
+def refusal(use):
+    """The errors and warnings of a call, contexts included."""
+    said, shown = [], []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            use()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is looked at
+            shown.append(error)
+    while shown:
+        error = shown.pop()
+        said.append(f"{type(error).__name__}: {error}")
+        shown += [e for e in (error.__context__, error.__cause__) if e is not None]
+    return said + [str(warning.message) for warning in caught]
+
+
+def refusals(case, n_rows):
+    """All that is said of a table by fits, plans and scores of people."""
+    X, y, groups = refused_tables(n_rows)[case]
+    for name, model in PEOPLE.items():
+        for use in (clone(model).fit, clone(model).plan):
+            yield name, refusal(lambda use=use: use(X, y, groups=groups))
+    rows, labels = small_table(200)
+    fitted = AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]).fit(rows, labels)
+    for metric in ("accuracy", "roc_auc", "brier"):
+        asked = {"metric": metric, "groups": groups, "delta": 1e-6}
+        yield metric, refusal(lambda asked=asked: private_score(fitted, X, y, **asked))
+
+
+@pytest.mark.parametrize("case", refused_tables(100))
+def test_no_refusal_tells_how_many_rows_people_have(case):
+    found = [list(refusals(case, n_rows)) for n_rows in (317, 431)]
+    assert found[0] == found[1]
+    assert any(said for _, said in found[0])
+    assert not any(word in str(found) for word in ("317", "431", "316", "430", "secret"))
+
+
+@pytest.mark.parametrize("name", ["open", "open table"])
+def test_no_warning_tells_how_many_rows_people_have(name):
+    """Of labels of which half differ; with 100 people in both tables."""
+    found = []
+    for n_rows in (100, 1000):
+        y, groups = np.arange(n_rows) % 60, np.minimum(np.arange(n_rows), 99)
+        model = clone(PEOPLE[name]).set_params(epsilon=100.0)
+        found.append(refusal(lambda: model.plan(np.ones((n_rows, 2)), y, groups=groups)))  # noqa: B023
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("adjacency", ["replace-one-label", "replace-one", "replace-one-person"])
