@@ -1327,6 +1327,24 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/base.py",
+        "tests/test_persons.py",
+        (
+            "    def fit(self, X: Any, y: ArrayLike, *, groups: Any = None)",
+            "    def fit(self, X: Any, y: ArrayLike, groups: Any = None)",
+            "test_only_features_and_labels_go_by_position",
+        ),
+    ),
+    *of(
+        "_sklearn.py",
+        "tests/test_persons.py",
+        (
+            "            if len(args) > 2:",
+            "            if False:",
+            "test_weights_of_rows_are_not_taken_for_people",
+        ),
+    ),
+    *of(
         "_groups.py",
         "tests/test_persons.py",
         (

@@ -3,6 +3,7 @@
 Proofs: ``docs/proofs/persons.md``.
 """
 
+import inspect
 import math
 import warnings
 from fractions import Fraction
@@ -18,6 +19,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
+import dp_halfspace
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     ObjectivePerturbationClassifier,
@@ -25,6 +27,7 @@ from dp_halfspace import (
     PrivateAUCClassifier,
     PrivateKernelClassifier,
     PrivateTableClassifier,
+    preprocessing,
 )
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import single_blas_thread
@@ -436,6 +439,45 @@ def test_bad_groups_are_refused_without_a_value_or_a_count(groups, match):
     assert not any(word in shown for word in ("secret", "299", "300"))
 
 
+PEOPLE = {
+    "stated": AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]),
+    "units": AdaptiveMarginClassifier(classes=[0, 1]),
+    "open": AdaptiveMarginClassifier(data_norm=1.0),
+    "ranking": PrivateAUCClassifier(classes=[0, 1]),
+    "kernel": PrivateKernelClassifier(data_norm=1.0, classes=[0, 1]),
+    "table": PrivateTableClassifier(classes=[0, 1]),
+    "open table": PrivateTableClassifier(),
+    "scaler": PrivateScaler(),
+}
+
+
+def takers():
+    """Everything with a fit or a plan, parts of a search included."""
+    names = [name for name in dp_halfspace.__all__ if hasattr(getattr(dp_halfspace, name), "fit")]
+    made = [getattr(dp_halfspace, name) for name in names]
+    scalers = [getattr(preprocessing, name) for name in preprocessing.__all__]
+    kinds = [*made, *(kind for kind in scalers if hasattr(kind, "fit"))]
+    return [(kind, way) for kind in kinds for way in ("fit", "plan") if hasattr(kind, way)]
+
+
+@pytest.mark.parametrize(("kind", "way"), takers())
+def test_only_features_and_labels_go_by_position(kind, way):
+    parameters = list(inspect.signature(getattr(kind, way)).parameters.values())
+    kinds = {p.name: p.kind for p in parameters if p.name not in ("self", "X", "y")}
+    assert set(kinds.values()) <= {inspect.Parameter.KEYWORD_ONLY}
+    assert "sample_weight" not in kinds
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_weights_of_rows_are_not_taken_for_people(name):
+    X, y = small_table()
+    for use in (clone(PEOPLE[name]).fit, clone(PEOPLE[name]).plan):
+        with pytest.raises(TypeError, match=r"by name \(groups=\.\.\.\); sample weights are not"):
+            use(X, y, np.ones(300))
+        with pytest.raises(TypeError, match="sample_weight"):
+            use(X, y, sample_weight=np.ones(300))
+
+
 def test_ids_of_several_parts_are_people():
     X, y = small_table()
     model = AdaptiveMarginClassifier(classes=[0, 1])
@@ -472,18 +514,6 @@ def refused_tables(n_rows):
         "fewer ids": (X, y, groups[:-1]),
         "text": (np.where(np.arange(n_rows)[:, None] == 7, "secret", X.astype(object)), y, groups),
     }
-
-
-PEOPLE = {
-    "stated": AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]),
-    "units": AdaptiveMarginClassifier(classes=[0, 1]),
-    "open": AdaptiveMarginClassifier(data_norm=1.0),
-    "ranking": PrivateAUCClassifier(classes=[0, 1]),
-    "kernel": PrivateKernelClassifier(data_norm=1.0, classes=[0, 1]),
-    "table": PrivateTableClassifier(classes=[0, 1]),
-    "open table": PrivateTableClassifier(),
-    "scaler": PrivateScaler(),
-}
 
 
 def refusal(use):
@@ -539,7 +569,7 @@ def test_ledger_takes_what_protects_as_much_as_it_does(adjacency):
     X, y = small_table()
     model = AdaptiveMarginClassifier(classes=[0, 1])
     ledger = PrivacyLedger(epsilon=5, delta=1e-3, adjacency=adjacency)
-    ledger.charge(model.plan(X, y, np.arange(300) // 2))
+    ledger.charge(model.plan(X, y, groups=np.arange(300) // 2))
     if adjacency != "replace-one-person":
         ledger.charge(model.plan(X, y))
         return

@@ -93,7 +93,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> PrivateScaler:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivateScaler:
         """Learn the units within the budget.
 
         Parameters
@@ -133,7 +133,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def plan(self, X: Any, y: Any = None, groups: Any = None) -> PrivacyRecord:
+    def plan(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivacyRecord:
         """Say what ``fit`` would spend; nothing is drawn or charged.
 
         Parameters
@@ -157,7 +157,8 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         del y
         if is_chunked(X):
             X = check_dense(unfitted_names(self), X, reset=True)
-        check_two_dimensional(X)
+        else:
+            check_two_dimensional(X)
         n_samples, n_features = X.shape if hasattr(X, "shape") else np.shape(X)
         people = sorted_by_person(groups, np.empty((n_samples, 0)))[1]
         return self._planned(n_samples, n_features, people)[1]

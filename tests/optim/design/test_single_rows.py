@@ -335,7 +335,7 @@ def test_a_fit_that_learns_units_is_that_of_float64(monkeypatch, n_classes):
     np.testing.assert_array_equal(model.fit(np.asfortranarray(X), y).decision_function(X), *scores)
     assert kept[0]._matrix.dtype == np.float32
     pure = AdaptiveMarginClassifier(epsilon=9.0, delta=0, classes=range(n_classes))
-    for other in (model.plan(X, y, np.arange(4000)), pure.plan(X, y)):
+    for other in (model.plan(X, y, groups=np.arange(4000)), pure.plan(X, y)):
         assert "precision" not in dict(other.public)
     read_in_float64(monkeypatch)
     scores.append(model.fit(X, y).decision_function(X))
