@@ -1187,6 +1187,16 @@ MUTANTS = [
             "        return np.repeat((one // np.minimum(self.counts, 2)) / one, self.counts)",
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
+        (
+            "            yield index[is_there], np.flatnonzero(is_there), len(index)",
+            "            yield index[is_there], np.arange(is_there.sum()), int(is_there.sum())",
+            "test_the_place_of_a_row_does_not_depend_on_how_many_rows_others_have",
+        ),
+        (
+            "            n_people = _TILE // width",
+            "            n_people = _TILE * len(self)",
+            "test_the_work_is_in_proportion_to_the_rows",
+        ),
     ),
     *of(
         "optim/risks/margin.py",

@@ -29,6 +29,7 @@ from dp_halfspace import (
     PrivateTableClassifier,
     preprocessing,
 )
+from dp_halfspace import _people as people_module
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.fits.calibration import score_counts
@@ -316,10 +317,77 @@ def rows_that_moved(form, kind="rows"):
 
 @pytest.mark.parametrize("kind", ["rows", "features"])
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("entries", [3 * 2**16, 64])
-def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(monkeypatch, form, kind, entries):
+@pytest.mark.parametrize(("entries", "tile"), [(3 * 2**16, 128), (64, 128), (3 * 2**16, 2)])
+def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(
+    monkeypatch, form, kind, entries, tile
+):
     monkeypatch.setattr(blocks, "_BLOCK_ENTRIES", entries)
+    monkeypatch.setattr(people_module, "_TILE", tile)
     assert rows_that_moved(form, kind) == 0
+
+
+def standing(counts, block_rows):
+    """Where each row of each person is computed: its place, and the size of the block."""
+    found = {}
+    people = People(np.array(counts))
+    owner = np.repeat(np.arange(len(counts)), counts)
+    for index, place, size in people.places(block_rows):
+        assert (np.diff(place) > 0).all()
+        for row, at in zip(index.tolist(), place.tolist(), strict=True):
+            key = owner[row], row - people.starts[owner[row]]
+            assert key not in found
+            found[key] = at, size
+    assert len(found) == sum(counts)
+    return found
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 100])
+def test_the_place_of_a_row_does_not_depend_on_how_many_rows_others_have(monkeypatch, block_rows):
+    monkeypatch.setattr(people_module, "_TILE", 8)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        counts = rng.choice([1, 1, 1, 2, 3, 9, 40], rng.integers(1, 40))
+        others = np.where(np.arange(len(counts)) % 3, counts, rng.choice([1, 2, 5, 100]))
+        places = standing(counts, block_rows), standing(others, block_rows)
+        for key in places[0].keys() & places[1].keys():
+            assert places[0][key] == places[1][key]
+
+
+def effort(counts):
+    """Rows that are computed, with empty places, and blocks of them, for each row of a table."""
+    sizes = [size for _, _, size in People(np.array(counts)).places(4096)]
+    return sum(sizes) / sum(counts), len(sizes) / sum(counts)
+
+
+ONE = np.ones(20_000, dtype=np.intp)
+CROWDS = {
+    "one row each": ONE,
+    "two rows each": 2 * ONE,
+    "thirty rows each": 30 * ONE[:1000],
+    "one person with a third": np.append(10_000, ONE),
+    "one person with nearly all": np.append(200_000, ONE[:10]),
+    "ten persons with a third": np.append(ONE, 1000 * ONE[:10]),
+    "one person": 10_000 * ONE[:1],
+}
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_the_work_is_in_proportion_to_the_rows(name):
+    rows, calls = effort(CROWDS[name])
+    assert rows <= 3.0
+    assert calls <= 0.02
+
+
+def test_a_block_of_all_people_for_every_row_is_seen(monkeypatch):
+    """Planted: as many blocks of all people as the person with most rows has rows."""
+
+    def rounds(people):
+        for number in range(1, people.counts.max()):
+            index = people.starts + np.minimum(number, people.counts - 1)
+            yield index, people.counts > number
+
+    monkeypatch.setattr(People, "_tiles", rounds)
+    assert effort(CROWDS["one person with a third"])[0] > 1000
 
 
 def test_what_is_computed_in_the_order_of_the_rows_is_seen(monkeypatch):
