@@ -1337,6 +1337,15 @@ MUTANTS = [
         ),
     ),
     *of(
+        "__init__.py",
+        "tests/test_architecture.py",
+        (
+            '    "metrics",\n',
+            "",
+            "test_every_part_is_an_attribute_and_loads_nothing_before",
+        ),
+    ),
+    *of(
         "estimators/base.py",
         "tests/test_persons.py",
         (
