@@ -27,6 +27,7 @@ from dp_halfspace._validation import (
     label_codes,
     not_finite,
     refuse_mask,
+    with_nan,
 )
 
 
@@ -175,6 +176,8 @@ def _floats(chunk: Any, dtype: Any) -> NDArray[Any]:
     """Return a chunk as an array of floats."""
     if hasattr(chunk, "to_numpy"):
         return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
+    if getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
+        chunk = with_nan(chunk)
     return np.asarray(chunk, dtype=dtype)
 
 

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace._people import People
-from dp_halfspace._validation import TrainingData, are_chunks, is_missing, refuse_mask
+from dp_halfspace._validation import (
+    TrainingData,
+    are_chunks,
+    is_arrow_scalar,
+    is_missing,
+    refuse_mask,
+)
 
 
 def owned_by(groups: Any, data: TrainingData) -> TrainingData:
@@ -45,7 +51,7 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
     try:
         values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
         owners = [number.setdefault(value, len(number)) for value in values]
-        has_missing = any(map(is_missing, number))
+        has_missing = any(map(_has_missing_part, number))
     except (TypeError, ValueError, ArithmeticError):
         values, has_missing = None, False
     if values is None or len(values) != n_rows:  # outside, so that no other message is a context
@@ -53,3 +59,19 @@ def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
     if has_missing:
         raise ValueError("groups contains a missing value: every row needs a person")
     return np.array(owners, dtype=np.intp)
+
+
+def _has_missing_part(owner: Any) -> bool:
+    """Tell whether a value, or a part of a tuple or of what Arrow nests, is missing."""
+    parts = [owner]
+    while parts:
+        part = parts.pop()
+        if is_missing(part):
+            return True
+        if is_arrow_scalar(part):
+            part = part.as_py()
+        if isinstance(part, dict):
+            parts += [*part.keys(), *part.values()]
+        elif isinstance(part, tuple | frozenset | list):
+            parts += part
+    return False

@@ -1,8 +1,9 @@
 """People who own rows of a table: the unit of privacy of a fit with groups.
 
 A row weighs one over the number of rows of its person, so a person with all rows counts like a
-record. How many rows there are is private: what is computed for a row by itself is computed at the
-place of its person, in blocks of the public number of people. Proofs: ``docs/proofs/persons.md``.
+record. How many rows there are is private: what is computed for a row by itself is computed in a
+block of public shape, at a place that follows from that of its person and from its number among
+the rows of this person. Proofs: ``docs/proofs/persons.md``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from scipy import sparse
 
 # Weights are multiples of 2^-30 at most: sums of them are exact in any order.
 _GRID_BITS, _EXACT_BITS = 30, 52
-_PEOPLE_AT_A_TIME = 1024
+# Rows of a block of later rows, a power of two.
+_TILE = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,42 +54,61 @@ class People:
         return np.repeat((one // self.counts) / one, self.counts)
 
     def places(self, block_rows: int) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], int]]:
-        """Yield numbers of rows, their places in a block of people, and the size of the block.
+        """Yield numbers of rows, their places in a block, and the size of the block.
 
-        First the first rows of the people of a block, then their second ones, and so on.
+        First the first rows of all people, in blocks of people, then the rows of `_tiles`.
         """
         starts = self.starts
         for lo in range(0, len(self), block_rows):
-            counts = self.counts[lo : lo + block_rows]
-            for number in range(int(counts.max())):
-                place = np.flatnonzero(counts > number)
-                yield starts[lo + place] + number, place, len(counts)
+            index = starts[lo : lo + block_rows]
+            yield index, np.arange(len(index)), len(index)
+        for index, is_there in self._tiles():
+            yield index[is_there], np.flatnonzero(is_there), len(index)
 
     def row_by_row(self, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
         """Return for every row what a function of a list of rows makes of it.
 
-        Each row stands at the place of its person, among all first rows or in a block of later
-        ones; where a person has no such row, the last one fills the place.
+        Each row stands at its place among all first rows or in a block of later ones; where a
+        person has no such row, the last one fills the place.
         """
-        starts, n = self.starts, len(self)
-        first = function(starts)
+        first = function(self.starts)
         out = np.empty((self.counts.sum(), *first.shape[1:]), dtype=first.dtype)
-        out[starts] = first
-        for lo in range(0, n, _PEOPLE_AT_A_TIME):
-            block = slice(lo, min(lo + _PEOPLE_AT_A_TIME, n))
-            for number in range(1, int(self.counts[block].max())):
-                index = starts[block] + np.minimum(number, self.counts[block] - 1)
-                there = self.counts[block] > number
-                out[index[there]] = function(index)[there]
+        out[self.starts] = first
+        for index, is_there in self._tiles():
+            out[index[is_there]] = function(index)[is_there]
         return out
 
     def gathered(self, block_rows: int, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
-        """Return for every row what a function of `places` computes at the place of its person."""
+        """Return for every row what a function of `places` computes at its place."""
         places = list(self.places(block_rows))
         found = np.concatenate([function(*where)[where[1]] for where in places])
         out = np.empty_like(found)
         out[np.concatenate([index for index, _, _ in places])] = found
         return out
+
+    def _tiles(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+        """Yield blocks of later rows: their numbers, and which places have a row of their own.
+
+        Shape of a block and place of a row follow from the number of the row among those of its
+        person and the public place of the person: a block has the second rows of so many people,
+        or the third and fourth ones of half as many, and so on, then so many rows of one person.
+        Blocks that would be empty are left out, so the work is in proportion to the rows.
+        """
+        starts, width = self.starts, 1
+
+        def tile(people: slice, first: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+            counts, numbers = self.counts[people, None], np.arange(first, first + width)
+            index = starts[people, None] + np.minimum(numbers, counts - 1)
+            return index.ravel(), (numbers < counts).ravel()
+
+        while width < _TILE:
+            n_people = _TILE // width
+            for block in np.unique(np.flatnonzero(self.counts > width) // n_people):
+                yield tile(slice(block * n_people, (block + 1) * n_people), width)
+            width *= 2
+        for person in np.flatnonzero(self.counts > _TILE):
+            for first in range(_TILE, int(self.counts[person]), _TILE):
+                yield tile(slice(person, person + 1), first)
 
 
 def placed(X: Any, index: NDArray[np.intp], place: NDArray[np.intp], size: int) -> Any:

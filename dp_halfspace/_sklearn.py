@@ -143,8 +143,17 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
     """
 
     def decorate(fit: Fit) -> Fit:
+        named = ", ".join(f"{name}=..." for name in getattr(fit, "__kwdefaults__", None) or ())
+
         @wraps(fit)
         def quiet(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+            if len(args) > 2:
+                # Sample weights, which are third elsewhere, must not be read as groups.
+                raise TypeError(
+                    f"{type(estimator).__name__}.{fit.__name__} takes X and y by position and all "
+                    f"else by name ({named or 'there is nothing else'}); sample weights are not "
+                    "supported"
+                )
             check_parameters(estimator)
             nested = config_context(skip_parameter_validation=prefer_skip_nested_validation)
             with nested, np.errstate(all="ignore"):

@@ -76,12 +76,14 @@ def check_training_data(
         owner = type(estimator).__name__
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")
     probe = unfitted_names(estimator)
-    X = check_features(probe, X, reset=True, allow_missing=allow_missing)
+    X = check_features(probe, X, reset=True, allow_missing=allow_missing, hides_rows=hides_rows)
     codes, label_set = label_codes(y, classes)
     check_lengths(X, codes, hides_rows=hides_rows)
     if classes is None:
-        # Asks whether the labels look like classes; a public label set settles that.
-        check_classification_targets(label_set[codes])
+        # Asks whether the labels look like classes; a public label set settles that. It warns
+        # where half of the labels differ, which must not be seen of a number of rows that is
+        # private.
+        check_classification_targets(np.repeat(label_set, 3) if hides_rows else label_set[codes])
         # The levels are this function, the preparation, `fit`, its wrapper and the caller.
         warnings.warn(LABEL_SET, PrivacyWarning, stacklevel=5)
     return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
@@ -99,17 +101,26 @@ def _checked_labels(y: ArrayLike) -> NDArray[Any]:
     """Return the labels as one column."""
     refuse_mask("y", y)
     refuse_chunks("y", y)
-    array = np.asarray(y)
+    array = _array_or_none(y)
+    if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
+        # A library would show the shape, and how many rows people have is private.
+        raise ValueError("y must be one-dimensional: one label for each record")
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must be real numbers or text")
-    if array.ndim > 2:
-        raise ValueError("y must be one-dimensional: one label for each record")
     labels: NDArray[Any] = column_or_1d(y, warn=True)
     # numpy turns a missing label among texts in a list into a text.
     if _has_missing(labels) or (isinstance(y, list | tuple) and any(map(is_missing, y))):
         rule = "every record needs a label"
         raise ValueError(f"Input y contains NaN or infinity, None, NaT or pd.NA: {rule}")
     return labels
+
+
+def _array_or_none(values: Any) -> NDArray[Any] | None:
+    """Return an array, or None where it would be ragged; what a library says of it is lost."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        return None
 
 
 def _has_missing(labels: NDArray[Any]) -> bool:
@@ -122,25 +133,47 @@ def _has_missing(labels: NDArray[Any]) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether an object stands for a missing value: None, NaN, infinity, NaT or pd.NA."""
+    """Tell whether an object stands for a missing value.
+
+    None, NaN, infinity, NaT, pd.NA or a null of Arrow.
+    """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return True
+    if is_arrow_scalar(value):
+        return not value.is_valid or is_missing(value.as_py())
     try:
         return bool(value != value)  # noqa: PLR0124 - NaT and every other NaN
     except (TypeError, ValueError, ArithmeticError):
         return type(value).__name__ == "NAType"
 
 
+def is_arrow_scalar(value: Any) -> bool:
+    """Tell whether a value is a scalar of Arrow, which is not imported."""
+    return type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py")
+
+
 def check_features(
-    estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
+    estimator: BaseEstimator,
+    X: Any,
+    *,
+    reset: bool,
+    allow_missing: bool = False,
+    hides_rows: bool = False,
 ) -> Any:
-    """Return `X` as floats, dense or CSR: finite, but for NaN in dense ones where allowed."""
+    """Return `X` as floats, dense or CSR: finite, but for NaN in dense ones where allowed.
+
+    No error tells the number of rows if it is hidden.
+    """
     refuse_mask("X", X)
     refuse_chunks("X", X)
     check_two_dimensional(X)
     _check_sparse_structure(X)
     _refuse_dates(X)
+    if hides_rows and not (X if hasattr(X, "shape") else np.asarray(X)).shape[1]:
+        raise ValueError("X has no columns: at least one is required")
     checked = _converted(estimator, X, reset=reset)
+    if checked is None and getattr(getattr(X, "dtype", None), "kind", "O") == "O":
+        checked = _converted(estimator, with_nan(X), reset=reset)
     if checked is None:
         raise _not_numeric(X)
     names = getattr(estimator, "feature_names_in_", None)
@@ -172,6 +205,16 @@ def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
         if is_opaque or _QUOTES_DATA.search(str(error)):
             return None
         raise
+
+
+def with_nan(X: Any) -> Any:
+    """Return objects with NaN for what is missing, but for infinity, each entry by itself."""
+    objects = np.array(X, dtype=object, order="C")
+    flat = objects.reshape(-1)
+    for place, value in enumerate(flat.tolist()):
+        if is_missing(value) and not isinstance(value, float):
+            flat[place] = math.nan
+    return type(X)(objects, columns=X.columns) if hasattr(X, "iloc") else objects
 
 
 def is_chunked(X: Any) -> bool:
@@ -241,13 +284,12 @@ def _points_inside(X: Any) -> bool:
 
 def check_two_dimensional(X: Any) -> None:
     """Refuse anything but a table, before a library quotes it in its own message."""
-    try:
-        n_dimensions = X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim
-    except ValueError:
-        raise ValueError("X must be two-dimensional: its rows differ in length") from None
-    if n_dimensions != 2:
+    table = X if hasattr(X, "ndim") else _array_or_none(X)
+    if table is None:
+        raise ValueError("X must be two-dimensional: its rows differ in length")
+    if table.ndim != 2:
         raise ValueError(
-            f"X must be two-dimensional, of shape (n_samples, n_features), but has {n_dimensions} "
+            f"X must be two-dimensional, of shape (n_samples, n_features), but has {table.ndim} "
             "dimension(s). Reshape your data: X.reshape(-1, 1) if it has a single feature, "
             "X.reshape(1, -1) if it is a single sample."
         )

@@ -1341,6 +1341,16 @@ MUTANTS = [
             "        return np.repeat((one // np.minimum(self.counts, 2)) / one, self.counts)",
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
+        (
+            "            yield index[is_there], np.flatnonzero(is_there), len(index)",
+            "            yield index[is_there], np.arange(is_there.sum()), int(is_there.sum())",
+            "test_the_place_of_a_row_does_not_depend_on_how_many_rows_others_have",
+        ),
+        (
+            "            n_people = _TILE // width",
+            "            n_people = _TILE * len(self)",
+            "test_the_work_is_in_proportion_to_the_rows",
+        ),
     ),
     *of(
         "optim/risks/margin.py",
@@ -1449,6 +1459,94 @@ MUTANTS = [
             ),
             ("                pass\n"),
             "test_a_surrogate_only_shows_the_way",
+        ),
+    ),
+    *of(
+        "_validation.py",
+        "tests/test_persons.py",
+        (
+            " or (array.ndim == 2 and array.shape[1] != 1):",
+            ":",
+            "test_no_refusal_tells_how_many_rows_people_have",
+        ),
+        (
+            "    if hides_rows and not (X if",
+            "    if False and not (X if",
+            "test_no_refusal_tells_how_many_rows_people_have",
+        ),
+        (
+            "np.repeat(label_set, 3) if hides_rows else label_set[codes])",
+            "label_set[codes])",
+            "test_no_warning_tells_how_many_rows_people_have",
+        ),
+        (
+            "        return not value.is_valid or is_missing(value.as_py())",
+            "        return False",
+            "test_bad_groups_are_refused_without_a_value_or_a_count",
+        ),
+        (
+            "        checked = _converted(estimator, with_nan(X), reset=reset)",
+            "        checked = None",
+            "tests/test_inputs.py::test_every_missing_value_among_objects_is_one_missing_value",
+        ),
+    ),
+    *of(
+        "__init__.py",
+        "tests/test_architecture.py",
+        (
+            '    "metrics",\n',
+            "",
+            "test_every_part_is_an_attribute_and_loads_nothing_before",
+        ),
+    ),
+    *of(
+        "estimators/base.py",
+        "tests/test_persons.py",
+        (
+            "    def fit(self, X: Any, y: ArrayLike, *, groups: Any = None)",
+            "    def fit(self, X: Any, y: ArrayLike, groups: Any = None)",
+            "test_only_features_and_labels_go_by_position",
+        ),
+    ),
+    *of(
+        "_sklearn.py",
+        "tests/test_persons.py",
+        (
+            "            if len(args) > 2:",
+            "            if False:",
+            "test_weights_of_rows_are_not_taken_for_people",
+        ),
+    ),
+    *of(
+        "_groups.py",
+        "tests/test_persons.py",
+        (
+            "            parts += part",
+            "            pass",
+            "test_bad_groups_are_refused_without_a_value_or_a_count",
+        ),
+    ),
+    *of(
+        "optim/design/single_rows.py",
+        "tests/optim/design/test_single_rows.py",
+        (
+            "            if not is_ready:",
+            "            if not is_ready or not scale.all():",
+            "test_what_is_copied_is_decided_by_the_layout",
+        ),
+        (
+            "            margins[scale == 0.0] = 0.0\n",
+            "",
+            "test_a_record_changes_one_group_only",
+        ),
+    ),
+    *of(
+        "optim/design/rows.py",
+        "tests/optim/test_rows_by_themselves.py",
+        (
+            " or X.flags.c_contiguous:",
+            " or True:",
+            "test_scores_are_products_of_one_layout_whatever_the_records_are",
         ),
     ),
     *of(

@@ -162,7 +162,7 @@ def test_one_estimator_per_file():
 
 PUBLIC = [
     "", ".privacy", ".optim", ".projection", ".preprocessing", ".inspection", ".datasets",
-    ".model_selection", ".metrics", ".audit",
+    ".model_selection", ".metrics", ".audit", ".estimators",
 ]  # fmt: skip
 
 
@@ -223,6 +223,18 @@ def test_a_default_fit_loads_what_it_executes():
 @pytest.mark.parametrize(("data_norm", "most"), [(1.0, 20), (None, 24)])
 def test_an_auditor_of_the_default_fit_reads_few_files(data_norm, most):
     assert len(executed_files(data_norm)) <= most
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*(package[1:] for package in PUBLIC if package), "exceptions"],
+)
+def test_every_part_is_an_attribute_and_loads_nothing_before(name):
+    """In a process of its own: another test may have imported it."""
+    loaded = loaded_after(f"import dp_halfspace; dp_halfspace.{name}")
+    before = loaded_after("import dp_halfspace; dir(dp_halfspace)")
+    assert f"dp_halfspace.{name}" in loaded - before
+    assert name in dp_halfspace.__all__
 
 
 def test_public_names_resolve():

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -12,6 +13,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 import dp_halfspace
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning, PrivateSearchCV
+from dp_halfspace._chunked import checked_chunks
+from dp_halfspace._chunks import LocalChunks
+from dp_halfspace.preprocessing import PrivateScaler, PublicScaler
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
 
@@ -105,6 +109,84 @@ def test_nullable_and_categorical_numbers_are_numbers(name):
 
 
 MISSING = {"None": None, "NaN": np.nan, "NaT": pd.NaT, "NA": pd.NA}
+
+
+ABSENT = {**MISSING, "Arrow": pa.scalar(None, pa.float64())}
+LONG, LABELS = separated(400, 2)
+
+
+def objects(absent):
+    """Rows as objects, of which some entries are missing."""
+    table = LONG.astype(object)
+    table[5, 1] = table[7, 0] = table[9, 1] = absent
+    return table
+
+
+FORMS = {
+    "array": np.asarray,
+    "array by columns": np.asfortranarray,
+    "lists": lambda table: table.tolist(),
+    "frame": lambda table: pd.DataFrame(table, columns=["a", "b"]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
+@pytest.mark.parametrize("form", FORMS)
+@one_of_each
+def test_every_missing_value_among_objects_is_one_missing_value(name, form):
+    """Which object stands for it changes no bit and raises nothing, in a fit or afterwards."""
+    model = estimator(name, data_norm=None, random_state=0)
+    takes_missing = model.__sklearn_tags__().input_tags.allow_nan
+    found = set()
+    for absent in ABSENT.values():
+        rows = FORMS[form](objects(absent))
+        if takes_missing:
+            scores = clone(model).fit(rows, LABELS).decision_function(rows)
+            assert np.isfinite(scores).all()
+            found.add(scores.tobytes())
+        else:
+            columns = "'a', 'b'" if form == "frame" else "0, 1"
+            match = f"^Input X contains NaN or infinity in columns {columns}: "
+            with pytest.raises(ValueError, match=match) as caught:
+                clone(model).fit(rows, LABELS)
+            found.add(str(caught.value))
+    assert len(found) == 1
+
+
+def test_most_estimators_take_missing_values():
+    taking = [estimator(name, data_norm=None) for name in ESTIMATORS]
+    assert sum(model.__sklearn_tags__().input_tags.allow_nan for model in taking) >= 6
+
+
+@pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
+@pytest.mark.parametrize("scaler", [PrivateScaler(random_state=0), PublicScaler([[0, 1], [0, 1]])])
+def test_scalers_and_chunks_read_them_alike(scaler):
+    found = [clone(scaler).fit_transform(objects(absent)) for absent in ABSENT.values()]
+    chunks = []
+    for absent in ABSENT.values():
+        table = objects(absent)
+        read = LocalChunks.read_by([lambda table=table: table], table[:2])
+        chunks.append(checked_chunks(clone(scaler), read, reset=True, allow_missing=True))
+    for rows, read in zip(found[1:], chunks[1:], strict=True):
+        np.testing.assert_array_equal(rows, found[0])
+        for chunk, first in zip(read.values(), chunks[0].values(), strict=True):
+            np.testing.assert_array_equal(chunk, first)
+
+
+def test_infinity_and_text_beside_what_is_missing_stay_what_they_are():
+    model = estimator("AdaptiveMarginClassifier", data_norm=None)
+    for other, match in ((np.inf, "NaN or infinity in column 0: "), ("x", "not numeric in col")):
+        rows = objects(pd.NA)
+        rows[0, 0] = other
+        with pytest.raises(ValueError, match=match):
+            model.fit(rows, LABELS)
+
+
+def test_a_null_of_arrow_is_no_label():
+    labels = Y.astype(object)
+    labels[3] = pa.scalar(None, pa.int64())
+    with pytest.raises(ValueError, match="every record needs a label"):
+        estimator("OutputPerturbationClassifier").fit(X, labels)
 
 
 def targets():

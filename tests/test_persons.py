@@ -3,12 +3,15 @@
 Proofs: ``docs/proofs/persons.md``.
 """
 
+import inspect
 import math
+import warnings
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import sklearn
 from scipy import sparse
@@ -16,6 +19,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
+import dp_halfspace
 from dp_halfspace import (
     AdaptiveMarginClassifier,
     ObjectivePerturbationClassifier,
@@ -23,7 +27,9 @@ from dp_halfspace import (
     PrivateAUCClassifier,
     PrivateKernelClassifier,
     PrivateTableClassifier,
+    preprocessing,
 )
+from dp_halfspace import _people as people_module
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.fits.calibration import score_counts
@@ -311,16 +317,83 @@ def rows_that_moved(form, kind="rows"):
 
 @pytest.mark.parametrize("kind", ["rows", "features"])
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("entries", [3 * 2**16, 64])
-def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(monkeypatch, form, kind, entries):
+@pytest.mark.parametrize(("entries", "tile"), [(3 * 2**16, 128), (64, 128), (3 * 2**16, 2)])
+def test_no_bit_of_a_row_depends_on_how_many_rows_others_have(
+    monkeypatch, form, kind, entries, tile
+):
     monkeypatch.setattr(blocks, "_BLOCK_ENTRIES", entries)
+    monkeypatch.setattr(people_module, "_TILE", tile)
     assert rows_that_moved(form, kind) == 0
+
+
+def standing(counts, block_rows):
+    """Where each row of each person is computed: its place, and the size of the block."""
+    found = {}
+    people = People(np.array(counts))
+    owner = np.repeat(np.arange(len(counts)), counts)
+    for index, place, size in people.places(block_rows):
+        assert (np.diff(place) > 0).all()
+        for row, at in zip(index.tolist(), place.tolist(), strict=True):
+            key = owner[row], row - people.starts[owner[row]]
+            assert key not in found
+            found[key] = at, size
+    assert len(found) == sum(counts)
+    return found
+
+
+@pytest.mark.parametrize("block_rows", [1, 7, 100])
+def test_the_place_of_a_row_does_not_depend_on_how_many_rows_others_have(monkeypatch, block_rows):
+    monkeypatch.setattr(people_module, "_TILE", 8)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        counts = rng.choice([1, 1, 1, 2, 3, 9, 40], rng.integers(1, 40))
+        others = np.where(np.arange(len(counts)) % 3, counts, rng.choice([1, 2, 5, 100]))
+        places = standing(counts, block_rows), standing(others, block_rows)
+        for key in places[0].keys() & places[1].keys():
+            assert places[0][key] == places[1][key]
+
+
+def effort(counts):
+    """Rows that are computed, with empty places, and blocks of them, for each row of a table."""
+    sizes = [size for _, _, size in People(np.array(counts)).places(4096)]
+    return sum(sizes) / sum(counts), len(sizes) / sum(counts)
+
+
+ONE = np.ones(20_000, dtype=np.intp)
+CROWDS = {
+    "one row each": ONE,
+    "two rows each": 2 * ONE,
+    "thirty rows each": 30 * ONE[:1000],
+    "one person with a third": np.append(10_000, ONE),
+    "one person with nearly all": np.append(200_000, ONE[:10]),
+    "ten persons with a third": np.append(ONE, 1000 * ONE[:10]),
+    "one person": 10_000 * ONE[:1],
+}
+
+
+@pytest.mark.parametrize("name", CROWDS)
+def test_the_work_is_in_proportion_to_the_rows(name):
+    rows, calls = effort(CROWDS[name])
+    assert rows <= 3.0
+    assert calls <= 0.02
+
+
+def test_a_block_of_all_people_for_every_row_is_seen(monkeypatch):
+    """Planted: as many blocks of all people as the person with most rows has rows."""
+
+    def rounds(people):
+        for number in range(1, people.counts.max()):
+            index = people.starts + np.minimum(number, people.counts - 1)
+            yield index, people.counts > number
+
+    monkeypatch.setattr(People, "_tiles", rounds)
+    assert effort(CROWDS["one person with a third"])[0] > 1000
 
 
 def test_what_is_computed_in_the_order_of_the_rows_is_seen(monkeypatch):
     """Planted: lengths and scores where the rows are, not where their people are."""
     monkeypatch.setattr(Rows, "_by_person", lambda rows, function: function(rows))
-    assert rows_that_moved("F") > 0
+    assert rows_that_moved("F", "features") > 0
 
 
 def sum_error(n_rows):
@@ -412,6 +485,18 @@ def test_what_does_not_protect_people_refuses_groups_before_it_pays(model):
         (pd.Series(["secret", pd.NA] * 150, dtype="string"), "missing"),
         (np.array(["2020", "NaT"] * 150, dtype="datetime64[D]"), "missing"),
         (np.ma.array(np.arange(300), mask=[True] + [False] * 299), "mask"),
+        ([("secret", None), ("secret", 1)] * 150, "missing"),
+        ([(1, math.nan), (1, 2)] * 150, "missing"),
+        ([(1, ("secret", (2, pd.NA))), (1, 2)] * 150, "missing"),
+        ([frozenset([None, "secret"]), 1] * 150, "missing"),
+        (pd.MultiIndex.from_arrays([["secret", None] * 150, [1] * 300]), "missing"),
+        (np.array([(1, math.nan), (1, 2.0)] * 150, dtype="i4,f8"), "missing"),
+        ([pa.scalar("secret"), pa.scalar(None, pa.string())] * 150, "missing"),
+        ([pa.scalar(1.0), pa.scalar(math.nan)] * 150, "missing"),
+        ([("secret", pa.scalar(None, pa.int64())), ("secret", 1)] * 150, "missing"),
+        ([pa.scalar({"a": "secret", "b": None}), pa.scalar({"a": "b", "b": 1})] * 150, "missing"),
+        (pa.chunked_array([["secret", None] * 150]), "missing"),
+        (pa.array(["secret", None] * 150), "missing"),
     ],
 )
 def test_bad_groups_are_refused_without_a_value_or_a_count(groups, match):
@@ -423,12 +508,137 @@ def test_bad_groups_are_refused_without_a_value_or_a_count(groups, match):
     assert not any(word in shown for word in ("secret", "299", "300"))
 
 
+PEOPLE = {
+    "stated": AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]),
+    "units": AdaptiveMarginClassifier(classes=[0, 1]),
+    "open": AdaptiveMarginClassifier(data_norm=1.0),
+    "ranking": PrivateAUCClassifier(classes=[0, 1]),
+    "kernel": PrivateKernelClassifier(data_norm=1.0, classes=[0, 1]),
+    "table": PrivateTableClassifier(classes=[0, 1]),
+    "open table": PrivateTableClassifier(),
+    "scaler": PrivateScaler(),
+}
+
+
+def takers():
+    """Everything with a fit or a plan, parts of a search included."""
+    names = [name for name in dp_halfspace.__all__ if hasattr(getattr(dp_halfspace, name), "fit")]
+    made = [getattr(dp_halfspace, name) for name in names]
+    scalers = [getattr(preprocessing, name) for name in preprocessing.__all__]
+    kinds = [*made, *(kind for kind in scalers if hasattr(kind, "fit"))]
+    return [(kind, way) for kind in kinds for way in ("fit", "plan") if hasattr(kind, way)]
+
+
+@pytest.mark.parametrize(("kind", "way"), takers())
+def test_only_features_and_labels_go_by_position(kind, way):
+    parameters = list(inspect.signature(getattr(kind, way)).parameters.values())
+    kinds = {p.name: p.kind for p in parameters if p.name not in ("self", "X", "y")}
+    assert set(kinds.values()) <= {inspect.Parameter.KEYWORD_ONLY}
+    assert "sample_weight" not in kinds
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_weights_of_rows_are_not_taken_for_people(name):
+    X, y = small_table()
+    for use in (clone(PEOPLE[name]).fit, clone(PEOPLE[name]).plan):
+        with pytest.raises(TypeError, match=r"by name \(groups=\.\.\.\); sample weights are not"):
+            use(X, y, np.ones(300))
+        with pytest.raises(TypeError, match="sample_weight"):
+            use(X, y, sample_weight=np.ones(300))
+
+
+def test_ids_of_several_parts_are_people():
+    X, y = small_table()
+    model = AdaptiveMarginClassifier(classes=[0, 1])
+    for ids in (
+        [("a", i // 2) for i in range(300)],
+        [("a", (i // 2, frozenset([i // 2]))) for i in range(300)],
+        [pa.scalar(i // 2) for i in range(300)],
+        pa.chunked_array([[i // 2 for i in range(300)]]),
+        pd.MultiIndex.from_arrays([["a"] * 300, np.arange(300) // 2]),
+    ):
+        assert dict(model.plan(X, y, groups=ids).public)["n_samples"] == 150
+
+
+def refused_tables(n_rows):
+    """What has no right shape: features, labels and 100 people of so many rows."""
+    X = np.random.default_rng(0).normal(size=(n_rows, 3))
+    y, groups = np.arange(n_rows) % 2, np.minimum(np.arange(n_rows), 99)
+    return {
+        "two columns of labels": (X, np.column_stack([y, y]), groups),
+        "a row of labels": (X, y[None], groups),
+        "a frame of labels": (X, pd.DataFrame({"a": y, "b": y}), groups),
+        "no dimension": (X, 1, groups),
+        "ragged labels": (X, [*y.tolist()[:-1], [1, 2]], groups),
+        "labels in lists": (X, [[1]] * (n_rows - 1) + [[1, 2]], groups),
+        "labels of real numbers": (X, X[:, 0], groups),
+        "labels that all differ": (X, np.arange(n_rows), groups),
+        "no columns": (X[:, :0], y, groups),
+        "no columns in lists": ([[]] * n_rows, y, groups),
+        "no columns in a frame": (pd.DataFrame(index=range(n_rows)), y, groups),
+        "ragged rows": ([[1.0]] * (n_rows - 1) + [[1.0, 2]], y, groups),
+        "one dimension": (X[:, 0], y, groups),
+        "three dimensions": (X[None], y, groups),
+        "fewer labels": (X, y[:-1], groups),
+        "fewer ids": (X, y, groups[:-1]),
+        "text": (np.where(np.arange(n_rows)[:, None] == 7, "secret", X.astype(object)), y, groups),
+    }
+
+
+def refusal(use):
+    """The errors and warnings of a call, contexts included."""
+    said, shown = [], []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            use()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is looked at
+            shown.append(error)
+    while shown:
+        error = shown.pop()
+        said.append(f"{type(error).__name__}: {error}")
+        shown += [e for e in (error.__context__, error.__cause__) if e is not None]
+    return said + [str(warning.message) for warning in caught]
+
+
+def refusals(case, n_rows):
+    """All that is said of a table by fits, plans and scores of people."""
+    X, y, groups = refused_tables(n_rows)[case]
+    for name, model in PEOPLE.items():
+        for use in (clone(model).fit, clone(model).plan):
+            yield name, refusal(lambda use=use: use(X, y, groups=groups))
+    rows, labels = small_table(200)
+    fitted = AdaptiveMarginClassifier(data_norm=1.0, classes=[0, 1]).fit(rows, labels)
+    for metric in ("accuracy", "roc_auc", "brier"):
+        asked = {"metric": metric, "groups": groups, "delta": 1e-6}
+        yield metric, refusal(lambda asked=asked: private_score(fitted, X, y, **asked))
+
+
+@pytest.mark.parametrize("case", refused_tables(100))
+def test_no_refusal_tells_how_many_rows_people_have(case):
+    found = [list(refusals(case, n_rows)) for n_rows in (317, 431)]
+    assert found[0] == found[1]
+    assert any(said for _, said in found[0])
+    assert not any(word in str(found) for word in ("317", "431", "316", "430", "secret"))
+
+
+@pytest.mark.parametrize("name", ["open", "open table"])
+def test_no_warning_tells_how_many_rows_people_have(name):
+    """Of labels of which half differ; with 100 people in both tables."""
+    found = []
+    for n_rows in (100, 1000):
+        y, groups = np.arange(n_rows) % 60, np.minimum(np.arange(n_rows), 99)
+        model = clone(PEOPLE[name]).set_params(epsilon=100.0)
+        found.append(refusal(lambda: model.plan(np.ones((n_rows, 2)), y, groups=groups)))  # noqa: B023
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("adjacency", ["replace-one-label", "replace-one", "replace-one-person"])
 def test_ledger_takes_what_protects_as_much_as_it_does(adjacency):
     X, y = small_table()
     model = AdaptiveMarginClassifier(classes=[0, 1])
     ledger = PrivacyLedger(epsilon=5, delta=1e-3, adjacency=adjacency)
-    ledger.charge(model.plan(X, y, np.arange(300) // 2))
+    ledger.charge(model.plan(X, y, groups=np.arange(300) // 2))
     if adjacency != "replace-one-person":
         ledger.charge(model.plan(X, y))
         return

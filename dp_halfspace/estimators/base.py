@@ -106,7 +106,7 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, *, groups: Any = None) -> Self:
         """Fit the model within the budget.
 
         Parameters
@@ -146,7 +146,7 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def plan(self, X: Any, y: ArrayLike, groups: Any = None) -> PrivacyRecord:
+    def plan(self, X: Any, y: ArrayLike, *, groups: Any = None) -> PrivacyRecord:
         """Say what ``fit`` would spend; nothing is trained, drawn or charged.
 
         Parameters
@@ -374,7 +374,7 @@ class PrivateLinearClassifier(PaidFits):
             return np.asarray(X @ self.coef_.T)
         from dp_halfspace.optim.design.rows import clipped_rows  # noqa: PLC0415
 
-        return clipped_rows(X, self.data_norm_).margins(self.coef_.T)
+        return clipped_rows(X, self.data_norm_).scores(self.coef_.T)
 
     @staticmethod
     def _probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:

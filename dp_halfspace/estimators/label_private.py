@@ -214,7 +214,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         return Prepared(data, weights, (plan, features, rows), record, norm, clips=True)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
-        return np.asarray(self.feature_map_.rows(X).margins(self.coef_.T))
+        return np.asarray(self.feature_map_.rows(X).scores(self.coef_.T))
 
     @available_if(_is_logistic)
     @by_chunks

@@ -13,7 +13,7 @@ from dp_halfspace._budget import BUDGET, SharedLedger
 from dp_halfspace._groups import sorted_by_person
 from dp_halfspace._people import People
 from dp_halfspace._sklearn import Interval, fit_context, resolved_delta, unfitted_names
-from dp_halfspace._validation import is_chunked
+from dp_halfspace._validation import check_two_dimensional, is_chunked
 from dp_halfspace.algorithms.units.plan import CLIP, Units, UnitsPlan, plan_units
 from dp_halfspace.preprocessing.released_scaler import ColumnScaler, check_dense
 from dp_halfspace.privacy.mechanisms import authorise
@@ -93,7 +93,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> PrivateScaler:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivateScaler:
         """Learn the units within the budget.
 
         Parameters
@@ -118,7 +118,8 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         """
         del y
         probe = unfitted_names(self)
-        X, people, _ = sorted_by_person(groups, check_dense(probe, X, reset=True))
+        X = check_dense(probe, X, reset=True, hides_rows=groups is not None)
+        X, people, _ = sorted_by_person(groups, X)
         plan, record = self._planned(X.shape[0], X.shape[1], people)
         permit = authorise(record, noise_source(self.random_state), self.ledger)
 
@@ -132,7 +133,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def plan(self, X: Any, y: Any = None, groups: Any = None) -> PrivacyRecord:
+    def plan(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivacyRecord:
         """Say what ``fit`` would spend; nothing is drawn or charged.
 
         Parameters
@@ -156,6 +157,8 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         del y
         if is_chunked(X):
             X = check_dense(unfitted_names(self), X, reset=True)
+        else:
+            check_two_dimensional(X)
         n_samples, n_features = X.shape if hasattr(X, "shape") else np.shape(X)
         people = sorted_by_person(groups, np.empty((n_samples, 0)))[1]
         return self._planned(n_samples, n_features, people)[1]

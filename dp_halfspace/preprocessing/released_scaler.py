@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
-    """Return `X` as a dense array, or chunks, of real numbers that may have holes."""
+def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bool = False) -> Any:
+    """Return `X` as a dense array, or chunks, of real numbers of which some may be missing."""
     if is_chunked(X):
         from dp_halfspace._chunked import checked_chunks  # noqa: PLC0415
 
         return checked_chunks(estimator, X, reset=reset, allow_missing=True)
     _refuse_sparse(X)
-    return np.asarray(check_features(estimator, X, reset=reset, allow_missing=True))
+    how = {"reset": reset, "hides_rows": hides_rows}
+    return np.asarray(check_features(estimator, X, allow_missing=True, **how))
 
 
 def _refuse_sparse(X: Any) -> None:

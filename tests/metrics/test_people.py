@@ -130,8 +130,8 @@ def moved_bits(model, rows, labels):
 def test_outcomes_of_a_row_do_not_depend_on_the_rows_of_others(monkeypatch):
     rows, labels = separated(500, 7)
     model = AdaptiveMarginClassifier(epsilon=9.0, classes=[0, 1]).fit(rows, labels)
-    for block in (1024, 16):
-        monkeypatch.setattr("dp_halfspace._people._PEOPLE_AT_A_TIME", block)
+    for rows_of_a_block in (128, 16, 2):
+        monkeypatch.setattr("dp_halfspace._people._TILE", rows_of_a_block)
         assert moved_bits(model, rows, labels) == 0
 
 

@@ -47,7 +47,12 @@ FORMS = {
     "C": np.asarray,
     "F": np.asfortranarray,
     "strided": strided,
+    "every second row": lambda X: np.repeat(X, 2, 0)[::2],
+    "rows backwards": lambda X: X[::-1].copy()[::-1],
+    "rows of F": lambda X: np.asfortranarray(np.repeat(X, 2, 0))[::2],
     "float32": single,
+    "float32 of F": lambda X: np.asfortranarray(single(X)),
+    "float32 strided": lambda X: np.pad(single(X), ((0, 0), (0, 1)))[:, :-1],
     "CSR": sparse.csr_array,
     "CSR float32": lambda X: sparse.csr_array(single(X)),
 }
@@ -86,6 +91,8 @@ def of_linear_rows(X, bias, linear_map=None):
     """Everything that the library computes for single records, stacked by record."""
     rows = unit_rows(X, 3.0, bias, linear_map)
     found = [clip_scales(X, 3.0)[:, None], rows._scale[:, None], rows.dense(np.arange(X.shape[0]))]
+    w = np.random.default_rng(1).standard_normal((rows.shape[1], 2))
+    found += [rows.scores(w), rows.scores(w[:, 0])]
     if linear_map is not None:
         found.append(linear_map.apply(X))
     for transform in maps(rows.shape[1]):
@@ -106,6 +113,15 @@ def of_learnt_units(X):
         for transform in maps(rows.shape[1])
     ]
     return [copy, *(scale[:, None] for scale in (rows._scale, *flat))]
+
+
+def of_single_rows(X):
+    """What is computed for single rows of a table of float32: factors and scores."""
+    rows, found = single_unit_rows(X, 3.0, 0.5, clips=True), []
+    w = np.random.default_rng(1).standard_normal(X.shape[1])
+    for transform in maps(rows.shape[1]):
+        found.append(rows.unit(transform, row_bound=4.0, condition=1.0)._scale)
+    return [part[:, None] for part in (rows._scale, rows._constant, rows.relative(w), *found)]
 
 
 def of_features(X, feature_map, memory):
@@ -150,6 +166,29 @@ def test_nor_in_learnt_units(form, n, d):
     X = np.random.default_rng(d).standard_normal((n, d))
     X[::4, 0] = np.nan
     assert not differing(of_learnt_units, X, form, positions(n, 2**15 // d))
+
+
+@pytest.mark.parametrize("form", [name for name in FORMS if name.startswith("float32")])
+@pytest.mark.parametrize(("n", "d"), [(67, 1), (131, 3), (131, 8), (700, 130)])
+@pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
+def test_nor_in_a_table_of_float32(form, n, d, size):
+    X = np.random.default_rng(d).standard_normal((n, d)) * size
+    assert not differing(of_single_rows, X, form, positions(n, 2**15 // d))
+
+
+@pytest.mark.parametrize("form", [name for name in FORMS if "CSR" not in name])
+@pytest.mark.parametrize("d", [1, 3, 8, 130])
+def test_scores_are_products_of_one_layout_whatever_the_records_are(monkeypatch, form, d):
+    X = np.random.default_rng(d).standard_normal((300, d))
+    other, seen = X.copy(), []
+    other[123] = 1e300
+    monkeypatch.setattr(
+        module, "times", lambda b, w: seen.append((b.matrix.shape, b.matrix.strides)) or b.lo
+    )
+    for table in (X, other):
+        unit_rows(FORMS[form](table), 3.0, 0.5, clips=True).scores(np.ones(d + 1))
+    half = len(seen) // 2
+    assert seen[:half] == seen[half:] != []
 
 
 @some_forms

@@ -198,7 +198,7 @@ class RankingPlan:
             largest = float(np.linalg.norm(direction)) * norm
             centre = 0.0 if bias is None else -float(released[-1]) * bias
             threshold = release_threshold(
-                rows.margins(scaled) if bias is None else rows.relative(scaled * bias),
+                rows.scores(scaled) if bias is None else rows.relative(scaled * bias),
                 positive,
                 weights,
                 threshold_grid(largest, centre),

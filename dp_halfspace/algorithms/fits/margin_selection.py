@@ -190,7 +190,7 @@ def _errors(
 
     A record changes the count by one at most.
     """
-    scores = rows.margins(released.T)
+    scores = rows.scores(released.T)
     guess = (scores[:, 0] > 0).astype(np.intp) if len(released) == 1 else scores.argmax(axis=1)
     wrong = np.bincount(codes[guess != codes], minlength=len(weights))
     return float(wrong @ weights)

@@ -185,11 +185,28 @@ class Rows:
             out[block.lo : block.hi] = times(block, w)
         return out
 
+    def scores(self, w: FloatArray) -> FloatArray:
+        """Return margins of which no bit depends on other rows: ``certificate.md``, section 7.
+
+        In `margins` a block is copied where a factor is extreme, and a product with a copy may be
+        rounded differently. Here shape, strides and type of the array decide what is copied.
+        """
+        X = self._matrix
+        if not isinstance(X, np.ndarray) or not is_in_place(X) or X.flags.c_contiguous:
+            return self.margins(w)
+        out = np.empty((self.shape[0], *w.shape[1:]))
+        for lo in range(0, len(out), self.block_rows):
+            part = slice(lo, lo + self.block_rows)
+            scale = None if self._scale is None else self._scale[part]
+            rows = Rows(np.ascontiguousarray(X[part]), scale, self._bias_of(part))
+            out[part] = rows.margins(w)
+        return out
+
     def relative(self, w: FloatArray) -> FloatArray:
-        """Return margins of the features over the constant column, which no factor changes."""
+        """Return scores of the features over the constant column, which no factor changes."""
 
         def over(rows: Rows) -> FloatArray:
-            found, bias = rows.margins(np.append(w, 0.0)), np.asarray(rows._bias)
+            found, bias = rows.scores(np.append(w, 0.0)), np.asarray(rows._bias)
             return np.asarray(np.divide(found, bias, out=found, where=bias > 0.0))
 
         return self._by_person(over)

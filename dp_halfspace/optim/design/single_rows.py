@@ -140,8 +140,10 @@ class SingleRows:
         """Return margins of the features over the constant column; see `Rows`."""
         single = np.ascontiguousarray(w, dtype=np.float32)
         out = np.empty(self.shape[0], dtype=np.float32)
-        for lo, X, _, constant in self._blocks():
-            out[lo : lo + len(X)] = X @ single / constant
+        for lo, X, scale, constant in self._blocks():
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[lo : lo + len(X)] = X @ single / constant
+            out[lo : lo + len(X)][scale == 0.0] = 0.0
         return out
 
     def fused_adjoint(
@@ -153,11 +155,15 @@ class SingleRows:
 
         def add(block: SingleBlock, out: FloatArray) -> None:
             lo, X, scale, constant = block
-            margins = X @ single[:d]
-            if constant is not None:
-                margins += np.multiply.outer(constant, single[d])
-            # The transposed views have one factor for each row, with one output or more.
-            np.multiply(margins.T, scale, out=margins.T)
+            with np.errstate(over="ignore", invalid="ignore"):
+                margins = X @ single[:d]
+                if constant is not None:
+                    margins += np.multiply.outer(constant, single[d])
+                # The transposed views have one factor for each row, with one output or more.
+                np.multiply(margins.T, scale, out=margins.T)
+            # Rows without a factor may be too large for a product. They are read where they are:
+            # in a copy of another layout products of the other rows would be rounded differently.
+            margins[scale == 0.0] = 0.0
             factors = coefficients(margins, lo, lo + len(X))
             np.multiply(factors.T, scale, out=factors.T)
             total = np.zeros(out[:d].shape)
@@ -216,11 +222,8 @@ class SingleRows:
         is_ready = is_blas_layout(self._matrix)
         for lo in range(0, n, step):
             X, scale = self._matrix[lo : lo + step], self._scale[lo : lo + step]
-            if not is_ready or not scale.all():
-                # Rows without a factor may be too large for a product. In the order of X: with
-                # another one, products of the other rows would be rounded differently.
+            if not is_ready:  # decided by shape and strides, never by what the entries are
                 X = X.copy(order="K")
-                X[scale == 0.0] = 0.0
             own = constant[lo : lo + step] if isinstance(constant, np.ndarray) else constant
             yield lo, X, scale, own
 
@@ -286,7 +289,8 @@ def _squares(X: SingleArray) -> FloatArray:
         squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
     unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
     if unsafe.size:
-        squares[unsafe] = sums_of_squares(X[unsafe].astype(np.float64))
+        # Row after row, whatever the order of X and however many rows there are.
+        squares[unsafe] = sums_of_squares(np.ascontiguousarray(X[unsafe], dtype=np.float64))
     return np.asarray(squares)
 
 

@@ -14,6 +14,7 @@ from dp_halfspace.algorithms.defaults import engine_defaults
 from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.algorithms.gradient.preconditioner import Metric
+from dp_halfspace.algorithms.selection.threshold import threshold_losses
 from dp_halfspace.algorithms.units.plan import Units, in_units
 from dp_halfspace.audit import replay
 from dp_halfspace.estimators import auc
@@ -27,7 +28,19 @@ from dp_halfspace.optim.design.single_rows import (
     single_unit_rows,
 )
 
-FORMS = {"C": np.asarray, "F": np.asfortranarray, "strided": lambda X: np.repeat(X, 2, 1)[:, ::2]}
+FORMS = {
+    "C": np.asarray,
+    "F": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, 1)[:, ::2],
+    "left columns": lambda X: np.pad(X, ((0, 0), (0, 1)))[:, :-1],
+    "right columns": lambda X: np.pad(X, ((0, 0), (3, 0)))[:, 3:],
+    "every second row": lambda X: np.repeat(X, 2, 0)[::2],
+    "rows backwards": lambda X: X[::-1].copy()[::-1],
+    "columns backwards": lambda X: X[:, ::-1].copy()[:, ::-1],
+    "rows of F": lambda X: np.asfortranarray(np.pad(X, ((3, 2), (0, 0))))[3:-2],
+    "every second row of F": lambda X: np.asfortranarray(np.repeat(X, 2, 0))[::2],
+    "every second column of F": lambda X: np.asfortranarray(np.repeat(X, 2, 1))[:, ::2],
+}
 forms = pytest.mark.parametrize("form", list(FORMS.values()), ids=list(FORMS))
 estimators = pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateAUCClassifier])
 SINGLE = 2.0**-24
@@ -155,15 +168,16 @@ def test_second_moment_of_a_group_is_within_its_allowance():
 
 @forms
 @pytest.mark.parametrize(("n_outputs", "clips"), [(1, False), (3, False), (1, True)])
-@pytest.mark.parametrize("intruder", [0.0, 1e-30, 7.0, 3e38])
-def test_a_record_changes_one_group_only(form, n_outputs, clips, intruder):
+@pytest.mark.parametrize("d", [3, 8, 30])
+@pytest.mark.parametrize("intruder", [0.0, 1e-30, 7.0, 2.0**61, 3e38])
+def test_a_record_changes_one_group_only(form, d, n_outputs, clips, intruder):
     """Slopes and scores of all other rows, and sums of all other groups, keep every bit."""
-    X = rows_of(9000, 30, seed=1)
+    X = rows_of(9000, d, seed=1)
     other = X.copy()
     other[4321] = intruder
-    shape = (31,) if n_outputs == 1 else (31, n_outputs)
+    shape = (d + 1,) if n_outputs == 1 else (d + 1, n_outputs)
     w = 100 * np.random.default_rng(2).standard_normal(shape)
-    metric = metric_of(31, 30.0)
+    metric = metric_of(d + 1, 30.0)
     sums, slopes, scores = [], [], []
     real = np.matmul
 
@@ -191,6 +205,35 @@ def test_a_record_changes_one_group_only(form, n_outputs, clips, intruder):
     np.testing.assert_array_equal(np.delete(before, 4321, 0), np.delete(after, 4321, 0))
     assert np.isfinite(scores).all()
     assert np.flatnonzero(scores[0] != scores[1]).tolist() in ([], [4321])
+
+
+@forms
+@pytest.mark.parametrize("d", [2, 3, 5, 8])
+def test_a_record_out_of_reach_moves_errors_of_a_threshold_by_one_at_most(form, d):
+    """All records have the score of the threshold but for its roundings."""
+    rng = np.random.default_rng(d)
+    X = np.tile(rng.standard_normal(d).astype(np.float32), (8192, 1))
+    other, w = X.copy(), rng.standard_normal(d)
+    other[5] = 2.0**61
+    with single_blas_thread():
+        scores = [
+            single_unit_rows(form(T), 1.0, 0.2, clips=True).relative(0.2 * w) for T in (X, other)
+        ]
+    sides = [np.ones(8192, dtype=bool), np.ones(2), np.median(scores[0])[None]]
+    losses = [threshold_losses(s, *sides, largest=float(np.linalg.norm(w))) for s in scores]
+    assert np.abs(losses[0] - losses[1]).max() <= 1.0
+
+
+@forms
+def test_what_is_copied_is_decided_by_the_layout(form):
+    """Products are given arrays of the same shape and strides, whatever a record is."""
+    X = rows_of(700, 4)
+    other, seen = X.copy(), []
+    other[123] = 3e38
+    for table in (X, other):
+        rows = single_unit_rows(form(table), 1.0, 0.2)
+        seen.append([(A.shape, A.strides) for _, A, _, _ in rows._blocks()])
+    assert seen[0] == seen[1]
 
 
 def largest_change(rng):
@@ -292,7 +335,7 @@ def test_a_fit_that_learns_units_is_that_of_float64(monkeypatch, n_classes):
     np.testing.assert_array_equal(model.fit(np.asfortranarray(X), y).decision_function(X), *scores)
     assert kept[0]._matrix.dtype == np.float32
     pure = AdaptiveMarginClassifier(epsilon=9.0, delta=0, classes=range(n_classes))
-    for other in (model.plan(X, y, np.arange(4000)), pure.plan(X, y)):
+    for other in (model.plan(X, y, groups=np.arange(4000)), pure.plan(X, y)):
         assert "precision" not in dict(other.public)
     read_in_float64(monkeypatch)
     scores.append(model.fit(X, y).decision_function(X))
