@@ -128,6 +128,88 @@ MUTANTS = [
         ),
     ),
     *of(
+        "privacy/_ledger_store.py",
+        "tests/privacy/test_ledger_file.py",
+        (
+            "        is_whole = kinds and hashlib.sha256(account.terms.encode()).hexdigest() == account.digest",
+            "        is_whole = kinds",
+            "test_the_account_is_as_it_was_made",
+        ),
+        (
+            "        if is_whole and (account.last or account.head == account.digest):",
+            "        if is_whole:",
+            "test_the_account_is_as_it_was_made",
+        ),
+        (
+            "                    if account.digest != self.first_digest:",
+            "                    if False:",
+            "test_a_handle_does_not_charge_a_ledger_that_took_the_name_of_its_own",
+        ),
+        (
+            "                if _identity(self.path) != before:",
+            "                if False:",
+            "test_a_file_that_is_replaced_during_a_charge_releases_nothing",
+        ),
+        (
+            "        is_whole = (rows[-1].number, rows[-1].digest) == known if rows else after >= known[0]",
+            "        is_whole = (rows[-1].number, rows[-1].digest) == known if rows else True",
+            "test_entries_lost_at_the_end_are_missed_by_who_has_never_read_them",
+        ),
+        (
+            "        is_whole = (rows[-1].number, rows[-1].digest) == known if rows else after >= known[0]",
+            "        is_whole = bool(rows) or after >= known[0]",
+            "test_entries_lost_at_the_end_are_missed_by_who_has_never_read_them",
+        ),
+        (
+            "        if not all(isinstance(text, str) for row in rows for text in row[1:]):",
+            "        if False:",
+            "test_a_text_that_became_a_blob_is_damage",
+        ),
+        (
+            "    place = Path(os.path.realpath(path))",
+            "    place = path",
+            "test_exports_are_never_written_over_a_ledger",
+        ),
+        (
+            '    owners = [place.with_name(place.name.removesuffix(end)) for end in ("", *COMPANIONS)]',
+            "    owners = [place]",
+            "test_exports_are_never_written_over_a_ledger",
+        ),
+    ),
+    *of(
+        "privacy/ledger.py",
+        "tests/privacy/test_ledger_file.py",
+        (
+            "        if belongs_to_ledger(Path(path)):",
+            "        if False:",
+            "test_exports_are_never_written_over_a_ledger",
+        ),
+        (
+            "        if not isinstance(store, LostStore) and store.first_digest != account:",
+            "        if False:",
+            "test_a_handle_does_not_charge_a_ledger_that_took_the_name_of_its_own",
+        ),
+    ),
+    *of(
+        "_pages.py",
+        "tests/test_pages.py",
+        (
+            "    text = shown(value)\n    is_formula",
+            "    text = value\n    is_formula",
+            "test_what_does_not_print_is_shown_as_an_escape",
+        ),
+        (
+            """    return f"'{text}" if is_formula else text""",
+            "    return text",
+            "test_a_formula_begins_with_an_apostrophe",
+        ),
+        (
+            "    rows = [[shown(cell) for cell in row] for row in rows]\n",
+            "",
+            "test_what_does_not_print_is_shown_as_an_escape",
+        ),
+    ),
+    *of(
         "privacy/_cap.py",
         "tests/privacy/test_cap.py",
         (
