@@ -36,19 +36,20 @@ figure { margin: 0 } figure svg { width: 100%; height: auto }
 def page(title: str, sections: Mapping[str, str]) -> str:
     """Return a page of sections, which are HTML already."""
     body = "\n".join(f"<h2>{escape(name)}</h2>\n{text}" for name, text in sections.items())
+    heading = escape(shown(title))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+        f"<title>{heading}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<h1>{heading}</h1>\n{body}\n</body>\n</html>\n"
     )
 
 
 def table(*rows: tuple[Any, ...], kind: str = "") -> str:
     """Return a table whose first cells are headings."""
     lines = (
-        f'<tr><th scope="row">{escape(str(first))}</th>'
-        + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
+        f'<tr><th scope="row">{escape(shown(first))}</th>'
+        + "".join(f"<td>{escape(shown(cell))}</td>" for cell in cells)
         + "</tr>"
         for first, *cells in rows
     )
@@ -62,6 +63,11 @@ def shown(value: object) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def drawn(value: object) -> str:
+    """Return text for a picture, in which matplotlib finds no formula between dollar signs."""
+    return shown(value).replace("$", "\\$")
 
 
 def csv_cell(value: Any) -> Any:

@@ -208,6 +208,154 @@ MUTANTS = [
             "",
             "test_what_does_not_print_is_shown_as_an_escape",
         ),
+        (
+            """    return shown(value).replace("$", "\\\\$")""",
+            "    return shown(value)",
+            "test_dollar_signs_are_drawn_as_they_are",
+        ),
+        (
+            "    heading = escape(shown(title))",
+            "    heading = escape(title)",
+            "test_pages_show_what_does_not_print_as_an_escape",
+        ),
+    ),
+    *of(
+        "_cli/places.py",
+        "tests/cli/test_places.py",
+        (
+            "        if os.path.samefile(one, other):\n            return True\n",
+            "        pass\n",
+            "test_predictions_are_never_written_over_what_they_are_made_from",
+        ),
+        (
+            "    return os.path.realpath(one).casefold() == os.path.realpath(other).casefold()",
+            "    return one == other",
+            "test_a_ledger_that_is_not_there_yet_is_compared_by_its_path",
+        ),
+        (
+            "    pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]",
+            "    pairs = [(one, other) for one in written for other in read]",
+            "test_two_outputs_are_two_files",
+        ),
+        (
+            "    pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]",
+            "    pairs = [*combinations(written, 2)]",
+            "test_a_model_or_card_is_never_written_over_what_a_fit_uses",
+        ),
+        (
+            '        if other == "--ledger" and any(_is_same(path, beside) for beside in _companions(place)):',
+            "        if False:",
+            "test_a_ledger_that_is_not_there_yet_is_compared_by_its_path",
+        ),
+        (
+            "        if belongs_to_ledger(path):",
+            "        if False:",
+            "test_no_command_overwrites_a_ledger_that_it_was_not_told_of",
+        ),
+        (
+            "    is_other = path.exists() and not path.is_file()",
+            "    is_other = path.is_dir()",
+            "test_a_device_is_not_replaced_by_a_file",
+        ),
+    ),
+    *of(
+        "_cli/app.py",
+        "tests/cli/test_places.py",
+        (
+            "    check_places(options)\n",
+            "",
+            "test_a_report_is_never_written_over_what_it_compares",
+        ),
+        (
+            '        raise UserError("standard output is closed: there is nowhere to write to")',
+            "        sys.stdout = io.StringIO()",
+            "tests/cli/test_booking.py::test_a_closed_standard_output_is_refused_first",
+        ),
+        (
+            '        return _ended(f"dp_halfspace: error: {shown(error)}\\n", _WRONG_USE)',
+            '        return _ended(f"dp_halfspace: error: {error}\\n", _WRONG_USE)',
+            "tests/cli/test_streams.py::test_errors_are_one_line_that_prints",
+        ),
+    ),
+    *of(
+        "_cli/booking.py",
+        "tests/cli/test_booking.py",
+        (
+            """            raise type(error)(f"{error}{self._rest(lost)}") from error""",
+            "            raise",
+            "test_a_full_disk_after_the_charge",
+        ),
+        (
+            """            raise Stopped(f"interrupted{self._rest(lost) or f': {lost}'}") from None""",
+            """            raise Stopped(f"interrupted: {lost}") from None""",
+            "test_an_interrupt_after_the_charge",
+        ),
+        (
+            "            self._asked.append(record)\n            self._ledger.charge(record)",
+            "            self._ledger.charge(record)\n            self._asked.append(record)",
+            "test_an_interrupt_after_the_charge",
+        ),
+        (
+            "        return [record for record in self._asked if record in entries]",
+            "        return self._asked",
+            "test_a_refused_charge_is_not_called_booked",
+        ),
+    ),
+    *of(
+        "_cli/streams.py",
+        "tests/cli/test_streams.py",
+        (
+            '    return "\\n".join(map(shown, text.split("\\n")))',
+            "    return text",
+            "test_nothing_in_a_table_reaches_the_terminal_a_cell_or_a_page_as_it_is",
+        ),
+        (
+            "        stream.flush()",
+            "        pass",
+            "tests/cli/test_booking.py::test_a_full_standard_output",
+        ),
+    ),
+    *of(
+        "_cli/progress.py",
+        "tests/cli/test_booking.py",
+        (
+            "        with contextlib.suppress(OSError):",
+            "        with contextlib.suppress(KeyError):",
+            "test_a_full_standard_error_costs_no_model",
+        ),
+    ),
+    *of(
+        "_cli/models.py",
+        "tests/cli/test_streams.py",
+        (
+            "    said = np.array([csv_cell(str(label)) for label in model.classes_], dtype=object)",
+            "    said = np.array([str(label) for label in model.classes_], dtype=object)",
+            "test_nothing_in_a_table_reaches_the_terminal_a_cell_or_a_page_as_it_is",
+        ),
+        (
+            '    names = [csv_cell(f"probability_{label}") for label in model.classes_]',
+            '    names = [f"probability_{label}" for label in model.classes_]',
+            "test_nothing_in_a_table_reaches_the_terminal_a_cell_or_a_page_as_it_is",
+        ),
+        (
+            "    check_kind(options.save)\n",
+            "",
+            "tests/cli/test_stored.py::test_without_skops_nothing_is_charged",
+        ),
+    ),
+    *of(
+        "_cli/stored.py",
+        "tests/cli/test_stored.py",
+        (
+            "    others = sorted(set(library.get_untrusted_types(file=path)) - set(TRUSTED))",
+            "    others = []",
+            "test_other_types_are_refused_by_name_and_never_built",
+        ),
+        (
+            '        "algorithms.units.plan.Units",\n',
+            "",
+            "test_a_model_goes_through_skops",
+        ),
     ),
     *of(
         "privacy/_cap.py",

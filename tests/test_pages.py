@@ -2,7 +2,7 @@
 
 import pytest
 
-from dp_halfspace._pages import aligned, csv_cell, shown
+from dp_halfspace._pages import aligned, csv_cell, drawn, page, shown, table
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,20 @@ def test_a_formula_begins_with_an_apostrophe(text):
 @pytest.mark.parametrize("cell", ["-1", "+1.5e-3", "-.5", "1-2", "a=b", "", -1, -0.5, None])
 def test_numbers_and_other_texts_stay(cell):
     assert csv_cell(cell) == cell
+
+
+@pytest.mark.parametrize("text", ["$\\frac$", "a$b", "\\$x$", "$$", "\x1b$"])
+def test_dollar_signs_are_drawn_as_they_are(text):
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    label = figure.text(0.5, 0.5, drawn(text))
+    assert label._preprocess_math(drawn(text)) == (shown(text), False)
+    figure.canvas.draw()
+
+
+def test_pages_show_what_does_not_print_as_an_escape():
+    text = page("a\x1b<", {"b": table(("c\x07", "d\x9b>"))})
+    for words in ("a\\x1b&lt;", "c\\x07", "d\\x9b&gt;"):
+        assert words in text
+    assert not {"\x1b", "\x07", "\x9b"} & set(text)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import dp_halfspace
-from dp_halfspace._pages import page, table
+from dp_halfspace._pages import page, shown, table
 from dp_halfspace.inspection import TableEffectsDisplay
 from dp_halfspace.privacy.record import rounded_text
 
@@ -143,7 +143,7 @@ def _effects(model: Any) -> str:
     left = f"The {shown} columns of {n_columns} with the largest effects. " * (shown < n_columns)
     return (
         f"<p>{left}What the value of one column adds to the log odds"
-        f"{' of ' + escape(str(model.classes_[1])) if len(model.classes_) == 2 else ''}, beside a "
+        f"{' of ' + escape(shown(model.classes_[1])) if len(model.classes_) == 2 else ''}, beside a "
         "row in which everything else is missing. Drawn from released numbers, over stated ranges "
         "or round the learnt units, so it shows no row. Texts without a list of categories are "
         f"left out.</p>\n<figure>{drawing}</figure>"
