@@ -1,6 +1,7 @@
 """What people wrote into names and labels does nothing where it is shown."""
 
 import pytest
+from matplotlib.figure import Figure
 
 from dp_halfspace._pages import aligned, csv_cell, drawn, page, shown, table
 
@@ -34,8 +35,6 @@ def test_numbers_and_other_texts_stay(cell):
 
 @pytest.mark.parametrize("text", ["$\\frac$", "a$b", "\\$x$", "$$", "\x1b$"])
 def test_dollar_signs_are_drawn_as_they_are(text):
-    from matplotlib.figure import Figure
-
     figure = Figure()
     label = figure.text(0.5, 0.5, drawn(text))
     assert label._preprocess_math(drawn(text)) == (shown(text), False)

@@ -165,7 +165,9 @@ class AdditiveDisplay:
             style = "o" if column.labels else "-"
             for k, label in enumerate(self.classes):
                 color = COLORS[k % len(COLORS)]
-                axis.plot(column.values, column.effects[:, k], style, color=color, label=drawn(label))
+                axis.plot(
+                    column.values, column.effects[:, k], style, color=color, label=drawn(label)
+                )
             if column.labels:
                 axis.set_xticks(column.values, [drawn(label) for label in column.labels])
                 if sum(map(len, column.labels)) > _WIDEST:

@@ -116,7 +116,9 @@ def test_a_card_that_fails_leaves_the_model(folder, capsys, monkeypatch, fault, 
 
 
 def run(*arguments, **streams):
+    # Buffered, as it is by default: what is written fails late.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONUNBUFFERED", None)
     command = [sys.executable, "-W", "error", "-m", "dp_halfspace", *arguments]
     return subprocess.run(
         command, env=environment, text=True, check=False, **{"stderr": subprocess.PIPE, **streams}

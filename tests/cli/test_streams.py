@@ -12,6 +12,7 @@ import pandas
 import pytest
 
 from dp_halfspace._cli import main
+from dp_halfspace._cli.streams import say
 
 LABELS = ["=cmd|' /C calc'!A0\x1b[31m", "@no\nline$\\f$", "-1"]
 COLUMNS = ["a\x1b[2Jge$\\frac$", "st\nage<b>$x_{", "=who\x07"]
@@ -34,6 +35,7 @@ def folder(tmp_path, monkeypatch):
     )
     frame[TARGET] = np.array(LABELS, dtype=object)[np.digitize(frame[COLUMNS[0]], [33, 66])]
     frame.to_csv("t$x$.csv", index=False)
+    frame[frame[TARGET] != LABELS[1]].to_csv("two.csv", index=False)
     schema = {COLUMNS[0]: [0, 99], COLUMNS[1]: ["=I", "\x1b[0mII$"]}
     Path("s.json").write_text(json.dumps(schema))
     return tmp_path
@@ -72,6 +74,21 @@ def test_nothing_in_a_table_reaches_the_terminal_a_cell_or_a_page_as_it_is(folde
         assert main([*scores, "--target", TARGET, *people]) == 0
         text = harmless(capsys)
     assert joblib.load("m.joblib").classes_.tolist() == sorted(LABELS)
+
+
+def test_the_card_of_two_such_classes(folder, capsys):
+    fit = ["fit", "two.csv", "--target", TARGET, "--epsilon", "5", "--schema", "s.json"]
+    assert main([*fit, "--save", "m.joblib", "--card", "c.html"]) == 0
+    harmless(capsys)
+    page = Path("c.html").read_text(encoding="utf-8")
+    assert not CONTROL.search(page)
+    assert "log odds of =cmd|&#x27; /C calc&#x27;!A0\\x1b[31m, beside" in page
+
+
+def test_what_is_said_prints_line_by_line():
+    stream = io.StringIO()
+    say(stream, "a \x1b[31mred\x1b[0m name\r\nwith 2 lines\u2028\n")
+    assert stream.getvalue() == "a \\x1b[31mred\\x1b[0m name\\r\nwith 2 lines\\u2028\n"
 
 
 def test_a_comparison_of_such_a_table(folder, suite, capsys):
