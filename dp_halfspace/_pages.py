@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
+
+# What a spreadsheet takes for the beginning of a formula, in ASCII and in full width, and what is a
+# plain number all the same.
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --soft: #f3f4f6; --line: #d5d9de }
@@ -30,19 +36,20 @@ figure { margin: 0 } figure svg { width: 100%; height: auto }
 def page(title: str, sections: Mapping[str, str]) -> str:
     """Return a page of sections, which are HTML already."""
     body = "\n".join(f"<h2>{escape(name)}</h2>\n{text}" for name, text in sections.items())
+    heading = escape(shown(title))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+        f"<title>{heading}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<h1>{heading}</h1>\n{body}\n</body>\n</html>\n"
     )
 
 
 def table(*rows: tuple[Any, ...], kind: str = "") -> str:
     """Return a table whose first cells are headings."""
     lines = (
-        f'<tr><th scope="row">{escape(str(first))}</th>'
-        + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
+        f'<tr><th scope="row">{escape(shown(first))}</th>'
+        + "".join(f"<td>{escape(shown(cell))}</td>" for cell in cells)
         + "</tr>"
         for first, *cells in rows
     )
@@ -50,8 +57,31 @@ def table(*rows: tuple[Any, ...], kind: str = "") -> str:
     return start + "\n" + "\n".join(lines) + "\n</table>"
 
 
+def shown(value: object) -> str:
+    """Return text for one line of a terminal: characters that do not print become escapes."""
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def drawn(value: object) -> str:
+    """Return text for a picture, in which matplotlib finds no formula between dollar signs."""
+    return shown(value).replace("$", "\\$")
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a cell of a CSV file: a text that would be a formula begins with an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    text = shown(value)
+    is_formula = text.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(text.strip())
+    return f"'{text}" if is_formula else text
+
+
 def aligned(rows: Sequence[Sequence[str]], n_left: int = 1) -> list[str]:
     """Return lines of text with aligned columns, the first `n_left` of them to the left."""
+    rows = [[shown(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     form = "  ".join(f"{{:{'<' if i < n_left else '>'}{w}}}" for i, w in enumerate(widths))
     return [form.format(*row).rstrip() for row in rows]

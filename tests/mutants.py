@@ -204,9 +204,239 @@ MUTANTS = [
         ),
         ("    _connected.acquire()", "    pass", "test_a_ledger_in_memory_refuses_other_processes"),
         (
-            '                is_whole &= "".join(f"\\n{sql};" for (sql,) in tables) + "\\n" == _SCHEMA\n',
-            "",
+            '    is_whole = "".join(f"\\n{sql};" for (sql,) in tables) + "\\n" == _SCHEMA\n',
+            "    is_whole = True\n",
             "tests/privacy/test_faults.py::test_a_table_that_hides_its_entries_is_damaged",
+        ),
+    ),
+    *of(
+        "privacy/_ledger_store.py",
+        "tests/privacy/test_ledger_file.py",
+        (
+            "        is_whole = kinds and hashlib.sha256(account.terms.encode()).hexdigest() == account.digest",
+            "        is_whole = kinds",
+            "test_the_account_is_as_it_was_made",
+        ),
+        (
+            "        if is_whole and (account.last or account.head == account.digest):",
+            "        if is_whole:",
+            "test_the_account_is_as_it_was_made",
+        ),
+        (
+            "                    if account.digest != self.first_digest:",
+            "                    if False:",
+            "test_a_handle_does_not_charge_a_ledger_that_took_the_name_of_its_own",
+        ),
+        (
+            "                if _identity(self.path) != before:",
+            "                if False:",
+            "test_a_file_that_is_replaced_during_a_charge_releases_nothing",
+        ),
+        (
+            "        is_whole = (rows[-1].number, rows[-1].digest) == known if rows else after >= known[0]",
+            "        is_whole = (rows[-1].number, rows[-1].digest) == known if rows else True",
+            "test_entries_lost_at_the_end_are_missed_by_who_has_never_read_them",
+        ),
+        (
+            "        is_whole = (rows[-1].number, rows[-1].digest) == known if rows else after >= known[0]",
+            "        is_whole = bool(rows) or after >= known[0]",
+            "test_entries_lost_at_the_end_are_missed_by_who_has_never_read_them",
+        ),
+        (
+            "        if not all(isinstance(text, str) for row in rows for text in row[1:]):",
+            "        if False:",
+            "test_a_text_that_became_a_blob_is_damage",
+        ),
+        (
+            "    place = Path(os.path.realpath(path))",
+            "    place = path",
+            "test_exports_are_never_written_over_a_ledger",
+        ),
+        (
+            '    owners = [place.with_name(place.name.removesuffix(end)) for end in ("", *COMPANIONS)]',
+            "    owners = [place]",
+            "test_exports_are_never_written_over_a_ledger",
+        ),
+    ),
+    *of(
+        "privacy/ledger.py",
+        "tests/privacy/test_ledger_file.py",
+        (
+            "        if belongs_to_ledger(Path(path)):",
+            "        if False:",
+            "test_exports_are_never_written_over_a_ledger",
+        ),
+        (
+            "        if not isinstance(store, LostStore) and store.first_digest != account:",
+            "        if False:",
+            "test_a_handle_does_not_charge_a_ledger_that_took_the_name_of_its_own",
+        ),
+    ),
+    *of(
+        "_pages.py",
+        "tests/test_pages.py",
+        (
+            "    text = shown(value)\n    is_formula",
+            "    text = value\n    is_formula",
+            "test_what_does_not_print_is_shown_as_an_escape",
+        ),
+        (
+            """    return f"'{text}" if is_formula else text""",
+            "    return text",
+            "test_a_formula_begins_with_an_apostrophe",
+        ),
+        (
+            "    rows = [[shown(cell) for cell in row] for row in rows]\n",
+            "",
+            "test_what_does_not_print_is_shown_as_an_escape",
+        ),
+        (
+            """    return shown(value).replace("$", "\\\\$")""",
+            "    return shown(value)",
+            "test_dollar_signs_are_drawn_as_they_are",
+        ),
+        (
+            "    heading = escape(shown(title))",
+            "    heading = escape(title)",
+            "test_pages_show_what_does_not_print_as_an_escape",
+        ),
+    ),
+    *of(
+        "_cli/places.py",
+        "tests/cli/test_places.py",
+        (
+            "        if os.path.samefile(one, other):\n            return True\n",
+            "        pass\n",
+            "test_predictions_are_never_written_over_what_they_are_made_from",
+        ),
+        (
+            "    return os.path.realpath(one).casefold() == os.path.realpath(other).casefold()",
+            "    return one == other",
+            "test_a_ledger_that_is_not_there_yet_is_compared_by_its_path",
+        ),
+        (
+            "    pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]",
+            "    pairs = [(one, other) for one in written for other in read]",
+            "test_two_outputs_are_two_files",
+        ),
+        (
+            "    pairs = [*combinations(written, 2), *((one, other) for one in written for other in read)]",
+            "    pairs = [*combinations(written, 2)]",
+            "test_a_model_or_card_is_never_written_over_what_a_fit_uses",
+        ),
+        (
+            '        if other == "--ledger" and any(_is_same(path, beside) for beside in _companions(place)):',
+            "        if False:",
+            "test_a_ledger_that_is_not_there_yet_is_compared_by_its_path",
+        ),
+        (
+            "        if belongs_to_ledger(path):",
+            "        if False:",
+            "test_no_command_overwrites_a_ledger_that_it_was_not_told_of",
+        ),
+        (
+            "    is_other = path.exists() and not path.is_file()",
+            "    is_other = path.is_dir()",
+            "test_a_device_is_not_replaced_by_a_file",
+        ),
+    ),
+    *of(
+        "_cli/app.py",
+        "tests/cli/test_places.py",
+        (
+            "    check_places(options)\n",
+            "",
+            "test_a_report_is_never_written_over_what_it_compares",
+        ),
+        (
+            '        raise UserError("standard output is closed: there is nowhere to write to")',
+            "        sys.stdout = io.StringIO()",
+            "tests/cli/test_booking.py::test_a_closed_standard_output_is_refused_first",
+        ),
+        (
+            '        return _ended(f"dp_halfspace: error: {shown(error)}\\n", _WRONG_USE)',
+            '        return _ended(f"dp_halfspace: error: {error}\\n", _WRONG_USE)',
+            "tests/cli/test_streams.py::test_errors_are_one_line_that_prints",
+        ),
+    ),
+    *of(
+        "_cli/booking.py",
+        "tests/cli/test_booking.py",
+        (
+            """            raise type(error)(f"{error}{self._rest(lost)}") from error""",
+            "            raise",
+            "test_a_full_disk_after_the_charge",
+        ),
+        (
+            """            raise Stopped(f"interrupted{self._rest(lost) or f': {lost}'}") from None""",
+            """            raise Stopped(f"interrupted: {lost}") from None""",
+            "test_an_interrupt_after_the_charge",
+        ),
+        (
+            "            self._asked.append(record)\n            self._ledger.charge(record)",
+            "            self._ledger.charge(record)\n            self._asked.append(record)",
+            "test_an_interrupt_after_the_charge",
+        ),
+        (
+            "        return [record for record in self._asked if record in entries]",
+            "        return self._asked",
+            "test_a_refused_charge_is_not_called_booked",
+        ),
+    ),
+    *of(
+        "_cli/streams.py",
+        "tests/cli/test_streams.py",
+        (
+            '    return "\\n".join(map(shown, text.split("\\n")))',
+            "    return text",
+            "test_what_is_said_prints_line_by_line",
+        ),
+        (
+            "        stream.flush()",
+            "        pass",
+            "tests/cli/test_booking.py::test_a_full_standard_output",
+        ),
+    ),
+    *of(
+        "_cli/progress.py",
+        "tests/cli/test_booking.py",
+        (
+            "        with contextlib.suppress(OSError):",
+            "        with contextlib.suppress(KeyError):",
+            "test_a_full_standard_error_costs_no_model",
+        ),
+    ),
+    *of(
+        "_cli/models.py",
+        "tests/cli/test_streams.py",
+        (
+            "    said = np.array([csv_cell(str(label)) for label in model.classes_], dtype=object)",
+            "    said = np.array([str(label) for label in model.classes_], dtype=object)",
+            "test_nothing_in_a_table_reaches_the_terminal_a_cell_or_a_page_as_it_is",
+        ),
+        (
+            '    names = [csv_cell(f"probability_{label}") for label in model.classes_]',
+            '    names = [f"probability_{label}" for label in model.classes_]',
+            "test_nothing_in_a_table_reaches_the_terminal_a_cell_or_a_page_as_it_is",
+        ),
+        (
+            "    check_kind(options.save)\n",
+            "",
+            "tests/cli/test_stored.py::test_without_skops_nothing_is_charged",
+        ),
+    ),
+    *of(
+        "_cli/stored.py",
+        "tests/cli/test_stored.py",
+        (
+            "    others = sorted(set(library.get_untrusted_types(file=path)) - set(TRUSTED))",
+            "    others = []",
+            "test_other_types_are_refused_by_name_and_never_built",
+        ),
+        (
+            '        "algorithms.units.plan.Units",\n',
+            "",
+            "test_a_model_goes_through_skops",
         ),
     ),
     *of(

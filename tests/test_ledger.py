@@ -4,8 +4,6 @@ import copy
 import json
 import multiprocessing
 import pickle
-import sqlite3
-from contextlib import closing
 
 import numpy as np
 import pytest
@@ -156,8 +154,8 @@ def test_a_ledger_that_cannot_be_read_releases_nothing_in_any_fold(tmp_path):
     charged(DEFAULT, full).set_params(epsilon=1.0, delta=1e-3).fit(X, Y)
     row = Row(2, "now", json.dumps({"unheard": 1}), "")
     row = row._replace(digest=digest_of(full._balance.digest, row))
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("INSERT INTO entries VALUES (?,?,?,?)", row)
+    with full._store.transaction(writes=True) as transaction:
+        transaction.insert(row)
     model = charged(DEFAULT, path)
     with recording() as releases:
         with pytest.raises(ValueError, match="All the 4 fits failed"):

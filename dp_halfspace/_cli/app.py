@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_halfspace._cli.arguments import Stopped, UserError, parse_options
+from dp_halfspace._pages import shown
 
 _WRONG_USE = 2
 _INTERRUPTED = 130
@@ -20,29 +23,50 @@ def main(argv: Sequence[str] | None = None) -> int:
     It is 2 if the arguments or the data cannot be used, after one sentence on standard error.
     """
     try:
-        options = parse_options(sys.argv[1:] if argv is None else argv)
+        _open_streams()
+        options = parse_options(sys.argv[1:] if argv is None else argv, _called(sys.argv[0]))
         _run(options)
     except UserError as error:
-        sys.stderr.write(f"dp_halfspace: error: {error}\n")
-        return _WRONG_USE
+        return _ended(f"dp_halfspace: error: {shown(error)}\n", _WRONG_USE)
     except Stopped as what:
-        sys.stderr.write(f"\ndp_halfspace: {what}\n")
-        return _INTERRUPTED
+        return _ended(f"\ndp_halfspace: {shown(what)}\n", _INTERRUPTED)
     except KeyboardInterrupt:
-        sys.stderr.write("\ndp_halfspace: interrupted; nothing was written\n")
-        return _INTERRUPTED
+        return _ended("\ndp_halfspace: interrupted; nothing was written\n", _INTERRUPTED)
     return 0
+
+
+def _called(program: str) -> str:
+    """Return how the command was called: by its own name, or as a module."""
+    name = Path(program).stem
+    return name if name == "dp-halfspace" else "python -m dp_halfspace"
+
+
+def _open_streams() -> None:
+    """Refuse to work where no result could be shown; messages can be done without."""
+    if sys.stderr is None:
+        sys.stderr = io.StringIO()
+    if sys.stdout is None:
+        raise UserError("standard output is closed: there is nowhere to write to")
+
+
+def _ended(text: str, status: int) -> int:
+    """Say how it ended, if that can be said, and return the exit status."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    return status
 
 
 def _run(options: Any) -> None:
     """Load what the command needs, and no more."""
+    from dp_halfspace._cli.places import check_places  # noqa: PLC0415 (loads slowly)
+
+    check_places(options)
     if options.command in ("fit", "predict"):
         from dp_halfspace._cli import models  # noqa: PLC0415 (loads slowly)
 
-        if options.command == "fit":
-            models.fit(options, sys.stdout, sys.stderr)
-        else:
-            models.predict(options, sys.stdout)
+        command = models.fit if options.command == "fit" else models.predict
+        command(options, sys.stdout, sys.stderr)
     elif options.command == "schema":
         from dp_halfspace._cli.schema import schema  # noqa: PLC0415 (loads slowly)
 
@@ -50,7 +74,7 @@ def _run(options: Any) -> None:
     elif options.command == "evaluate":
         from dp_halfspace._cli.evaluate import evaluate  # noqa: PLC0415 (loads slowly)
 
-        evaluate(options, sys.stdout)
+        evaluate(options, sys.stdout, sys.stderr)
     elif options.command == "plan":
         from dp_halfspace._cli.plan import plan  # noqa: PLC0415 (loads slowly)
 
@@ -62,28 +86,28 @@ def _run(options: Any) -> None:
 def _compare(options: Any) -> None:
     """Compare, and write what is finished."""
     from dp_halfspace._cli.compare import compare  # noqa: PLC0415 (loads slowly)
+    from dp_halfspace._cli.places import NUMBERS, PICTURE, REPORT  # noqa: PLC0415
     from dp_halfspace._cli.problems import builtin_problem, own_problem  # noqa: PLC0415
     from dp_halfspace._cli.report import save_json, save_picture, text_report  # noqa: PLC0415
+    from dp_halfspace._cli.streams import printable, say  # noqa: PLC0415
 
     problem = own_problem(options) if options.command else builtin_problem()
     folder = _writable_folder(options.out)
     comparison = compare(problem, options, sys.stderr)
-    report = text_report(problem, options, comparison)
-    text, numbers, picture = (
-        folder / name for name in ("report.txt", "results.json", "accuracy.png")
-    )
+    report = printable(text_report(problem, options, comparison))
+    text, numbers, picture = (folder / name for name in (REPORT, NUMBERS, PICTURE))
     try:
         text.write_text(report, encoding="utf-8")
         save_json(numbers, problem, options, comparison)
         drawn = save_picture(picture, comparison)
     except OSError as error:
         raise UserError(f"cannot write into {folder}: {error.strerror}") from error
-    sys.stdout.write(f"{report}\nWritten: {text}\n         {numbers}\n")
-    sys.stdout.write(
-        f"         {picture}\n"
+    last = (
+        f"         {shown(picture)}\n"
         if drawn
         else 'No picture: matplotlib is missing; pip install "dp-halfspace[plot]" brings it.\n'
     )
+    say(sys.stdout, f"{report}\nWritten: {shown(text)}\n         {shown(numbers)}\n{last}")
     if comparison.stopped:
         raise Stopped(f"interrupted after {comparison.stopped}; they are in {folder}")
 

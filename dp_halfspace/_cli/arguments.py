@@ -8,16 +8,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from dp_halfspace import __version__
+
 _CURATOR = """Scores are exact numbers computed from the records: they, and messages that name a
 line of a file, are for the curator of the data, who may see the records."""
 _MAIN = f"""Compare the private classifiers of dp_halfspace with the majority class and with a
 LinearSVC that is not private, on built-in data in natural units. {_CURATOR}"""
 _COMPARE = f"""The same comparison on a table of your own, or on a svmlight file. {_CURATOR}"""
 _FIT = """Train a private classifier with probabilities on a table as it comes: numbers in any
-units, texts, dates, holes. The model and its card may be published."""
+units, texts, dates, missing values. The model and its card may be published."""
 _PREDICT = """Label the rows of a table by a saved model: a CSV with the column prediction and one
 column probability_LABEL for each class. Load only models that you trust: joblib runs what it
-loads."""
+loads, and not what is in a file .skops."""
 _SCHEMA = """Write a template of a schema: names and kinds of the columns of a table, never a
 value. The kinds are found in the private cells, so the template is for the curator of the data,
 who corrects it by what the columns mean before it is stated."""
@@ -114,8 +116,11 @@ _labels = _reader(
 )
 
 
-def parse_options(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the command line, or raise `UserError`; `command` is empty for the main job."""
+def parse_options(argv: Sequence[str], prog: str = _COMMON) -> argparse.Namespace:
+    """Read the command line, or raise `UserError`; `command` is empty for the main job.
+
+    Help calls the command as the user did, by `prog`.
+    """
     command = argv[0] if argv and argv[0] in COMMANDS else ""
     describe, text = {
         "": (_add_comparison, _MAIN),
@@ -128,13 +133,15 @@ def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     }[command]
     more = "" if command else f"\n\ncommands: {', '.join(COMMANDS)} (each with --help)"
     parser = _Parser(
-        prog=f"{_COMMON} {command}".strip(),
+        prog=f"{prog} {command}".strip(),
         description=text,
-        epilog=f"example:\n  {_EXAMPLES[command]}{more}",
+        epilog=f"example:\n  {_EXAMPLES[command].replace(_COMMON, prog)}{more}",
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     describe(parser)
+    if not command:
+        parser.add_argument("--version", action="version", version=f"dp_halfspace {__version__}")
     words = argv[1:] if command else argv
     if not command and words and not words[0].startswith("-"):
         parser.error(f"{words[0]!r} is no command; there are {', '.join(COMMANDS)}")
@@ -247,7 +254,13 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="additive: the score is a sum of curves, one for each column (default: auto)",
     )
-    add("--save", type=Path, required=True, metavar="FILE", help="where the model goes (joblib)")
+    add(
+        "--save",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="where the model goes (by skops if it ends in .skops, else by joblib)",
+    )
     add("--card", type=Path, metavar="FILE", help="where its card goes (HTML)")
 
 

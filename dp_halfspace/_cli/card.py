@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import dp_halfspace
-from dp_halfspace._pages import page, table
+from dp_halfspace._pages import page, shown, table
 from dp_halfspace.inspection import TableEffectsDisplay
 from dp_halfspace.privacy.record import rounded_text
 
@@ -132,19 +132,21 @@ def _effects(model: Any) -> str:
         return "<p>No column has a known range or known categories to draw.</p>"
     largest = sorted(display.columns, key=lambda c: -float(np.abs(c.effects).max()))
     display.columns = tuple(largest[:_MOST_CURVES])
-    shown = len(display.columns)
+    n_drawn = len(display.columns)
     file = io.StringIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "card", "font.size": 8}):
-        figure = Figure(figsize=(9, 2.4 * -(-shown // 3)), layout="constrained")
+        figure = Figure(figsize=(9, 2.4 * -(-n_drawn // 3)), layout="constrained")
         display.plot(figure=figure)
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     drawing = file.getvalue()
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.S)
-    left = f"The {shown} columns of {n_columns} with the largest effects. " * (shown < n_columns)
+    left = f"The {n_drawn} columns of {n_columns} with the largest effects. " * (
+        n_drawn < n_columns
+    )
+    of = f" of {escape(shown(model.classes_[1]))}" if len(model.classes_) == 2 else ""
     return (
-        f"<p>{left}What the value of one column adds to the log odds"
-        f"{' of ' + escape(str(model.classes_[1])) if len(model.classes_) == 2 else ''}, beside a "
-        "row in which everything else is missing. Drawn from released numbers, over stated ranges "
+        f"<p>{left}What the value of one column adds to the log odds{of}, beside a row in which "
+        "everything else is missing. Drawn from released numbers, over stated ranges "
         "or round the learnt units, so it shows no row. Texts without a list of categories are "
         f"left out.</p>\n<figure>{drawing}</figure>"
     )

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace._cli.models import check_target, write_whole
+from dp_halfspace._cli.places import write_whole
+from dp_halfspace._cli.streams import say
 from dp_halfspace.inspection import plan_accuracy
 
 _KINDS = (".png", ".svg", ".pdf")
@@ -15,7 +16,6 @@ _KINDS = (".png", ".svg", ".pdf")
 def plan(options: Any, out: TextIO) -> None:
     """Simulate, print a table, and draw where that is asked for."""
     target = options.out
-    check_target(target, "--out")
     if target is not None and target.suffix.lower() not in _KINDS:
         raise UserError(f"--out: the name of {target} must end in one of {', '.join(_KINDS)}")
     try:
@@ -32,12 +32,13 @@ def plan(options: Any, out: TextIO) -> None:
         )
     except ValueError as error:
         raise UserError(" ".join(str(error).split())) from error
-    out.write(
+    say(
+        out,
         f"{found!r}\n\nExpected accuracy on new rows, from simulated tables; spread: standard "
-        "deviation of one fit.\nNothing was read or spent.\n"
+        "deviation of one fit.\nNothing was read or spent.\n",
     )
     if target is not None:
-        out.write(_drawn(found, target))
+        say(out, _drawn(found, target))
 
 
 def _drawn(found: Any, target: Path) -> str:

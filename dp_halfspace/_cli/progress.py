@@ -5,10 +5,10 @@ Both numbers of releases are public: what a fit is going to release is in its re
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, TextIO
 
 from dp_halfspace.privacy.events import single_runs
@@ -38,7 +38,7 @@ class Progress:
         self._releases = self._released = 0
         self._draw()
 
-    @contextmanager
+    @contextlib.contextmanager
     def fit(self, ledger: Any = None) -> Iterator[Any]:
         """Follow one fit: yields a ledger to fit with, which passes charges on."""
         with observing(lambda _: self._release()):
@@ -47,7 +47,12 @@ class Progress:
     def clear(self) -> None:
         """Remove the bar."""
         if self._stream.isatty():
-            self._stream.write("\r\x1b[K")
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        """Write to the stream; that it takes nothing more is no reason to lose a fit."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
             self._stream.flush()
 
     def expect(self, record: PrivacyRecord) -> None:
@@ -72,11 +77,10 @@ class Progress:
         elif self._stream.isatty():
             inside = self._released / self._releases if step else 0.0
             filled = int(_WIDTH * (self.done + inside) / self._total)
-            self._stream.write(f"\r\x1b[K[{'#' * filled:-<{_WIDTH}}] {text}")
+            self._write(f"\r\x1b[K[{'#' * filled:-<{_WIDTH}}] {text}")
         elif now - self._shown >= _SECONDS:
-            self._stream.write(f"{text}\n")
+            self._write(f"{text}\n")
             self._shown = now
-        self._stream.flush()
 
 
 class _Watch:

@@ -15,7 +15,7 @@ import numpy as np
 import dp_halfspace
 from dp_halfspace._cli.compare import Comparison, Score
 from dp_halfspace._cli.problems import Problem
-from dp_halfspace._pages import aligned
+from dp_halfspace._pages import aligned, shown
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
 from dp_halfspace.inspection.displays import figure_size
 
@@ -122,8 +122,8 @@ def _title(problem: Problem, options: Any) -> str:
     n_rows, n_features = problem.X.shape
     n_test = math.ceil(options.test_size * n_rows)
     return (
-        f"{problem.name}: {n_rows - n_test} training and {n_test} test rows, {n_features} columns, "
-        f"{len(problem.classes)} classes;\n{problem.scaling}"
+        f"{shown(problem.name)}: {n_rows - n_test} training and {n_test} test rows, "
+        f"{n_features} columns, {len(problem.classes)} classes;\n{problem.scaling}"
     )
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._pages import drawn
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -220,7 +222,7 @@ def _draw(axis: Axes, panel: AccuracyPanel, styles: Mapping[str, tuple[str, str]
         axis.plot(epsilon, mean, label=name, **line)
         shade: dict[str, Any] = {"color": color, "alpha": 0.12, "linewidth": 0, "zorder": 2}
         axis.fill_between(epsilon, mean - spread, mean + spread, **shade)
-    axis.set_title(panel.title)
+    axis.set_title(drawn(panel.title))
     axis.set_xlabel("epsilon (privacy budget of one fit)")
     if panel.curves:
         axis.set_xscale("log")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from dp_halfspace._pages import drawn
 from dp_halfspace._sklearn import column_names
 from dp_halfspace.inspection.displays import COLORS, axes_for
 
@@ -164,12 +165,14 @@ class AdditiveDisplay:
             style = "o" if column.labels else "-"
             for k, label in enumerate(self.classes):
                 color = COLORS[k % len(COLORS)]
-                axis.plot(column.values, column.effects[:, k], style, color=color, label=label)
+                axis.plot(
+                    column.values, column.effects[:, k], style, color=color, label=drawn(label)
+                )
             if column.labels:
-                axis.set_xticks(column.values, column.labels)
+                axis.set_xticks(column.values, [drawn(label) for label in column.labels])
                 if sum(map(len, column.labels)) > _WIDEST:
                     axis.tick_params("x", rotation=90, labelsize="xx-small")
-            axis.set_xlabel(column.name)
+            axis.set_xlabel(drawn(column.name))
             axis.set_ylim(-highest or -1.0, highest or 1.0)
             axis.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
             axis.spines[["top", "right"]].set_visible(False)

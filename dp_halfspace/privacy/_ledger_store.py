@@ -1,8 +1,10 @@
 """Where a ledger keeps its entries: the memory of one process, or a file of SQLite.
 
-A store knows texts and their order, nothing about privacy. Every entry carries a digest of itself
-and of all before it. A transaction excludes every other writer, and is durable when it ends; a
-process that is killed inside one leaves nothing behind.
+A store knows texts and their order, nothing about privacy. The terms have a digest from the
+beginning, and every entry carries one of itself, of all before it and of the terms; the number and
+the digest of the last entry are kept apart, so that entries missing at the end show. A transaction
+excludes every other writer, and is durable when it ends; a process that is killed inside one leaves
+nothing behind.
 """
 
 from __future__ import annotations
@@ -26,13 +28,17 @@ from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 from dp_halfspace.privacy.record import ADJACENCIES
 
 # "dphl", so that a file says what it is before it is read.
-_APPLICATION, _FORMAT = 0x6470686C, 1
+_APPLICATION, _FORMAT = 0x6470686C, 2
 _WAIT_SECONDS = 60.0
+# Ends of the names of files that SQLite keeps beside a database while it is at work.
+COMPANIONS = ("-journal", "-wal", "-shm")
 # A message of SQLite may quote a damaged name that is no text.
 _UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 _TERMS = {"id", "dataset", "adjacency", "adaptive", "epsilon", "delta"}
 _SCHEMA = """
-CREATE TABLE account (terms TEXT NOT NULL);
+CREATE TABLE account (
+    terms TEXT NOT NULL, digest TEXT NOT NULL, last INTEGER NOT NULL, head TEXT NOT NULL
+);
 CREATE TABLE entries (
     number INTEGER PRIMARY KEY, time TEXT NOT NULL, record TEXT NOT NULL, digest TEXT NOT NULL
 );
@@ -52,6 +58,11 @@ def digest_of(previous: str, row: Row) -> str:
     """Return what the digest of an entry has to be."""
     text = json.dumps([previous, row.number, row.time, row.record])
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _text_of(terms: dict[str, Any]) -> str:
+    """Return the one text that stands for terms."""
+    return json.dumps(terms, sort_keys=True)
 
 
 @dataclass(slots=True)
@@ -79,7 +90,7 @@ class _Agreed:
     @property
     def first_digest(self) -> str:
         """What stands for the digest before the first entry, in no two ledgers the same."""
-        return hashlib.sha256(json.dumps(self.terms, sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(_text_of(self.terms).encode()).hexdigest()
 
 
 @dataclass(slots=True)
@@ -141,20 +152,40 @@ class LostStore:
         raise BudgetError(self.reason)
 
 
+class _Account(NamedTuple):
+    """The one row of a file about itself: terms, their digest, and which entry is the last."""
+
+    terms: str
+    digest: str
+    last: int
+    head: str
+
+
 @dataclass(frozen=True, slots=True)
 class _SqlTransaction:
     """A transaction of SQLite."""
 
     _connection: sqlite3.Connection
+    _path: Path
+    _account: _Account
 
     def rows(self, after: int) -> list[Row]:
         """Return the entries with numbers beyond one, in order."""
         query = "SELECT number, time, record, digest FROM entries WHERE number > ? ORDER BY number"
-        return [Row(*values) for values in self._connection.execute(query, (after,))]
+        rows = [Row(*values) for values in self._connection.execute(query, (after,))]
+        known = self._account.last, self._account.head
+        is_whole = (rows[-1].number, rows[-1].digest) == known if rows else after >= known[0]
+        if not is_whole:
+            raise ValueError(f"the ledger {self._path} is damaged, or has lost entries at its end")
+        # One wrong bit makes a text a blob, which has no digest.
+        if not all(isinstance(text, str) for row in rows for text in row[1:]):
+            raise ValueError(f"the ledger {self._path} is damaged: an entry holds no text")
+        return rows
 
     def insert(self, row: Row) -> None:
         """Add an entry."""
         self._connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?)", row)
+        self._connection.execute("UPDATE account SET last = ?, head = ?", (row.number, row.digest))
 
 
 # SQLite must not be forked while it is at work: the child would find its locks taken, by threads
@@ -212,20 +243,20 @@ class FileStore(_Agreed):
         # is how SQLite repairs what a killed process has left.
         with path.open("rb") as file:
             header = file.read(100)
-        is_ours = header[:16] == b"SQLite format 3\0" and len(header) == 100
-        kind = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
-        if not is_ours or kind != (_APPLICATION, _FORMAT):
+        version = int.from_bytes(header[60:64], "big")
+        if not _is_ledger(header) or version not in (1, _FORMAT):
             raise ValueError(f"{path} is not a privacy ledger of this version")
+        if version == 1:
+            raise ValueError(
+                f"{path} was made by an earlier version, in which a ledger had no digest of its "
+                "terms: make a new one, whose cap is what this one has left by that version"
+            )
         try:
             with _connected, closing(_connect(path)) as connection:
                 is_whole = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
-                # With another type of `number`, no entry would be found.
-                tables = connection.execute("SELECT sql FROM sqlite_master").fetchall()
-                is_whole &= "".join(f"\n{sql};" for (sql,) in tables) + "\n" == _SCHEMA
-                (text,) = connection.execute("SELECT terms FROM account").fetchone()
-                terms = json.loads(text)
+                terms = json.loads(_account_in(connection, path).terms)
                 unknown = set(terms) - _TERMS
-                checked_terms(**{name: terms[name] for name in _TERMS - {"id", "adaptive"}})
+                checked_terms(**{name: terms[name] for name in _TERMS - {"id"}})
         except (*_UNREADABLE, ValueError, TypeError, KeyError) as error:
             raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
         if not is_whole:
@@ -249,7 +280,9 @@ class FileStore(_Agreed):
         try:
             with _connected, closing(_connect(new)) as connection:
                 connection.executescript(_SCHEMA)
-                connection.execute("INSERT INTO account VALUES (?)", (json.dumps(terms),))
+                digest = cls(terms, path).first_digest
+                account = _Account(_text_of(terms), digest, 0, digest)
+                connection.execute("INSERT INTO account VALUES (?, ?, ?, ?)", account)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {_FORMAT}")
             # Neither of them replaces a file that is there.
@@ -264,21 +297,82 @@ class FileStore(_Agreed):
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Transaction]:
-        """As of the other stores; what SQLite refuses is a BudgetError."""
+        """As of the other stores; what SQLite refuses is a BudgetError.
+
+        Raises ValueError if the file is that of another ledger, or is damaged.
+        """
         try:
             with _connected:
+                before = _identity(self.path)
                 connection = _connect(self.path)
                 try:
                     connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
-                    yield _SqlTransaction(connection)
+                    account = _account_in(connection, self.path)
+                    if account.digest != self.first_digest:
+                        raise ValueError(
+                            f"the file of the ledger {self.handle} was replaced by another "
+                            "ledger: open it again if that is the one to charge"
+                        )
+                    yield _SqlTransaction(connection, self.path, account)
                     # Durable before anybody draws noise; an exception leaves without this.
                     connection.execute("COMMIT")
                 finally:
                     connection.close()
+                if _identity(self.path) != before:
+                    raise BudgetError(
+                        f"the file of the ledger {self.handle} was replaced while it was in use, "
+                        "so nothing is released"
+                    )
         except _UNREADABLE as error:
             raise BudgetError(
                 f"the ledger {self.path} cannot be used, so nothing is released: {error}"
             ) from error
+
+
+def belongs_to_ledger(path: Path) -> bool:
+    """Tell whether a path leads to a file of a ledger, or to what SQLite keeps beside one."""
+    place = Path(os.path.realpath(path))
+    owners = [place.with_name(place.name.removesuffix(end)) for end in ("", *COMPANIONS)]
+    return any(owner.is_file() and _is_ledger(_header(owner)) for owner in owners)
+
+
+def _header(path: Path) -> bytes:
+    """Return the first bytes of a file, which say what it is; of one not to be read, none."""
+    try:
+        with path.open("rb") as file:
+            return file.read(100)
+    except OSError:
+        return b""
+
+
+def _is_ledger(header: bytes) -> bool:
+    """Whether the first 100 bytes of a file are those of a ledger, of any version."""
+    is_sqlite = header[:16] == b"SQLite format 3\0" and len(header) == 100
+    return is_sqlite and int.from_bytes(header[68:72], "big") == _APPLICATION
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from one that has taken its name, or None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _account_in(connection: sqlite3.Connection, path: Path) -> _Account:
+    """Return what a file says about itself, after a look at its tables and at the digest."""
+    tables = connection.execute("SELECT sql FROM sqlite_master").fetchall()
+    # With another type of `number`, no entry would be found.
+    is_whole = "".join(f"\n{sql};" for (sql,) in tables) + "\n" == _SCHEMA
+    rows = connection.execute("SELECT terms, digest, last, head FROM account").fetchall()
+    if is_whole and len(rows) == 1:
+        account = _Account(*rows[0])
+        kinds = tuple(map(type, account)) == (str, str, int, str)
+        is_whole = kinds and hashlib.sha256(account.terms.encode()).hexdigest() == account.digest
+        if is_whole and (account.last or account.head == account.digest):
+            return account
+    raise ValueError(f"the ledger {path} is damaged: its terms are not as they were made")
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from html import escape
 from typing import Any, TypeAlias
 
-from dp_halfspace._pages import aligned, page, table
+from dp_halfspace._pages import aligned, csv_cell, page, table
 from dp_halfspace.privacy._cap import MOST_FITS, Cap
 from dp_halfspace.privacy.events import Event, Gaussian, Pure
 from dp_halfspace.privacy.profiles import check_delta, check_nonnegative, gdp_mu
@@ -156,7 +156,7 @@ def csv_text(books: Books) -> str:
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(_FIELDS)
-    lines.writerows(_lines(books))
+    lines.writerows(map(csv_cell, line) for line in _lines(books))
     return out.getvalue()
 
 
@@ -195,8 +195,9 @@ def audit_page(books: Books) -> str:
         "Entries": table(("Entry", "Time (UTC)", "Claim", "Released", "Epsilon so far"), *entries)
         if entries
         else "<p>None: the ledger is new.</p>",
-        "Digest": "<p>SHA-256 of the last entry and, through it, of the terms and of all entries "
-        "before: each covers the JSON text of [digest before, number, time, record].</p>\n"
+        "Digest": "<p>SHA-256 of the last entry and, through it, of all entries before and of the "
+        "terms, whose digest is the first: each covers the JSON text of [digest before, number, "
+        "time, record].</p>\n"
         f"<p><code>{books.digest}</code></p>",
         "Signed": table(("Name", ""), ("Place and date", ""), ("Signature", ""), kind="sign"),
     }

@@ -7,7 +7,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from dp_halfspace.privacy._ledger_store import (
     Row,
     Store,
     Transaction,
+    belongs_to_ledger,
     checked_terms,
     digest_of,
     found_store,
@@ -150,7 +151,7 @@ class PrivacyLedger:
             epsilon=epsilon, delta=delta, dataset=dataset, adjacency=adjacency, adaptive=adaptive
         )
         self._bind(opened_store(path, asked))
-        stored = {"adaptive": False, **self._store.terms}
+        stored = self._store.terms
         differing = [name for name, value in asked.items() if stored[name] != value]
         if differing:
             raise ValueError(
@@ -191,7 +192,7 @@ class PrivacyLedger:
     @property
     def adaptive(self) -> bool:
         """Whether budgets may be chosen by looking at earlier results."""
-        return bool(self._store.terms.get("adaptive", False))
+        return bool(self._store.terms["adaptive"])
 
     def charge(self, record: PrivacyRecord) -> None:
         """Book a record durably, or refuse it and book nothing.
@@ -203,7 +204,7 @@ class PrivacyLedger:
             the ledger does or has seeded noise, or if the ledger cannot be written. Nothing is
             booked.
         ValueError
-            If the file has been damaged.
+            If the file has been damaged, or was replaced by that of another ledger.
         """
         self._check_kind(record)
         cap = self._cap()
@@ -274,15 +275,17 @@ class PrivacyLedger:
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the entries as a table, with epsilon of all entries up to each of them.
 
-        With a `path` they are written to that file, too.
+        With a `path` they are written to that file, too; a file of a ledger is refused. Texts that
+        a spreadsheet would take for a formula begin with an apostrophe.
         """
         return _written(csv_text(self._books()), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return a page for an auditor to print and sign; with a `path` it is written, too.
 
-        It holds the terms, what is spent and left, every entry, and the digest of them all: public
-        numbers, and neither the path of the ledger nor what the records state as public.
+        A file of a ledger is refused. The page holds the terms, what is spent and left, every
+        entry, and the digest of them all: public numbers, and neither the path of the ledger nor
+        what the records state as public.
         """
         return _written(audit_page(self._books()), path)
 
@@ -341,7 +344,8 @@ class PrivacyLedger:
         No file is open between two calls, so that this is for order only. Opening the path again
         gives another handle. ``with PrivacyLedger(path) as ledger:`` closes at the end.
         """
-        self._bind(LostStore(self.handle, "this ledger was closed: open it again"))
+        account = self._store.first_digest
+        self._bind(LostStore(self.handle, "this ledger was closed: open it again", account))
 
     def __enter__(self) -> PrivacyLedger:
         return self
@@ -366,15 +370,22 @@ class PrivacyLedger:
         return self
 
     def __getstate__(self) -> dict[str, str]:
-        """Keep a handle only, in a pickle as in a file of skops."""
-        return {"handle": self.handle}
+        """Keep a handle and whose it is, in a pickle as in a file of skops."""
+        return {"handle": self.handle, "account": self._store.first_digest}
 
     def __setstate__(self, state: dict[str, str]) -> None:
         """Find the account again; a model whose ledger is out of reach still predicts."""
+        handle, account = state["handle"], state["account"]
         try:
-            self._bind(found_store(state["handle"]))
+            store = found_store(handle)
         except (OSError, ValueError) as error:
-            self._bind(LostStore(state["handle"], str(error)))
+            store = LostStore(handle, str(error))
+        if not isinstance(store, LostStore) and store.first_digest != account:
+            reason = f"the file of the ledger {handle} was replaced by another ledger"
+            store = LostStore(handle, reason)
+        if isinstance(store, LostStore):
+            store = replace(store, first_digest=account)
+        self._bind(store)
 
     def _check_kind(self, record: PrivacyRecord) -> None:
         """Refuse what no budget can pay for."""
@@ -427,6 +438,8 @@ class PrivacyLedger:
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     """Return a text, after writing it where that is asked for."""
     if path is not None:
+        if belongs_to_ledger(Path(path)):
+            raise ValueError(f"{path} is a file of a privacy ledger: write to another one")
         Path(path).write_text(text, encoding="utf-8")
     return text
 

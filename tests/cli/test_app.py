@@ -1,7 +1,9 @@
 """The command line from end to end."""
 
+import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -9,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import dp_halfspace
 from dp_halfspace._cli import main
 
 # The package of this checkout, installed or not.
@@ -125,6 +128,33 @@ def test_help_shows_an_example(command, capsys):
     printed = capsys.readouterr().out
     example = printed.split("example:")[1]
     assert " ".join(["python -m dp_halfspace", *command]) in example
+
+
+@pytest.mark.parametrize("command", [[], ["fit"], ["evaluate"]])
+def test_help_calls_the_command_as_the_user_did(command, capsys, monkeypatch):
+    for program in ("/usr/bin/dp-halfspace", "dp-halfspace.exe"):
+        monkeypatch.setattr(sys, "argv", [program, *command, "--help"])
+        with pytest.raises(SystemExit):
+            main()
+        printed = capsys.readouterr().out
+        assert " ".join(["usage: dp-halfspace", *command]) in printed
+        assert "python -m" not in printed
+        assert main(["--epsilon", "0"]) == 2
+        assert "(see dp-halfspace --help)" in capsys.readouterr().err
+
+
+def test_the_version_is_printed(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"dp_halfspace {dp_halfspace.__version__}\n"
+
+
+def test_the_console_script_is_this_command():
+    text = (ROOT / "pyproject.toml").read_text()
+    (target,) = re.findall(r'^\[project\.scripts\]\ndp-halfspace = "(.*)"$', text, re.M)
+    module, name = target.split(":")
+    assert getattr(importlib.import_module(module), name) is main
 
 
 def test_wrong_use_is_status_2_and_one_line(capsys):

@@ -164,7 +164,7 @@ def test_an_interrupt_is_one_sentence(patients, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(models, "write_card", interrupted)
     assert main([*FIT, *SAVE, "--card", "c.html"]) == 130
     line = capsys.readouterr().err.splitlines()[-1]
-    assert line == "dp_halfspace: interrupted before the card; the model is in model.joblib"
+    assert line == "dp_halfspace: interrupted; the model is in model.joblib"
     (tmp_path / "model.joblib").unlink()
     monkeypatch.setattr(PrivateTableClassifier, "fit", interrupted)
     assert main([*FIT, *SAVE]) == 130

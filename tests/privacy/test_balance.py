@@ -271,8 +271,8 @@ def test_an_entry_that_cannot_be_read_stops_every_charge(tmp_path):
     account.charge(pure(0.5))
     text = json.dumps({**pure(0.5).to_dict(), "events": [{"type": "Unheard", "mu": 1.0}]})
     row = row_after(account._balance.digest, 2, text)
-    with contextlib.closing(sqlite3.connect(place)) as connection, connection:
-        connection.execute("INSERT INTO entries VALUES (?,?,?,?)", row)
+    with account._store.transaction(writes=True) as transaction:
+        transaction.insert(row)
     for handle in (account, open_ledger(place)) * 3:
         for action in (lambda handle=handle: handle.charge(pure(0.3)), handle.spent):
             with pytest.raises(ValueError, match="unknown event type"):

@@ -110,16 +110,17 @@ def test_seeded_noise_is_refused(make):
     assert ledger.entries() == []
 
 
-def test_terms_of_older_and_newer_files(path):
-    """Older files do not say that they are not adaptive; newer ones may promise what is unknown."""
-    PrivacyLedger(path, epsilon=1.0, delta=0.0).charge(pure(0.1))
-    terms = json.loads(PrivacyLedger(path).to_json())
-    for name in ("adaptive", "entries"):
-        del terms[name]
-    execute(path, "UPDATE account SET terms = ?", [json.dumps(terms)])
-    assert not PrivacyLedger(path, epsilon=1.0, adaptive=False).adaptive
-    assert not open_ledger(path).adaptive
-    execute(path, "UPDATE account SET terms = ?", [json.dumps({**terms, "rate": 1.0})])
+def test_terms_of_newer_files(path):
+    """They may promise what is unknown here."""
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    newer = store_module.FileStore({**ledger._store.terms, "rate": 1.0}, path)
+    path.unlink()
+    text, digest = store_module._text_of(newer.terms), newer.first_digest
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(store_module._SCHEMA)
+        connection.execute("INSERT INTO account VALUES (?, ?, 0, ?)", [text, digest, digest])
+        connection.execute(f"PRAGMA application_id = {store_module._APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {store_module._FORMAT}")
     for opening in (PrivacyLedger, open_ledger):
         with pytest.raises(ValueError, match="newer version"):
             opening(path)
@@ -397,7 +398,9 @@ def test_a_fork_during_a_charge_does_not_hang(path, monkeypatch):
         del writes
         with lock, closing(store_module._connect(self.path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            yield store_module._SqlTransaction(connection)
+            yield store_module._SqlTransaction(
+                connection, self.path, store_module._account_in(connection, self.path)
+            )
             connection.execute("COMMIT")
 
     ledger = PrivacyLedger(path.with_name("other.db"), epsilon=1.0, delta=0.0)

@@ -1,0 +1,183 @@
+"""Whoever has paid and got nothing is told so, in one sentence."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+
+from dp_halfspace import PrivacyLedger
+from dp_halfspace._cli import main, models, stored
+from dp_halfspace._cli.evaluate import private_score
+from dp_halfspace.privacy.ledger import PrivacyLedger as Ledger
+
+ROOT = Path(__file__).resolve().parents[2]
+FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4", "--delta", "1e-6", "--save", "m.joblib"]
+LEDGER = ["--ledger", "l.db", "--cap", "9", "1e-4"]
+STAYS = "; epsilon 4, delta 1e-06 stay booked in the ledger l.db, and "
+NOTHING = "no model was made or saved"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({"a": rng.uniform(0, 9, 759).round(3)})
+    frame.assign(y=np.where(frame["a"] > 5, "yes", "no")).to_csv("t.csv", index=False)
+    return tmp_path
+
+
+def last_line(capsys):
+    return capsys.readouterr().err.splitlines()[-1].removeprefix("dp_halfspace: ")
+
+
+def full(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+def booked():
+    return len(PrivacyLedger("l.db").entries())
+
+
+def test_a_full_disk_after_the_charge(folder, capsys, monkeypatch):
+    monkeypatch.setattr(stored.joblib, "dump", full)
+    assert main([*FIT, *LEDGER]) == 2
+    text = "error: cannot write m.joblib: No space left on device"
+    assert last_line(capsys) == f"{text}{STAYS}{NOTHING}"
+    assert booked() == 1
+    assert main(FIT) == 2
+    assert last_line(capsys) == text
+    assert {path.name for path in folder.iterdir()} == {"t.csv", "l.db"}
+
+
+@pytest.mark.parametrize("place", ["in the charge", "before the model is written"])
+def test_an_interrupt_after_the_charge(folder, capsys, monkeypatch, place):
+    honest = Ledger.charge
+
+    def charge(self, record):
+        """After the commit, before anybody knows of it."""
+        honest(self, record)
+        raise KeyboardInterrupt
+
+    if place == "in the charge":
+        monkeypatch.setattr(Ledger, "charge", charge)
+    else:
+        monkeypatch.setattr(stored.joblib, "dump", interrupted)
+    assert main([*FIT, *LEDGER]) == 130
+    assert last_line(capsys) == f"interrupted{STAYS}{NOTHING}"
+    assert booked() == 1
+
+
+def test_an_interrupt_before_the_charge_books_nothing_and_says_so(folder, capsys, monkeypatch):
+    monkeypatch.setattr(Ledger, "charge", interrupted)
+    assert main([*FIT, *LEDGER]) == 130
+    assert last_line(capsys) == f"interrupted: {NOTHING}"
+    assert booked() == 0
+
+
+def test_a_refused_charge_is_not_called_booked(folder, capsys):
+    assert main([*FIT, "--ledger", "l.db", "--cap", "1", "1e-4"]) == 2
+    line = last_line(capsys)
+    assert "does not fit" in line
+    assert "stay booked" not in line
+
+
+def test_a_defect_after_the_charge(folder, capsys, monkeypatch):
+    """An estimator that refuses in the middle, or has no memory left."""
+    honest = Ledger.charge
+    for error, text in (
+        (ValueError("no\nsolution"), "no solution"),
+        (MemoryError(), "there is not enough memory"),
+    ):
+
+        def charge(self, record, error=error):
+            honest(self, record)
+            raise error
+
+        monkeypatch.setattr(Ledger, "charge", charge)
+        assert main([*FIT, *LEDGER]) == 2
+        assert last_line(capsys) == f"error: {text}{STAYS}{NOTHING}"
+
+
+@pytest.mark.parametrize(("fault", "status"), [(full, 2), (interrupted, 130)])
+def test_a_card_that_fails_leaves_the_model(folder, capsys, monkeypatch, fault, status):
+    monkeypatch.setattr(models, "write_card", fault)
+    assert main([*FIT, *LEDGER, "--card", "c.html"]) == status
+    assert last_line(capsys).endswith("; the model is in m.joblib")
+    assert Path("m.joblib").exists()
+
+
+def run(*arguments, **streams):
+    # Buffered, as it is by default: what is written fails late.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONUNBUFFERED", None)
+    command = [sys.executable, "-W", "error", "-m", "dp_halfspace", *arguments]
+    return subprocess.run(
+        command, env=environment, text=True, check=False, **{"stderr": subprocess.PIPE, **streams}
+    )
+
+
+@pytest.fixture
+def device():
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    with open("/dev/full", "w") as file:
+        yield file
+
+
+def test_a_full_standard_output(folder, device):
+    done = run(*FIT, *LEDGER, stdout=device)
+    text = "dp_halfspace: error: cannot write to standard output: No space left on device; "
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, text + "the model is in m.joblib")
+    scores = ["evaluate", "m.joblib", "t.csv", "--epsilon", "1", "--ledger", "l.db"]
+    done = run(*scores, stdout=device)
+    assert done.returncode == 2
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith(f"{text}epsilon 1, delta ")
+    assert line.endswith(" stay booked in the ledger l.db, and the scores were not shown in full")
+    assert booked() == 2
+
+
+def test_a_full_standard_error_costs_no_model(folder, device):
+    Path("s.json").write_text('{"columns": {"a": [0, 9]}, "target": ["no", "yes"]}')
+    done = run(*FIT, "--schema", "s.json", stdout=subprocess.PIPE, stderr=device)
+    assert Path("m.joblib").exists()
+    assert "Model:     m.joblib" in done.stdout
+
+
+def test_a_closed_standard_output_is_refused_first(folder):
+    command = f'exec "{sys.executable}" -m dp_halfspace {" ".join([*FIT, *LEDGER])} >&-'
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["sh", "-c", command], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "dp_halfspace: error: standard output is closed: there is nowhere to write to\n"
+    )
+    assert not Path("l.db").exists()
+
+
+def test_an_interrupted_evaluation_says_what_it_booked(folder, capsys, monkeypatch):
+    assert main(FIT) == 0
+
+    def score(*arguments, **options):
+        private_score(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dp_halfspace._cli.evaluate.private_score", score)
+    assert (
+        main(["evaluate", "m.joblib", "t.csv", "--epsilon", "1", "--delta", "1e-6", *LEDGER]) == 130
+    )
+    assert last_line(capsys) == (
+        "interrupted; epsilon 1, delta 1e-06 stay booked in the ledger l.db, and the scores "
+        "were not shown in full"
+    )

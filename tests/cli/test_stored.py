@@ -1,0 +1,145 @@
+"""Models in files: those of skops run nothing, those of joblib say that they do."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas
+import pytest
+import skops.io
+from sklearn.linear_model import LogisticRegression
+
+from dp_halfspace import PrivacyLedger, PrivateTableClassifier
+from dp_halfspace._cli import main
+from dp_halfspace._cli.stored import TRUSTED
+
+FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4"]
+PREDICT = ["t.csv", "--out", "p.csv"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    n = 900
+    frame = pandas.DataFrame(
+        {
+            "a": rng.uniform(0, 9, n).round(3),
+            "kind": rng.choice(["u", "v"], n),
+            "city": rng.choice(["Rome", "Oslo", ""], n),
+            "seen": pandas.Timestamp("2026-01-01")
+            + pandas.to_timedelta(rng.integers(0, 99, n), "D"),
+            "ok": rng.random(n) < 0.5,
+            "who": np.arange(n) // 3,
+        }
+    )
+    frame.assign(y=np.digitize(frame["a"], [3, 6])).to_csv("t.csv", index=False)
+    schema = {"columns": {"a": [0, 9], "kind": ["u", "v"], "seen": "date", "ok": "drop"}}
+    Path("s.json").write_text(json.dumps(schema))
+    return tmp_path
+
+
+def refusal(capsys, *arguments):
+    assert main(list(arguments)) == 2
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert len(errors.splitlines()) == 1
+    return errors
+
+
+@pytest.mark.parametrize("more", [[], ["--schema", "s.json", "--groups", "who"], ["--delta", "0"]])
+@pytest.mark.parametrize("features", ["auto", "additive", "linear"])
+def test_a_model_goes_through_skops(folder, capsys, features, more):
+    assert main([*FIT, "--features", features, *more, "--save", "m.skops"]) == 0
+    assert zipfile.is_zipfile("m.skops")
+    capsys.readouterr()
+    assert main(["predict", "m.skops", *PREDICT]) == 0
+    assert capsys.readouterr().err == ""
+    model = skops.io.load("m.skops", trusted=list(TRUSTED))
+    assert isinstance(model, PrivateTableClassifier)
+    joblib.dump(model, "m.joblib")
+    assert main(["predict", "m.joblib", "t.csv", "--out", "q.csv"]) == 0
+    assert Path("p.csv").read_bytes() == Path("q.csv").read_bytes()
+    assert main(["evaluate", "m.skops", "t.csv", "--target", "y", "--epsilon", "1"]) == 0
+
+
+def test_trusted_are_types_of_this_package_one_by_one():
+    for name in TRUSTED:
+        assert name.startswith("dp_halfspace.")
+        module, kind = name.rsplit(".", 1)
+        assert isinstance(getattr(sys.modules[module], kind), type)
+
+
+class Foreign:
+    """A type of somebody else."""
+
+    def __setstate__(self, state):
+        Path("ran").touch()
+
+
+def test_other_types_are_refused_by_name_and_never_built(folder, capsys):
+    ledger = PrivacyLedger(folder / "l.db", epsilon=1, delta=0)
+    foreign = Foreign()
+    foreign.x = 1
+    for value, name in (
+        ({"ledger": ledger}, "dp_halfspace.privacy.ledger.PrivacyLedger"),
+        ({"schema": foreign}, f"{Foreign.__module__}.Foreign"),
+        ({"schema": subprocess.run}, "subprocess.run"),
+    ):
+        skops.io.dump(PrivateTableClassifier(**value), "m.skops")
+        for command in (["predict", "m.skops", *PREDICT], ["evaluate", "m.skops", "t.csv"]):
+            more = ["--epsilon", "1"] if command[0] == "evaluate" else []
+            line = refusal(capsys, *command, *more)
+            assert "m.skops holds types that no model of the command has" in line
+            assert repr(name) in line
+    assert not Path("ran").exists()
+    assert not Path("p.csv").exists()
+
+
+def test_what_is_no_file_of_skops(folder, capsys):
+    Path("m.skops").write_bytes(b"no zip")
+    assert "cannot read m.skops" in refusal(capsys, "predict", "m.skops", *PREDICT)
+    # A pickle under this name is not run.
+    joblib.dump(PrivateTableClassifier(), "m.skops")
+    assert "cannot read m.skops" in refusal(capsys, "predict", "m.skops", *PREDICT)
+    skops.io.dump(LogisticRegression(), "m.skops")
+    assert "holds no model" in refusal(capsys, "predict", "m.skops", *PREDICT)
+    assert "No such file" in refusal(capsys, "predict", "absent.skops", *PREDICT)
+
+
+def test_without_skops_nothing_is_charged(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    ledger = ["--ledger", "l.db", "--cap", "9", "1e-4"]
+    line = refusal(capsys, *FIT, "--save", "m.skops", *ledger)
+    assert "pip install 'dp-halfspace[skops]'" in line
+    assert not Path("l.db").exists()
+
+
+class Marker:
+    """Leaves a file when it is loaded."""
+
+    def __reduce__(self):
+        return Path.touch, (Path("ran"),)
+
+
+def test_a_pickle_is_announced_before_it_runs(folder, capsys, monkeypatch):
+    """At run time, on standard error, before the code of the file."""
+    joblib.dump(Marker(), "m.joblib")
+    said = []
+    honest = joblib.load
+    monkeypatch.setattr(
+        "dp_halfspace._cli.stored.joblib.load",
+        lambda path: said.append(capsys.readouterr().err) or honest(path),
+    )
+    for command in (["predict", "m.joblib", *PREDICT], ["evaluate", "m.joblib", "t.csv"]):
+        more = ["--epsilon", "1"] if command[0] == "evaluate" else []
+        assert main([*command, *more]) == 2
+    assert Path("ran").exists()
+    assert len(said) == 2
+    for text in said:
+        note = text.splitlines()[-1]
+        assert note.startswith("dp_halfspace: note: loading m.joblib runs the code that the file")
