@@ -1221,18 +1221,19 @@ MUTANTS = [
             "test_minimisers_of_opposite_rows_nearly_attain_the_bound",
         ),
         (
+            "    return _diameter(n_classes, reach, shift)",
+            "    return _diameter(n_classes, 0.7 * reach, shift)",
+            "test_farthest_pair_is_covered_and_the_bound_is_near",
+        ),
+        (
+            "    ball = math.sqrt(_ceiling(beta, n_classes, shift) + (beta * reach) ** 2)",
+            "    ball = math.sqrt(_ceiling(beta, n_classes, shift))",
+            "test_farthest_pair_is_covered_and_the_bound_is_near",
+        ),
+        (
             "        width = 2.0 * self.max_weight * self.row_norm * slope",
             "        width = 2.0 * self.row_norm * slope",
             "test_minimisers_of_opposite_rows_nearly_attain_the_bound",
-        ),
-    ),
-    *of(
-        "optim/risks/softmax_gradients.py",
-        "tests/optim/risks/test_softmax.py",
-        (
-            "    return _diameter(n_classes, math.ceil(math.log(reach) / _STEP), shift)",
-            "    return _diameter(n_classes, math.ceil(math.log(0.7 * reach) / _STEP), shift)",
-            "test_farthest_pair_is_covered_and_the_bound_is_near",
         ),
     ),
     *of(
