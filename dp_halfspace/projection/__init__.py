@@ -17,18 +17,12 @@ if TYPE_CHECKING:
         jl_distortion,
         jl_margin,
     )
-    from dp_halfspace.projection.spectra import KERNELS, RADIAL, Spectrum
-    from dp_halfspace.projection.structured_fourier import (
-        StructuredFourierMap,
-        draw_structured_fourier,
-        structured_pays,
-    )
+    from dp_halfspace.projection.spectra import KERNELS, Spectrum
     from dp_halfspace.projection.tensor_sketch import TensorSketchMap, draw_tensor_sketch
 
 __all__ = [
     "KERNELS",
     "PROJECTIONS",
-    "RADIAL",
     "AdditiveMap",
     "FeatureMap",
     "FourierMap",
@@ -37,19 +31,16 @@ __all__ = [
     "ProjectedFeatures",
     "RademacherMap",
     "Spectrum",
-    "StructuredFourierMap",
     "TensorSketchMap",
     "draw_additive",
     "draw_fourier",
     "draw_hadamard",
     "draw_projection",
     "draw_rademacher",
-    "draw_structured_fourier",
     "draw_tensor_sketch",
     "jl_dimension",
     "jl_distortion",
     "jl_margin",
-    "structured_pays",
     "walsh_hadamard",
 ]
 

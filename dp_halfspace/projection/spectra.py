@@ -16,8 +16,6 @@ from scipy.special import gammaln, kve
 from dp_halfspace.projection.base import FloatArray
 
 KERNELS = ("rbf", "laplacian", "matern")
-# Functions of the Euclidean distance: their frequencies have a direction that is uniform.
-RADIAL = frozenset({"rbf", "matern"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +52,15 @@ class Spectrum:
         if self.kernel not in KERNELS:
             raise ValueError(f"kernel must be one of {KERNELS}; got {self.kernel!r}.")
 
-    def radial_factors(self, size: int, rng: np.random.Generator) -> FloatArray:
-        """Draw the numbers that turn Gaussian frequencies into those of a kernel of `RADIAL`."""
-        if self.kernel not in RADIAL:
-            raise ValueError(f"{self.kernel!r} is not a function of the Euclidean distance")
-        if self.kernel == "matern":
-            return np.asarray(np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, size)))
-        return np.ones(size)
-
     def frequencies(self, n_features: int, size: int, rng: np.random.Generator) -> FloatArray:
         """Draw independent frequencies, as an array of shape (n_features, size)."""
         shape = (n_features, size)
         if self.kernel == "laplacian":
             return np.asarray(rng.standard_cauchy(shape))
-        factors = self.radial_factors(size, rng)
+        if self.kernel == "rbf":
+            return rng.standard_normal(shape)
+        # A scale mixture of Gaussian frequencies: a multivariate t distribution.
+        factors = np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, size))
         return np.asarray(rng.standard_normal(shape) * factors)
 
     def values(self, differences: FloatArray) -> FloatArray:

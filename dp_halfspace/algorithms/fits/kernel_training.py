@@ -24,7 +24,6 @@ from dp_halfspace.algorithms.fits.margin_training import (
 )
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.projection import (
-    RADIAL,
     AdditiveMap,
     FeatureMap,
     ProjectedFeatures,
@@ -32,10 +31,8 @@ from dp_halfspace.projection import (
     draw_additive,
     draw_fourier,
     draw_projection,
-    draw_structured_fourier,
     draw_tensor_sketch,
     jl_dimension,
-    structured_pays,
 )
 
 # Pure noise grows with the dimension.
@@ -104,9 +101,7 @@ def draw_features(kernel: Kernel, problem: Problem, n_components: int, seed: int
         scales = length_scales(kernel.name, *sizes, half)
     else:
         scales = np.full(half, kernel.length_scale)
-    structured = kernel.name in RADIAL and structured_pays(n_features, n_components)
-    draw = draw_structured_fourier if structured and not problem.is_sparse else draw_fourier
-    return draw(Spectrum(kernel.name, nu=kernel.nu), n_features, scales, rng)
+    return draw_fourier(Spectrum(kernel.name, nu=kernel.nu), n_features, scales, rng)
 
 
 def draw_additive_features(
