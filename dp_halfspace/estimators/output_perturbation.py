@@ -94,8 +94,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"`` or
         a callable ``(F, start) -> w``, with `F` a :class:`~dp_halfspace.optim.FiniteSum`. What
         it returns is trusted only as far as the certificate goes, and improved where it falls
-        short; what it warns, prints or raises is dropped. It must not write files, end the
-        process or keep what it was given.
+        short; what it warns, prints in Python or raises is dropped. It must not print from
+        compiled code, write files, end the process or keep what it was given.
     tilt : float, default=0.0
         Not negative. Larger values weigh large losses more: for groups that are served badly.
         The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1: a
