@@ -29,8 +29,8 @@ from sklearn.pipeline import make_pipeline
 
 import dp_halfspace
 from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.loaders import Benchmark
 from benchmarks.problems import load
-from dp_halfspace.datasets import Benchmark
 
 EPSILONS = (0.3, 1.0, 3.0, math.inf)
 SETS = ("satimage", "ijcnn1", "adult", "cancer", "digits", "checkers")
