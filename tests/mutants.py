@@ -160,23 +160,23 @@ MUTANTS = [
         "privacy/mechanisms.py",
         "tests/privacy/test_mechanisms.py",
         (
-            "        return self.sensitivity / self.mu * _UP",
+            "        return self.sensitivity / self.mu * FAR_UP",
             "        return self.sensitivity / self.mu / 2.0",
             "test_gaussian_scale_is_on_the_safe_side",
         ),
         (
-            "        return self.sensitivity / self.mu * _UP",
-            "        return self.sensitivity / self.mu / _UP",
+            "        return self.sensitivity / self.mu * FAR_UP",
+            "        return self.sensitivity / self.mu / FAR_UP",
             "test_gaussian_scale_is_on_the_safe_side",
         ),
         (
-            "        return self.sensitivity / self.epsilon * _UP",
+            "        return self.sensitivity / self.epsilon * FAR_UP",
             "        return self.sensitivity / self.epsilon / 2.0",
             "test_laplace_scale_is_on_the_safe_side",
         ),
         (
-            "        return self.sensitivity / self.epsilon * _UP",
-            "        return self.sensitivity / self.epsilon / _UP",
+            "        return self.sensitivity / self.epsilon * FAR_UP",
+            "        return self.sensitivity / self.epsilon / FAR_UP",
             "test_laplace_scale_is_on_the_safe_side",
         ),
         (
@@ -571,8 +571,8 @@ MUTANTS = [
             "test_sensitivity_is_that_of_the_proof",
         ),
         (
-            "    step_mu = mu / math.sqrt(steps.n_steps) * (1.0 - 2.0**-40)",
-            "    step_mu = mu * (1.0 - 2.0**-40)",
+            "    step_mu = mu / math.sqrt(steps.n_steps) * DOWN",
+            "    step_mu = mu * DOWN",
             "test_run_costs_exactly_what_it_says",
         ),
         (
@@ -653,12 +653,12 @@ MUTANTS = [
         "algorithms/gradient/phased_gd.py",
         "tests/algorithms/gradient/test_phased_gd.py",
         (
-            "    return GaussianNoise(2.0 * (pull * (1.0 + 2.0**-30) + rounding), mu)",
-            "    return GaussianNoise(pull * (1.0 + 2.0**-30) + rounding, mu)",
+            "    return GaussianNoise(2.0 * (pull * FAR_UP + rounding), mu)",
+            "    return GaussianNoise(pull * FAR_UP + rounding, mu)",
             "test_phases_are_a_partition_into_halves",
         ),
         (
-            "    return GaussianNoise(2.0 * (pull * (1.0 + 2.0**-30) + rounding), mu)",
+            "    return GaussianNoise(2.0 * (pull * FAR_UP + rounding), mu)",
             "    return GaussianNoise(2.0 * pull, mu)",
             "test_mean_of_a_phase_moves_by_two_steps_at_most_and_does",
         ),
@@ -672,18 +672,18 @@ MUTANTS = [
         "algorithms/gradient/mean_difference.py",
         "tests/algorithms/gradient/test_mean_difference.py",
         (
-            "MOMENT_SENSITIVITY = math.sqrt(4.5) * (1.0 + 2.0**-50)",
-            "MOMENT_SENSITIVITY = 2.0 * (1.0 + 2.0**-50)",
+            "MOMENT_SENSITIVITY = math.sqrt(4.5) * UP",
+            "MOMENT_SENSITIVITY = 2.0 * UP",
             "test_squares_and_rows_together_change_by_the_root_of_four_and_a_half",
         ),
         (
-            "MOMENT_SENSITIVITY = math.sqrt(4.5) * (1.0 + 2.0**-50)",
+            "MOMENT_SENSITIVITY = math.sqrt(4.5) * UP",
             "MOMENT_SENSITIVITY = math.sqrt(4.5 / 4.0)",
             "test_squares_and_rows_together_change_by_the_root_of_four_and_a_half",
         ),
         (
-            "    return 2.0 * (1.0 + 2.0**-30 + row + n_samples * (row + sums))",
-            "    return 1.0 + 2.0**-30 + row + n_samples * (row + sums)",
+            "    return 2.0 * (FAR_UP + row + n_samples * (row + sums))",
+            "    return FAR_UP + row + n_samples * (row + sums)",
             "test_sensitivity_against_brute_force",
         ),
         (
@@ -723,13 +723,13 @@ MUTANTS = [
         "algorithms/perturbation/output.py",
         "tests/optim/risks/test_risk.py",
         (
-            "(exact + 2.0 * (goal.certified / total)) * _UP",
-            "exact * _UP",
+            "(exact + 2.0 * (goal.certified / total)) * UP",
+            "exact * UP",
             "test_planned_sensitivity_covers_the_tolerance",
         ),
         (
-            "(exact + 2.0 * (goal.certified / total)) * _UP",
-            "(exact + goal.certified / total) * _UP",
+            "(exact + 2.0 * (goal.certified / total)) * UP",
+            "(exact + goal.certified / total) * UP",
             "test_planned_sensitivity_covers_the_tolerance",
         ),
         (
@@ -751,13 +751,13 @@ MUTANTS = [
         "algorithms/perturbation/objective.py",
         "tests/algorithms/perturbation/test_linear_term.py",
         (
-            "        return self.change / self.mu * _STEP_UP",
+            "        return self.change / self.mu * FAR_UP",
             "        return self.change / self.mu / 2.0",
             "test_draws_have_the_claimed_law",
         ),
         (
-            "        return self.change / (self.epsilon - self.log_ratio) * _STEP_UP",
-            "        return self.change / self.epsilon * _STEP_UP",
+            "        return self.change / (self.epsilon - self.log_ratio) * FAR_UP",
+            "        return self.change / self.epsilon * FAR_UP",
             "test_draws_have_the_claimed_law",
         ),
     ),
@@ -858,12 +858,12 @@ MUTANTS = [
         "algorithms/selection/threshold.py",
         "tests/algorithms/selection/test_threshold.py",
         (
-            "    return ExponentialChoice(1.0 + 2.0**-30 + rounding, epsilon)",
+            "    return ExponentialChoice(FAR_UP + rounding, epsilon)",
             "    return ExponentialChoice(0.5, epsilon)",
             "test_sensitivity_against_brute_force",
         ),
         (
-            "    return ExponentialChoice(1.0 + 2.0**-30 + rounding, epsilon)",
+            "    return ExponentialChoice(FAR_UP + rounding, epsilon)",
             "    return ExponentialChoice(1.0, epsilon)",
             "test_sensitivity_against_brute_force",
         ),
@@ -887,8 +887,8 @@ MUTANTS = [
             "test_two_stages_by_enumeration",
         ),
         (
-            "    share = epsilon / n_stages * _DOWN",
-            "    share = epsilon * _DOWN",
+            "    share = epsilon / n_stages * DOWN",
+            "    share = epsilon * DOWN",
             "test_two_stages_by_enumeration",
         ),
     ),
@@ -901,7 +901,7 @@ MUTANTS = [
             "test_losses_are_weighted_errors",
         ),
         (
-            "    return 1.0 + 2.0**-30 + rounding + 2.0**-50 * n_samples * n_samples",
+            "    return FAR_UP + rounding + 2.0**-50 * n_samples * n_samples",
             "    return 0.5",
             "test_a_record_changes_a_loss_by_one_at_most",
         ),
@@ -919,7 +919,7 @@ MUTANTS = [
         "algorithms/fits/auc_budget.py",
         "tests/estimators/test_auc.py",
         (
-            "        rest = (1.0 - share) * _DOWN",
+            "        rest = (1.0 - share) * DOWN",
             "        rest = 1.0",
             "test_every_mechanism_ranks",
         ),
@@ -947,13 +947,13 @@ MUTANTS = [
         "algorithms/fits/calibration.py",
         "tests/algorithms/fits/test_calibration.py",
         (
-            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40), 2",
+            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * UP, 2",
             "_SENSITIVITY, _PURE_SENSITIVITY = 1.0, 2",
             "test_a_record_moves_the_counts_by_the_root_of_two",
         ),
         (
-            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40), 2",
-            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40), 1",
+            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * UP, 2",
+            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * UP, 1",
             "test_a_record_moves_the_counts_by_the_root_of_two",
         ),
         (
@@ -966,12 +966,12 @@ MUTANTS = [
         "algorithms/fits/kernel_selection.py",
         "tests/algorithms/fits/test_margin_training.py",
         (
-            "        reach = tuple((1.0 + 1.0 / margin + gap) * (1.0 + 2.0**-30) for margin, gap in pairs)",
+            "        reach = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)",
             "        reach = tuple(1.0 for margin, gap in pairs)",
             "tests/algorithms/fits/test_kernel_selection.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
         (
-            "        reach = tuple((1.0 + 1.0 / margin + gap) * (1.0 + 2.0**-30) for margin, gap in pairs)",
+            "        reach = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)",
             "        reach = tuple(1.0 + 1.0 / margin for margin, gap in pairs)",
             "tests/algorithms/fits/test_kernel_selection.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
@@ -980,7 +980,7 @@ MUTANTS = [
         "algorithms/fits/label_training.py",
         "tests/estimators/test_label_private.py",
         (
-            "        sensitivity = 1.0 + 2.0**-30 + 2.0**-50 * n_samples**2",
+            "        sensitivity = FAR_UP + 2.0**-50 * n_samples**2",
             "        sensitivity = 0.5",
             "test_losses_of_a_search_are_within_the_sensitivity_and_attain_it",
         ),
@@ -994,8 +994,8 @@ MUTANTS = [
         "algorithms/fits/margin_selection.py",
         "tests/algorithms/fits/test_margin_selection.py",
         (
-            "        each = mu_beside(choice.epsilon, epsilon, delta) / math.sqrt(count) * _DOWN",
-            "        each = mu_beside(choice.epsilon, epsilon, delta) * _DOWN",
+            "        each = mu_beside(choice.epsilon, epsilon, delta) / math.sqrt(count) * DOWN",
+            "        each = mu_beside(choice.epsilon, epsilon, delta) * DOWN",
             "test_events_use_the_whole_budget",
         ),
         (
@@ -1008,8 +1008,8 @@ MUTANTS = [
         "algorithms/fits/margin_training.py",
         "tests/algorithms/fits/test_margin_training.py",
         (
-            ("        mu=mu * (1.0 - 2.0**-40),\n        attack=scaled,"),
-            "        mu=mu * (1.0 - 2.0**-40),",
+            ("        mu=mu * DOWN,\n        attack=scaled,"),
+            "        mu=mu * DOWN,",
             "test_the_noise_against_an_attack_is_that_of_moved_rows",
         ),
         (
@@ -1022,8 +1022,8 @@ MUTANTS = [
         "algorithms/units/plan.py",
         "tests/algorithms/units/test_units.py",
         (
-            "        sensitivity = 2.0 * math.sqrt(self.n_features) * _UP",
-            "        sensitivity = math.sqrt(self.n_features) * _UP",
+            "        sensitivity = 2.0 * math.sqrt(self.n_features) * UP",
+            "        sensitivity = math.sqrt(self.n_features) * UP",
             "test_pure_noise_is_what_the_sensitivities_ask_for",
         ),
         (
@@ -1245,8 +1245,8 @@ MUTANTS = [
             "test_gradient_change",
         ),
         (
-            "        return self.partners * slope * self.diameter / ridge * ROOT_UP",
-            "        return self.partners * slope * self.row_norm / ridge * ROOT_UP",
+            "        return self.partners * slope * self.diameter / ridge * FAR_UP",
+            "        return self.partners * slope * self.row_norm / ridge * FAR_UP",
             "test_sensitivity_against_brute_force",
         ),
     ),
@@ -1254,12 +1254,12 @@ MUTANTS = [
         "optim/risks/margin.py",
         "tests/optim/risks/test_margin.py",
         (
-            "    return min(1.0, -float(found.fun) * ROOT_UP)",
+            "    return min(1.0, -float(found.fun) * FAR_UP)",
             "    return min(1.0, -0.9 * float(found.fun))",
             "test_logistic_diameter_anchors",
         ),
         (
-            "        return outer * ROOT_UP",
+            "        return outer * FAR_UP",
             "        return 0.7 * outer",
             "test_radius_logistic_anchors",
         ),

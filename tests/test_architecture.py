@@ -25,6 +25,7 @@ RANKS = {
     "_pages": 0,
     "_sklearn": 0,
     "_lazy": 0,
+    "_rounding": 0,
     "_people": 0,
     "_chunks": 0,
     "_validation": 1,

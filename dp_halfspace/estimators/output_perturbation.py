@@ -14,6 +14,7 @@ from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._by_chunks import by_chunks
+from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn import (
     Interval,
     Options,
@@ -248,7 +249,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             n_samples=n_samples,
             n_columns=n_features + (constant is not None),
             n_classes=len(weights),
-            row_norm=math.hypot(norm, constant or 0.0) * (1 + 2.0**-50),
+            row_norm=math.hypot(norm, constant or 0.0) * UP,
             block_rows=block_size(n_samples, n_features, is_sparse=sparse.issparse(X)),
             max_weight=float(weights.max()),
             min_weight=float(weights.min()),

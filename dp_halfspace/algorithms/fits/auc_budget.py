@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.fits.margin_selection import mu_beside
 from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.algorithms.plan import Noise, noise_within
@@ -20,8 +21,6 @@ Choice: TypeAlias = ExponentialChoice | NoNoise | None
 
 # Share of mu^2, and of a pure epsilon, for the count of the positive records.
 _COUNT_SHARE, _PURE_COUNT_SHARE = 0.04, 0.01
-# The share that remains is rounded down by this, so that all parts together fit.
-_DOWN = 1.0 - 2.0**-40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ class Budget:
 
     def split(self, share: float) -> tuple[Budget, Budget]:
         """Take a share of mu^2, or of epsilon."""
-        rest = (1.0 - share) * _DOWN
+        rest = (1.0 - share) * DOWN
         return (
             Budget(math.sqrt(share) * self.mu, share * self.epsilon),
             Budget(math.sqrt(rest) * self.mu, rest * self.epsilon),
@@ -80,7 +79,7 @@ def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:
     if problem.is_pure:
         if not share:
             return None, Budget(0.0, epsilon)
-        price, left = share * epsilon, Budget(0.0, (1.0 - share) * epsilon * _DOWN)
+        price, left = share * epsilon, Budget(0.0, (1.0 - share) * epsilon * DOWN)
         return plan_threshold(problem.n_samples, problem.n_features, price), left
     mu = gdp_mu(epsilon, problem.delta)
     if not share:

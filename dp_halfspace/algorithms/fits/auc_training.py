@@ -10,6 +10,7 @@ import numpy as np
 
 from dp_halfspace._chunks import applied
 from dp_halfspace._people import People
+from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import (
     ObjectiveDefaults,
@@ -83,7 +84,6 @@ _METRIC_STRENGTH, _METRIC_EPSILON, _LEAST_STRENGTH = 50.0, 0.75, 5.0
 _PURE_STRETCH, _PURE_STRETCH_POWER = 0.6, 0.7
 # A class rarer than this, among more columns than this, is ranked by the mean difference.
 _RARE, _MANY_COLUMNS = 0.03, 40
-_UP = 1.0 + 2.0**-50
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,7 @@ def _plan_perturbed(
 
 def _difference(plan: MeanDifferencePlan) -> Ranker:
     """Read rows in the unit ball beside a column of ones."""
-    return Ranker(plan, 1.0, math.sqrt(2.0) * _UP, power=1.0)
+    return Ranker(plan, 1.0, math.sqrt(2.0) * UP, power=1.0)
 
 
 def _pairs(
@@ -313,7 +313,7 @@ def _pairs(
     if share is not None:
         normaliser *= 4.0 * share * (1.0 - share)
     loss = get_loss(LOSSES[problem.loss])
-    risk = PairRisk(loss, n, problem.n_features, _UP, problem.sizes()["block_rows"], normaliser)
+    risk = PairRisk(loss, n, problem.n_features, UP, problem.sizes()["block_rows"], normaliser)
     perturbed, epsilon, delta = mechanism == "objective", problem.epsilon, problem.delta
     if problem.alpha is None:
         ridge = pair_ridge(risk, epsilon, delta, perturbs_objective=perturbed)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import DOWN, FAR_UP
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import kernel_engine_defaults
 from dp_halfspace.algorithms.fits.margin_selection import mu_beside
@@ -99,9 +100,9 @@ def plan_margin_choice(problem: Problem, epsilon: float, delta: float) -> Margin
     if math.isfinite(epsilon):
         # A loss is between zero and one plus the radius; a computed minimum is off by the gap.
         pairs = zip(margins, gaps, strict=True)
-        reach = tuple((1.0 + 1.0 / margin + gap) * (1.0 + 2.0**-30) for margin, gap in pairs)
+        reach = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)
         choice = GeneralizedChoice(reach, _CHOICE_SHARE * epsilon)
-        mu = mu_beside(choice.epsilon, epsilon, delta) * (1.0 - 2.0**-40)
+        mu = mu_beside(choice.epsilon, epsilon, delta) * DOWN
     # What a margin costs on fresh records, and in noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
     penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._people import People
+from dp_halfspace._rounding import DOWN
 from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.defaults import (
     DIRECTIONS_PAY,
@@ -317,7 +318,7 @@ def _attacked(problem: Problem, attack: Adversary, mu: float) -> Training:
         defaults if problem.averaged else replace(defaults, window=0.0),
         **problem.sizes(),
         n_outputs=1,
-        mu=mu * (1.0 - 2.0**-40),
+        mu=mu * DOWN,
         attack=scaled,
     )
     steps = GradientPlan(plan, adversary=scaled)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows
@@ -58,4 +59,4 @@ def scaled_rows(X: Any, data_norm: float, bias: float | None) -> Rows:
     """
     length = np.hypot(1.0, bias or 0.0)
     scale = clip_scales(X, data_norm) / (data_norm * length)
-    return Rows(X, scale, None if bias is None else bias / length, row_bound=1.0 + 2.0**-50)
+    return Rows(X, scale, None if bias is None else bias / length, row_bound=UP)

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import EngineDefaults, Steps
 from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows
@@ -125,7 +126,7 @@ def plan_descent(
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
     length += _single_excess(n_outputs) if is_single else 0.0
     sensitivity = _sensitivity(steps.clip * length, rounding, attack)
-    step_mu = mu / math.sqrt(steps.n_steps) * (1.0 - 2.0**-40)
+    step_mu = mu / math.sqrt(steps.n_steps) * DOWN
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
     # With little noise the curvature limits the step, not the noise.
     stride = steps.scale * mu / (2.0 * steps.clip * steps.n_steps)
@@ -328,7 +329,7 @@ def plan_gradient(
         n_columns=n_columns,
         n_outputs=1 if n_classes == 2 else n_classes,
         block_rows=block_rows,
-        mu=left * (1.0 - 2.0**-40),
+        mu=left * DOWN,
         amplification=1.0 if metric is None else metric.amplification,
         compression=1.0 if metric is None else metric.compression,
         is_single=is_single,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._chunks import summed
 from dp_halfspace._people import People
+from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.class_counts import weight_of
 from dp_halfspace.algorithms.selection.staged_search import released_choice
@@ -34,7 +35,7 @@ def plan_threshold(n_samples: int, n_columns: int, epsilon: float) -> Exponentia
     if math.isinf(epsilon):
         return NoNoise()
     rounding = n_samples * (n_columns + 16) * 2.0**-36 + 2.0**-50 * n_samples * n_samples
-    return ExponentialChoice(1.0 + 2.0**-30 + rounding, epsilon)
+    return ExponentialChoice(FAR_UP + rounding, epsilon)
 
 
 def threshold_grid(largest: float, centre: float) -> FloatArray:

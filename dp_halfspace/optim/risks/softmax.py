@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, lambertw, wrightomega
 
+from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
 from dp_halfspace.optim.risks.risk import (
     RIDGE_FLOOR,
-    ROOT_UP,
-    UP,
     Labelled,
     Risk,
     SlopeBounds,
@@ -119,14 +118,14 @@ class SoftmaxRisk(Risk):
     def radius(self, ridge: float) -> float:
         """Frobenius norm of the minimiser; ``stability.md``, section 4."""
         peak = float(lambertw((self.n_classes - 1) * math.exp(self.shift - 1.0)).real)
-        return math.sqrt(self.max_weight * peak / ridge) * ROOT_UP
+        return math.sqrt(self.max_weight * peak / ridge) * FAR_UP
 
     def sensitivity(self, ridge: float) -> float:
         """Frobenius distance of neighbouring minimisers; ``stability.md``, Theorem 5."""
         reach = self.row_norm * self.radius(ridge)
         slope = softmax_diameter(self.n_classes, reach, shift=self.shift)
         width = 2.0 * self.max_weight * self.row_norm * slope
-        return width / (ridge * self.n_samples) * ROOT_UP
+        return width / (ridge * self.n_samples) * FAR_UP
 
     def slope_bounds(self, radius: float) -> SlopeBounds:
         """``certificate.md``, section 3."""
@@ -183,7 +182,7 @@ def softmax_diameter(n_classes: int, reach: float, *, shift: float = 0.0) -> flo
     (0.8165, 1.22)
     """
     if reach <= 0.0:
-        return _largest_gradient(n_classes, 0.0, shift) * ROOT_UP
+        return _largest_gradient(n_classes, 0.0, shift) * FAR_UP
     return _diameter(n_classes, reach, shift)
 
 
@@ -199,7 +198,7 @@ def _diameter(n_classes: int, reach: float, shift: float) -> float:
     bounds = 1e-2 / (1.0 + reach), 2.0 / (1.0 + reach)
     beta = float(minimize_scalar(square, bounds=bounds, method="bounded").x)
     ball = math.sqrt(_ceiling(beta, n_classes, shift) + (beta * reach) ** 2)
-    return min(_largest_gradient(n_classes, reach, shift), ball) * ROOT_UP
+    return min(_largest_gradient(n_classes, reach, shift), ball) * FAR_UP
 
 
 def _largest_gradient(n_classes: int, reach: float, shift: float) -> float:
