@@ -612,7 +612,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/adversarial_rows.py",
+        "algorithms/gradient/noisy_gd.py",
         "tests/algorithms/gradient/test_adversarial_rows.py",
         (
             "    length = np.hypot(1.0, bias or 0.0)",
@@ -790,7 +790,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/class_counts.py",
+        "algorithms/selection/threshold.py",
         "tests/test_persons.py",
         (
             " if people is None else people.weights[chosen].sum())",
@@ -804,7 +804,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/direction_counts.py",
+        "algorithms/selection/directions.py",
         "tests/algorithms/selection/test_direction_counts.py",
         (
             "    values[~(squares <= ROW_NORM**2)] = 0.0",
@@ -832,7 +832,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/direction_counts.py",
+        "algorithms/selection/directions.py",
         "tests/algorithms/selection/test_margin_counts.py",
         (
             "scores((sizes[0] - first[1], second[0])",
@@ -916,7 +916,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/auc_budget.py",
+        "algorithms/fits/auc_training.py",
         "tests/estimators/test_auc.py",
         (
             "        rest = (1.0 - share) * DOWN",
@@ -963,7 +963,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/kernel_selection.py",
+        "algorithms/fits/kernel_training.py",
         "tests/algorithms/fits/test_margin_training.py",
         (
             "        reach = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)",

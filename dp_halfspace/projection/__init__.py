@@ -8,7 +8,13 @@ if TYPE_CHECKING:
     from dp_halfspace.projection.additive import AdditiveMap, draw_additive
     from dp_halfspace.projection.base import LinearMap
     from dp_halfspace.projection.composed import PROJECTIONS, ProjectedFeatures, draw_projection
-    from dp_halfspace.projection.fourier import FeatureMap, FourierMap, draw_fourier
+    from dp_halfspace.projection.fourier import (
+        KERNELS,
+        FeatureMap,
+        FourierMap,
+        Spectrum,
+        draw_fourier,
+    )
     from dp_halfspace.projection.hadamard import HadamardMap, draw_hadamard, walsh_hadamard
     from dp_halfspace.projection.jl import (
         RademacherMap,
@@ -17,7 +23,6 @@ if TYPE_CHECKING:
         jl_distortion,
         jl_margin,
     )
-    from dp_halfspace.projection.spectra import KERNELS, Spectrum
     from dp_halfspace.projection.tensor_sketch import TensorSketchMap, draw_tensor_sketch
 
 __all__ = [

@@ -19,13 +19,17 @@ from dp_halfspace.algorithms.defaults import (
     engine_defaults,
     objective_defaults,
 )
-from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import (
     default_margin,
     margin_slopes,
     plan_margin_descent,
 )
-from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan, plan_descent, plan_gradient
+from dp_halfspace.algorithms.gradient.noisy_gd import (
+    GradientPlan,
+    plan_descent,
+    plan_gradient,
+    scaled_rows,
+)
 from dp_halfspace.algorithms.plan import FloatArray, Plan, rows_over
 from dp_halfspace.optim.design.rows import Rows, block_size, unit_rows
 from dp_halfspace.optim.design.single_rows import single_block_size, single_unit_rows

@@ -19,19 +19,17 @@ from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import WIDE
 from dp_halfspace.algorithms.plan import FloatArray
-from dp_halfspace.algorithms.selection.direction_counts import (
-    IntegerRows,
-    integer_rows,
-    margin_costs,
-    negative_counts,
-    open_records,
-    scores,
-)
 from dp_halfspace.algorithms.selection.directions import (
     MOST_COLUMNS,
     MOST_DIRECTIONS,
     DirectionStream,
+    IntegerRows,
+    integer_rows,
     lattice_reach,
+    margin_costs,
+    negative_counts,
+    open_records,
+    scores,
     unit_length,
 )
 from dp_halfspace.optim.design.rows import Rows

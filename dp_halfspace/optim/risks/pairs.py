@@ -15,9 +15,8 @@ from scipy.optimize import brentq
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.optim.objectives._cells import PAIR_BLOCK
 from dp_halfspace.optim.objectives.losses import Loss
-from dp_halfspace.optim.objectives.pair_grid import logistic_rounding
+from dp_halfspace.optim.objectives.pair_grid import PAIR_BLOCK, logistic_rounding
 from dp_halfspace.optim.objectives.pairs import PAIRWISE_LOSSES, PairwiseObjective
 from dp_halfspace.optim.risks.margin import minimiser_radius
 from dp_halfspace.optim.risks.risk import Labelled, Risk, SlopeBounds, Vertices
