@@ -1382,4 +1382,28 @@ MUTANTS = [
             "test_sparse_rows_without_a_number_are_refused_by_their_column",
         ),
     ),
+    *of(
+        "_rounding.py",
+        "tests/test_rounding.py",
+        (
+            "UP, DOWN = 1.0 + 2.0**-40, 1.0 - 2.0**-40",
+            "UP, DOWN = 1.0, 1.0 - 2.0**-40",
+            "test_a_bound_after_thousands_of_operations_is_not_too_low",
+        ),
+        (
+            "UP, DOWN = 1.0 + 2.0**-40, 1.0 - 2.0**-40",
+            "UP, DOWN = 1.0 + 2.0**-40, 1.0",
+            "test_parts_of_a_budget_fit_into_it_exactly",
+        ),
+        (
+            "FAR_UP, FAR_DOWN = 1.0 + 2.0**-30, 1.0 - 2.0**-30",
+            "FAR_UP, FAR_DOWN = 1.0, 1.0 - 2.0**-30",
+            "test_roots_found_by_iteration_are_on_the_safe_side",
+        ),
+        (
+            "FAR_UP, FAR_DOWN = 1.0 + 2.0**-30, 1.0 - 2.0**-30",
+            "FAR_UP, FAR_DOWN = 1.0 + 2.0**-30, 1.0",
+            "test_roots_found_by_iteration_are_on_the_safe_side",
+        ),
+    ),
 ]
