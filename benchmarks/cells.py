@@ -23,9 +23,9 @@ import sklearn
 from scipy import sparse
 
 import dp_halfspace
+from benchmarks.loaders import Benchmark
 from benchmarks.methods import METHODS, Method
 from benchmarks.problems import coefficients, entries, load
-from dp_halfspace.datasets import Benchmark
 
 RESULTS = Path(__file__).parent / "results"
 ANY_BUDGET = "any"

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cells import RESULTS, merge, read, run_cell, versions
+from benchmarks.loaders import Benchmark
 from benchmarks.methods import METHODS
 from benchmarks.pictures import IMAGES, save
 from benchmarks.problems import flip_labels
 from benchmarks.tables import dimension_table
-from dp_halfspace.datasets import Benchmark
 
 N_TRAIN, N_TEST, MARGIN, EPSILON = 10_000, 2_000, 0.2, 1.0
 DIMENSIONS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)

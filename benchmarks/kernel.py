@@ -3,8 +3,7 @@
 Accuracy: both classifiers with their defaults, means over fits with fresh features and noise.
 Time and memory: a fit beside scikit-learn's ``RBFSampler`` with as many features and
 ``LogisticRegression``, in alternating order, one BLAS thread on both sides; CPU seconds.
-Structured features beside dense ones: milliseconds for 2000 rows. Writes
-``results/kernel.json`` and prints the tables of ``docs/estimators/kernel.md``.
+Writes ``results/kernel.json`` and prints the tables of ``docs/estimators/kernel.md``.
 """
 
 import argparse
@@ -30,15 +29,13 @@ from sklearn.pipeline import make_pipeline
 
 import dp_halfspace
 from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.loaders import Benchmark
 from benchmarks.problems import load
-from dp_halfspace.datasets import Benchmark
-from dp_halfspace.projection import Spectrum, draw_fourier, draw_structured_fourier
 
 EPSILONS = (0.3, 1.0, 3.0, math.inf)
 SETS = ("satimage", "ijcnn1", "adult", "cancer", "digits", "checkers")
 METHODS = {"kernel": "PrivateKernelClassifier", "linear": "AdaptiveMarginClassifier"}
 TIMED = (("satimage", 600), ("adult", 600), ("ijcnn1", 600), ("ijcnn1", 1000))
-WIDTHS = (64, 256, 1024, 2048, 4096)
 # Round upper limits of the thirty measurements, in the order of the columns.
 _CANCER = (
     30, 40, 200, 2600, 0.2, 0.4, 0.5, 0.25, 0.4, 0.1, 3, 5, 25, 550, 0.04, 0.15, 0.4, 0.06,
@@ -144,17 +141,6 @@ def prediction(n: int = 1_000_000, d: int = 22) -> dict[str, float]:
     }
 
 
-def structured(d: int, n: int = 2000) -> dict[str, float]:
-    """Time dense and structured features, as many as there are columns."""
-    rng = np.random.default_rng(0)
-    X, scales = rng.standard_normal((n, d)) / math.sqrt(d), np.full(max(d, 600) // 2, 0.7)
-    found = {}
-    for name, draw in (("dense", draw_fourier), ("structured", draw_structured_fourier)):
-        psi = draw(Spectrum("rbf"), d, scales, rng)
-        found[name] = 1000 * min(cpu_seconds(lambda psi=psi: psi.apply(X)) for _ in range(5))
-    return found
-
-
 def tables(found: dict[str, Any]) -> str:
     """Print what is stored as Markdown."""
     lines = ["| accuracy | " + " | ".join(f"epsilon {e:g}" for e in EPSILONS) + " |"]
@@ -172,7 +158,7 @@ def tables(found: dict[str, Any]) -> str:
     lines += ["", "| fit | " + " | ".join(keys) + " |", "|---" * (len(keys) + 1) + "|"]
     for name, cell in found.get("timing", {}).items():
         lines.append(f"| {name} | " + " | ".join(f"{cell[k]:.2f}" for k in keys) + " |")
-    lines += ["", str(found.get("prediction")), str(found.get("structured"))]
+    lines += ["", str(found.get("prediction"))]
     return "\n".join(lines)
 
 
@@ -198,7 +184,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(name, size, cell, flush=True)
     if "rest" in given.parts:
         merge(given.out, "prediction", value=prediction())
-        merge(given.out, "structured", value={str(d): structured(d) for d in WIDTHS})
     merge(given.out, "versions", value=versions())
     print(tables(read(given.out)))
 

@@ -30,10 +30,10 @@ from benchmarks.diffprivlib_peer import (
     diffprivlib_models,
     missing_diffprivlib,
 )
+from benchmarks.loaders import Benchmark
 from benchmarks.predictors import OnUnitRows, accuracy, area_under_curve, unit_rows
 from benchmarks.problems import coefficients
 from benchmarks.published_margin import STEP_CAP, fit_published_margin
-from dp_halfspace.datasets import Benchmark
 
 Group = Literal["ours", "peers", "baselines"]
 Settings = Mapping[str, Mapping[str, Any]]

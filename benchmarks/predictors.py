@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
-from dp_halfspace.datasets import Benchmark
+from benchmarks.loaders import Benchmark
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
-from dp_halfspace.datasets import Benchmark, load_benchmark, make_halfspace
+from benchmarks.loaders import Benchmark, load_benchmark
+from dp_halfspace.datasets import make_halfspace
 
 LINEAR = ("adult", "ijcnn1", "reuters", "satimage", "syn100", "syn1000")
 MULTICLASS = ("satimage6", "digits", "syn10", "text50")

@@ -20,12 +20,13 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 from benchmarks.cells import RESULTS, merge, parser, read, run
+from benchmarks.loaders import Benchmark
 from benchmarks.methods import METHODS, _ours
 from benchmarks.problems import LOADERS, load
 from benchmarks.speed import peak_memory
 from benchmarks.tables import markdown, score_tables
 from dp_halfspace import PureHalfspaceClassifier
-from dp_halfspace.datasets import Benchmark, make_halfspace
+from dp_halfspace.datasets import make_halfspace
 
 EPSILONS = (0.03, 0.1, 0.3, 1.0)
 COLUMNS = (10, 20)

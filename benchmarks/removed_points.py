@@ -26,12 +26,12 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.svm import LinearSVC
 
 from benchmarks.cells import RESULTS, merge, read, run_cell, versions
+from benchmarks.loaders import Benchmark
 from benchmarks.methods import METHODS
 from benchmarks.pictures import IMAGES, save
 from benchmarks.predictors import row_norms, with_constant
 from benchmarks.problems import load
 from benchmarks.tables import removed_table
-from dp_halfspace.datasets import Benchmark
 
 FloatArray = NDArray[np.float64]
 

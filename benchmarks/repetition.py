@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.loaders import Benchmark
 from benchmarks.problems import load
 from benchmarks.tuning import PAGE, fill, scores
 from dp_halfspace import (
@@ -27,7 +28,6 @@ from dp_halfspace import (
     OutputPerturbationClassifier,
     PrivateSearchCV,
 )
-from dp_halfspace.datasets import Benchmark
 from dp_halfspace.model_selection import confidence_repeats
 
 SETS = ("adult", "ijcnn1", "satimage")

@@ -23,11 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.loaders import Benchmark
 from benchmarks.pictures import IMAGES, save
 from benchmarks.problems import load
 from benchmarks.tables import robust_table
 from dp_halfspace import OutputPerturbationClassifier
-from dp_halfspace.datasets import Benchmark
 
 EPSILONS = (math.inf, 1.0)
 FITS = 10

@@ -32,9 +32,9 @@ from sklearn.svm import LinearSVC
 
 import dp_halfspace
 from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.loaders import Benchmark
 from benchmarks.problems import SPEED, load
 from benchmarks.tables import speed_table
-from dp_halfspace.datasets import Benchmark
 from dp_halfspace.privacy import mechanisms
 
 CLASSIFIERS = {

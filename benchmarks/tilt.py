@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.loaders import Benchmark
 from benchmarks.pictures import IMAGES, save
 from benchmarks.problems import load
 from benchmarks.tables import tilt_table
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning
-from dp_halfspace.datasets import Benchmark
 
 TILTS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 EPSILONS = (math.inf, 3.0, 1.0)

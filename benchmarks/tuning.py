@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.loaders import Benchmark
 from benchmarks.pictures import IMAGES, save
 from benchmarks.problems import load
 from dp_halfspace import (
@@ -26,7 +27,6 @@ from dp_halfspace import (
     OutputPerturbationClassifier,
     PrivateSearchCV,
 )
-from dp_halfspace.datasets import Benchmark
 
 SETS = ("adult", "ijcnn1", "satimage")
 EPSILON, FITS = 1.0, 10

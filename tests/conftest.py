@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-
-from dp_halfspace.optim.risks import softmax_gradients
 
 settings.register_profile(
     "suite",
@@ -24,19 +21,6 @@ settings.register_profile("slow", settings.get_profile("suite"), max_examples=20
 def pytest_configure(config):
     """Few examples by default, many where the slow tests run too."""
     settings.load_profile("suite" if config.getoption("markexpr") == "not slow" else "slow")
-
-
-_coarse_diameter = cache(softmax_gradients._diameter.__wrapped__)
-
-
-@pytest.fixture(autouse=True)
-def coarse_diameters(monkeypatch):
-    """Multinomial sensitivities on a grid of few norms: bounds all the same, which fits share.
-
-    Tests of the bound itself override this fixture.
-    """
-    monkeypatch.setattr(softmax_gradients, "_STEP", 0.2)
-    monkeypatch.setattr(softmax_gradients, "_diameter", _coarse_diameter)
 
 
 def pytest_collection_modifyitems(items):

@@ -472,23 +472,23 @@ MUTANTS = [
         "privacy/mechanisms.py",
         "tests/privacy/test_mechanisms.py",
         (
-            "        return self.sensitivity / self.mu * _UP",
+            "        return self.sensitivity / self.mu * FAR_UP",
             "        return self.sensitivity / self.mu / 2.0",
             "test_gaussian_scale_is_on_the_safe_side",
         ),
         (
-            "        return self.sensitivity / self.mu * _UP",
-            "        return self.sensitivity / self.mu / _UP",
+            "        return self.sensitivity / self.mu * FAR_UP",
+            "        return self.sensitivity / self.mu / FAR_UP",
             "test_gaussian_scale_is_on_the_safe_side",
         ),
         (
-            "        return self.sensitivity / self.epsilon * _UP",
+            "        return self.sensitivity / self.epsilon * FAR_UP",
             "        return self.sensitivity / self.epsilon / 2.0",
             "test_laplace_scale_is_on_the_safe_side",
         ),
         (
-            "        return self.sensitivity / self.epsilon * _UP",
-            "        return self.sensitivity / self.epsilon / _UP",
+            "        return self.sensitivity / self.epsilon * FAR_UP",
+            "        return self.sensitivity / self.epsilon / FAR_UP",
             "test_laplace_scale_is_on_the_safe_side",
         ),
         (
@@ -955,8 +955,8 @@ MUTANTS = [
             "test_sensitivity_is_that_of_the_proof",
         ),
         (
-            "    step_mu = mu / math.sqrt(steps.n_steps) * (1.0 - 2.0**-40)",
-            "    step_mu = mu * (1.0 - 2.0**-40)",
+            "    step_mu = mu / math.sqrt(steps.n_steps) * DOWN",
+            "    step_mu = mu * DOWN",
             "test_run_costs_exactly_what_it_says",
         ),
         (
@@ -996,7 +996,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/adversarial_rows.py",
+        "algorithms/gradient/noisy_gd.py",
         "tests/algorithms/gradient/test_adversarial_rows.py",
         (
             "    length = np.hypot(1.0, bias or 0.0)",
@@ -1037,12 +1037,12 @@ MUTANTS = [
         "algorithms/gradient/phased_gd.py",
         "tests/algorithms/gradient/test_phased_gd.py",
         (
-            "    return GaussianNoise(2.0 * (pull * (1.0 + 2.0**-30) + rounding), mu)",
-            "    return GaussianNoise(pull * (1.0 + 2.0**-30) + rounding, mu)",
+            "    return GaussianNoise(2.0 * (pull * FAR_UP + rounding), mu)",
+            "    return GaussianNoise(pull * FAR_UP + rounding, mu)",
             "test_phases_are_a_partition_into_halves",
         ),
         (
-            "    return GaussianNoise(2.0 * (pull * (1.0 + 2.0**-30) + rounding), mu)",
+            "    return GaussianNoise(2.0 * (pull * FAR_UP + rounding), mu)",
             "    return GaussianNoise(2.0 * pull, mu)",
             "test_mean_of_a_phase_moves_by_two_steps_at_most_and_does",
         ),
@@ -1056,18 +1056,18 @@ MUTANTS = [
         "algorithms/gradient/mean_difference.py",
         "tests/algorithms/gradient/test_mean_difference.py",
         (
-            "MOMENT_SENSITIVITY = math.sqrt(4.5) * (1.0 + 2.0**-50)",
-            "MOMENT_SENSITIVITY = 2.0 * (1.0 + 2.0**-50)",
+            "MOMENT_SENSITIVITY = math.sqrt(4.5) * UP",
+            "MOMENT_SENSITIVITY = 2.0 * UP",
             "test_squares_and_rows_together_change_by_the_root_of_four_and_a_half",
         ),
         (
-            "MOMENT_SENSITIVITY = math.sqrt(4.5) * (1.0 + 2.0**-50)",
+            "MOMENT_SENSITIVITY = math.sqrt(4.5) * UP",
             "MOMENT_SENSITIVITY = math.sqrt(4.5 / 4.0)",
             "test_squares_and_rows_together_change_by_the_root_of_four_and_a_half",
         ),
         (
-            "    return 2.0 * (1.0 + 2.0**-30 + row + n_samples * (row + sums))",
-            "    return 1.0 + 2.0**-30 + row + n_samples * (row + sums)",
+            "    return 2.0 * (FAR_UP + row + n_samples * (row + sums))",
+            "    return FAR_UP + row + n_samples * (row + sums)",
             "test_sensitivity_against_brute_force",
         ),
         (
@@ -1107,13 +1107,13 @@ MUTANTS = [
         "algorithms/perturbation/output.py",
         "tests/optim/risks/test_risk.py",
         (
-            "(exact + 2.0 * (goal.certified / total)) * _UP",
-            "exact * _UP",
+            "(exact + 2.0 * (goal.certified / total)) * UP",
+            "exact * UP",
             "test_planned_sensitivity_covers_the_tolerance",
         ),
         (
-            "(exact + 2.0 * (goal.certified / total)) * _UP",
-            "(exact + goal.certified / total) * _UP",
+            "(exact + 2.0 * (goal.certified / total)) * UP",
+            "(exact + goal.certified / total) * UP",
             "test_planned_sensitivity_covers_the_tolerance",
         ),
         (
@@ -1135,13 +1135,13 @@ MUTANTS = [
         "algorithms/perturbation/objective.py",
         "tests/algorithms/perturbation/test_linear_term.py",
         (
-            "        return self.change / self.mu * _STEP_UP",
+            "        return self.change / self.mu * FAR_UP",
             "        return self.change / self.mu / 2.0",
             "test_draws_have_the_claimed_law",
         ),
         (
-            "        return self.change / (self.epsilon - self.log_ratio) * _STEP_UP",
-            "        return self.change / self.epsilon * _STEP_UP",
+            "        return self.change / (self.epsilon - self.log_ratio) * FAR_UP",
+            "        return self.change / self.epsilon * FAR_UP",
             "test_draws_have_the_claimed_law",
         ),
     ),
@@ -1174,7 +1174,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/class_counts.py",
+        "algorithms/selection/threshold.py",
         "tests/test_persons.py",
         (
             " if people is None else people.weights[chosen].sum())",
@@ -1188,7 +1188,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/direction_counts.py",
+        "algorithms/selection/directions.py",
         "tests/algorithms/selection/test_direction_counts.py",
         (
             "    values[~(squares <= ROW_NORM**2)] = 0.0",
@@ -1216,7 +1216,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/direction_counts.py",
+        "algorithms/selection/directions.py",
         "tests/algorithms/selection/test_margin_counts.py",
         (
             "scores((sizes[0] - first[1], second[0])",
@@ -1242,12 +1242,12 @@ MUTANTS = [
         "algorithms/selection/threshold.py",
         "tests/algorithms/selection/test_threshold.py",
         (
-            "    return ExponentialChoice(1.0 + 2.0**-30 + rounding, epsilon)",
+            "    return ExponentialChoice(FAR_UP + rounding, epsilon)",
             "    return ExponentialChoice(0.5, epsilon)",
             "test_sensitivity_against_brute_force",
         ),
         (
-            "    return ExponentialChoice(1.0 + 2.0**-30 + rounding, epsilon)",
+            "    return ExponentialChoice(FAR_UP + rounding, epsilon)",
             "    return ExponentialChoice(1.0, epsilon)",
             "test_sensitivity_against_brute_force",
         ),
@@ -1271,8 +1271,8 @@ MUTANTS = [
             "test_two_stages_by_enumeration",
         ),
         (
-            "    share = epsilon / n_stages * _DOWN",
-            "    share = epsilon * _DOWN",
+            "    share = epsilon / n_stages * DOWN",
+            "    share = epsilon * DOWN",
             "test_two_stages_by_enumeration",
         ),
     ),
@@ -1285,7 +1285,7 @@ MUTANTS = [
             "test_losses_are_weighted_errors",
         ),
         (
-            "    return 1.0 + 2.0**-30 + rounding + 2.0**-50 * n_samples * n_samples",
+            "    return FAR_UP + rounding + 2.0**-50 * n_samples * n_samples",
             "    return 0.5",
             "test_a_record_changes_a_loss_by_one_at_most",
         ),
@@ -1300,10 +1300,10 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/auc_budget.py",
+        "algorithms/fits/auc_training.py",
         "tests/estimators/test_auc.py",
         (
-            "        rest = (1.0 - share) * _DOWN",
+            "        rest = (1.0 - share) * DOWN",
             "        rest = 1.0",
             "test_every_mechanism_ranks",
         ),
@@ -1331,13 +1331,13 @@ MUTANTS = [
         "algorithms/fits/calibration.py",
         "tests/algorithms/fits/test_calibration.py",
         (
-            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40), 2",
+            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * UP, 2",
             "_SENSITIVITY, _PURE_SENSITIVITY = 1.0, 2",
             "test_a_record_moves_the_counts_by_the_root_of_two",
         ),
         (
-            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40), 2",
-            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40), 1",
+            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * UP, 2",
+            "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * UP, 1",
             "test_a_record_moves_the_counts_by_the_root_of_two",
         ),
         (
@@ -1347,15 +1347,15 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/kernel_selection.py",
+        "algorithms/fits/kernel_training.py",
         "tests/algorithms/fits/test_margin_training.py",
         (
-            "        reach = tuple((1.0 + 1.0 / margin + gap) * (1.0 + 2.0**-30) for margin, gap in pairs)",
+            "        reach = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)",
             "        reach = tuple(1.0 for margin, gap in pairs)",
             "tests/algorithms/fits/test_kernel_selection.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
         (
-            "        reach = tuple((1.0 + 1.0 / margin + gap) * (1.0 + 2.0**-30) for margin, gap in pairs)",
+            "        reach = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)",
             "        reach = tuple(1.0 + 1.0 / margin for margin, gap in pairs)",
             "tests/algorithms/fits/test_kernel_selection.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
@@ -1364,7 +1364,7 @@ MUTANTS = [
         "algorithms/fits/label_training.py",
         "tests/estimators/test_label_private.py",
         (
-            "        sensitivity = 1.0 + 2.0**-30 + 2.0**-50 * n_samples**2",
+            "        sensitivity = FAR_UP + 2.0**-50 * n_samples**2",
             "        sensitivity = 0.5",
             "test_losses_of_a_search_are_within_the_sensitivity_and_attain_it",
         ),
@@ -1378,8 +1378,8 @@ MUTANTS = [
         "algorithms/fits/margin_selection.py",
         "tests/algorithms/fits/test_margin_selection.py",
         (
-            "        each = mu_beside(choice.epsilon, epsilon, delta) / math.sqrt(count) * _DOWN",
-            "        each = mu_beside(choice.epsilon, epsilon, delta) * _DOWN",
+            "        each = mu_beside(choice.epsilon, epsilon, delta) / math.sqrt(count) * DOWN",
+            "        each = mu_beside(choice.epsilon, epsilon, delta) * DOWN",
             "test_events_use_the_whole_budget",
         ),
         (
@@ -1392,8 +1392,8 @@ MUTANTS = [
         "algorithms/fits/margin_training.py",
         "tests/algorithms/fits/test_margin_training.py",
         (
-            ("        mu=mu * (1.0 - 2.0**-40),\n        attack=scaled,"),
-            "        mu=mu * (1.0 - 2.0**-40),",
+            ("        mu=mu * DOWN,\n        attack=scaled,"),
+            "        mu=mu * DOWN,",
             "test_the_noise_against_an_attack_is_that_of_moved_rows",
         ),
         (
@@ -1406,8 +1406,8 @@ MUTANTS = [
         "algorithms/units/plan.py",
         "tests/algorithms/units/test_units.py",
         (
-            "        sensitivity = 2.0 * math.sqrt(self.n_features) * _UP",
-            "        sensitivity = math.sqrt(self.n_features) * _UP",
+            "        sensitivity = 2.0 * math.sqrt(self.n_features) * UP",
+            "        sensitivity = math.sqrt(self.n_features) * UP",
             "test_pure_noise_is_what_the_sensitivities_ask_for",
         ),
         (
@@ -1615,18 +1615,19 @@ MUTANTS = [
             "test_minimisers_of_opposite_rows_nearly_attain_the_bound",
         ),
         (
+            "    return _diameter(n_classes, reach, shift)",
+            "    return _diameter(n_classes, 0.7 * reach, shift)",
+            "test_farthest_pair_is_covered_and_the_bound_is_near",
+        ),
+        (
+            "    ball = math.sqrt(_ceiling(beta, n_classes, shift) + (beta * reach) ** 2)",
+            "    ball = math.sqrt(_ceiling(beta, n_classes, shift))",
+            "test_farthest_pair_is_covered_and_the_bound_is_near",
+        ),
+        (
             "        width = 2.0 * self.max_weight * self.row_norm * slope",
             "        width = 2.0 * self.row_norm * slope",
             "test_minimisers_of_opposite_rows_nearly_attain_the_bound",
-        ),
-    ),
-    *of(
-        "optim/risks/softmax_gradients.py",
-        "tests/optim/risks/test_softmax.py",
-        (
-            "    return _diameter(n_classes, math.ceil(math.log(reach) / _STEP), shift)",
-            "    return _diameter(n_classes, math.ceil(math.log(0.7 * reach) / _STEP), shift)",
-            "test_farthest_pair_is_covered_and_the_bound_is_near",
         ),
     ),
     *of(
@@ -1638,8 +1639,8 @@ MUTANTS = [
             "test_gradient_change",
         ),
         (
-            "        return self.partners * slope * self.diameter / ridge * ROOT_UP",
-            "        return self.partners * slope * self.row_norm / ridge * ROOT_UP",
+            "        return self.partners * slope * self.diameter / ridge * FAR_UP",
+            "        return self.partners * slope * self.row_norm / ridge * FAR_UP",
             "test_sensitivity_against_brute_force",
         ),
     ),
@@ -1647,12 +1648,12 @@ MUTANTS = [
         "optim/risks/margin.py",
         "tests/optim/risks/test_margin.py",
         (
-            "    return min(1.0, -float(found.fun) * ROOT_UP)",
+            "    return min(1.0, -float(found.fun) * FAR_UP)",
             "    return min(1.0, -0.9 * float(found.fun))",
             "test_logistic_diameter_anchors",
         ),
         (
-            "        return outer * ROOT_UP",
+            "        return outer * FAR_UP",
             "        return 0.7 * outer",
             "test_radius_logistic_anchors",
         ),
@@ -1923,6 +1924,30 @@ MUTANTS = [
             "allow_missing=allow_missing and not sparse.issparse(checked)",
             "allow_missing=allow_missing",
             "test_sparse_rows_without_a_number_are_refused_by_their_column",
+        ),
+    ),
+    *of(
+        "_rounding.py",
+        "tests/test_rounding.py",
+        (
+            "UP, DOWN = 1.0 + 2.0**-40, 1.0 - 2.0**-40",
+            "UP, DOWN = 1.0, 1.0 - 2.0**-40",
+            "test_a_bound_after_thousands_of_operations_is_not_too_low",
+        ),
+        (
+            "UP, DOWN = 1.0 + 2.0**-40, 1.0 - 2.0**-40",
+            "UP, DOWN = 1.0 + 2.0**-40, 1.0",
+            "test_parts_of_a_budget_fit_into_it_exactly",
+        ),
+        (
+            "FAR_UP, FAR_DOWN = 1.0 + 2.0**-30, 1.0 - 2.0**-30",
+            "FAR_UP, FAR_DOWN = 1.0, 1.0 - 2.0**-30",
+            "test_roots_found_by_iteration_are_on_the_safe_side",
+        ),
+        (
+            "FAR_UP, FAR_DOWN = 1.0 + 2.0**-30, 1.0 - 2.0**-30",
+            "FAR_UP, FAR_DOWN = 1.0 + 2.0**-30, 1.0",
+            "test_roots_found_by_iteration_are_on_the_safe_side",
         ),
     ),
 ]

@@ -10,12 +10,6 @@ import pytest
 from tests.instances import instances
 from tests.seeded import RECORD, changes, results
 
-
-@pytest.fixture
-def coarse_diameters():
-    """The bound as it runs."""
-
-
 KNOWN = json.loads(RECORD.read_text())
 
 

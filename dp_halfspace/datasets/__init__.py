@@ -2,6 +2,5 @@
 
 from dp_halfspace.datasets._chunks import in_chunks, read_parquet
 from dp_halfspace.datasets._halfspace import make_halfspace
-from dp_halfspace.datasets._loaders import Benchmark, load_benchmark
 
-__all__ = ["Benchmark", "in_chunks", "load_benchmark", "make_halfspace", "read_parquet"]
+__all__ = ["in_chunks", "make_halfspace", "read_parquet"]

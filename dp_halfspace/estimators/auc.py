@@ -18,8 +18,12 @@ from dp_halfspace._sklearn import (
     resolved_delta,
 )
 from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.fits.auc_budget import RankingProblem
-from dp_halfspace.algorithms.fits.auc_training import LOSSES, MECHANISMS, plan_training
+from dp_halfspace.algorithms.fits.auc_training import (
+    LOSSES,
+    MECHANISMS,
+    RankingProblem,
+    plan_training,
+)
 from dp_halfspace.algorithms.fits.margin_training import reads_single
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.privacy.mechanisms import Permit

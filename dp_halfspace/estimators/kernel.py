@@ -16,18 +16,16 @@ from dp_halfspace._people import People
 from dp_halfspace._sklearn import Interval, StrOptions, label_weights, public_number, resolved_delta
 from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.fits import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.algorithms.fits.kernel_selection import (
-    SEARCH_MEMORY,
-    MarginPlan,
-    plan_margin_choice,
-)
 from dp_halfspace.algorithms.fits.kernel_training import (
     ADDITIVE,
+    SEARCH_MEMORY,
     Kernel,
+    MarginPlan,
     draw_additive_features,
     draw_features,
     n_features_wanted,
     plan_kernel_training,
+    plan_margin_choice,
     projected,
     relative_scale,
 )

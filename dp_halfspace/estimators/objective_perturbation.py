@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._by_chunks import by_chunks
+from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn import Interval, StrOptions, label_weights, public_number, resolved_delta
 from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.defaults import COMPONENTS, objective_defaults
@@ -247,7 +248,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         defaults = objective_defaults(n_samples, columns, len(weights), float(self.epsilon), delta)
         linear_map = self._drawn_map(n_features, defaults.n_components)
         n_kept = n_features if linear_map is None else linear_map.n_components
-        bias, row_norm = constant, math.hypot(self.data_norm, constant or 0.0) * (1 + 2.0**-50)
+        bias, row_norm = constant, math.hypot(self.data_norm, constant or 0.0) * UP
         if self.rows == "unit":
             bias, row_norm = None if constant is None else defaults.bias * constant, 1.0
         shift = defaults.shift if isinstance(self.shift, str) else float(self.shift)

@@ -14,6 +14,7 @@ from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
 from dp_halfspace._by_chunks import by_chunks
+from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn import (
     Interval,
     Options,
@@ -94,8 +95,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"`` or
         a callable ``(F, start) -> w``, with `F` a :class:`~dp_halfspace.optim.FiniteSum`. What
         it returns is trusted only as far as the certificate goes, and improved where it falls
-        short; what it warns, prints or raises is dropped. It must not write files, end the
-        process or keep what it was given.
+        short; what it warns, prints in Python or raises is dropped. It must not print from
+        compiled code, write files, end the process or keep what it was given.
     tilt : float, default=0.0
         Not negative. Larger values weigh large losses more: for groups that are served badly.
         The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1: a
@@ -248,7 +249,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             n_samples=n_samples,
             n_columns=n_features + (constant is not None),
             n_classes=len(weights),
-            row_norm=math.hypot(norm, constant or 0.0) * (1 + 2.0**-50),
+            row_norm=math.hypot(norm, constant or 0.0) * UP,
             block_rows=block_size(n_samples, n_features, is_sparse=sparse.issparse(X)),
             max_weight=float(weights.max()),
             min_weight=float(weights.min()),

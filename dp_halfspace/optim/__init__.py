@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from dp_halfspace.optim.risks.margin import MarginRisk, logistic_diameter, minimiser_radius
     from dp_halfspace.optim.risks.pairs import PairRisk
     from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
-    from dp_halfspace.optim.risks.softmax import SoftmaxRisk
-    from dp_halfspace.optim.risks.softmax_gradients import softmax_diameter
+    from dp_halfspace.optim.risks.softmax import SoftmaxRisk, softmax_diameter
     from dp_halfspace.optim.solvers.black_box import FiniteSum
     from dp_halfspace.optim.solvers.certificate import Tolerance
     from dp_halfspace.optim.solvers.minimum import certified_minimum

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from dp_halfspace._rounding import UP
 from dp_halfspace.privacy.profiles import LOG_SLACK, FloatArray
 
 _Indices = NDArray[np.intp]
@@ -207,7 +208,6 @@ _LINES = 512
 _NOTHING = math.log(1e-22)
 _FURTHEST, _REACHES = 512.0, 192
 _NEGLIGIBLE = 1.2e-19
-_UP = 1.0 + 2.0**-45
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ def trade_off(log_delta: Callable[[FloatArray], FloatArray]) -> TradeOff | None:
     reach = float(far[np.argmax(nothing)])
     t = np.linspace(0.0, reach, _LINES)
     delta = np.exp(np.minimum(log_delta(t), 0.0) + LOG_SLACK)
-    slopes = np.append(0.0, np.exp(t) * _UP)
+    slopes = np.append(0.0, np.exp(t) * UP)
     heights = np.append(1.0, delta)
     return TradeOff(*_lower_hull(slopes, heights))
 

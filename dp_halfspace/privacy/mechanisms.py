@@ -21,14 +21,13 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.gaussian import checked_scale, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
 
-# One part in 2^30 covers the rounding of every division below, with room to spare.
-_UP = 1.0 + 2.0**-30
 _NO_GUARANTEE = Pure(math.inf)
 # An event is asked for at every release: checked once.
 _gaussian_event = lru_cache(maxsize=64, typed=True)(Gaussian)
@@ -70,7 +69,7 @@ class GaussianNoise:
     @property
     def sigma(self) -> float:
         """Standard deviation of every coordinate."""
-        return self.sensitivity / self.mu * _UP
+        return self.sensitivity / self.mu * FAR_UP
 
     @property
     def event(self) -> Gaussian:
@@ -104,7 +103,7 @@ class L2LaplaceNoise:
     @property
     def scale(self) -> float:
         """Scale of the density; the norm of d-dimensional noise is Gamma(d, scale)."""
-        return self.sensitivity / self.epsilon * _UP
+        return self.sensitivity / self.epsilon * FAR_UP
 
     @property
     def event(self) -> Pure:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import exprel
 
+from dp_halfspace._rounding import UP
 from dp_halfspace.privacy._exact import LazyUniform, decimal_context
 from dp_halfspace.privacy._rank_ratio import (
     LARGEST_MU,
@@ -372,7 +373,6 @@ def calibrate_selection(law: RunLaw, epsilon: float, delta: float) -> float:
 _TOLERANCE = 2.0**-18
 # Chords of a smaller ratio would be finer than the tolerance.
 _SMALLEST = 2.0**-10
-_UP = 1.0 + 2.0**-45
 
 
 def is_mixable(events: Iterable[Event]) -> bool:
@@ -433,7 +433,7 @@ def mixed_selection_event(law: RunLaw, run: Iterable[Event]) -> Selection:
         return np.asarray(np.logaddexp.reduce(logs, axis=0) + LOG_SLACK)
 
     bound = trade_off(log_delta) if np.isfinite(terms).all() else None
-    whole = math.log(law.mean / law.probabilities[0]) * _UP + 2.0**-50
+    whole = math.log(law.mean / law.probabilities[0]) * UP + 2.0**-50
     if bound is None or law.k_max == 1 or not math.isfinite(bound.top):
         return Selection(law.mean, whole, terms)
     ratio = log_ratio_of(law.probabilities, bound, _TOLERANCE)
@@ -450,7 +450,7 @@ def _terms(run: Iterable[Event]) -> tuple[Term, ...]:
         raise ValueError("a run must release Gaussian noise or perturbed sums over records")
     counts = counted(events)
     product = None if counts is None else gaussian_terms(counts)
-    terms = [(s * _UP, mu, w * _UP) for w, s, mu in product or [(1.0, math.inf, math.inf)]]
+    terms = [(s * UP, mu, w * UP) for w, s, mu in product or [(1.0, math.inf, math.inf)]]
     return tuple((weight, shift, mu) for shift, mu, weight in sorted(terms))
 
 

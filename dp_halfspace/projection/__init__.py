@@ -8,7 +8,13 @@ if TYPE_CHECKING:
     from dp_halfspace.projection.additive import AdditiveMap, draw_additive
     from dp_halfspace.projection.base import LinearMap
     from dp_halfspace.projection.composed import PROJECTIONS, ProjectedFeatures, draw_projection
-    from dp_halfspace.projection.fourier import FeatureMap, FourierMap, draw_fourier
+    from dp_halfspace.projection.fourier import (
+        KERNELS,
+        FeatureMap,
+        FourierMap,
+        Spectrum,
+        draw_fourier,
+    )
     from dp_halfspace.projection.hadamard import HadamardMap, draw_hadamard, walsh_hadamard
     from dp_halfspace.projection.jl import (
         RademacherMap,
@@ -17,18 +23,11 @@ if TYPE_CHECKING:
         jl_distortion,
         jl_margin,
     )
-    from dp_halfspace.projection.spectra import KERNELS, RADIAL, Spectrum
-    from dp_halfspace.projection.structured_fourier import (
-        StructuredFourierMap,
-        draw_structured_fourier,
-        structured_pays,
-    )
     from dp_halfspace.projection.tensor_sketch import TensorSketchMap, draw_tensor_sketch
 
 __all__ = [
     "KERNELS",
     "PROJECTIONS",
-    "RADIAL",
     "AdditiveMap",
     "FeatureMap",
     "FourierMap",
@@ -37,19 +36,16 @@ __all__ = [
     "ProjectedFeatures",
     "RademacherMap",
     "Spectrum",
-    "StructuredFourierMap",
     "TensorSketchMap",
     "draw_additive",
     "draw_fourier",
     "draw_hadamard",
     "draw_projection",
     "draw_rademacher",
-    "draw_structured_fourier",
     "draw_tensor_sketch",
     "jl_dimension",
     "jl_distortion",
     "jl_margin",
-    "structured_pays",
     "walsh_hadamard",
 ]
 

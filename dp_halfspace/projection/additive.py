@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dp_halfspace.projection.base import FloatArray, SingleArray, checked_features, checked_size
-from dp_halfspace.projection.fourier import FourierMap, draw_fourier
-from dp_halfspace.projection.spectra import Spectrum
+from dp_halfspace.projection.fourier import FourierMap, Spectrum, draw_fourier
 
 # Of a cosine before it is divided by its frequency: its mean square is then one.
 _AMPLITUDE = math.sqrt(2.0)

@@ -272,7 +272,7 @@ def test_choices_of_twice_the_epsilon_are_seen(monkeypatch, kind, value, choice)
 
 def halve_threshold(patch):
     """The choice of the threshold, which comes last, is charged half its change."""
-    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_budget")
+    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_training")
 
     def halved(n_samples, n_features, epsilon):
         choice = plan_threshold(n_samples, n_features, epsilon)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import auc, cells, paper_auc, problems, published_auc, tables
-from dp_halfspace.datasets import Benchmark
+from benchmarks.loaders import Benchmark
 from dp_halfspace.optim import LOGISTIC, SQUARED
 from tests.conftest import separated
 

@@ -22,8 +22,8 @@ from benchmarks import (
     speed,
     tables,
 )
+from benchmarks.loaders import Benchmark
 from benchmarks.predictors import row_norms, unit_ball
-from dp_halfspace.datasets import Benchmark
 from dp_halfspace.privacy import gdp_delta, gdp_mu
 from tests.conftest import separated
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import label
-from dp_halfspace.datasets import Benchmark
+from benchmarks.loaders import Benchmark
 
 STORED = Path(label.__file__).parent / "results" / "label.json"
 

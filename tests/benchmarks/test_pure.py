@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import lower_bound, problems, pure
-from dp_halfspace.datasets import Benchmark
+from benchmarks.loaders import Benchmark
 from dp_halfspace.inspection import ErrorLowerBound
 from tests.conftest import separated
 

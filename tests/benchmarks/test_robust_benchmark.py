@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from benchmarks import cells, problems, robust, tables, tilt
-from dp_halfspace.datasets import Benchmark
+from benchmarks.loaders import Benchmark
 from tests.conftest import separated
 
 

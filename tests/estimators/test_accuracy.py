@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import dp_halfspace
-from dp_halfspace.datasets import load_benchmark
+from benchmarks.loaders import load_benchmark
 
 # Fits, and what their median exceeds: one fit reaches .87 with standard deviation .012
 # (adaptive margin), .81 with .035 (output perturbation).

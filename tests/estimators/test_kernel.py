@@ -17,7 +17,6 @@ from dp_halfspace.projection import (
     FourierMap,
     ProjectedFeatures,
     Spectrum,
-    StructuredFourierMap,
     TensorSketchMap,
     draw_additive,
     draw_fourier,
@@ -128,11 +127,6 @@ def test_kinds_of_maps():
     assert both.coef_.shape == (1, 500)
     assert seeded(X, y, n_components=7).n_components_ == 8
     assert seeded(X, y, kernel="polynomial", n_components=7).n_components_ == 7
-    wide = np.eye(20, 2048)
-    structured = seeded(wide, np.arange(20) % 2, n_components=2048)
-    assert isinstance(structured.feature_map_, StructuredFourierMap)
-    stored = seeded(sparse.csr_array(wide), np.arange(20) % 2, n_components=2048)
-    assert isinstance(stored.feature_map_, FourierMap)
 
 
 def drawn(d, seed=0):

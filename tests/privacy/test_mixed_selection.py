@@ -326,7 +326,7 @@ def test_the_profile_of_a_run_is_rounded_up(monkeypatch):
     """Planted: no allowance for the rounding of one of the two."""
     with monkeypatch.context() as patch:
         assert_profile_is_rounded_up(patch)
-    for name, nothing in (("LOG_SLACK", 0.0), ("_UP", 1.0)):
+    for name, nothing in (("LOG_SLACK", 0.0), ("UP", 1.0)):
         with monkeypatch.context() as patch:
             patch.setattr(tuning, name, nothing)
             with pytest.raises(AssertionError):

@@ -12,7 +12,6 @@ from dp_halfspace.projection import (
     draw_additive,
     draw_fourier,
     draw_rademacher,
-    draw_structured_fourier,
     draw_tensor_sketch,
 )
 from tests.projection.test_fourier import unit_ball
@@ -22,7 +21,6 @@ FOURIER = draw_fourier(Spectrum("rbf"), 20, SCALES, RNG)
 MAPS = {
     "fourier": FOURIER,
     "tiny scales": draw_fourier(Spectrum("laplacian"), 20, np.full(70, 1e-12), RNG),
-    "structured": draw_structured_fourier(Spectrum("rbf"), 20, SCALES, RNG),
     "sketch": draw_tensor_sketch(20, 64, RNG, degree=3),
     "projected": ProjectedFeatures(FOURIER, draw_rademacher(140, 40, RNG)),
     "additive": draw_additive(20, 4, 60, RNG),
@@ -49,7 +47,7 @@ def test_rows_are_mapped_one_by_one_and_bounded(name):
     own = found[:, 20:] if name == "additive" else found  # behind the columns themselves
     lengths = np.linalg.norm(own, axis=1)
     assert lengths.max() <= (1.3 if name == "additive" else 1 + 1e-6)
-    if name in ("fourier", "tiny scales", "structured"):
+    if name in ("fourier", "tiny scales"):
         np.testing.assert_allclose(lengths, 1.0, atol=1e-6)
 
 
@@ -62,16 +60,13 @@ def test_projected_features_keep_the_kernel():
         assert np.abs(image @ image.T - exact).max() < 0.35
 
 
-RBF, LAPLACIAN = Spectrum("rbf"), Spectrum("laplacian")
+RBF = Spectrum("rbf")
 REFUSED = [
     ("kernel", lambda: Spectrum("sigmoid")),
     *(
         ("length_scales", lambda scales=scales: draw_fourier(RBF, 3, scales, RNG))
         for scales in (np.array([]), np.zeros(1), np.array([np.nan]), np.ones((2, 2)))
     ),
-    ("length_scales", lambda: draw_structured_fourier(RBF, 3, np.zeros(3), RNG)),
-    ("distance", lambda: draw_structured_fourier(LAPLACIAN, 3, np.ones(3), RNG)),
-    ("distance", lambda: LAPLACIAN.radial_factors(3, RNG)),
     ("n_features", lambda: draw_fourier(RBF, 0, np.ones(3), RNG)),
     ("degree", lambda: draw_tensor_sketch(3, 8, RNG, degree=0)),
     ("coef0", lambda: draw_tensor_sketch(3, 8, RNG, coef0=-1.0)),

@@ -1,15 +1,16 @@
-"""The ways in which PrivateAUCClassifier can fit, as plans of public numbers."""
+"""The budget of PrivateAUCClassifier, and the ways in which it can fit: plans of public numbers."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from dp_halfspace._chunks import applied
 from dp_halfspace._people import People
+from dp_halfspace._rounding import DOWN, UP
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import (
     ObjectiveDefaults,
@@ -17,14 +18,8 @@ from dp_halfspace.algorithms.defaults import (
     objective_defaults,
     rare_defaults,
 )
-from dp_halfspace.algorithms.fits.auc_budget import (
-    Budget,
-    Choice,
-    RankingProblem,
-    pay_for_threshold,
-    plan_count,
-)
-from dp_halfspace.algorithms.fits.margin_training import gradient_training
+from dp_halfspace.algorithms.fits.margin_selection import mu_beside
+from dp_halfspace.algorithms.fits.margin_training import Problem, gradient_training
 from dp_halfspace.algorithms.gradient.mean_difference import (
     MeanDifferencePlan,
     mean_difference_for,
@@ -42,14 +37,16 @@ from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     plan_preconditioned_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import pair_ridge, unit_row_ridge
-from dp_halfspace.algorithms.plan import FloatArray, Plan, rows_over
-from dp_halfspace.algorithms.selection.class_counts import (
+from dp_halfspace.algorithms.plan import FloatArray, Noise, Plan, noise_within, rows_over
+from dp_halfspace.algorithms.selection.threshold import (
     CountPlan,
     class_weights,
+    plan_threshold,
     release_count,
+    release_threshold,
     smaller_share,
+    threshold_grid,
 )
-from dp_halfspace.algorithms.selection.threshold import release_threshold, threshold_grid
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.rows import Rows, clip_scales, unit_rows
 from dp_halfspace.optim.design.single_rows import single_unit_rows
@@ -58,8 +55,95 @@ from dp_halfspace.optim.risks.empirical import empirical_risk
 from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.risks.pairs import PairRisk, balanced_normaliser
 from dp_halfspace.optim.risks.softmax import SoftmaxRisk
-from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, Permit
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.events import Event, Exponential
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.profiles import gdp_mu
+
+Choice: TypeAlias = ExponentialChoice | NoNoise | None
+
+# Share of mu^2, and of a pure epsilon, for the count of the positive records.
+_COUNT_SHARE, _PURE_COUNT_SHARE = 0.04, 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingProblem(Problem):
+    """What is public about a fit before a way is chosen.
+
+    Rows of norm one are scaled down to `data_norm` first if it `clips`. `loss` is a key of
+    `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
+    None for a private count. `threshold_share` of the budget buys a threshold; where it is zero,
+    `threshold` is public.
+    """
+
+    n_classes: int = 2
+    data_norm: float
+    clips: bool = True
+    loss: str
+    alpha: float | None
+    positive_share: float | None
+    threshold_share: float
+    threshold: float = 0.0
+    epsilon: float
+    delta: float
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether pure epsilon is asked for."""
+        return self.delta == 0 and math.isfinite(self.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What is left to spend; one of the two numbers is zero.
+
+    `mu` is a Gaussian signal to noise ratio, infinite without noise; `epsilon` is pure.
+    """
+
+    mu: float
+    epsilon: float
+
+    def split(self, share: float) -> tuple[Budget, Budget]:
+        """Take a share of mu^2, or of epsilon."""
+        rest = (1.0 - share) * DOWN
+        return (
+            Budget(math.sqrt(share) * self.mu, share * self.epsilon),
+            Budget(math.sqrt(rest) * self.mu, rest * self.epsilon),
+        )
+
+    def noise(self, sensitivity: float) -> Noise:
+        """Spend all of it on one release."""
+        return noise_within(sensitivity, mu=self.mu, epsilon=self.epsilon)
+
+
+def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:
+    """Set the price of the threshold aside; a public one needs no choice."""
+    epsilon, share = problem.epsilon, problem.threshold_share
+    if problem.is_pure:
+        if not share:
+            return None, Budget(0.0, epsilon)
+        price, left = share * epsilon, Budget(0.0, (1.0 - share) * epsilon * DOWN)
+        return plan_threshold(problem.n_samples, problem.n_features, price), left
+    mu = gdp_mu(epsilon, problem.delta)
+    if not share:
+        return None, Budget(mu, 0.0)
+    # An exponential mechanism is about as costly as a Gaussian of half its epsilon.
+    price = 2.0 * math.sqrt(share) * mu
+    if math.isfinite(epsilon):
+        if accounting.delta((Exponential(price),), epsilon) > 0.5 * problem.delta:
+            # With a large delta that is more than all there is; its share of epsilon never is.
+            price = min(price, share * epsilon)
+        mu = mu_beside(price, epsilon, problem.delta)
+    return plan_threshold(problem.n_samples, problem.n_features, price), Budget(mu, 0.0)
+
+
+def plan_count(problem: RankingProblem, budget: Budget) -> tuple[CountPlan | None, Budget]:
+    """Buy the number of positive records, where their share is not public."""
+    if problem.positive_share is not None:
+        return None, budget
+    part, left = budget.split(_PURE_COUNT_SHARE if problem.is_pure else _COUNT_SHARE)
+    return CountPlan(problem.n_samples, part.noise(1.0)), left
+
 
 MECHANISMS = ("noisy_gd", "mean_difference", "objective", "output")
 LOSSES = {
@@ -83,7 +167,6 @@ _METRIC_STRENGTH, _METRIC_EPSILON, _LEAST_STRENGTH = 50.0, 0.75, 5.0
 _PURE_STRETCH, _PURE_STRETCH_POWER = 0.6, 0.7
 # A class rarer than this, among more columns than this, is ranked by the mean difference.
 _RARE, _MANY_COLUMNS = 0.03, 40
-_UP = 1.0 + 2.0**-50
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +384,7 @@ def _plan_perturbed(
 
 def _difference(plan: MeanDifferencePlan) -> Ranker:
     """Read rows in the unit ball beside a column of ones."""
-    return Ranker(plan, 1.0, math.sqrt(2.0) * _UP, power=1.0)
+    return Ranker(plan, 1.0, math.sqrt(2.0) * UP, power=1.0)
 
 
 def _pairs(
@@ -313,7 +396,7 @@ def _pairs(
     if share is not None:
         normaliser *= 4.0 * share * (1.0 - share)
     loss = get_loss(LOSSES[problem.loss])
-    risk = PairRisk(loss, n, problem.n_features, _UP, problem.sizes()["block_rows"], normaliser)
+    risk = PairRisk(loss, n, problem.n_features, UP, problem.sizes()["block_rows"], normaliser)
     perturbed, epsilon, delta = mechanism == "objective", problem.epsilon, problem.delta
     if problem.alpha is None:
         ridge = pair_ridge(risk, epsilon, delta, perturbs_objective=perturbed)

@@ -17,6 +17,7 @@ from scipy.special import expit, softmax
 
 from dp_halfspace._chunks import summed
 from dp_halfspace._people import People
+from dp_halfspace._rounding import FAR_DOWN, UP
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.plan import deviation
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
@@ -35,7 +36,7 @@ _SLOPE_DEVIATION, _OFFSET_DEVIATION = 0.5, 0.2
 _LOWEST, _HIGHEST = 0, 11
 _PER_SIDE = _HIGHEST - _LOWEST + 1
 _ENDS = 2.0 ** (np.arange(_LOWEST + 1, _HIGHEST + 1) / 2.0)
-_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * (1.0 + 2.0**-40), 2
+_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * UP, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,12 @@ def affordable_calibration(
         if n_samples * part < 2.0 * _LEAST_STRENGTH:
             return None, epsilon
         noise = DiscreteLaplaceNoise(_PURE_SENSITIVITY, part)
-        return CalibrationPlan(n_samples, noise), (epsilon - part) * (1.0 - 2.0**-30)
+        return CalibrationPlan(n_samples, noise), (epsilon - part) * FAR_DOWN
     mu = gdp_mu(epsilon, delta)
     part = mu * math.sqrt(_SHARE)
     if n_samples * part < _LEAST_STRENGTH:
         return None, epsilon
-    left = gdp_epsilon(mu * math.sqrt(1.0 - _SHARE) * (1.0 - 2.0**-30), delta)
+    left = gdp_epsilon(mu * math.sqrt(1.0 - _SHARE) * FAR_DOWN, delta)
     return CalibrationPlan(n_samples, GaussianNoise(_SENSITIVITY, part)), left
 
 

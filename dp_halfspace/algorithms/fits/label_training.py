@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.staged_search import SearchPlan, plan_search, run_search
 from dp_halfspace.optim.design.rows import Rows
@@ -66,7 +67,7 @@ def statistic_sensitivity(n_samples: int, n_classes: int, block_rows: int) -> fl
     """
     exact = 1.0 if n_classes == 2 else math.sqrt(2.0)
     terms = block_rows + math.ceil(n_samples / block_rows) + 8
-    return exact * (1.0 + 2.0**-40) + 2.02 * terms * 2.0**-53 * n_samples
+    return exact * UP + 2.02 * terms * 2.0**-53 * n_samples
 
 
 def statistic_ridge(n_samples: int, n_columns: int, n_classes: int, noise_variance: float) -> float:
@@ -230,7 +231,7 @@ def plan_labels(
     """Plan one fit on public rows within a budget; no argument depends on a label."""
     n_samples, n_columns = rows.shape
     if kind == "net":
-        sensitivity = 1.0 + 2.0**-30 + 2.0**-50 * n_samples**2
+        sensitivity = FAR_UP + 2.0**-50 * n_samples**2
         wanted = _MOST_STAGES if math.isinf(epsilon) else n_samples * epsilon / _PER_STAGE
         search = plan_search(
             epsilon=epsilon,

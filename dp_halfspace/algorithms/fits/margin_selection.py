@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import DOWN, UP
 from dp_halfspace.algorithms.fits.margin_training import (
     Problem,
     RowsOf,
@@ -40,7 +41,6 @@ from dp_halfspace.privacy.tuning import (
     selection_event,
 )
 
-_DOWN = 1.0 - 2.0**-40
 # Share of mu^2 that pays for scores: half where the papers say so, less where scores are few.
 _SCORE_SHARE = {"gaussian": 0.5, "random_stopping": 0.2}
 # Part of epsilon that one exponential mechanism takes: it costs three percent of mu.
@@ -149,14 +149,14 @@ def plan_selection(
         each, choice = math.inf, NoNoise()
     elif kind == "exponential":
         choice = ExponentialChoice(score_bound, _CHOICE_SHARE * epsilon)
-        each = mu_beside(choice.epsilon, epsilon, delta) / math.sqrt(count) * _DOWN
+        each = mu_beside(choice.epsilon, epsilon, delta) / math.sqrt(count) * DOWN
     else:
         law = run_law(count, _MISS, eta=_SHAPE) if kind == "random_stopping" else None
         total = gdp_mu(epsilon, delta) if law is None else calibrate_selection(law, epsilon, delta)
         runs = 1 if law is not None else count
         share = _SCORE_SHARE[kind]
-        each = total * math.sqrt((1.0 - share) / runs) * _DOWN
-        choice = GaussianNoise(score_bound * math.sqrt(runs), total * math.sqrt(share) * _DOWN)
+        each = total * math.sqrt((1.0 - share) / runs) * DOWN
+        choice = GaussianNoise(score_bound * math.sqrt(runs), total * math.sqrt(share) * DOWN)
     candidates = tuple(plan_gaussian_training(problem, solver, margin, each) for margin in margins)
     events = (*(event for c in candidates for event in c.events), choice.event)
     if math.isinf(epsilon):
@@ -180,7 +180,7 @@ def _score_bound(problem: Problem, *, population: bool) -> float:
     if population:
         # No projection has more columns than the data.
         largest += _penalty(problem, problem.n_columns())
-    return 1.0 + 2.0**-40 + (problem.n_classes + 4) * 2.0**-52 * largest
+    return UP + (problem.n_classes + 4) * 2.0**-52 * largest
 
 
 def _errors(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._people import People
+from dp_halfspace._rounding import DOWN
 from dp_halfspace._validation import TrainingData
 from dp_halfspace.algorithms.defaults import (
     DIRECTIONS_PAY,
@@ -18,13 +19,17 @@ from dp_halfspace.algorithms.defaults import (
     engine_defaults,
     objective_defaults,
 )
-from dp_halfspace.algorithms.gradient.adversarial_rows import scaled_rows
 from dp_halfspace.algorithms.gradient.margin_gd import (
     default_margin,
     margin_slopes,
     plan_margin_descent,
 )
-from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan, plan_descent, plan_gradient
+from dp_halfspace.algorithms.gradient.noisy_gd import (
+    GradientPlan,
+    plan_descent,
+    plan_gradient,
+    scaled_rows,
+)
 from dp_halfspace.algorithms.plan import FloatArray, Plan, rows_over
 from dp_halfspace.optim.design.rows import Rows, block_size, unit_rows
 from dp_halfspace.optim.design.single_rows import single_block_size, single_unit_rows
@@ -317,7 +322,7 @@ def _attacked(problem: Problem, attack: Adversary, mu: float) -> Training:
         defaults if problem.averaged else replace(defaults, window=0.0),
         **problem.sizes(),
         n_outputs=1,
-        mu=mu * (1.0 - 2.0**-40),
+        mu=mu * DOWN,
         attack=scaled,
     )
     steps = GradientPlan(plan, adversary=scaled)

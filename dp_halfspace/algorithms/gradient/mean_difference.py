@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._chunks import applied
+from dp_halfspace._rounding import DOWN, FAR_UP, UP
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import WIDE
 from dp_halfspace.algorithms.gradient.noisy_gd import GradientPlan
@@ -25,7 +26,7 @@ from dp_halfspace.privacy.events import Event, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 
 # Of the sums of rows and of their squares together: docs/proofs/auc.md, section 2.
-MOMENT_SENSITIVITY = math.sqrt(4.5) * (1.0 + 2.0**-50)
+MOMENT_SENSITIVITY = math.sqrt(4.5) * UP
 # Of mu^2, or of epsilon, for the standardisation.
 _SHARE = 0.1
 # Noise of the means beyond which they say nothing about unit rows.
@@ -148,7 +149,7 @@ def plan_mean_difference(
     sizes = (n_samples, n_columns, block_rows)
     scale = plan_standardisation(*sizes, mu=math.sqrt(_SHARE) * mu, epsilon=_SHARE * epsilon)
     if scale is not None:
-        rest = (1.0 - _SHARE) * (1.0 - 2.0**-40)
+        rest = (1.0 - _SHARE) * DOWN
         mu, epsilon = math.sqrt(rest) * mu, rest * epsilon
     return MeanDifferencePlan(
         scale, noise_within(_sensitivity(*sizes, scale), mu=mu, epsilon=epsilon)
@@ -184,7 +185,7 @@ def _sensitivity(
     # A row [u, 1] has norm sqrt 2; lengths and images are off by this much.
     row = math.sqrt(2.0) * spread * (n_columns + 16) * _UNIT * 1.01
     sums = math.sqrt(2.0) * spread * (block_rows + n_blocks + n_columns + 16) * _UNIT * 1.01
-    return 2.0 * (1.0 + 2.0**-30 + row + n_samples * (row + sums))
+    return 2.0 * (FAR_UP + row + n_samples * (row + sums))
 
 
 def release_standardisation(rows: Rows, plan: StandardisationPlan, permit: Permit) -> FloatArray:

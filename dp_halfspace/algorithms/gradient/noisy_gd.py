@@ -4,8 +4,9 @@ A share of the budget releases the second moment of the rows, which flattens the
 pays for a fixed number of accelerated noisy steps. The gradient of a clipped loss changes by at
 most twice the clip when one record is replaced, whatever the point: the steps compose exactly,
 and step size, momentum and averaging are post-processing. The whole is exactly Gaussian private,
-with no minimiser, no certificate and no branch that depends on the data. Derivations:
-``docs/proofs/noisy_gradient.md``; evidence for the constants: ``docs/defaults.md``.
+with no minimiser, no certificate and no branch that depends on the data. An adversary who moves
+rows lowers every margin by the same function of the coefficients, which are public at each step.
+Derivations: ``docs/proofs/noisy_gradient.md``; evidence for the constants: ``docs/defaults.md``.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import DOWN, UP
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import EngineDefaults, Steps
-from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows
 from dp_halfspace.algorithms.gradient.preconditioner import (
     Metric,
     MetricPlan,
@@ -29,12 +30,57 @@ from dp_halfspace.algorithms.gradient.preconditioner import (
     release_metric,
 )
 from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.optim.design.rows import Rows, flattened
 from dp_halfspace.optim.design.single_rows import SINGLE_SHARE
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.solvers.certificate import gradient_error
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdversarialRows:
+    """Rows of norm at most one and of two classes, with `signs` in {-1, 1}, under an attack."""
+
+    rows: Rows
+    signs: FloatArray
+    attack: Adversary
+
+    def fused_adjoint(
+        self, w: FloatArray, slopes: Callable[[FloatArray, int, int], FloatArray]
+    ) -> FloatArray:
+        """Return the sum of ``p_i (y_i z_i - radius u)`` in one pass over the rows.
+
+        Here ``u`` is the gradient of the dual norm N at the public `w`; `slopes` turns the
+        margins ``<z_i, w> - y_i radius N(w)`` of the rows ``lo`` to ``hi - 1`` into ``p_i y_i``.
+        """
+        lowered = self.attack.radius * self.attack.dual_norm(w)
+        mass = 0.0
+
+        def under_attack(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+            nonlocal mass
+            signs = self.signs[lo:hi]
+            margins -= lowered * signs
+            pulls = slopes(margins, lo, hi)
+            mass += float(signs @ pulls)
+            return pulls
+
+        ascent = self.rows.fused_adjoint(w, under_attack)
+        return ascent - (self.attack.radius * mass) * self.attack.gradient(w)
+
+
+def scaled_rows(X: Any, data_norm: float, bias: float | None) -> Rows:
+    """Return the rows ``[x / data_norm, bias]``, divided by the norm of the longest.
+
+    Rows longer than the public `data_norm` are scaled down to it before the public constant is
+    appended. The result has norm at most one as real numbers, but for roundings of a part in
+    2^50. All rows have the same factor, so that a change of a given size means the same for each.
+    """
+    length = np.hypot(1.0, bias or 0.0)
+    scale = clip_scales(X, data_norm) / (data_norm * length)
+    return Rows(X, scale, None if bias is None else bias / length, row_bound=UP)
+
 
 # From the margins of the rows lo to hi - 1 to their negative slopes.
 Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
@@ -125,7 +171,7 @@ def plan_descent(
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
     length += _single_excess(n_outputs) if is_single else 0.0
     sensitivity = _sensitivity(steps.clip * length, rounding, attack)
-    step_mu = mu / math.sqrt(steps.n_steps) * (1.0 - 2.0**-40)
+    step_mu = mu / math.sqrt(steps.n_steps) * DOWN
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
     # With little noise the curvature limits the step, not the noise.
     stride = steps.scale * mu / (2.0 * steps.clip * steps.n_steps)
@@ -328,7 +374,7 @@ def plan_gradient(
         n_columns=n_columns,
         n_outputs=1 if n_classes == 2 else n_classes,
         block_rows=block_rows,
-        mu=left * (1.0 - 2.0**-40),
+        mu=left * DOWN,
         amplification=1.0 if metric is None else metric.amplification,
         compression=1.0 if metric is None else metric.compression,
         is_single=is_single,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.rows import Rows, block_size
 from dp_halfspace.privacy.events import Event
@@ -121,7 +122,7 @@ def _noise(
     # Each computed step is off by this much; what is off stays off, but does not grow.
     per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 * _RADIUS + margin + pull)
     rounding = (n_records + 1) * per_step
-    return GaussianNoise(2.0 * (pull * (1.0 + 2.0**-30) + rounding), mu)
+    return GaussianNoise(2.0 * (pull * FAR_UP + rounding), mu)
 
 
 def proximal_pass(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh
 
+from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.defaults import EFFECTIVE_DIMENSION, WIDE
 from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.optim.design.blocks import PLAIN_BLOCKS
@@ -158,7 +159,7 @@ def plan_metric(
     if is_single:
         # Of the group of the record: docs/proofs/certificate.md, section 9.
         rounding += 2.04 * SINGLE_UNIT * (GRAM_GROUP + 8) * GRAM_GROUP
-    sensitivity = math.sqrt(2.0) * (1.0 + 2.0**-40) + rounding
+    sensitivity = math.sqrt(2.0) * UP + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
     return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch)
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from dp_halfspace._rounding import DOWN, FAR_UP, UP
 from dp_halfspace.algorithms.plan import FloatArray, Noise
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.optim.design.mapped_rows import Design
@@ -31,8 +32,6 @@ from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoi
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 
-# One part in 2^30 covers the rounding of every division below, with room to spare.
-_STEP_UP = 1.0 + 2.0**-30
 # Fine: rounding to the grid must be small beside the tolerance of the solver. Finer still, many
 # draws would have to be decided by exact arithmetic.
 _GAUSSIAN_GRID_BITS = 32
@@ -44,8 +43,6 @@ _EXPONENT = 128.0
 _OUTPUT_MU, _OUTPUT_EPSILON = 0.05, 0.01
 # Earlier releases and the Jacobians may take so much of delta.
 _MOST_OF_DELTA = 0.9
-# Rounding of the few operations that lead to a bound.
-_UP = 1.0 + 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ class GaussianLinearTerm:
     @property
     def sigma(self) -> float:
         """Standard deviation of every coefficient."""
-        return self.change / self.mu * _STEP_UP
+        return self.change / self.mu * FAR_UP
 
     @property
     def event(self) -> ObjectivePerturbation:
@@ -110,7 +107,7 @@ class LaplaceLinearTerm:
     @property
     def scale(self) -> float:
         """Scale of the density; the norm of a block of d numbers is Gamma(d, scale)."""
-        return self.change / (self.epsilon - self.log_ratio) * _STEP_UP
+        return self.change / (self.epsilon - self.log_ratio) * FAR_UP
 
     @property
     def event(self) -> Pure:
@@ -298,7 +295,7 @@ def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLine
     """Return the linear term and the epsilon that is left for the output."""
     spent = _OUTPUT_EPSILON * epsilon
     # Rounded down, so that the exact sum of all parts is within the budget.
-    share = (epsilon - spent) / risk.n_stacked * (1.0 - 2.0**-50)
+    share = (epsilon - spent) / risk.n_stacked * DOWN
     return LaplaceLinearTerm(risk.block_change, share, risk.log_ratio(ridge)), spent
 
 
@@ -351,10 +348,10 @@ def _with_output(
         size = linear.norm_bound(risk.n_blocks, risk.n_columns)
         rounding = linear.rounding(risk.n_blocks, risk.n_columns)
     total = risk.total(ridge)
-    radius = risk.radius(ridge) + size / total * _UP
+    radius = risk.radius(ridge) + size / total * UP
     change = risk.gradient_change
     goal = tolerance(risk, ridge, radius, change, linear=size, linear_error=rounding)
-    sensitivity = 2.0 * math.sqrt(risk.n_stacked) * goal.certified / total * _UP
+    sensitivity = 2.0 * math.sqrt(risk.n_stacked) * goal.certified / total * UP
     output: Noise = NoNoise()
     if isinstance(linear, GaussianLinearTerm):
         output = GaussianNoise(sensitivity, left)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
@@ -21,8 +22,6 @@ from dp_halfspace.optim.solvers.certificate import Tolerance
 from dp_halfspace.optim.solvers.minimum import Optimizer
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Mechanism, Permit
-
-_UP = 1.0 + 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def plan_output(
     ridge = max(ridge, risk.least_ridge)
     radius, exact, total = risk.radius(ridge), risk.sensitivity(ridge), risk.total(ridge)
     goal = tolerance(risk, ridge, radius, exact * total)
-    sensitivity = math.sqrt(risk.n_stacked) * (exact + 2.0 * (goal.certified / total)) * _UP
+    sensitivity = math.sqrt(risk.n_stacked) * (exact + 2.0 * (goal.certified / total)) * UP
     return OutputPlan(
         risk, ridge, radius, goal, sensitivity, noise(sensitivity), optimizer, projected
     )

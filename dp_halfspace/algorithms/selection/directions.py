@@ -1,18 +1,23 @@
-"""Public streams of integer directions, which can be read again.
+"""Public streams of integer directions, and how many records lie on the wrong side of each.
 
-Their entries are so small that every product with rows of integers is exact in float32
-(`direction_counts`). See ``docs/proofs/pure_halfspace.md``, sections 2 and 4.
+Directions and rows are rounded, each by itself, to integers so small that every sum of every
+product is exact in float32. The sign of a score is then that of exact arithmetic, whatever the
+order in which a library adds. With a known margin a record counts if it has less than a tenth of
+it, the utility of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2; the limit of a direction is
+an integer too. See ``docs/proofs/pure_halfspace.md``, sections 2 to 4.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.optim.design.rows import Rows
 
 # More are refused: they would take minutes and hardly improve on a million.
 MOST_DIRECTIONS = 10**6
@@ -163,3 +168,162 @@ def _lattice(lo: int, hi: int, n_columns: int, reach: int) -> NDArray[np.float32
         rest, points[j] = np.divmod(rest, base)
     points -= reach
     return points[:, np.gcd.reduce(points, axis=0) == 1].astype(np.float32)
+
+
+IntArray: TypeAlias = NDArray[np.int64]
+
+_TILE_ROWS, _TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
+_READ_ROWS = 1024
+_KEPT_BYTES = 2**26  # of integer rows
+# Public weights of the two classes are rounded to multiples of 2^-16.
+_WEIGHT_BITS = 16
+# What is left of a margin behind a projection and a net, in the published algorithm.
+_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntegerRows:
+    """Unit rows rounded to integers, each by itself: all of them `kept`, or again when needed."""
+
+    rows: Rows
+    kept: NDArray[np.float32] | None
+
+    def __getitem__(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return the rows with these numbers."""
+        return _integers(self.rows, index) if self.kept is None else self.kept[index]
+
+
+def integer_rows(rows: Rows) -> IntegerRows:
+    """Round unit rows to integers of norm at most 4095, and keep them if they fit."""
+    n, size = rows.shape
+    if 4 * n * size > _KEPT_BYTES:
+        return IntegerRows(rows, None)
+    kept = np.empty((n, size), dtype=np.float32)
+    for lo in range(0, n, _READ_ROWS):
+        index = np.arange(lo, min(lo + _READ_ROWS, n))
+        kept[index] = _integers(rows, index)
+    return IntegerRows(rows, kept)
+
+
+def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Round some rows to integers, each by itself."""
+    values = rows.dense(index)
+    values *= integer_norm(ROW_NORM, values.shape[1])
+    np.rint(values, out=values)
+    # Exact where it is within the bound, and it certifies that it is.
+    squares = np.einsum("ij,ij->i", values, values)
+    values[~(squares <= ROW_NORM**2)] = 0.0
+    return values.astype(np.float32)
+
+
+def open_records(
+    stream: DirectionStream, rows: IntegerRows, index: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], int]:
+    """Set records aside on which all directions of a stream agree.
+
+    Returns the numbers of the others among `index`, and how many of those set aside have a
+    negative score, for every direction: ``docs/proofs/pure_halfspace.md``, section 3.
+    """
+    if stream.centre is None:
+        return index, 0
+    # How far a direction may be from the ray of the centre, roundings included.
+    rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
+    reach = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * (1.0 + 2.0**-20)
+    undecided, n_negative = [index[:0]], 0
+    for lo in range(0, len(index), _READ_ROWS):
+        part = index[lo : lo + _READ_ROWS]
+        integers = rows[part].astype(np.float64)
+        score = integers @ stream.centre
+        settled = np.abs(score) > reach * np.sqrt(np.einsum("ij,ij->i", integers, integers))
+        n_negative += int(np.count_nonzero(score[settled] < 0.0))
+        undecided.append(part[~settled])
+    return np.concatenate(undecided), n_negative
+
+
+def counts_below(
+    directions: NDArray[np.float32],
+    rows: IntegerRows,
+    index: NDArray[np.intp],
+    limits: NDArray[np.float32],
+) -> IntArray:
+    """Count the records whose score is below each limit, exactly, for every direction.
+
+    `directions` come from `DirectionStream.block`; `limits` of shape (L, m) are integers, and so
+    many counts of the records with the numbers `index` are returned.
+    """
+    width = directions.shape[1]
+    counts = np.zeros(limits.shape, dtype=np.int64)
+    tile = (min(_TILE_ROWS, len(index)), min(_TILE_COLUMNS, width))
+    products = np.empty(tile, dtype=np.float32)
+    below = np.empty(tile, dtype=np.bool_)
+    for start in range(0, len(index), _TILE_ROWS):
+        integers = rows[index[start : start + _TILE_ROWS]]
+        for lo in range(0, width, _TILE_COLUMNS):
+            part = np.s_[lo : lo + _TILE_COLUMNS]
+            shape = np.s_[: len(integers), : min(_TILE_COLUMNS, width - lo)]
+            np.matmul(integers, directions[:, part], out=products[shape])
+            for count, limit in zip(counts, limits, strict=True):
+                np.less(products[shape], limit[part], out=below[shape])
+                count[part] += below[shape].view(np.uint8).sum(axis=0, dtype=np.uint8)
+    return counts
+
+
+def negative_counts(
+    directions: NDArray[np.float32], rows: IntegerRows, index: NDArray[np.intp]
+) -> IntArray:
+    """Count the records that have a negative score, which zero is not, for every direction."""
+    limits = np.broadcast_to(np.float32(0.0), (1, directions.shape[1]))
+    return np.asarray(counts_below(directions, rows, index, limits)[0])
+
+
+def scores(
+    counts: tuple[IntArray, ...], sizes: tuple[int, ...], weights: FloatArray, *, paired: bool
+) -> IntArray:
+    """Return the weighted number of errors of every candidate of a block, rounded down.
+
+    `counts` are the errors on the records of each class, of which there are `sizes`; if `paired`,
+    the opposite directions follow. From 0 to the number of records; replacing a record changes an
+    entry by one at most, because the public class weights are at most one.
+    """
+    factors = np.rint(np.clip(weights, 0.0, 1.0) * 2.0**_WEIGHT_BITS).astype(np.int64)
+    total = factors @ np.stack(counts)
+    if paired:
+        total = np.concatenate([total, factors @ np.array(sizes) - total])
+    return np.asarray(total >> _WEIGHT_BITS)
+
+
+def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
+    """Return the integer score from which on a record does not count, for every direction.
+
+    It is at least 1: a tenth of the public `margin` of unit rows times the norms of direction and
+    integer row.
+    """
+    # Sums of squared integers up to 2047^2 are exact in any order.
+    norms = np.sqrt(np.square(directions, dtype=np.float64).sum(axis=0))
+    limits = np.rint(_SHARE * margin * integer_norm(ROW_NORM, len(directions)) * norms)
+    return np.asarray(np.maximum(limits, 1.0), dtype=np.float32)
+
+
+def margin_costs(
+    directions: NDArray[np.float32],
+    rows: IntegerRows,
+    members: tuple[NDArray[np.intp], ...],
+    weights: FloatArray,
+    margin: float,
+    *,
+    paired: bool,
+) -> IntArray:
+    """Return the weighted number of records whose margin is below a tenth of `margin`.
+
+    `members` are the numbers of the records of either class; a positive score predicts the
+    second. The rest is as in `negative_counts` and `scores`.
+    """
+    limits = margin_limits(directions, margin)
+    # Scores are integers: above minus the limit is what is not below the next one.
+    edges = np.stack([limits, 1.0 - limits])
+    first, second = (counts_below(directions, rows, index, edges) for index in members)
+    sizes = len(members[0]), len(members[1])
+    costs = [scores((sizes[0] - first[1], second[0]), sizes, weights, paired=False)]
+    if paired:
+        costs.append(scores((first[0], sizes[1] - second[1]), sizes, weights, paired=False))
+    return np.concatenate(costs)

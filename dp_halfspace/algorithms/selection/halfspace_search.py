@@ -15,22 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import WIDE
 from dp_halfspace.algorithms.plan import FloatArray
-from dp_halfspace.algorithms.selection.direction_counts import (
-    IntegerRows,
-    integer_rows,
-    margin_costs,
-    negative_counts,
-    open_records,
-    scores,
-)
 from dp_halfspace.algorithms.selection.directions import (
     MOST_COLUMNS,
     MOST_DIRECTIONS,
     DirectionStream,
+    IntegerRows,
+    integer_rows,
     lattice_reach,
+    margin_costs,
+    negative_counts,
+    open_records,
+    scores,
     unit_length,
 )
 from dp_halfspace.optim.design.rows import Rows
@@ -38,7 +37,6 @@ from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
 from dp_halfspace.privacy.selection import TalliedChoice
 
-_DOWN = 1.0 - 2.0**-40
 # Directions of a stage, fewer with many rows so that a stage takes seconds.
 _WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9
 # A stage is worth its share of the budget from this n epsilon on. ``docs/defaults.md``.
@@ -158,7 +156,7 @@ def plan_directions(
             f"more than n_directions={n_directions}: allow more, up to {MOST_DIRECTIONS}, project "
             "to fewer dimensions, or take random directions"
         )
-    each = epsilon / n_stages * _DOWN
+    each = epsilon / n_stages * DOWN
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
     return DirectionPlan(

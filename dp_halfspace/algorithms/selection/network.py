@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import FAR_UP
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.selection.staged_search import SearchPlan, run_search
@@ -169,7 +170,7 @@ def network_sensitivity(n_samples: int, shape: NetworkShape) -> float:
         per_unit = _LARGEST_SUM * per_unit + (width + 4) * (_LARGEST_SUM + _LONGEST)
     per_score = per_unit + shape.widths[-1] + 32
     rounding = 2.0 * n_samples * per_score * 2.0**-53 / _STEP
-    return 1.0 + 2.0**-30 + rounding + 2.0**-50 * n_samples * n_samples
+    return FAR_UP + rounding + 2.0**-50 * n_samples * n_samples
 
 
 def smallest_budget() -> float:

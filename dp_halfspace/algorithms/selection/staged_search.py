@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import Event, Exponential, Pure
@@ -21,7 +22,6 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
 MOST_CANDIDATES = 10**6
 _BLOCK = 256
-_DOWN = 1.0 - 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def plan_search(
     radii = (math.inf, *(radius * shrink**stage for stage in range(n_stages - 1)))
     if math.isinf(epsilon):
         return SearchPlan(n_candidates, radii, NoNoise())
-    share = epsilon / n_stages * _DOWN
+    share = epsilon / n_stages * DOWN
     if delta > 0:
 
         def events(each: float) -> tuple[Event, ...]:

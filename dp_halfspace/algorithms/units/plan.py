@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._people import People
+from dp_halfspace._rounding import DOWN, FAR_DOWN, UP
 from dp_halfspace._validation import are_chunks
 from dp_halfspace.algorithms.plan import FloatArray
 from dp_halfspace.algorithms.units.shapes import LOWEST, N_OCTAVES, Law, match_linear, match_octaves
@@ -39,7 +40,6 @@ _RAW_CELLS, _MISSING = 520, 512
 _PARTS, _PURE_PARTS = (0.6, 0.15, 0.25), (0.75, 0.15, 0.1)
 _N_CELLS = 4096
 _RANGE = (0.4, 1.6)  # of a narrow column, in units of its centre
-_UP = 1.0 + 2.0**-40  # covers the rounding of a root
 # Entries of the moments are multiples of 2^-10: their sums are exact.
 _GRID = 1024.0
 _SQUARE_WEIGHT = 1.5
@@ -113,12 +113,12 @@ def affordable_units(
             return None
         share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
         units = plan_units(n_samples, n_features, epsilon * share, is_pure=True)
-        return units, epsilon * (1.0 - share) * (1.0 - 2.0**-40)
+        return units, epsilon * (1.0 - share) * DOWN
     mu = gdp_mu(epsilon, delta)
     if n_samples * mu < _LEAST_STRENGTH * math.sqrt(n_features):
         return None
     share = units_share(n_samples, n_features, mu)
-    left = gdp_epsilon(mu * math.sqrt(1.0 - share) * (1.0 - 2.0**-30), delta)
+    left = gdp_epsilon(mu * math.sqrt(1.0 - share) * FAR_DOWN, delta)
     return plan_units(n_samples, n_features, mu * math.sqrt(share)), left
 
 
@@ -145,7 +145,7 @@ class UnitsPlan:
     @property
     def moments(self) -> Noise:
         """Noise of the moments."""
-        sensitivity = 2.0 * math.sqrt(self.n_features) * _UP
+        sensitivity = 2.0 * math.sqrt(self.n_features) * UP
         budget = self.budgets[2]
         if math.isinf(budget):
             return NoNoise()
@@ -159,7 +159,7 @@ class UnitsPlan:
             from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise  # noqa: PLC0415
 
             return DiscreteLaplaceNoise(2 * n_columns, budget)
-        return GaussianNoise(math.sqrt(2.0 * n_columns) * _UP, budget)
+        return GaussianNoise(math.sqrt(2.0 * n_columns) * UP, budget)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -356,7 +356,7 @@ def plan_units(
     """Fix the public numbers of a release of units within a mu, or an epsilon if it is pure."""
     shares = _PURE_PARTS if is_pure else tuple(map(math.sqrt, _PARTS))
     # A little less than the parts: together they stay below the budget when rounded.
-    octaves, cells, moments = (budget * share * (1.0 - 2.0**-40) for share in shares)
+    octaves, cells, moments = (budget * share * DOWN for share in shares)
     return UnitsPlan(n_samples, n_features, (octaves, cells, moments), is_pure)
 
 

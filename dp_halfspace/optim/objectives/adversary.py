@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from dp_halfspace._rounding import UP
 from dp_halfspace.optim.design.blocks import FloatArray
 
 # Below, squares of the smoothing would underflow.
@@ -71,18 +72,18 @@ class Adversary:
     @property
     def k(self) -> float:
         """Largest Euclidean norm of a gradient of the dual norm, rounded up."""
-        return 1.0 if self.norm == 2 else math.sqrt(self.n_features) * (1.0 + 2.0**-50)
+        return 1.0 if self.norm == 2 else math.sqrt(self.n_features) * UP
 
     @property
     def reach(self) -> float:
         """``radius * k``: by how much a margin falls, per unit of the coefficients."""
-        return self.radius * self.k * (1.0 + 2.0**-50)
+        return self.radius * self.k * UP
 
     @property
     def slack(self) -> float:
         """By how much the smoothing can raise a margin: ``radius * smoothing`` per kink."""
         kinks = 1 if self.norm == 2 else self.n_features
-        return self.radius * self.smoothing * kinks * (1.0 + 2.0**-50)
+        return self.radius * self.smoothing * kinks * UP
 
     @property
     def curvature(self) -> float:

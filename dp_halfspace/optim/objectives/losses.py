@@ -15,12 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.special import wrightomega
 
+from dp_halfspace._rounding import UP
 from dp_halfspace.optim.design.blocks import FloatArray
 
 Function: TypeAlias = Callable[[Any], FloatArray]
-
-# Covers the few roundings of the closed forms below, on the side that adds noise.
-_UP = 1.0 + 2.0**-50
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ class Loss:
         """
         if not a >= 0.0:
             raise ValueError("the bound on the margin must be at least 0")
-        return min(self.lipschitz, -float(self.derivative(-a)) * _UP)
+        return min(self.lipschitz, -float(self.derivative(-a)) * UP)
 
     def h(self, t: FloatArray) -> FloatArray:
         """Return ``-t l'(t)``, whose supremum is `self_bound`."""
@@ -192,9 +190,9 @@ def shifted_logistic(shift: float) -> Loss:
         second_derivative=partial(softplus_curvature, shift=shift),
         lipschitz=1.0,
         smoothness=0.25,
-        self_bound=peak * _UP,
+        self_bound=peak * UP,
         self_argmax=1.0 + peak,
-        at_zero=float(softplus(0.0, shift)) * _UP,
+        at_zero=float(softplus(0.0, shift)) * UP,
         shift=float(shift),
     )
 
@@ -210,8 +208,8 @@ def _ramp_loss(name: str, g: float, knot: float, width: float, at_zero: float) -
         derivative=partial(_ramp_slope, knot=knot, width=width),
         second_derivative=partial(_ramp_curvature, knot=knot, width=width),
         lipschitz=1.0,
-        smoothness=1.0 / width * _UP,
-        self_bound=(knot * knot / (4.0 * width) if inside else knot - width) * _UP,
+        smoothness=1.0 / width * UP,
+        self_bound=(knot * knot / (4.0 * width) if inside else knot - width) * UP,
         self_argmax=knot / 2.0 if inside else knot - width,
         at_zero=at_zero,
     )

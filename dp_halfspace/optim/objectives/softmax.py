@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives.function import OverRows, check_terms, depth, finish, spread
@@ -79,7 +80,7 @@ class SoftmaxObjective(OverRows):
         """``sum(c) log(1 + (K - 1) exp(shift)) + ||linear||^2 / (2 ridge)``."""
         at_zero = self.shift + math.log(math.exp(-self.shift) + self.n_classes - 1)
         total = float(self.weights.sum()) * at_zero
-        return total * (1.0 + 1e-9) + depth(self.linear, self.ridge)
+        return total * FAR_UP + depth(self.linear, self.ridge)
 
     def value_and_gradient(self, w: FloatArray) -> tuple[float, FloatArray]:
         """Return ``J(w)`` and its gradient; see `Objective`."""

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
+from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.exceptions import CertificateError
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.adversary import Adversary
@@ -21,8 +22,6 @@ from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.objectives.margin import RUN, MarginObjective
 from dp_halfspace.optim.risks.risk import (
     RIDGE_FLOOR,
-    ROOT_UP,
-    UP,
     Labelled,
     Risk,
     SlopeBounds,
@@ -139,11 +138,11 @@ class MarginRisk(Risk):
             return radius
         # Whatever holds every minimiser may be put into the right side: every round is a bound.
         for _ in range(_ROUNDS):
-            margin = self._highest_margin(radius) * ROOT_UP
+            margin = self._highest_margin(radius) * FAR_UP
             pull = self.loss.self_bound
             if margin < self.loss.self_argmax:
                 pull = min(pull, float(self.loss.h(np.asarray(margin))))
-            radius = min(radius, math.sqrt(self.max_weight * pull / ridge) * ROOT_UP)
+            radius = min(radius, math.sqrt(self.max_weight * pull / ridge) * FAR_UP)
         return radius
 
     def sensitivity(self, ridge: float) -> float:
@@ -154,12 +153,12 @@ class MarginRisk(Risk):
             slope = logistic_diameter(reach) if is_logistic else self.loss.slope_bound(reach)
             width = 2.0 * self.max_weight * self.row_norm * slope
         else:
-            reach *= ROOT_UP
+            reach *= FAR_UP
             width = self.loss.slope_bound(reach) * max(2.0 * self.row_norm, self.row_length)
             if self.loss.name == "logistic":
                 width = min(width, 2.0 * self.row_length * logistic_diameter(reach))
             width *= self.max_weight
-        of_mean = width / (ridge * self.n_samples) * ROOT_UP
+        of_mean = width / (ridge * self.n_samples) * FAR_UP
         return of_mean * self.influence(ridge)
 
     def influence(self, ridge: float) -> float:
@@ -170,8 +169,8 @@ class MarginRisk(Risk):
         if self.tilt == 0.0:
             return 1.0
         n, spread = self.n_samples, self.spread(ridge)
-        share = 1.0 / (1.0 + (n - 1) * math.exp(-self.tilt * spread * ROOT_UP))
-        return min(float(n), n * share * ROOT_UP)
+        share = 1.0 / (1.0 + (n - 1) * math.exp(-self.tilt * spread * FAR_UP))
+        return min(float(n), n * share * FAR_UP)
 
     def spread(self, ridge: float) -> float:
         """Bound the difference of two records' weighted losses at a minimiser.
@@ -180,10 +179,10 @@ class MarginRisk(Risk):
         """
         radius = self.radius(ridge)
         lowest = self.row_length * radius
-        highest = self._highest_margin(radius) * ROOT_UP
-        most = self.max_weight * float(self.loss.value(-lowest * ROOT_UP))
+        highest = self._highest_margin(radius) * FAR_UP
+        most = self.max_weight * float(self.loss.value(-lowest * FAR_UP))
         least = self.min_weight * float(self.loss.value(min(highest, self.loss.minimiser)))
-        return most - least + most * (ROOT_UP - 1.0)
+        return most - least + most * (FAR_UP - 1.0)
 
     def slope_bounds(self, radius: float) -> SlopeBounds:
         """``certificate.md``, section 3; with a tilt or an adversary ``robust.md``, Theorem 5.
@@ -287,13 +286,13 @@ def minimiser_radius(
     """
     outer = math.sqrt(max_weight * loss.self_bound / ridge)
     if row_norm * outer >= loss.self_argmax:
-        return outer * ROOT_UP
+        return outer * FAR_UP
 
     def excess(radius: float) -> float:
         slope = abs(float(loss.derivative(np.asarray(row_norm * radius))))
         return ridge * radius - max_weight * row_norm * slope
 
-    return float(brentq(excess, 0.0, outer * ROOT_UP, xtol=1e-300, rtol=1e-12)) * ROOT_UP
+    return float(brentq(excess, 0.0, outer * FAR_UP, xtol=1e-300, rtol=1e-12)) * FAR_UP
 
 
 def logistic_diameter(a: float) -> float:
@@ -325,4 +324,4 @@ def logistic_diameter(a: float) -> float:
         method="bounded",
         options={"xatol": 1e-12},
     )
-    return min(1.0, -float(found.fun) * ROOT_UP)
+    return min(1.0, -float(found.fun) * FAR_UP)

@@ -12,14 +12,14 @@ from typing import ClassVar
 
 from scipy.optimize import brentq
 
+from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.optim.objectives._cells import PAIR_BLOCK
 from dp_halfspace.optim.objectives.losses import Loss
-from dp_halfspace.optim.objectives.pair_grid import logistic_rounding
+from dp_halfspace.optim.objectives.pair_grid import PAIR_BLOCK, logistic_rounding
 from dp_halfspace.optim.objectives.pairs import PAIRWISE_LOSSES, PairwiseObjective
 from dp_halfspace.optim.risks.margin import minimiser_radius
-from dp_halfspace.optim.risks.risk import ROOT_UP, UP, Labelled, Risk, SlopeBounds, Vertices
+from dp_halfspace.optim.risks.risk import Labelled, Risk, SlopeBounds, Vertices
 from dp_halfspace.optim.solvers.certificate import UNIT
 
 # With this much the Jacobians cost nothing, and the exponential of it is still a float.
@@ -77,7 +77,7 @@ class PairRisk(Risk):
     @property
     def mass(self) -> float:
         """Largest number of pairs over the normaliser; at least one pair is counted."""
-        return max(1, self.n_samples * self.n_samples // 4) / self.normaliser * (1.0 + 2.0**-50)
+        return max(1, self.n_samples * self.n_samples // 4) / self.normaliser * UP
 
     @property
     def gradient_change(self) -> float:
@@ -110,7 +110,7 @@ class PairRisk(Risk):
         For every number of positive records, and for records that change their class.
         """
         slope = self.loss.slope_bound(self.diameter * self.radius(ridge))
-        return self.partners * slope * self.diameter / ridge * ROOT_UP
+        return self.partners * slope * self.diameter / ridge * FAR_UP
 
     def log_ratio(self, ridge: float) -> float:
         """Logarithm of the largest ratio of Jacobians; Theorem 10."""
@@ -128,7 +128,7 @@ class PairRisk(Risk):
         c = 1.0 if slope(1.0) >= 0.0 else float(brentq(slope, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
         along = math.log1p(one * (1.0 + c) ** 2)
         across = others * math.log1p(one * (1.0 - c * c) / others)
-        return (along + across) * ROOT_UP
+        return (along + across) * FAR_UP
 
     def ridge_floor(self, epsilon: float) -> float:
         """Smallest regulariser at which the Jacobians take half of the budget."""
@@ -147,7 +147,7 @@ class PairRisk(Risk):
 
         ridge = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-12))
         while self.log_ratio(ridge) > epsilon / 2.0:
-            ridge *= 1.0 + 1e-9
+            ridge *= FAR_UP
         return ridge
 
     def slope_bounds(self, radius: float) -> SlopeBounds:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._chunks import Chunks
+from dp_halfspace._rounding import UP
 from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives.function import Objective
@@ -26,8 +27,6 @@ Vertices: TypeAlias = tuple[tuple[int, float], ...]
 
 # Below this share of the squared row norm the regulariser is too weak for any certificate.
 RIDGE_FLOOR = 1e-8
-# Rounding of the few operations that lead to a bound; with transcendental functions.
-UP, ROOT_UP = 1.0 + 2.0**-40, 1.0 + 1e-9
 
 
 class Labelled(NamedTuple):

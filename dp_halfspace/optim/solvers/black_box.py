@@ -1,19 +1,19 @@
 """A minimiser of the user's own: what it is shown, and how it is kept from showing anything.
 
 It runs on private data and is not part of the proof. Its answer is only a starting point for the
-certificate, and whatever else it says (warnings, prints, log lines, exceptions) is dropped.
+certificate. Warnings, log lines, exceptions and prints of Python are dropped; what it writes to
+other places is the user's own.
 """
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -159,58 +159,24 @@ def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
     return project(w, radius) if np.isfinite(w).all() else start
 
 
-# Filters, streams and file descriptors belong to the process: of several threads the first one
-# silences it, and the last one gives the voice back.
-_LOCK = threading.Lock()
-_STACK = ExitStack()
-_DEPTH = [0]
+# Warning filters and streams belong to the process, so one optimizer runs at a time.
+_ONE_AT_A_TIME = threading.RLock()
 
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Drop the warnings, log lines and output of the block, that of compiled code included.
+    """Drop warnings, log lines and what is written to `sys.stdout` and `sys.stderr`.
 
-    What other threads print in the meantime is dropped, too. Output to files or streams that the
-    block opened or kept itself is not.
+    What other threads print in the meantime is dropped, too. Output past these two names, by
+    compiled code or to a stream that the block kept or opened itself, is not.
     """
-    with _LOCK:
-        if _DEPTH[0] == 0:
-            with ExitStack() as stack:
-                _silence(stack)
-                _STACK.push(stack.pop_all())
-        _DEPTH[0] += 1
-    try:
+    with ExitStack() as stack:
+        stack.enter_context(_ONE_AT_A_TIME)
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        stack.callback(logging.disable, logging.root.manager.disable)
+        logging.disable(sys.maxsize)
+        nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+        stack.enter_context(redirect_stdout(nowhere))
+        stack.enter_context(redirect_stderr(nowhere))
         yield
-    finally:
-        with _LOCK:
-            _DEPTH[0] -= 1
-            if _DEPTH[0] == 0:
-                _STACK.close()
-
-
-def _silence(stack: ExitStack) -> None:
-    """Silence the process until the stack is closed."""
-    stack.enter_context(warnings.catch_warnings())
-    warnings.simplefilter("ignore")
-    stack.callback(logging.disable, logging.root.manager.disable)
-    logging.disable(sys.maxsize)
-    nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
-    _flush()
-    for descriptor in (1, 2):
-        with suppress(OSError):
-            kept = os.dup(descriptor)
-            stack.callback(os.close, kept)
-            stack.callback(os.dup2, kept, descriptor)
-            os.dup2(nowhere.fileno(), descriptor)
-    stack.callback(_flush)
-    stack.enter_context(redirect_stdout(nowhere))
-    stack.enter_context(redirect_stderr(nowhere))
-
-
-def _flush() -> None:
-    """Empty the buffers of Python and of the C library into where they lead now."""
-    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-        with suppress(Exception):
-            stream.flush()  # type: ignore[union-attr]
-    with suppress(Exception):
-        ctypes.CDLL(None).fflush(None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace import privacy
-from dp_halfspace.algorithms.fits.kernel_selection import plan_margin_choice
+from dp_halfspace.algorithms.fits.kernel_training import plan_margin_choice
 from dp_halfspace.algorithms.fits.margin_training import Problem
 from dp_halfspace.algorithms.gradient.margin_gd import plan_margin_descent
 from dp_halfspace.optim.design.rows import unit_rows

@@ -9,8 +9,12 @@ from scipy import sparse
 
 from dp_halfspace.algorithms.defaults import Steps
 from dp_halfspace.algorithms.gradient import noisy_gd
-from dp_halfspace.algorithms.gradient.adversarial_rows import AdversarialRows, scaled_rows
-from dp_halfspace.algorithms.gradient.noisy_gd import clipped_slopes, plan_descent
+from dp_halfspace.algorithms.gradient.noisy_gd import (
+    AdversarialRows,
+    clipped_slopes,
+    plan_descent,
+    scaled_rows,
+)
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from tests.adversarial import neighbouring_pairs

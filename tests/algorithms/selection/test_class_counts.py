@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.selection.class_counts import (
+from dp_halfspace.algorithms.selection.threshold import (
     CountPlan,
     class_weights,
     release_count,

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.algorithms.selection import direction_counts
-from dp_halfspace.algorithms.selection.direction_counts import (
+from dp_halfspace.algorithms.selection import directions
+from dp_halfspace.algorithms.selection.directions import (
+    DirectionStream,
     integer_rows,
     negative_counts,
     open_records,
     scores,
 )
-from dp_halfspace.algorithms.selection.directions import DirectionStream
 from dp_halfspace.optim.design.rows import Rows, unit_rows
 from dp_halfspace.projection import PROJECTIONS, draw_projection
 from tests.adversarial import neighbouring_pairs
@@ -85,10 +85,10 @@ def test_opposite_directions_make_the_other_errors_ties_included():
 def test_tiles_and_classes_add_up(monkeypatch):
     block, rows, codes = plain(6000)
     whole = error_counts(block, integer_rows(rows), members(codes))
-    monkeypatch.setattr(direction_counts, "_TILE_ROWS", 17)
-    monkeypatch.setattr(direction_counts, "_TILE_COLUMNS", 100)
+    monkeypatch.setattr(directions, "_TILE_ROWS", 17)
+    monkeypatch.setattr(directions, "_TILE_COLUMNS", 100)
     np.testing.assert_array_equal(whole, error_counts(block, integer_rows(rows), members(codes)))
-    monkeypatch.setattr(direction_counts, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(directions, "_KEPT_BYTES", 0)
     assert integer_rows(rows).kept is None
     shuffled = [np.random.default_rng(1).permutation(index) for index in members(codes)]
     np.testing.assert_array_equal(whole, error_counts(block, integer_rows(rows), shuffled))
@@ -141,7 +141,7 @@ def test_records_are_set_aside_only_where_all_directions_agree():
 @pytest.mark.parametrize("planted", ["smaller radius", "no rounding"])
 def test_records_that_are_set_aside_too_early_are_seen(monkeypatch, planted):
     """Planted: a cone that is too narrow, or directions taken for exact."""
-    honest = direction_counts.open_records
+    honest = directions.open_records
 
     def narrow(stream, rows, index):
         return honest(replace(stream, radius=0.9 * stream.radius), rows, index)
@@ -183,13 +183,13 @@ def test_a_record_changes_a_score_by_one_at_most():
 
 def test_sensitivity_test_sees_a_record_that_moves_others(monkeypatch):
     """Planted: rows are divided by the largest of their tile, so that one is felt by all."""
-    honest = direction_counts._integers
+    honest = directions._integers
 
     def shared_scale(rows, index):
         largest = np.abs(rows.dense(index)[:, 0]).max(initial=0.0)
         return np.rint(honest(rows, index) / np.float32(1 + 3000 * largest))
 
-    monkeypatch.setattr(direction_counts, "_integers", shared_scale)
+    monkeypatch.setattr(directions, "_integers", shared_scale)
     assert largest_change(errors) > 1
 
 
@@ -206,7 +206,7 @@ def test_weights_are_within_their_resolution():
 def test_rows_that_are_too_long_are_zero():
     """Whatever comes in, no product leaves the range in which float32 is exact."""
     rows = Rows(np.array([[3.0, 4.0], [0.6, 0.8]]))
-    integers = direction_counts._integers(rows, np.arange(2))
+    integers = directions._integers(rows, np.arange(2))
     np.testing.assert_array_equal(integers[0], [0.0, 0.0])
     assert 4090 < np.linalg.norm(integers[1]) <= 4095
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp_halfspace.algorithms.selection import direction_counts as margin_counts
+from dp_halfspace.algorithms.selection import directions as margin_counts
 from dp_halfspace.algorithms.selection import halfspace_search as direction_search
 from dp_halfspace.algorithms.selection.directions import DirectionStream, unit_length
 from dp_halfspace.algorithms.selection.halfspace_search import plan_directions

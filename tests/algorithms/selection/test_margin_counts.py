@@ -6,14 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.selection import direction_counts
-from dp_halfspace.algorithms.selection.direction_counts import (
+from dp_halfspace.algorithms.selection import directions
+from dp_halfspace.algorithms.selection.directions import (
+    DirectionStream,
     IntegerRows,
     integer_rows,
     margin_costs,
     margin_limits,
 )
-from dp_halfspace.algorithms.selection.directions import DirectionStream
 from dp_halfspace.optim.design.rows import Rows
 from tests.algorithms.selection.test_direction_counts import largest_change, members, plain, strange
 
@@ -73,8 +73,8 @@ def test_limits_are_integers_of_one_at_least():
 def test_tiles_add_up(monkeypatch):
     block, rows, codes = plain(3000)
     whole = costs(block, rows, codes, 0.3)
-    monkeypatch.setattr(direction_counts, "_TILE_ROWS", 17)
-    monkeypatch.setattr(direction_counts, "_TILE_COLUMNS", 100)
+    monkeypatch.setattr(directions, "_TILE_ROWS", 17)
+    monkeypatch.setattr(directions, "_TILE_COLUMNS", 100)
     np.testing.assert_array_equal(whole, costs(block, rows, codes, 0.3))
 
 

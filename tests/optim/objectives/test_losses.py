@@ -142,7 +142,7 @@ def test_softplus_against_mpmath(t, shift):
         curvature = weight / (1 + mpmath.exp(x))
         assert abs(loss.second_derivative(t) - curvature) <= 1e-13 * curvature + 1e-300
     s = loss.self_bound
-    assert s * math.exp(s) == pytest.approx(math.exp(shift - 1), rel=1e-12)
+    assert s * math.exp(s) == pytest.approx(math.exp(shift - 1), rel=1e-10)
 
 
 def test_known_values():
@@ -156,7 +156,7 @@ def test_known_values():
         (smoothed_hinge(1.0).self_bound, 0.25),
         (SQUARED_HINGE.slope_bound(2.0), 6.0),
     ):
-        assert found == pytest.approx(expected, rel=1e-14)
+        assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_smoothings_stay_near_the_hinge():

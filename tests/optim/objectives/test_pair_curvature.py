@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dp_halfspace.optim.objectives import _cells, pair_grid
+from dp_halfspace.optim.objectives import pair_grid
 from dp_halfspace.optim.objectives.losses import softplus_curvature
 from dp_halfspace.optim.objectives.pair_grid import logistic_curvature
 from tests.optim.pair_cases import RANGES, scores
@@ -49,9 +49,9 @@ def test_empty_and_not_finite():
 
 
 def test_too_few_nodes_are_seen(monkeypatch):
-    for module in (_cells, pair_grid):
+    for module in (pair_grid,):
         monkeypatch.setattr(module, "CURVATURE_NODES", 5)
-    _cells.curvature_kernel.cache_clear()
+    pair_grid.curvature_kernel.cache_clear()
     error = products(*scores(20.0, 500, 900))
-    _cells.curvature_kernel.cache_clear()
+    pair_grid.curvature_kernel.cache_clear()
     assert error > 1e-6

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.optim.objectives import _cells
 from dp_halfspace.optim.objectives import pair_grid as pair_cells
-from dp_halfspace.optim.objectives._cells import NODES, chebyshev_points, part_table
 from dp_halfspace.optim.objectives.losses import LOGISTIC
 from dp_halfspace.optim.objectives.pair_grid import (
+    NODES,
+    chebyshev_points,
     logistic_curvature,
     logistic_pairs,
     logistic_rounding,
+    part_table,
 )
 from tests.optim.pair_cases import RANGES, brute_sums, relative, scores
 
@@ -144,11 +145,11 @@ def planted(monkeypatch):
 
     def clear():
         part_table.cache_clear()
-        _cells.pair_kernels.cache_clear()
+        pair_cells.pair_kernels.cache_clear()
 
     def change(name, value):
         clear()
-        for module in (_cells, pair_cells):
+        for module in (pair_cells,):
             monkeypatch.setattr(module, name, value)
 
     yield change
@@ -184,8 +185,8 @@ def test_both_resolutions(monkeypatch, reach):
 def test_pieces_cover_every_pair_once():
     positive, negative = (np.sort(s) for s in scores(1e4, 500, 600))
     covered = 0
-    for piece in _cells.pieces(positive, negative):
-        assert piece.high - piece.low < _cells.CELL_WIDTH * _cells.MAX_CELLS
+    for piece in pair_cells.pieces(positive, negative):
+        assert piece.high - piece.low < pair_cells.CELL_WIDTH * pair_cells.MAX_CELLS
         rows = positive[piece.positive]
         covered += rows.size
         left, right = negative[: piece.near.start], negative[piece.near.stop :]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dp_halfspace.optim.objectives import pair_sorting
-from dp_halfspace.optim.objectives._cells import PAIR_BLOCK, block_sum, prefix_sums
-from dp_halfspace.optim.objectives.pair_sorting import (
+from dp_halfspace.optim.objectives import pairs
+from dp_halfspace.optim.objectives.pair_grid import PAIR_BLOCK, block_sum, prefix_sums
+from dp_halfspace.optim.objectives.pairs import (
     parabola_curvature,
     parabola_pairs,
     ramp_curvature,
@@ -92,15 +92,15 @@ def test_sums_in_blocks():
 
 def test_a_missing_second_run_is_seen(monkeypatch):
     """Planted: pairs on the parabola that lie in the next stretch are forgotten."""
-    honest = pair_sorting._bands
+    honest = pairs._bands
 
     def planted(*args):
         bands = honest(*args)
-        return pair_sorting._Bands(
+        return pairs._Bands(
             bands.place, bands.source_place, bands.start, bands.middle, bands.middle
         )
 
-    monkeypatch.setattr(pair_sorting, "_bands", planted)
+    monkeypatch.setattr(pairs, "_bands", planted)
     positive, negative = scores(20.0, 150, 260)
     _, slopes, _ = wide_ramp(positive, negative, 1.5, 1.0)
     sums = ramp_pairs(positive, negative, 1.5, 1.0)

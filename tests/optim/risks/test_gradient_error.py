@@ -25,7 +25,7 @@ from dp_halfspace.optim import (
     tolerance,
 )
 from dp_halfspace.optim.objectives import pair_grid
-from dp_halfspace.optim.objectives._cells import PAIR_BLOCK
+from dp_halfspace.optim.objectives.pair_grid import PAIR_BLOCK
 from dp_halfspace.optim.objectives.pairs import pair_sums
 from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.risks.pairs import PairRisk

@@ -8,27 +8,18 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import lambertw, logit, softmax
+from scipy.special import lambertw, softmax
 
 from dp_halfspace.optim import get_loss, logistic_diameter, softmax_diameter
 from dp_halfspace.optim.risks import softmax as module
-from dp_halfspace.optim.risks.softmax_gradients import (
-    _bounds,
-    _ceiling,
-    _Cells,
-    _one_rival,
-    _Rivals,
-    _rivals,
-    _two_rivals,
-    _values,
-)
+from dp_halfspace.optim.risks.softmax import _bounds, _ceiling, _Cells, _values
 from tests.adversarial import neighbouring_pairs
 from tests.optim.risk_cases import fitted, moved, planned, softmax_risk
 
 REACHES, MORE = [0.01, 1.0, 3.0, 6.0, 15.0, 100.0], [0.3, 2.0, 5.0, 8.0, 40.0]
 CLASSES, MANY = [3, 4, 10], [5, 6, 30, 100]
-# Largest distance found over the bound: at least this much.
-NEAR = 0.97
+# Largest distance found over the bound: at least this much for three classes and for many.
+NEAR, FAR = 0.965, 0.75
 
 
 def gradients(scores, own, shift):
@@ -99,7 +90,7 @@ def pairs_of():
     fast = [(K, reach, 0.0) for K in CLASSES for reach in REACHES]
     fast += [(K, reach, shift) for K in (3, 10) for shift in (2.0, 6.0) for reach in (0.01, 6.0)]
     # Where the bound is least near.
-    fast += [(5, 4.0, 1.0), (4, 4.0, 0.75), (100, 7.5, 1.5)]
+    fast += [(10, 3.0, 3.0), (30, 5.0, 4.0), (100, 5.0, 4.0)]
     slow = [(K, reach, 0.0) for K in (*CLASSES, *MANY) for reach in (*REACHES, *MORE)]
     shifts, reaches = (0.5, 2.0, 6.0), (0.01, 1.0, 3.0, 6.0, 15.0)
     slow += [(K, r, shift) for K in (3, 4, 5, 6, 10, 30) for shift in shifts for r in reaches]
@@ -108,12 +99,12 @@ def pairs_of():
 
 @pytest.mark.parametrize("case", pairs_of())
 def test_farthest_pair_is_covered_and_the_bound_is_near(case, record_property):
-    """Planted: 3.5 % less than the bound is exceeded at every reach."""
+    """Planted: 3.5 % less than the bound is exceeded by three classes, and at both ends."""
     K, reach, shift = case
     ratio = farthest(K, reach, shift) / softmax_diameter(K, reach, shift=shift)
     record_property("measured / bound", ratio)
-    assert NEAR <= ratio <= 1.0
-    assert ratio > 0.965
+    exact = (K == 3 and shift == 0.0) or reach in (0.01, 100.0)
+    assert (NEAR if exact else FAR) <= ratio <= 1.0
 
 
 @pytest.mark.parametrize("K", [3, 7])
@@ -159,7 +150,7 @@ def test_bounds_of_cells_hold_inside():
     rng = np.random.default_rng(2)
     for _ in range(300):
         K, shift = int(rng.integers(2, 12)), float(rng.choice([0.0, 2.5]))
-        beta, less = 10.0 ** rng.uniform(-3, 0.3), rng.uniform(0, 0.99) * rng.choice([0, 1])
+        beta = 10.0 ** rng.uniform(-3, 0.3)
         low, near = shift + rng.uniform(-7, 12), rng.uniform(0, 12) * rng.choice([0, 1])
         high, far = low + 10.0 ** rng.uniform(-2, 1), near + 10.0 ** rng.uniform(-2, 1)
         edges = [low, high, near, far]
@@ -167,100 +158,26 @@ def test_bounds_of_cells_hold_inside():
             if rng.random() < 0.15:
                 edges[index] = edge
         cells = _Cells(*(np.array([edge]) for edge in edges))
-        bound = float(_bounds((beta, less), K, shift, cells)[0][0])
+        bound = float(_bounds(beta, K, shift, cells)[0][0])
         at_logit = np.linspace(max(edges[0], high - 40), min(edges[1], low + 60), 200)[:, None]
         ratio = np.linspace(near, min(edges[3], near + 60), 200)[None, :]
-        assert _values((beta, less), K, shift, at_logit, ratio).max() <= bound + 1e-12
+        assert _values(beta, K, shift, at_logit, ratio).max() <= bound + 1e-12
 
 
 @pytest.mark.parametrize("K", [3, 8])
 def test_ceiling_is_the_maximum_over_all_probabilities(K):
     """One share and equal others suffice: a search over the whole simplex finds no more."""
     rng = np.random.default_rng(3)
-    for beta, less, shift in (
-        *((0.02, 0.0, 0.0), (0.3, 0.0, 0.0), (0.1, 0.0, 3.0)),
-        *((0.02, 0.9, 0.0), (0.1, 0.5, 0.0), (0.6, 0.9, 1.5)),
-    ):
-        bound = _ceiling((beta, less), K, shift)
-        own = np.full(K, -1.0 / K)
-        own[0] += 1.0
+    for beta, shift in ((0.02, 0.0), (0.1, 0.0), (0.3, 0.0), (0.6, 1.5), (0.1, 3.0)):
+        bound = _ceiling(beta, K, shift)
 
-        def value(z, beta=beta, less=less, shift=shift, own=own):
+        def value(z, beta=beta, shift=shift):
             g = gradients(z, 0, shift)
-            return g @ g - 2.0 * beta * (g @ z - less * (g @ own) * (z @ own) / (own @ own))
+            return g @ g - 2.0 * beta * (g @ z)
 
         tries = [rng.standard_normal(K) * scale for scale in (0.3, 2.0, 5.0) for _ in range(2)]
         most = max(-minimize(lambda z: -value(z), z).fun for z in tries)
         assert bound - 3e-4 <= most <= bound
-
-
-@pytest.mark.parametrize("K", [3, 4, 6, 30])
-def test_no_shares_exceed_the_grid_for_two_rivals(K):
-    """Random probabilities, many of them with two or three large ones, and a finer grid."""
-    rng = np.random.default_rng(9)
-    nearest = 0.0
-    for _ in range(15):
-        beta, less, push = rng.uniform(0.06, 0.3), rng.uniform(0.0, 0.9), rng.uniform(0.0, 0.5)
-        shift, reach = rng.choice([0.0, 1.5]), 6.0
-        grids = (_rivals(K, reach, shift, step, 1.0 / beta) for step in (0.4, 0.1))
-        coarse, fine = ((grid.square(beta, less, push, reach), grid) for grid in grids)
-        bound = coarse[0] + coarse[1].rise(beta, push)
-        assert fine[0] <= bound
-        q = rng.dirichlet(rng.choice([0.2, 1.0, 5.0]) * np.ones(K - 1), size=4000) + 1e-9
-        q[:, : rng.integers(1, 4)] *= rng.choice([1.0, 10.0, 100.0])
-        q = -np.sort(-q / q.sum(axis=1, keepdims=True), axis=1)
-        u = logit(rng.uniform(0.2, 1.0, size=4000))
-        near = np.abs(u - shift - math.log(K - 1)) <= math.sqrt(2.0) * reach
-        pull = (1.0 - less) * (shift - u) - np.sum(q * np.log(q) - less / (K - 1) * np.log(q), 1)
-        pi = 1.0 / (1.0 + np.exp(-u))
-        value = (
-            pi**2 * (1.0 + np.sum(q**2, 1))
-            + 2.0 * beta * pi * pull
-            - push * pi * (q[:, 0] - q[:, 1])
-        )
-        most = value[near].max() + (beta * reach + push / math.sqrt(2.0)) ** 2
-        nearest = max(nearest, most / bound)
-        assert most <= bound
-    assert nearest > 0.97
-
-
-def farthest_of_one_class(K, reach, shift):
-    """Largest half distances that a search finds, by whether the rival is the same."""
-    rng, best = np.random.default_rng(0), [0.0, 0.0]
-    for start in starts(min(K, 5), rng):
-        start = start + 0.02 * rng.standard_normal(start.size)
-        where = K, reach, (0, 0), shift
-        found = minimize(negative, start, args=where, jac=True, method="L-BFGS-B").x
-        for at in (start, 0.5 * (start + found), found):
-            W = at[:-1].reshape(-1, 2)[np.minimum(np.arange(K), at.size // 2 - 1)]
-            W = W - W.mean(axis=0)
-            c, s = math.cos(at[-1]), math.sin(at[-1])
-            first, second = (W[1:] @ [[c, c], [s, -s]]).T
-            same = int(first.argmax() == second.argmax())
-            best[same] = max(best[same], math.sqrt(-negative(at, *where)[0]) / 2.0)
-    return best
-
-
-@pytest.mark.parametrize("K", [3, 5, 10])
-def test_records_of_one_class_are_covered_with_one_rival_and_with_two(K):
-    for reach, shift in ((0.3, 0.0), (2.0, 0.0), (4.0, 1.0), (7.0, 0.0)):
-        two, one = farthest_of_one_class(K, reach, shift)
-        assert NEAR * _two_rivals(K, reach, shift) <= two <= _two_rivals(K, reach, shift)
-        assert one <= _one_rival(K, reach, shift)
-    # Planted: a direction that is longer than it is.
-    assert one > _one_rival(K, 0.7 * reach, shift)
-
-
-def test_a_push_for_nothing_is_seen(monkeypatch):
-    """Planted: the centre for two rivals moves apart and the distance does not grow."""
-    honest = _Rivals.square
-    assert farthest_of_one_class(6, 5.0, 0.0)[0] <= _two_rivals(6, 5.0, 0.0)
-
-    def square(self, beta, less, push, reach):
-        return honest(self, beta, less, push, reach - 0.3 * push / beta)
-
-    monkeypatch.setattr(_Rivals, "square", square)
-    assert farthest_of_one_class(6, 5.0, 0.0)[0] > _two_rivals(6, 5.0, 0.0)
 
 
 # --- minimisers ---

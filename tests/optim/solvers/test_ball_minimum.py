@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.losses import huber_hinge
 from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.solvers import ball_minimum as module
-from dp_halfspace.optim.solvers.ball_minimum import ball_minimum
+from dp_halfspace.optim.solvers import minimum as module
+from dp_halfspace.optim.solvers.minimum import ball_minimum
 from tests.adversarial import neighbouring_pairs
 
 LOSS = huber_hinge(0.5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import threading
 import warnings
@@ -18,8 +17,7 @@ from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import LOGISTIC, SQUARED_HINGE
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-from dp_halfspace.optim.solvers import black_box
-from dp_halfspace.optim.solvers.black_box import FiniteSum, silenced, silent_answer
+from dp_halfspace.optim.solvers.black_box import FiniteSum, silent_answer
 from dp_halfspace.optim.solvers.minimum import certified_minimum
 
 N = 30
@@ -89,9 +87,6 @@ def noisy(fun, x0):
     np.log(np.zeros(1))
     print("seen")
     print("seen", file=sys.stderr)
-    print("seen", file=sys.__stdout__)
-    os.write(1, b"seen\n")
-    os.write(2, b"seen\n")
     logging.getLogger("seen").critical("seen")
     logging.disable(logging.NOTSET)
     warnings.simplefilter("error")
@@ -142,7 +137,7 @@ def test_whatever_a_callable_does_is_silent_and_certified(optimizer, capfd, capl
     assert np.geterr() == flags
     assert logging.root.manager.disable == level
     print("heard")
-    os.write(2, b"heard\n")
+    print("heard", file=sys.stderr)
     assert capfd.readouterr() == ("heard\n", "heard\n")
 
 
@@ -160,8 +155,8 @@ def test_the_silence_test_hears_a_callable_that_is_run_in_the_open(capfd, caplog
         certified_minimum(PLAIN, 1e-9, radius=10.0, optimizer=noisy)
     assert {UserWarning, RuntimeWarning} <= {warning.category for warning in heard}
     out, err = capfd.readouterr()
-    assert out.count("seen") == 3
-    assert err.count("seen") >= 2
+    assert out.count("seen") == 1
+    assert err.count("seen") >= 1
     assert caplog.records
 
 
@@ -177,25 +172,36 @@ def test_the_users_own_interrupt_passes_and_gives_the_voice_back(capfd):
     assert warnings.filters == filters
 
 
-def test_threads_share_one_silence(capfd):
+def test_optimizers_of_several_threads_run_one_at_a_time(capfd):
     """Each would otherwise give back what another one had taken away."""
-    inside, go = threading.Barrier(2), threading.Event()
+    inside, go, order = threading.Event(), threading.Event(), []
 
     def slow(fun, x0):
-        inside.wait(10)
+        inside.set()
         go.wait(10)
+        print("seen")
+        order.append("slow")
         return x0
 
-    filters = list(warnings.filters)
-    worker = threading.Thread(target=silent_answer, args=(slow, PLAIN, 1.0))
-    worker.start()
-    inside.wait(10)
-    silent_answer(lambda fun, x0: print("seen"), PLAIN, 1.0)
-    with silenced():
-        go.set()
-        worker.join(10)
+    def quick(fun, x0):
         print("seen")
-    assert black_box._DEPTH == [0]
+        order.append("quick")
+        return x0
+
+    filters, level = list(warnings.filters), logging.root.manager.disable
+    first, second = (
+        threading.Thread(target=silent_answer, args=(each, PLAIN, 1.0)) for each in (slow, quick)
+    )
+    first.start()
+    inside.wait(10)
+    second.start()
+    second.join(0.2)
+    assert second.is_alive()
+    go.set()
+    for thread in (first, second):
+        thread.join(10)
+    assert order == ["slow", "quick"]
     print("heard")
     assert capfd.readouterr() == ("heard\n", "")
     assert warnings.filters == filters
+    assert logging.root.manager.disable == level

@@ -194,7 +194,7 @@ def load_benchmark(name: str, data_home: str | os.PathLike[str] | None = None) -
 
     Examples
     --------
-    >>> from dp_halfspace.datasets import load_benchmark
+    >>> from benchmarks.loaders import load_benchmark
     >>> load_benchmark("iris")
     Traceback (most recent call last):
         ...

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-from dp_halfspace.datasets import _loaders, load_benchmark
+from benchmarks import loaders
+from benchmarks.loaders import load_benchmark
 
 SVM_TRAIN = "-1 1:1 3:0.5\n+1 2:1\n-1 1:0.25\n"
 SVM_TEST = "+1 1:1\n-1 2:0.5\n"
@@ -29,8 +30,8 @@ def origin(tmp_path, monkeypatch):
     (folder / "a9a").write_text(SVM_TRAIN)
     (folder / "a9a.t").write_text(SVM_TEST)
     remote = tuple((folder / name).as_uri() for name in ("a9a", "a9a.t"))
-    small = replace(_loaders._SOURCES["adult"], remote=remote, shape=(3, 2, 3))
-    monkeypatch.setitem(_loaders._SOURCES, "adult", small)
+    small = replace(loaders._SOURCES["adult"], remote=remote, shape=(3, 2, 3))
+    monkeypatch.setitem(loaders._SOURCES, "adult", small)
     return folder
 
 
@@ -87,13 +88,13 @@ def test_satimage_text_and_archive_agree(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.integers(0, 256, (12, 36), dtype=np.uint8)
     y = np.array([1, 2, 3, 4, 5, 7] * 2, dtype=np.int8)
-    monkeypatch.setattr(_loaders, "_SATIMAGE_TRAIN", 8)
+    monkeypatch.setattr(loaders, "_SATIMAGE_TRAIN", 8)
     np.savetxt(tmp_path / "sat.trn", np.c_[X, y][:8], fmt="%d")
     np.savetxt(tmp_path / "sat.tst", np.c_[X, y][8:], fmt="%d")
     remote = tuple((tmp_path / name).as_uri() for name in ("sat.trn", "sat.tst"))
     for name in ("satimage", "satimage6"):
-        small = replace(_loaders._SOURCES[name], remote=remote, shape=(8, 4, 36))
-        monkeypatch.setitem(_loaders._SOURCES, name, small)
+        small = replace(loaders._SOURCES[name], remote=remote, shape=(8, 4, 36))
+        monkeypatch.setitem(loaders._SOURCES, name, small)
     text = load_benchmark("satimage6", data_home=tmp_path)
     two = load_benchmark("satimage", data_home=tmp_path)
     assert text.y_train.tolist() == [1, 2, 3, 4, 5, 7, 1, 2]
@@ -113,14 +114,14 @@ def test_http_archive_and_fetcher_agree(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     logs = rng.uniform(-2.3, 16.2, (40, 3))
     attack = np.arange(40) % 4 == 0
-    monkeypatch.setattr(_loaders, "_HTTP", replace(_loaders._HTTP, shape=(28, 12, 3)))
+    monkeypatch.setattr(loaders, "_HTTP", replace(loaders._HTTP, shape=(28, 12, 3)))
 
     def fetcher(**options):
         assert options["subset"] == "http"
         assert not options["percent10"]
         return logs.astype(object), np.where(attack, b"back.", b"normal.")
 
-    monkeypatch.setattr(_loaders, "fetch_kddcup99", fetcher)
+    monkeypatch.setattr(loaders, "fetch_kddcup99", fetcher)
     fetched = load_benchmark("http", data_home=tmp_path)
     np.savez(tmp_path / "http.npz", X=logs, y=attack.astype(np.int8))
     monkeypatch.setenv("DP_HALFSPACE_DATA", str(tmp_path))
@@ -136,7 +137,7 @@ def test_http_without_network_says_what_to_do(tmp_path, monkeypatch):
     def fetcher(**_):
         raise OSError("no route")
 
-    monkeypatch.setattr(_loaders, "fetch_kddcup99", fetcher)
+    monkeypatch.setattr(loaders, "fetch_kddcup99", fetcher)
     with pytest.raises(OSError, match=r"DP_HALFSPACE_DATA"):
         load_benchmark("http", data_home=tmp_path)
 
