@@ -1092,6 +1092,26 @@ MUTANTS = [
             "delayed(function, pure=False, traverse=False)(*arguments)",
             "test_no_row_is_in_what_a_worker_would_log",
         ),
+        (
+            "        return (opened(_guarded(part), i) for i, part in enumerate(self.parts))",
+            "        return (part() for part in self.parts)",
+            "test_of_foreign_errors_only_the_type_is_said",
+        ),
+        (
+            "        values = _computed(dask.compute, self.parts)",
+            "        values = dask.compute(*self.parts)",
+            "test_of_foreign_errors_only_the_type_is_said",
+        ),
+        (
+            "parts=_computed(dask.persist, self.parts))",
+            "parts=dask.persist(*self.parts))",
+            "test_of_foreign_errors_only_the_type_is_said",
+        ),
+        (
+            '    return is_ours and opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"',
+            "    return is_ours",
+            "test_what_this_library_raises_of_a_chunk_is_said",
+        ),
     ),
     *of(
         "_chunked.py",
@@ -1102,9 +1122,24 @@ MUTANTS = [
             "test_rows_in_another_order_are_noticed",
         ),
         (
-            "step = 1 if rows.ndim == 1 else ",
-            "step = ",
-            "test_labels_are_read_once_and_known_again",
+            "        whole.update(_shortened(column))",
+            "        whole.update(_shortened(column[:: max(1, len(column) // 64)]))",
+            "test_one_row_that_changes_between_passes_is_noticed",
+        ),
+        (
+            "for i in (0, 4))",
+            "for i in (0, 0))",
+            "test_signs_and_halves_of_words_are_in_the_checksum",
+        ),
+        (
+            '    return b"".join([*sums, data[end:].tobytes()])',
+            '    return b"".join(sums)',
+            "test_every_row_is_in_the_checksum",
+        ),
+        (
+            "        if not is_own(error):",
+            "        if False:",
+            "test_of_foreign_errors_only_the_type_is_said",
         ),
         (
             "        return type(model)(map(travelling, model))",
