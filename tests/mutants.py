@@ -1085,6 +1085,63 @@ MUTANTS = [
         ),
     ),
     *of(
+        "audit/black_box.py",
+        "tests/audit/test_black_box.py",
+        (
+            "    except Exception as error:  # noqa: BLE001 - to raise is an outcome, too",
+            "    except ZeroDivisionError as error:",
+            "test_what_is_no_finite_number_is_an_outcome",
+        ),
+        (
+            "        for column in np.flatnonzero(is_special(values).any(axis=0)):",
+            "        for column in ():",
+            "test_what_is_no_finite_number_is_an_outcome",
+        ),
+        (
+            "    return (values == 0.0) & np.signbit(values)",
+            "    return values < -np.inf",
+            "test_what_is_no_finite_number_is_an_outcome",
+        ),
+        (
+            "    first, second = _scaled(first, of), _scaled(second, of)",
+            "    first, second = np.nan_to_num(first), np.nan_to_num(second)",
+            "test_what_is_no_finite_number_is_an_outcome",
+        ),
+    ),
+    *of(
+        "audit/_history.py",
+        "tests/audit/test_replay.py",
+        (
+            "        names = [name for name, first, second in kinds if first != second]",
+            "        names = []",
+            "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
+        ),
+        (
+            "            is_same = fingerprint(self.error) == fingerprint(other.error)",
+            "            is_same = repr(self.error) == repr(other.error)",
+            "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
+        ),
+        (
+            "            if self.classes.get(name) != other.classes.get(name)",
+            "            if False",
+            "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
+        ),
+    ),
+    *of(
+        "audit/_state.py",
+        "tests/audit/test_replay.py",
+        (
+            "    return _Digests().of(value)",
+            "    return pickled(value).encode()",
+            "test_what_is_hidden_in_a_result_of_a_function_is_seen",
+        ),
+        (
+            "            found[name] = slot.__get__(value)",
+            "            slot.__get__(value)",
+            "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
+        ),
+    ),
+    *of(
         "_chunks.py",
         "tests/test_chunks.py",
         (
