@@ -1217,6 +1217,11 @@ MUTANTS = [
         "metrics/score.py",
         "tests/metrics/test_score.py",
         (
+            "        return _HeldOut(rows, labels, np.unique(classes))",
+            "        return _HeldOut(rows, labels, classes)",
+            "test_classes_of_a_model_may_be_in_any_order",
+        ),
+        (
             "    permit = authorise(record, noise_source(random_state), ledger)",
             "    permit = authorise(record, noise_source(random_state), None)",
             "test_a_score_and_a_fit_share_one_ledger",
@@ -1264,6 +1269,76 @@ MUTANTS = [
             "np.rint(SCALE * np.clip(loss, 0.0, 1.0))",
             "np.rint(SCALE * loss)",
             "test_a_loss_of_probabilities_that_are_none_is_one_at_most",
+        ),
+        (
+            "np.nan_to_num(0.5 * (chances**2).sum(axis=1), nan=1.0)",
+            "0.5 * (chances**2).sum(axis=1)",
+            "test_a_loss_of_probabilities_that_are_none_is_one_at_most",
+        ),
+        (
+            "np.rint(_HALF * np.clip(2.0 * share - 1.0, -1.0, 1.0))",
+            "np.rint(_HALF * (2.0 * share - 1.0))",
+            "test_answers_that_are_no_probabilities_move_no_more",
+        ),
+        (
+            "        return np.nan_to_num(chances[:, 1])",
+            "        return chances[:, 1]",
+            "test_answers_that_are_no_probabilities_move_no_more",
+        ),
+        (
+            "        return np.nan_to_num(scores if order[1] == 1 else -scores)",
+            "        return scores if order[1] == 1 else -scores",
+            "test_a_score_that_is_no_number_is_zero",
+        ),
+        (
+            "        return np.nan_to_num(scores if order[1] == 1 else -scores)",
+            "        return np.nan_to_num(scores)",
+            "test_classes_of_a_model_may_be_in_any_order",
+        ),
+        (
+            '    chances = _numbers(answers, "predict_proba")[:, order]',
+            '    chances = _numbers(answers, "predict_proba")',
+            "test_classes_of_a_model_may_be_in_any_order",
+        ),
+        (
+            "    if answers.shape != shape:",
+            "    if False:",
+            "test_refusals_cost_nothing",
+        ),
+        (
+            "    return np.where(is_class, found, (codes + 1) % len(classes))",
+            "    return found",
+            "test_a_prediction_that_is_no_class_is_a_wrong_one",
+        ),
+        (
+            "        place = place if weights is None else place * weights",
+            "        place = place * 1.0",
+            "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
+        ),
+        (
+            "    counts = np.bincount(rows * shape[1] + columns, weights, shape[0] * shape[1])",
+            "    counts = np.bincount(rows * shape[1] + columns, None, shape[0] * shape[1])",
+            "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
+        ),
+        (
+            "            values = np.add.reduceat(values, people.starts) // people.counts",
+            "            values = np.add.reduceat(values, people.starts)",
+            "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
+        ),
+        (
+            "            values = np.add.reduceat(values, people.starts) // people.counts",
+            "            values = 1 * values",
+            "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
+        ),
+        (
+            "    weights = None if people is None else people.weights_for(COUNT)",
+            "    weights = None if people is None else people.weights_for(COUNT) * 0 + 1.0",
+            "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
+        ),
+        (
+            "    counts = np.bincount(np.searchsorted(PLACES, values), weights, len(PLACES) + 1)",
+            "    counts = np.bincount(np.searchsorted(PLACES, values), None, len(PLACES) + 1)",
+            "tests/metrics/test_people.py::test_a_person_moves_no_quartile_by_more_than_one",
         ),
     ),
     *of(
