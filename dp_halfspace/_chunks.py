@@ -183,7 +183,9 @@ def _guarded(function: Callable[..., Any], *arguments: Any) -> Any:
     if failures:
         return failures[0]
     try:
-        return function(*arguments)
+        # Settings of numpy belong to a thread, and schedulers have their own.
+        with np.errstate(all="ignore"):
+            return function(*arguments)
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         if is_own(error):
             return _Failure(type(error), str(error))

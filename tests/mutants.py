@@ -1142,8 +1142,31 @@ MUTANTS = [
         ),
     ),
     *of(
+        "_by_chunks.py",
+        "tests/test_floating_point_flags.py",
+        (
+            '            with np.errstate(all="ignore"):',
+            "            with np.errstate():",
+            "test_predictions_raise_no_flag",
+        ),
+    ),
+    *of(
+        "_sklearn.py",
+        "tests/test_floating_point_flags.py",
+        (
+            '            with nested, np.errstate(all="ignore"):',
+            "            with nested:",
+            "tests/test_common.py::test_floating_point_flags_stay_inside",
+        ),
+    ),
+    *of(
         "_chunks.py",
         "tests/test_chunks.py",
+        (
+            '        with np.errstate(all="ignore"):',
+            "        with np.errstate():",
+            "tests/test_floating_point_flags.py::test_what_is_computed_of_chunks_raises_no_flag",
+        ),
         (
             "delayed(_guarded, pure=False, traverse=False)(function, *arguments)",
             "delayed(function, pure=False, traverse=False)(*arguments)",
@@ -1216,6 +1239,11 @@ MUTANTS = [
     *of(
         "metrics/score.py",
         "tests/metrics/test_score.py",
+        (
+            '@np.errstate(all="ignore")',
+            "@np.errstate()",
+            "tests/test_floating_point_flags.py::test_scores_raise_no_flag",
+        ),
         (
             "        return _HeldOut(rows, labels, np.unique(classes))",
             "        return _HeldOut(rows, labels, classes)",
