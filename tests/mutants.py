@@ -1142,6 +1142,24 @@ MUTANTS = [
         ),
     ),
     *of(
+        "estimators/table.py",
+        "tests/test_chunks.py",
+        (
+            "        return applied(_scores, data.X, travelling(model))",
+            "        return applied(_scores, data.X, model)",
+            "test_no_seed_and_no_account_travels_with_a_model",
+        ),
+    ),
+    *of(
+        "algorithms/units/plan.py",
+        "tests/test_floating_point_flags.py",
+        (
+            '    with np.errstate(under="ignore"):\n        for lo, block in _blocks',
+            "    with np.errstate():\n        for lo, block in _blocks",
+            "test_rows_in_learnt_units_are_rounded_silently",
+        ),
+    ),
+    *of(
         "_by_chunks.py",
         "tests/test_floating_point_flags.py",
         (
@@ -1226,6 +1244,26 @@ MUTANTS = [
             "        return model",
             "test_nothing_that_could_release_travels",
         ),
+        (
+            'None if name in {"ledger", "random_state"} else travelling(value)',
+            'None if name == "ledger" else travelling(value)',
+            "test_no_seed_and_no_account_travels_with_a_model",
+        ),
+        (
+            'None if name in {"ledger", "random_state"} else travelling(value)',
+            'None if name == "random_state" else travelling(value)',
+            "test_no_seed_and_no_account_travels_with_a_model",
+        ),
+        (
+            'None if name in {"ledger", "random_state"} else travelling(value)',
+            'None if name in {"ledger", "random_state"} else value',
+            "test_no_seed_and_no_account_travels_with_a_model",
+        ),
+        (
+            "    twin, given = travelling(estimator), as_chunks(X)",
+            "    twin, given = estimator, as_chunks(X)",
+            "test_no_seed_and_no_account_travels_with_a_model",
+        ),
     ),
     *of(
         "optim/objectives/chunked.py",
@@ -1239,6 +1277,11 @@ MUTANTS = [
     *of(
         "metrics/score.py",
         "tests/metrics/test_score.py",
+        (
+            "            model = travelling(model)",
+            "            model = model",
+            "tests/test_chunks.py::test_no_seed_and_no_account_travels_with_a_model",
+        ),
         (
             '@np.errstate(all="ignore")',
             "@np.errstate()",

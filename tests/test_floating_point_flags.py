@@ -22,6 +22,7 @@ from dp_halfspace import (
     PureNetworkClassifier,
 )
 from dp_halfspace._chunks import DaskChunks, LocalChunks
+from dp_halfspace.algorithms.units.plan import Units, in_units
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler
 from tests.conftest import separated
@@ -104,6 +105,15 @@ def test_what_is_computed_of_chunks_raises_no_flag(kind):
         warnings.simplefilter("error")
         (found,) = kind.of([np.array([1e300, 1e-300])]).each(squared).values()
     assert found.tolist() == [np.inf, 0.0]
+
+
+def test_rows_in_learnt_units_are_rounded_silently():
+    """Of an entry near the centre of its column little is left in float32."""
+    units = Units(np.zeros(3), np.ones(3))
+    with np.errstate(all="raise"):
+        rounded = in_units(np.array([[1e-44, 1e-300, 1.0]]), units, kind=np.float32)
+    assert rounded.dtype == np.float32
+    assert rounded[0, 1:].tolist() == [0.0, 1.0]
 
 
 class Overflowing:
