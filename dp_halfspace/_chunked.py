@@ -9,15 +9,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import blake2b, shake_256
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._chunks import Chunks, DaskChunks, opened
+from dp_halfspace._chunks import Chunks, DaskChunks, is_own, opened
 from dp_halfspace._sklearn import unfitted_names
 from dp_halfspace._validation import (
     TrainingData,
@@ -38,18 +38,18 @@ def checked_chunks(
     given = as_chunks(X)
     sample = check_features(estimator, given.sample, reset=reset, allow_missing=True)
     found = list(given.each(_inspected, sample.dtype, sample.shape[1], allow_missing).values())
-    counts = tuple(int(chunk[0]) for chunk in found)
-    if any(chunk[1] < 0 for chunk in found):
+    if None in found:
         raise ValueError(
             "X holds a chunk that is no table of real numbers with the columns of the others: "
             "encode text and categories as numbers, and sparse chunks as dense ones, first"
         )
+    counts = tuple(size for size, _, _ in found)
     if not sum(counts):
         check_features(estimator, given.sample[:0], reset=False)
-    bad = np.flatnonzero(np.sum([chunk[2:] for chunk in found], axis=0))
-    if len(bad):
-        raise not_finite(getattr(estimator, "feature_names_in_", None), bad.tolist())
-    marks = type(given).of([chunk[1] for chunk in found])
+    bad = sorted({column for _, _, columns in found for column in columns})
+    if bad:
+        raise not_finite(getattr(estimator, "feature_names_in_", None), bad)
+    marks = type(given).of([mark for _, mark, _ in found])
     floats = given.each(_floats, sample.dtype).each(_same, marks)
     return type(given)(floats.parts, None, counts, sample.shape[1])
 
@@ -74,10 +74,9 @@ def check_chunks(
 def labelled_chunks(X: Any, y: Any, classes: ArrayLike) -> tuple[Chunks, Chunks]:
     """Return rows as they were handed in, in chunks, and the codes of their labels."""
     given = as_chunks(X)
-    found = np.array(list(given.each(_size_and_mark).values()))
-    marks = type(given).of(found[:, 1].tolist())
-    counts = tuple(found[:, 0].tolist())
-    rows = replace(given.each(_same, marks), counts=counts)
+    found = list(given.each(_size_and_mark).values())
+    marks = type(given).of([mark for _, mark in found])
+    rows = replace(given.each(_same, marks), counts=tuple(count for count, _ in found))
     return rows, _coded(rows, y, classes)[0]
 
 
@@ -107,8 +106,8 @@ def _coded(rows: Chunks, y: Any, classes: ArrayLike) -> tuple[Chunks, NDArray[An
     return replace(codes.each(_same, marks), counts=rows.counts), label_set
 
 
-# Rows of a chunk that are looked at again at every pass.
-_MARKED = 64
+# Keys of the words of a block of a checksum: as if drawn at random, and the same on all workers.
+_KEYS = np.frombuffer(shake_256(b"chunks that stay the same").digest(4096), dtype="<u8")
 _SAME = "X and y must have the same chunks: as many of them, with as many rows"
 
 
@@ -181,41 +180,63 @@ def _floats(chunk: Any, dtype: Any) -> NDArray[Any]:
     return np.asarray(chunk, dtype=dtype)
 
 
-def _inspected(chunk: Any, dtype: Any, n_columns: int, allow_missing: bool) -> NDArray[np.float64]:
-    """Return the number of rows, their mark or -1, and which columns are refused."""
-    found = np.zeros(2 + n_columns)
+def _inspected(
+    chunk: Any, dtype: Any, n_columns: int, allow_missing: bool
+) -> tuple[int, bytes, list[int]] | None:
+    """Return the number of rows, their mark, and which columns are refused; None if all are."""
     try:
         refuse_mask("X", chunk)
         rows = _floats(chunk, dtype)
-        found[:2] = len(rows), _mark(rows)
+        if rows.ndim != 2 or rows.shape[1] != n_columns:
+            return None
         bad = np.isinf(rows) if allow_missing else ~np.isfinite(rows)
-        found[2:] = bad.any(axis=0)
+        return len(rows), _mark(rows), np.flatnonzero(bad.any(axis=0)).tolist()
     except (TypeError, ValueError, OverflowError, AttributeError):
-        found[1] = -1.0
-    return found
+        return None
 
 
-def _mark(rows: Any) -> int:
-    """Return a checksum of some rows, or all labels: it tells when they come in another order."""
-    step = 1 if rows.ndim == 1 else max(1, len(rows) // _MARKED)
-    some = np.asarray(rows.iloc[::step] if hasattr(rows, "iloc") else rows[::step])
-    text = repr(some.tolist()).encode() if some.dtype.kind not in "biufc" else some.tobytes()
-    return crc32(text, len(rows))
+def _mark(rows: Any) -> bytes:
+    """Return a checksum of all rows, or labels, in their order: of every byte, and of types."""
+    is_frame = hasattr(rows, "iloc") and rows.ndim == 2
+    columns = [rows.iloc[:, j] for j in range(rows.shape[1])] if is_frame else [rows]
+    whole = blake2b(digest_size=16)
+    for column in map(np.asarray, columns):
+        whole.update(f"{column.dtype.str} {column.shape}".encode())
+        whole.update(_shortened(column))
+    return whole.digest()
 
 
-def _size_and_mark(chunk: Any) -> tuple[int, int]:
+def _shortened(column: NDArray[Any]) -> bytes:
+    """Return what tells two columns of one type apart, in few bytes; see ``certificate.md``.
+
+    Of each block of bytes it holds two sums of words times public keys. In the product of a word
+    and its key the upper half of the word meets fewer bits of the key: so words of the second sum
+    begin in the middle of those of the first. Objects and padded numbers are written out.
+    """
+    if column.dtype.char in "OVgG":
+        return repr(column.tolist()).encode()
+    data = np.ascontiguousarray(column).reshape(-1).view(np.uint8)
+    n_blocks = max(0, len(data) - 4) // _KEYS.nbytes
+    end = n_blocks * _KEYS.nbytes
+    words = (data[i : i + end].view("<u8").reshape(n_blocks, len(_KEYS)) for i in (0, 4))
+    sums = [np.einsum("ij,j->i", each, _KEYS).tobytes() for each in words]
+    return b"".join([*sums, data[end:].tobytes()])
+
+
+def _size_and_mark(chunk: Any) -> tuple[int, bytes]:
     return len(chunk), _mark(chunk)
 
 
-def _same(chunk: Any, mark: int) -> Any:
-    """Return a chunk, and make sure that it is the one that was checked.
+def _same(chunk: Any, mark: bytes) -> Any:
+    """Return a chunk, and make sure that every row is the one that was checked.
 
-    The factor of a row, and its label, stay with its place: other rows would not be bounded.
+    The factor of a row, and its label, stay with its place: another row would not be bounded.
     """
     if _mark(chunk) != mark:
         raise RuntimeError(
-            "a chunk has changed between two passes: rows and labels must come in the same order "
-            "whenever they are read. Persist, or write to a file, what a shuffle has made"
+            "this chunk has changed between two passes: rows and labels must come with the same "
+            "values in the same order whenever they are read. Persist, or write to a file, what a "
+            "shuffle or a random imputation has made"
         )
     return chunk
 
@@ -225,9 +246,11 @@ def _codes(labels: Any, classes: NDArray[Any]) -> NDArray[Any] | str:
     try:
         return label_codes(labels, classes)[0]
     except ValueError as error:
+        if not is_own(error):
+            raise
         return str(error)
 
 
-def _said(codes: NDArray[Any] | str) -> tuple[int, int] | str:
+def _said(codes: NDArray[Any] | str) -> tuple[int, bytes] | str:
     """Return the number of labels and their mark, or what is wrong with them."""
     return codes if isinstance(codes, str) else _size_and_mark(codes)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from dis import opname
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -119,7 +120,7 @@ class LocalChunks(Chunks):
 
     def values(self) -> Iterator[Any]:
         """Yield what is in the chunks, one at a time; see `Chunks`."""
-        return (part() for part in self.parts)
+        return (opened(_guarded(part), i) for i, part in enumerate(self.parts))
 
 
 class DaskChunks(Chunks):
@@ -148,13 +149,24 @@ class DaskChunks(Chunks):
         """Compute every chunk now, and keep it where it is; see `Chunks`."""
         import dask  # noqa: PLC0415
 
-        return replace(self, parts=tuple(dask.persist(*self.parts)))
+        return replace(self, parts=_computed(dask.persist, self.parts))
 
     def values(self) -> Iterator[Any]:
         """Compute all chunks at once and bring them here; see `Chunks`."""
         import dask  # noqa: PLC0415
 
-        return (opened(value, i) for i, value in enumerate(dask.compute(*self.parts)))
+        values = _computed(dask.compute, self.parts)
+        return (opened(value, i) for i, value in enumerate(values))
+
+
+def _computed(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Compute parts by dask; of an error of a task that is not ours only the type is said."""
+    try:
+        return tuple(compute(*parts))
+    except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
+        kind = type(error).__name__
+    # Outside, so that the error is not the context of this one.
+    raise RuntimeError(f"a chunk could not be computed: {kind}, of which no more is said here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +183,30 @@ def _guarded(function: Callable[..., Any], *arguments: Any) -> Any:
     if failures:
         return failures[0]
     try:
-        return function(*arguments)
+        # Settings of numpy belong to a thread, and schedulers have their own.
+        with np.errstate(all="ignore"):
+            return function(*arguments)
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        origin = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
-        if origin.partition(".")[0] == __name__.partition(".")[0]:
+        if is_own(error):
             return _Failure(type(error), str(error))
         return _Failure(RuntimeError, f"{type(error).__name__}, of which no more is said here")
+
+
+def is_own(error: Exception) -> bool:
+    """Tell whether a statement ``raise`` of this library made an error: its text shows no data.
+
+    What C code raises has no frame of its own, so the innermost frame may be one of this library
+    that calls it: numpy quotes the entry that it cannot convert. There the last instruction is the
+    call.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    origin = str(trace.tb_frame.f_globals.get("__name__"))
+    is_ours = origin.partition(".")[0] == __name__.partition(".")[0]
+    return is_ours and opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
 def opened(value: Any, number: int) -> Any:

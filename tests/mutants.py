@@ -1469,12 +1469,130 @@ MUTANTS = [
         ),
     ),
     *of(
+        "audit/black_box.py",
+        "tests/audit/test_black_box.py",
+        (
+            "    except Exception as error:  # noqa: BLE001 - to raise is an outcome, too",
+            "    except ZeroDivisionError as error:",
+            "test_what_is_no_finite_number_is_an_outcome",
+        ),
+        (
+            "        for column in np.flatnonzero(is_special(values).any(axis=0)):",
+            "        for column in ():",
+            "test_what_is_no_finite_number_is_an_outcome",
+        ),
+        (
+            "    return (values == 0.0) & np.signbit(values)",
+            "    return values < -np.inf",
+            "test_what_is_no_finite_number_is_an_outcome",
+        ),
+        (
+            "    first, second = _scaled(first, of), _scaled(second, of)",
+            "    first, second = np.nan_to_num(first), np.nan_to_num(second)",
+            "test_what_is_no_finite_number_is_an_outcome",
+        ),
+    ),
+    *of(
+        "audit/_history.py",
+        "tests/audit/test_replay.py",
+        (
+            "        names = [name for name, first, second in kinds if first != second]",
+            "        names = []",
+            "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
+        ),
+        (
+            "            is_same = fingerprint(self.error) == fingerprint(other.error)",
+            "            is_same = repr(self.error) == repr(other.error)",
+            "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
+        ),
+        (
+            "            if self.classes.get(name) != other.classes.get(name)",
+            "            if False",
+            "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
+        ),
+    ),
+    *of(
+        "audit/_state.py",
+        "tests/audit/test_replay.py",
+        (
+            "    return _Digests().of(value)",
+            "    return pickled(value).encode()",
+            "test_what_is_hidden_in_a_result_of_a_function_is_seen",
+        ),
+        (
+            "            found[name] = slot.__get__(value)",
+            "            slot.__get__(value)",
+            "test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen",
+        ),
+    ),
+    *of(
+        "estimators/table.py",
+        "tests/test_chunks.py",
+        (
+            "        return applied(_scores, data.X, travelling(model))",
+            "        return applied(_scores, data.X, model)",
+            "test_no_seed_and_no_account_travels_with_a_model",
+        ),
+    ),
+    *of(
+        "algorithms/units/plan.py",
+        "tests/test_floating_point_flags.py",
+        (
+            '    with np.errstate(under="ignore"):\n        for lo, block in _blocks',
+            "    with np.errstate():\n        for lo, block in _blocks",
+            "test_rows_in_learnt_units_are_rounded_silently",
+        ),
+    ),
+    *of(
+        "_by_chunks.py",
+        "tests/test_floating_point_flags.py",
+        (
+            '            with np.errstate(all="ignore"):',
+            "            with np.errstate():",
+            "test_predictions_raise_no_flag",
+        ),
+    ),
+    *of(
+        "_sklearn.py",
+        "tests/test_floating_point_flags.py",
+        (
+            '            with nested, np.errstate(all="ignore"):',
+            "            with nested:",
+            "tests/test_common.py::test_floating_point_flags_stay_inside",
+        ),
+    ),
+    *of(
         "_chunks.py",
         "tests/test_chunks.py",
+        (
+            '        with np.errstate(all="ignore"):',
+            "        with np.errstate():",
+            "tests/test_floating_point_flags.py::test_what_is_computed_of_chunks_raises_no_flag",
+        ),
         (
             "delayed(_guarded, pure=False, traverse=False)(function, *arguments)",
             "delayed(function, pure=False, traverse=False)(*arguments)",
             "test_no_row_is_in_what_a_worker_would_log",
+        ),
+        (
+            "        return (opened(_guarded(part), i) for i, part in enumerate(self.parts))",
+            "        return (part() for part in self.parts)",
+            "test_of_foreign_errors_only_the_type_is_said",
+        ),
+        (
+            "        values = _computed(dask.compute, self.parts)",
+            "        values = dask.compute(*self.parts)",
+            "test_of_foreign_errors_only_the_type_is_said",
+        ),
+        (
+            "parts=_computed(dask.persist, self.parts))",
+            "parts=dask.persist(*self.parts))",
+            "test_of_foreign_errors_only_the_type_is_said",
+        ),
+        (
+            '    return is_ours and opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"',
+            "    return is_ours",
+            "test_what_this_library_raises_of_a_chunk_is_said",
         ),
     ),
     *of(
@@ -1486,14 +1604,49 @@ MUTANTS = [
             "test_rows_in_another_order_are_noticed",
         ),
         (
-            "step = 1 if rows.ndim == 1 else ",
-            "step = ",
-            "test_labels_are_read_once_and_known_again",
+            "        whole.update(_shortened(column))",
+            "        whole.update(_shortened(column[:: max(1, len(column) // 64)]))",
+            "test_one_row_that_changes_between_passes_is_noticed",
+        ),
+        (
+            "for i in (0, 4))",
+            "for i in (0, 0))",
+            "test_signs_and_halves_of_words_are_in_the_checksum",
+        ),
+        (
+            '    return b"".join([*sums, data[end:].tobytes()])',
+            '    return b"".join(sums)',
+            "test_every_row_is_in_the_checksum",
+        ),
+        (
+            "        if not is_own(error):",
+            "        if False:",
+            "test_of_foreign_errors_only_the_type_is_said",
         ),
         (
             "        return type(model)(map(travelling, model))",
             "        return model",
             "test_nothing_that_could_release_travels",
+        ),
+        (
+            'None if name in {"ledger", "random_state"} else travelling(value)',
+            'None if name == "ledger" else travelling(value)',
+            "test_no_seed_and_no_account_travels_with_a_model",
+        ),
+        (
+            'None if name in {"ledger", "random_state"} else travelling(value)',
+            'None if name == "random_state" else travelling(value)',
+            "test_no_seed_and_no_account_travels_with_a_model",
+        ),
+        (
+            'None if name in {"ledger", "random_state"} else travelling(value)',
+            'None if name in {"ledger", "random_state"} else value',
+            "test_no_seed_and_no_account_travels_with_a_model",
+        ),
+        (
+            "    twin, given = travelling(estimator), as_chunks(X)",
+            "    twin, given = estimator, as_chunks(X)",
+            "test_no_seed_and_no_account_travels_with_a_model",
         ),
     ),
     *of(
@@ -1508,6 +1661,21 @@ MUTANTS = [
     *of(
         "metrics/score.py",
         "tests/metrics/test_score.py",
+        (
+            "            model = travelling(model)",
+            "            model = model",
+            "tests/test_chunks.py::test_no_seed_and_no_account_travels_with_a_model",
+        ),
+        (
+            '@np.errstate(all="ignore")',
+            "@np.errstate()",
+            "tests/test_floating_point_flags.py::test_scores_raise_no_flag",
+        ),
+        (
+            "        return _HeldOut(rows, labels, np.unique(classes))",
+            "        return _HeldOut(rows, labels, classes)",
+            "test_classes_of_a_model_may_be_in_any_order",
+        ),
         (
             "    permit = authorise(record, noise_source(random_state), ledger)",
             "    permit = authorise(record, noise_source(random_state), None)",
@@ -1556,6 +1724,76 @@ MUTANTS = [
             "np.rint(SCALE * np.clip(loss, 0.0, 1.0))",
             "np.rint(SCALE * loss)",
             "test_a_loss_of_probabilities_that_are_none_is_one_at_most",
+        ),
+        (
+            "np.nan_to_num(0.5 * (chances**2).sum(axis=1), nan=1.0)",
+            "0.5 * (chances**2).sum(axis=1)",
+            "test_a_loss_of_probabilities_that_are_none_is_one_at_most",
+        ),
+        (
+            "np.rint(_HALF * np.clip(2.0 * share - 1.0, -1.0, 1.0))",
+            "np.rint(_HALF * (2.0 * share - 1.0))",
+            "test_answers_that_are_no_probabilities_move_no_more",
+        ),
+        (
+            "        return np.nan_to_num(chances[:, 1])",
+            "        return chances[:, 1]",
+            "test_answers_that_are_no_probabilities_move_no_more",
+        ),
+        (
+            "        return np.nan_to_num(scores if order[1] == 1 else -scores)",
+            "        return scores if order[1] == 1 else -scores",
+            "test_a_score_that_is_no_number_is_zero",
+        ),
+        (
+            "        return np.nan_to_num(scores if order[1] == 1 else -scores)",
+            "        return np.nan_to_num(scores)",
+            "test_classes_of_a_model_may_be_in_any_order",
+        ),
+        (
+            '    chances = _numbers(answers, "predict_proba")[:, order]',
+            '    chances = _numbers(answers, "predict_proba")',
+            "test_classes_of_a_model_may_be_in_any_order",
+        ),
+        (
+            "    if answers.shape != shape:",
+            "    if False:",
+            "test_refusals_cost_nothing",
+        ),
+        (
+            "    return np.where(is_class, found, (codes + 1) % len(classes))",
+            "    return found",
+            "test_a_prediction_that_is_no_class_is_a_wrong_one",
+        ),
+        (
+            "        place = place if weights is None else place * weights",
+            "        place = place * 1.0",
+            "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
+        ),
+        (
+            "    counts = np.bincount(rows * shape[1] + columns, weights, shape[0] * shape[1])",
+            "    counts = np.bincount(rows * shape[1] + columns, None, shape[0] * shape[1])",
+            "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
+        ),
+        (
+            "            values = np.add.reduceat(values, people.starts) // people.counts",
+            "            values = np.add.reduceat(values, people.starts)",
+            "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
+        ),
+        (
+            "            values = np.add.reduceat(values, people.starts) // people.counts",
+            "            values = 1 * values",
+            "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
+        ),
+        (
+            "    weights = None if people is None else people.weights_for(COUNT)",
+            "    weights = None if people is None else people.weights_for(COUNT) * 0 + 1.0",
+            "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
+        ),
+        (
+            "    counts = np.bincount(np.searchsorted(PLACES, values), weights, len(PLACES) + 1)",
+            "    counts = np.bincount(np.searchsorted(PLACES, values), None, len(PLACES) + 1)",
+            "tests/metrics/test_people.py::test_a_person_moves_no_quartile_by_more_than_one",
         ),
     ),
     *of(

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 
 import dp_halfspace
@@ -20,7 +21,7 @@ from dp_halfspace import (
     PrivateAUCClassifier,
     PrivateKernelClassifier,
 )
-from dp_halfspace._chunked import check_chunks, checked_chunks
+from dp_halfspace._chunked import _floats, _mark, _same, check_chunks, checked_chunks
 from dp_halfspace._chunks import LocalChunks, compensated
 from dp_halfspace.datasets import in_chunks, read_parquet
 from dp_halfspace.exceptions import PrivacyWarning
@@ -36,6 +37,7 @@ from dp_halfspace.privacy.ledger import PrivacyLedger
 from dp_halfspace.privacy.mechanisms import observing
 from dp_halfspace.privacy.randomness import OperatingSystemBytes, SeededBytes
 from tests.algorithms.support import permit_for
+from tests.support import Book
 
 RNG = np.random.default_rng(20)
 N = 3001
@@ -333,6 +335,79 @@ def test_rows_in_another_order_are_noticed():
         model.fit(rows, Y)
 
 
+def edited(rows, reads, value=1e6):
+    """A chunk of which one row has another value from its second reading on."""
+    reads.append(1)
+    if len(reads) == 1:
+        return rows
+    other = rows.copy()
+    other[2000, 0] = value
+    return other
+
+
+def imputed(block, **_):
+    """Planted: what is missing is drawn anew at every pass."""
+    return np.where(np.isnan(block), np.random.default_rng().normal(size=block.shape), block)
+
+
+CHANGING = {
+    "margin": lambda: AdaptiveMarginClassifier(data_norm=6000, classes=[0, 1]),
+    "units": lambda: AdaptiveMarginClassifier(classes=[0, 1]),
+    "minimum": lambda: OutputPerturbationClassifier(data_norm=6000, classes=[0, 1]),
+    "scaler": PrivateScaler,
+}
+
+
+@quiet
+@pytest.mark.parametrize("name", CHANGING)
+def test_one_row_that_changes_between_passes_is_noticed(name):
+    """Its factor is that of another row: it would move a query by a hundred sensitivities."""
+    da = pytest.importorskip("dask.array")
+    reads = []
+    local_rows = LocalChunks.read_by([lambda: edited(X, reads)], X[:2])
+    missing = X.copy()
+    missing[2000, 0] = np.nan
+    lazy = da.from_array(missing, chunks=(N, 5)).map_blocks(imputed, dtype=float)
+    for rows in (local_rows, lazy):
+        with pytest.raises(RuntimeError, match="chunk 0: this chunk has changed between two"):
+            CHANGING[name]().fit(rows, TWO)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "U3", "M8[D]", "f16", "O", "frame"])
+def test_every_row_is_in_the_checksum(dtype):
+    """Each single bit that tells two rows apart, and every swap of rows: a sample of them."""
+    pd, rng = pytest.importorskip("pandas"), np.random.default_rng(3)
+    numbers = rng.integers(100, 999, (3001, 5))
+    rows = pd.DataFrame(numbers).astype({3: str, 4: "category"}) if dtype == "frame" else numbers
+    rows = rows if dtype == "frame" else rows.astype("O" if dtype == "O" else dtype)
+    mark = _mark(rows)
+    assert _mark(rows.copy()) == mark
+    for i in [0, 1, 2999, 3000, *rng.integers(0, 3001, 30)]:
+        for j in range(5):
+            other = numbers.copy()
+            other[i, j] = (other[i, j] - 99) % 900 + 100
+            one = pd.DataFrame(other).astype({3: str, 4: "category"})
+            assert _mark(one if dtype == "frame" else other.astype(rows.dtype)) != mark
+    order = np.arange(3001)
+    order[[7, 8]] = 8, 7
+    assert _mark(rows.iloc[order] if dtype == "frame" else rows[order]) != mark
+    assert _mark(rows[:0]) != mark
+
+
+def test_signs_and_halves_of_words_are_in_the_checksum():
+    """What a sum of words times keys would lose: bits at the upper end, in pairs."""
+    rows = np.ones((4000, 4), dtype=np.float32)
+    marks = {_mark(rows)}
+    for places in ([0, 2], [1, 3], [0, 1], [1], [2]):
+        for row in (0, 1, 500, 3999):
+            other = rows.copy()
+            other[row, places] *= -1.0
+            marks.add(_mark(other))
+    assert len(marks) == 21
+    marks = {_mark(np.roll(np.repeat([1.0, 0.0], [at, 4000 - at]), at)) for at in range(1, 400)}
+    assert len(marks) == 399
+
+
 def test_labels_are_read_once_and_known_again():
     """Where a worker is lost they are read again; in another order they would be refused."""
     reads = []
@@ -345,7 +420,7 @@ def test_labels_are_read_once_and_known_again():
     swapped[[i, j]] = swapped[[j, i]]
     same, mark = data.codes.parts[0].function, data.codes.parts[0].arguments[1]()
     assert same(codes, mark) is codes
-    with pytest.raises(RuntimeError, match="labels must come in the same order"):
+    with pytest.raises(RuntimeError, match="the same values in the same order"):
         same(swapped, mark)
 
 
@@ -377,6 +452,116 @@ def test_no_row_is_in_what_a_worker_would_log():
 
 def raising(rows, error):
     raise error
+
+
+class Quoting:
+    """A model of somebody else that answers with texts of the records, but not for ones."""
+
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, X):
+        return np.array([["0.5" if (X == 1).all() else "secret", "0.5"]] * len(X), dtype=object)
+
+    def predict(self, X):
+        if not (X == 1).all():
+            raise ValueError("secret")
+        return np.zeros(len(X), dtype=int)
+
+
+def late_text(reads, rows):
+    """A chunk that holds a text from its second reading on."""
+    reads.append(1)
+    if len(reads) == 1:
+        return rows
+    other = rows.astype(object)
+    other[7, 0] = "secret"
+    return other
+
+
+def unreadable(reads, rows):
+    """A reader that quotes an entry."""
+    del reads
+    return texts(rows[:, 0])[:, None] * rows
+
+
+def texts(labels):
+    """A reader of labels that quotes one of them."""
+    return np.where(np.arange(len(labels)) == 7, "secret", labels.astype(str)).astype(float)
+
+
+def said(call):
+    """What is said of an error, and of all that stand behind it."""
+    with pytest.raises((RuntimeError, ValueError)) as caught:
+        call()
+    error, found = caught.value, []
+    while error is not None:
+        found.append(repr(error.args))
+        error = error.__context__
+    return " ".join(found)
+
+
+class Unsortable:
+    """A label that quotes itself where it is sorted."""
+
+    def __lt__(self, other):
+        raise ValueError("secret")
+
+
+def odd(labels):
+    """Labels that cannot be sorted."""
+    found = labels.astype(object)
+    found[7] = Unsortable()
+    return found
+
+
+QUOTED = {
+    "rows": lambda model, rows, labels: model.fit(rows(late_text), TWO),
+    "reading": lambda model, rows, labels: model.fit(rows(unreadable), TWO),
+    "labels": lambda model, rows, labels: model.fit(rows(None), labels),
+    "odd labels": lambda model, rows, labels: model.fit(rows(None), odd(TWO)),
+    "plan": lambda model, rows, labels: model.plan(rows(None), labels),
+    "score of labels": lambda model, rows, labels: private_score(Quoting(), rows(None), labels),
+    "score": lambda model, rows, labels: private_score(Quoting(), rows(None), TWO, metric="brier"),
+    "prediction": lambda model, rows, labels: private_score(Quoting(), rows(None), TWO),
+}
+
+
+@pytest.mark.parametrize("where", ["here", "dask"])
+@pytest.mark.parametrize("name", QUOTED)
+def test_of_foreign_errors_only_the_type_is_said(name, where):
+    """Numpy quotes the entry that it cannot convert, and has no frame that would tell it apart."""
+    model = AdaptiveMarginClassifier(data_norm=6000, classes=[0, 1])
+    sample = np.ones((2, 5))
+    if where == "dask":
+        da, reads = pytest.importorskip("dask.array"), []
+        whole = da.from_array(X, chunks=(N, 5))
+
+        def rows(change):
+            late = {"dtype": float, "meta": sample}
+            return whole if change is None else whole.map_blocks(partial(change, reads), **late)
+
+        labels = da.from_array(TWO, chunks=N).map_blocks(texts, dtype=float, meta=np.ones(2))
+    else:
+        reads = []
+
+        def rows(change):
+            reader = partial(change, reads, X) if change else lambda: X
+            return LocalChunks.read_by([reader], sample)
+
+        labels = LocalChunks.read_by([lambda: texts(TWO)], TWO[:2])
+    found = said(lambda: QUOTED[name](model, rows, labels))
+    assert "secret" not in found
+    assert ("must return real numbers" if name == "score" else "ValueError, of which") in found
+    assert "chunk 0: " in found or where == "dask"
+
+
+def test_what_this_library_raises_of_a_chunk_is_said():
+    """By a statement of its own; a call of numpy from the same function is none."""
+    rows = LocalChunks.read_by([lambda: X], X[:2])
+    with pytest.raises(RuntimeError, match=r"^chunk 0: this chunk has changed between"):
+        list(rows.each(_same, b"").values())
+    with pytest.raises(RuntimeError, match=r"^chunk 0: ValueError, of which no more is said here$"):
+        list(LocalChunks.of([np.array(["secret"])]).each(_floats, float).values())
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 1000])
@@ -474,8 +659,39 @@ def test_nothing_that_could_release_travels(name, monkeypatch):
         assert len(sent) > 50
         bad = checked_chunks(model, cut(X), reset=False)
         for planted in (ledger, SeededBytes(0, "noise"), OperatingSystemBytes(), model):
-            with pytest.raises(AssertionError, match="on its way"):
+            with pytest.raises(RuntimeError, match="AssertionError, of which no more"):
                 bad.total(np.multiply, planted)
+
+
+@quiet
+@pytest.mark.parametrize("name", EVERY)
+def test_no_seed_and_no_account_travels_with_a_model(name, monkeypatch):
+    """Whoever knows the seed can subtract the noise: a worker is given none, nor a copy of it."""
+    cloudpickle, dask = pytest.importorskip("cloudpickle"), pytest.importorskip("dask")
+    honest, sent = BaseEstimator.__getstate__, []
+
+    def checked(self):
+        sent.append(type(self).__name__)
+        assert [vars(self).get(name) for name in ("ledger", "random_state")] == [None, None]
+        return honest(self)
+
+    def workers(graph, keys, **options):
+        cloudpickle.dumps(graph)
+        return dask.get(graph, keys, **options)
+
+    monkeypatch.setattr(BaseEstimator, "__getstate__", checked)
+    cut, book = of_dask(3), Book()
+    with dask.config.set(scheduler=workers):
+        model = EVERY[name](classes=[0, 1], epsilon=9.0, random_state=12345)
+        model.fit(cut(X), cut(TWO))
+        assert name != "table" or "_Engine" in sent
+        model.set_params(ledger=book)
+        model.predict(cut(X)).compute()
+        private_score(model, cut(X), cut(TWO))
+        private_score(make_pipeline(model), cut(X), cut(TWO))
+    assert type(model).__name__ in sent
+    assert not book.records
+    assert (model.random_state, model.ledger) == (12345, book)
 
 
 def test_the_test_of_travelling_sees_a_permit():
@@ -498,17 +714,18 @@ def test_a_read_that_fails_is_booked_once_at_most(name, at, monkeypatch):
             raise OSError("disk")
         return X
 
+    failed = "^chunk 0: OSError, of which no more is said here$"
     ledger = PrivacyLedger(epsilon=5.0, delta=1e-3)
     released, rows = [], LocalChunks.read_by([failing], X[:2])
     if name == "score":
         score = partial(private_score, AdaptiveMarginClassifier(classes=[0, 1]).fit(X, TWO))
-        with observing(released.append), pytest.raises(OSError, match="disk"):
+        with observing(released.append), pytest.raises(RuntimeError, match=failed):
             score(rows, TWO, ledger=ledger)
         assert not released
         assert not ledger.entries()
         return
     model = EVERY[name](classes=[0, 1], ledger=ledger)
-    with observing(released.append), pytest.raises(OSError, match="disk"):
+    with observing(released.append), pytest.raises(RuntimeError, match=failed):
         model.fit(rows, TWO)
     assert len(ledger.entries()) == (at > 1)
     assert len(released) < at

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 import numpy as np
-from joblib import hash as content
 from numpy.typing import NDArray
 from scipy.optimize import root
 
 from dp_halfspace.audit._mechanisms import LINEAR_TERMS, distance, utilities
+from dp_halfspace.audit._state import attributes, class_attributes, fingerprint
+from dp_halfspace.audit._streams import watched_streams
 from dp_halfspace.audit.black_box import unpaid_clone
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.mechanisms import (
@@ -64,20 +65,34 @@ class _Outcome:
     model: Any = None
     error: Exception | None = None
     warnings: tuple[str, ...] = ()
+    streams: tuple[str, str] = ("", "")
+    classes: dict[str, bytes] = field(default_factory=dict)
 
     def differences(self, other: _Outcome) -> list[str]:
         """Name what differs."""
+        kinds = zip(("standard output", "standard error"), self.streams, other.streams, strict=True)
+        names = [name for name, first, second in kinds if first != second]
         if self.error or other.error:
-            return ["exceptions"] if repr(self.error) != repr(other.error) else []
-        names = ["warnings"] if self.warnings != other.warnings else []
-        first, second = (
-            getattr(found, "__dict__", {"the result": found}) for found in (self.model, other.model)
-        )
+            is_same = fingerprint(self.error) == fingerprint(other.error)
+            return names + ([] if is_same else ["exceptions"])
+        names += ["warnings"] if self.warnings != other.warnings else []
+        names += [
+            f"class attribute {name}"
+            for name in sorted(self.classes.keys() | other.classes.keys())
+            if self.classes.get(name) != other.classes.get(name)
+        ]
+        first, second = (_held(found) for found in (self.model, other.model))
         return names + [
             name
             for name in sorted(first.keys() | second.keys())
-            if content(first.get(name)) != content(second.get(name))
+            if first.get(name) != second.get(name)
         ]
+
+
+def _held(model: Any) -> dict[str, bytes]:
+    """Return a digest of each attribute of a fitted model, hidden ones too, or of a result."""
+    found = attributes(model) if hasattr(model, "get_params") else {}
+    return {name: fingerprint(item) for name, item in (found or {"the result": model}).items()}
 
 
 def fitter(estimator: Any, seed: int) -> Callable[..., _Outcome]:
@@ -85,8 +100,12 @@ def fitter(estimator: Any, seed: int) -> Callable[..., _Outcome]:
 
     def fit(data: tuple[Any, Any, Any], answer: Answer) -> _Outcome:
         X, y, groups = data
-        outcome = _Outcome()
-        with warnings.catch_warnings(record=True) as caught, answering(answer):
+        outcome, parts = _Outcome(), [estimator]
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            watched_streams() as streams,
+            answering(answer),
+        ):
             warnings.simplefilter("always")
             try:
                 own = {} if groups is None else {"groups": groups}
@@ -97,11 +116,16 @@ def fitter(estimator: Any, seed: int) -> Callable[..., _Outcome]:
                     jobs = [n for n in model.get_params() if n.rsplit("__")[-1] == "n_jobs"]
                     model.set_params(**dict.fromkeys(jobs, 1))
                     outcome.model = model.fit(X, y, **own)
+                    parts += model.get_params().values()
             except _AlignedError:
                 raise
             except Exception as error:  # noqa: BLE001
                 outcome.error = error
-        outcome.warnings = tuple(f"{w.category.__name__}: {w.message}" for w in caught)
+        outcome.streams = streams.texts
+        outcome.warnings = tuple(
+            f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught
+        )
+        outcome.classes = class_attributes(outcome.model, *parts)
         return outcome
 
     return fit
@@ -131,7 +155,7 @@ class History:
         one = self.fit(self.first, self._answer)
         shifts = self._aligned()
         two = self.fit(self.second, self._repeated(shifts))
-        if one.error is not None and repr(one.error) == repr(two.error):
+        if one.error is not None and not one.differences(two):
             raise one.error
         if isinstance(two.error, _OtherPlanError):
             self.findings.append(str(two.error))

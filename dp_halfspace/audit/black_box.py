@@ -7,7 +7,8 @@ counts how often models of each neighbour are beyond it: that is what the bounds
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeAlias
@@ -28,6 +29,9 @@ Features: TypeAlias = Callable[[Any], ArrayLike]
 Matrix: TypeAlias = NDArray[np.float64]
 # Coordinates are shrunk towards independence by this much.
 _SHRINKAGE = 0.1
+# Numbers beyond so many times the largest one that was learnt from are taken for this.
+_FARTHEST = 2.0**300
+_MOST_OUTCOMES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,10 @@ class AuditResult:
         ``2 Phi^-1(e^epsilon / (1 + e^epsilon))`` for ``delta = 0``; else infinity, for nothing.
     n_fits : int
         Fits on each of the two data sets.
+    outcomes : tuple of str
+        What was seen beside finite numbers, and in how many fits of each of the two: exceptions,
+        another number of numbers, NaN, infinities and negative zeros. The bounds count them, too.
+        At most twenty, those first whose two counts are furthest apart.
     """
 
     epsilon_low: float
@@ -58,6 +66,7 @@ class AuditResult:
     delta: float
     mu: float
     n_fits: int
+    outcomes: tuple[str, ...] = ()
 
     @property
     def is_violated(self) -> bool:
@@ -90,7 +99,8 @@ def audit(
         Labels.
     n_fits : int
         Fits on each of the two, at least 8. A tenth of them learns which direction tells models
-        apart, four tenths where the line is drawn, half are counted.
+        apart, four tenths where the line is drawn, half are counted. A fit that raises is a fit
+        whose outcome is its exception.
     confidence : float, default=0.95
         Probability that both bounds hold, for any estimator: Clopper-Pearson, at one line for
         epsilon and one for mu, on fits that chose neither.
@@ -111,14 +121,17 @@ def audit(
     ------
     ValueError
         If an argument is refused, or nothing is claimed.
+    Exception
+        The one that all fits of both data sets raise, if they do.
 
     Notes
     -----
     **Privacy.** The result is a function of the records that nobody paid for: it is for whoever
     holds them, and is best made of rows that are made up. A bound below the claim says little: in
-    many steps of which only the end is seen, twice the noise and half of it look alike. Source:
-    M. Jagielski, J. Ullman, A. Oprea (2020), Auditing differentially private machine learning;
-    ``docs/audit.md``.
+    many steps of which only the end is seen, twice the noise and half of it look alike. Not seen
+    are warnings, what is printed, attributes that `features` does not read, and running time.
+    Source: M. Jagielski, J. Ullman, A. Oprea (2020), Auditing differentially private machine
+    learning; ``docs/audit.md``.
 
     Examples
     --------
@@ -148,10 +161,21 @@ def audit(
         delayed(_fitted)(model, *data, features, points) for data in pairs for _ in range(n_fits)
     )
     found = Parallel(n_jobs=n_jobs)(jobs)
-    epsilon, delta, mu = _claim(model, found[0][1], claim)
-    values = np.array([numbers for numbers, _ in found])
-    bounds = _bounds(values[:n_fits], values[n_fits:], delta, 1.0 - confidence)
-    return AuditResult(*bounds, confidence, epsilon, delta, mu, n_fits)
+    errors = {repr(seen.error) for seen in found}
+    if len(errors) == 1 and found[0].error is not None:
+        raise found[0].error
+    record = next((seen.record for seen in found if seen.record is not None), None)
+    epsilon, delta, mu = _claim(model, record, claim)
+    values, marks = _told_apart(found)
+    pairs_of_marks = {name: (mark[:n_fits], mark[n_fits:]) for name, mark in marks.items()}
+    first, second = values[:n_fits], values[n_fits:]
+    bounds = _bounds(first, second, delta, 1.0 - confidence, [*pairs_of_marks.values()])
+    counts = [(name, int(a.sum()), int(b.sum())) for name, (a, b) in pairs_of_marks.items()]
+    counts.sort(key=lambda entry: -abs(entry[1] - entry[2]))
+    outcomes = [f"{name}: in {a} and in {b} of {n_fits} fits" for name, a, b in counts]
+    return AuditResult(
+        *bounds, confidence, epsilon, delta, mu, n_fits, tuple(outcomes[:_MOST_OUTCOMES])
+    )
 
 
 def unpaid_clone(estimator: Any, random_state: int | None = None) -> Any:
@@ -173,18 +197,78 @@ def _rows_that_differ(X: Any, other: Any) -> Any:
     return np.vstack([X[places], other[places]]) if len(places) else X
 
 
-def _fitted(
-    model: Any, X: Any, y: Any, features: Features | None, points: Any
-) -> tuple[Matrix, PrivacyRecord | None]:
-    """Fit a clone; return the numbers to look at, and its record if it has one."""
-    fitted = clone(model).fit(X, y)
-    if features is not None:
-        found = [features(fitted)]
-    else:
-        found = [fitted.decision_function(points)]
-        found += [getattr(fitted, name, ()) for name in ("coef_", "intercept_")]
-    numbers = np.concatenate([np.ravel(np.asarray(part, dtype=np.float64)) for part in found])
-    return np.nan_to_num(numbers), getattr(fitted, "privacy_", None)
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a fit shows: numbers, and a record if it has one, or an exception."""
+
+    numbers: Matrix
+    record: PrivacyRecord | None = None
+    error: Exception | None = None
+
+
+def _fitted(model: Any, X: Any, y: Any, features: Features | None, points: Any) -> _Seen:
+    """Fit a clone; return what there is to look at."""
+    try:
+        fitted = clone(model).fit(X, y)
+        if features is not None:
+            found = [features(fitted)]
+        else:
+            found = [fitted.decision_function(points)]
+            found += [getattr(fitted, name, ()) for name in ("coef_", "intercept_")]
+        parts = [np.ravel(np.asarray(part, dtype=np.float64)) for part in found]
+    except Exception as error:  # noqa: BLE001 - to raise is an outcome, too
+        return _Seen(np.zeros(0), error=error)
+    return _Seen(np.concatenate(parts), getattr(fitted, "privacy_", None))
+
+
+def _told_apart(found: Sequence[_Seen]) -> tuple[Matrix, dict[str, Matrix]]:
+    """Return numbers, a row for each fit, and for all other outcomes which fits have them."""
+    sizes = [len(seen.numbers) for seen in found if seen.error is None]
+    width = Counter(sizes).most_common(1)[0][0] if sizes else 0
+    values, marks = np.zeros((len(found), width)), dict[str, Matrix]()
+
+    def mark(name: str, places: Any) -> None:
+        marks.setdefault(name, np.zeros(len(found)))[places] = 1.0
+
+    for place, seen in enumerate(found):
+        if seen.error is not None:
+            kind = type(seen.error).__name__
+            mark(f"raises {kind}", place)
+            mark(f"raises {kind}: {seen.error}", place)
+        elif len(seen.numbers) != width:
+            mark(f"{len(seen.numbers)} numbers", place)
+        else:
+            values[place] = seen.numbers
+    for name, is_special in _SPECIAL.items():
+        for column in np.flatnonzero(is_special(values).any(axis=0)):
+            mark(f"number {column} is {name}", is_special(values[:, column]))
+    return values, marks
+
+
+def _is_negative_zero(values: Matrix) -> Any:
+    return (values == 0.0) & np.signbit(values)
+
+
+# Floats that no line between numbers tells apart from others.
+_SPECIAL: dict[str, Callable[[Matrix], Any]] = {
+    "NaN": np.isnan,
+    "infinity": np.isposinf,
+    "negative infinity": np.isneginf,
+    "negative zero": _is_negative_zero,
+}
+
+
+def _scaled(values: Matrix, of: Matrix) -> Matrix:
+    """Return columns over a power of two by which the largest finite of some numbers is about one.
+
+    Nothing overflows then. NaN, which has a mark of its own, is zero.
+    """
+    largest = np.abs(np.where(np.isfinite(of), of, 0.0)).max(axis=0, initial=0.0)
+    exponents = np.frexp(largest)[1]
+    with np.errstate(all="ignore"):
+        scaled = np.ldexp(values, -exponents)
+    near: Matrix = np.nan_to_num(np.clip(scaled, -_FARTHEST, _FARTHEST))
+    return near
 
 
 def _claim(
@@ -208,12 +292,25 @@ def _claim(
     return float(epsilon), float(delta), mu
 
 
-def _bounds(first: Matrix, second: Matrix, delta: float, alpha: float) -> tuple[float, float]:
-    """Return lower bounds on epsilon and mu that hold together with probability 1 - alpha."""
+def _bounds(
+    first: Matrix,
+    second: Matrix,
+    delta: float,
+    alpha: float,
+    marks: Sequence[tuple[Matrix, Matrix]] = (),
+) -> tuple[float, float]:
+    """Return lower bounds on epsilon and mu that hold together with probability 1 - alpha.
+
+    `marks` tell of every fit of both whether it has an outcome that is no number.
+    """
     tenth, half = -(-len(first) // 10), len(first) // 2
     learn, choose, count = slice(0, tenth), slice(tenth, half), slice(half, None)
+    of = np.vstack([first[learn], second[learn]])
+    first, second = _scaled(first, of), _scaled(second, of)
     views = list(_views(first[learn], second[learn]))
-    scores = [tuple(map(view, (first, second))) for view in views]
+    # Of outcomes those that were learnt of: no line is chosen by what it is counted on.
+    scores = [pair for pair in marks if np.concatenate([mark[:half] for mark in pair]).any()]
+    scores += [(view(first), view(second)) for view in views]
     found = []
     for bound in (lambda p, q: _epsilon_of(p, q, delta), _mu_of):
         best = (-math.inf, np.zeros(1), np.zeros(1), 0.0)

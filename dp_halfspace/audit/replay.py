@@ -77,7 +77,7 @@ class ReplayResult:
     releases : tuple of ReplayedRelease
         Of all histories.
     epsilon, delta : float
-        The charge.
+        The charge; NaN, as `recomposed` is, where every fit raised.
     recomposed : float
         Epsilon at `delta` of the releases that differed, composed anew from the recorded scales;
         the largest of all histories. Of a random number of runs: of one run.
@@ -141,9 +141,12 @@ def replay(
     -----
     **Privacy.** The result is a function of the records that nobody paid for: it is for whoever
     holds them. No ledger is charged and other threads draw their noise as ever. Nothing found is
-    no proof; the proofs are in ``docs/proofs``. Not seen: draws that are no releases (how many
-    runs a selection has), which have tests of their own, and running time. Source: this project,
-    ``docs/audit.md``.
+    no proof; the proofs are in ``docs/proofs``. Compared are releases, warnings, exceptions, what
+    the thread writes to ``sys.stdout`` and ``sys.stderr``, class attributes, and all that the
+    model holds in ``__dict__`` and ``__slots__``, whatever ``__getstate__`` says. Not seen: what a
+    type of C code holds and does not pickle, global variables, logs, files, descriptors, other
+    threads and processes, draws that are no releases (how many runs a selection has), and running
+    time. Source: this project, ``docs/audit.md``.
 
     Examples
     --------
@@ -193,8 +196,11 @@ def _result(histories: Sequence[History]) -> ReplayResult:
     if level < _FALSE_ALARM:
         findings.append(f"noise is too small: right noise looks like this with chance {level:.1e}")
     record = next((h.record for h in histories if h.record is not None), None)
-    if record is None:
+    if record is None and not findings:
         raise ValueError("the estimator leaves no record: it has no attribute privacy_")
+    if record is None:
+        nothing = math.nan
+        return ReplayResult(tuple(releases), nothing, nothing, nothing, level, tuple(findings))
     costs = [_recomposed(history.moved(), record) for history in histories]
     recomposed = max(costs)
     if recomposed > record.epsilon * (1.0 + _SLACK):

@@ -34,7 +34,9 @@ def in_chunks(array: Any, n_rows: int = 2**17) -> Chunks:
 
     Notes
     -----
-    **Privacy.** Reads nothing, so it costs nothing. `n_rows` is public.
+    **Privacy.** Reads nothing, so it costs nothing. `n_rows` is public. The array must hold the
+    same numbers at every pass: a checksum of every chunk is compared, and a fit raises where one
+    differs.
 
     Examples
     --------

@@ -329,8 +329,7 @@ class PrivateTableClassifier(PaidFits):
         check_is_fitted(self)
         rows = _rows_in_units(_encoded(read_frame(X), self.encoding_), self.units_)
         slope, offset = self.calibration_
-        with np.errstate(all="ignore"):
-            return np.asarray(slope * self.model_.decision_function(rows) + offset)
+        return np.asarray(slope * self.model_.decision_function(rows) + offset)
 
     @available_if(lambda self: self.probability)
     @by_chunks

@@ -7,6 +7,7 @@ and so are their sensitivities. Proof: ``docs/proofs/metrics.md``, sections 1 an
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from dp_halfspace._people import People
-from dp_halfspace._validation import label_codes
 
 __all__ = [
     "COUNT",
@@ -92,18 +92,68 @@ def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
 def outcomes(
     X: Any, metric: str, model: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[Any]:
-    """Return what the model makes of each record: a code, a score, or a loss in whole units."""
+    """Return what the model makes of each record: a code, a score, or a loss in whole units.
+
+    `classes` are sorted; those of the model need not be.
+    """
+    n = len(codes)
     if metric not in ("roc_auc", "calibration_curve", "brier"):
-        return label_codes(model.predict(X), classes)[0]
+        return _coded_labels(_shaped(model, "predict", X, (n,)), codes, classes)
+    order = np.argsort(np.asarray(model.classes_))
     if not hasattr(model, "predict_proba"):
-        return np.nan_to_num(np.array(model.decision_function(X), dtype=np.float64))
-    chances = np.array(model.predict_proba(X), dtype=np.float64)
+        scores = _numbers(_shaped(model, "decision_function", X, (n,)), "decision_function")
+        # A positive score is one for the second class of the model.
+        return np.nan_to_num(scores if order[1] == 1 else -scores)
+    answers = _shaped(model, "predict_proba", X, (n, len(classes)))
+    chances = _numbers(answers, "predict_proba")[:, order]
     if metric != "brier":
         return np.nan_to_num(chances[:, 1])
-    chances[np.arange(len(chances)), codes] -= 1.0
+    chances[np.arange(n), codes] -= 1.0
     loss = np.nan_to_num(0.5 * (chances**2).sum(axis=1), nan=1.0)
     whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
     return whole
+
+
+def _shaped(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return what a method of the model answers, in its shape; one label or score may be a row."""
+    answers = np.asarray(getattr(model, method)(X))
+    if answers.shape == (*shape, 1) and len(shape) == 1:
+        return answers[:, 0]
+    if answers.shape != shape:
+        wanted = "(n_samples,)" if len(shape) == 1 else f"(n_samples, {shape[1]})"
+        raise ValueError(f"model.{method} must return an array of shape {wanted}")
+    return answers
+
+
+def _numbers(answers: NDArray[Any], method: str) -> NDArray[np.float64]:
+    """Return answers as floats; an error would quote the one that is no number."""
+    with suppress(TypeError, ValueError, OverflowError):
+        return np.array(answers, dtype=np.float64)
+    raise ValueError(f"model.{method} must return real numbers")
+
+
+def _coded_labels(
+    labels: NDArray[Any], codes: NDArray[np.intp], classes: NDArray[Any]
+) -> NDArray[np.intp]:
+    """Return the positions of predicted labels; what is none of the classes is a wrong one.
+
+    It counts as the class behind that of the record: an exception would be an answer about it.
+    """
+    if labels.dtype.kind == classes.dtype.kind and labels.dtype.kind in "biufUS":
+        found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        is_class = classes[found] == labels
+    else:
+        positions = {label: code for code, label in enumerate(classes.tolist())}
+        found = np.array([_position(label, positions) for label in labels.tolist()], dtype=np.intp)
+        is_class = found >= 0
+    return np.where(is_class, found, (codes + 1) % len(classes))
+
+
+def _position(label: Any, positions: dict[Any, int]) -> int:
+    """Return the position of a label, or -1 for what is none."""
+    with suppress(TypeError, ValueError):  # it cannot be looked up
+        return positions.get(label, -1)
+    return -1
 
 
 def tally(

@@ -75,7 +75,7 @@ class PrivateScore:
     privacy_ : PrivacyRecord
         What was spent, on all metrics of one call together.
     classes : ndarray of shape (n_classes,)
-        The public label set.
+        The public label set, sorted.
     curve : tuple of two arrays, or None
         For ``metric="roc_auc"`` (fpr, tpr), rates at the public thresholds, from (0, 0) to (1, 1).
         For ``"calibration_curve"`` (prob_true, prob_pred) of every bin.
@@ -137,7 +137,8 @@ def private_score(
     model : fitted classifier
         With ``classes_`` and ``predict``; for ``"roc_auc"`` with ``predict_proba`` or
         ``decision_function``, for ``"brier"`` and ``"calibration_curve"`` with ``predict_proba``.
-        A pipeline will do.
+        A pipeline will do. ``classes_`` may be in any order. A predicted label that is not among
+        them counts as a wrong one.
     X : array-like of shape (n_samples, n_features), or in chunks
         Records that the model was not fitted to; whatever the model takes. Chunks
         (``docs/scaling.md``) of dask or of :mod:`dp_halfspace.datasets` are read once per metric.
@@ -177,7 +178,8 @@ def private_score(
     Raises
     ------
     ValueError, BudgetError
-        By what is refused of arguments, data and budget: nothing was spent.
+        By what is refused of arguments, data, budget and the shape of what the model returns:
+        nothing was spent.
 
     Notes
     -----
@@ -231,7 +233,10 @@ _CONSTRAINTS = {"metric": [StrOptions(set(SENSITIVITIES))], **BUDGET}
 
 @dataclass(frozen=True, slots=True)
 class _HeldOut:
-    """Checked records; those of one person stand together in `order`, as the labels do."""
+    """Checked records; those of one person stand together in `order`, as the labels do.
+
+    `classes` are sorted, as the codes of labels are, whatever their order in the model.
+    """
 
     X: Any
     codes: Any
@@ -373,9 +378,9 @@ def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: A
     if is_chunked(X):
         rows, labels = labelled_chunks(X, y, classes)
         sorted_by_person(groups, rows)  # refuses groups
-        return _HeldOut(rows, labels, classes)
+        return _HeldOut(rows, labels, np.unique(classes))
     refuse_mask("X", X)
-    codes, _ = label_codes(y, classes)
+    codes, classes = label_codes(y, classes)
     check_lengths(X, codes, hides_rows=groups is not None)
     order, people, codes = sorted_by_person(groups, np.arange(len(codes)), codes)
     return _HeldOut(X, codes, classes, people, order)

@@ -76,6 +76,74 @@ def test_bounds_hold_with_the_confidence_that_is_stated():
             assert binom.pmf(hits, n, share)[fails].sum() <= 0.025 * (1 + 1e-9)
 
 
+class Odd(Counter):
+    """Right noise on everything, but what `how` makes of the first label."""
+
+    def __init__(self, epsilon=1.0, delta=1e-5, how="nan"):
+        self.epsilon, self.delta, self.how = epsilon, delta, how
+
+    def fit(self, X, y):
+        self.odd_ = y[0] == 1
+        if self.how == "raises" and self.odd_:
+            raise ArithmeticError("did not converge")
+        if self.how in ("types", "texts"):
+            kind = ValueError if self.how == "types" and self.odd_ else ArithmeticError
+            raise kind("diverged" if self.how == "texts" and self.odd_ else "did not converge")
+        noise = np.random.default_rng(int.from_bytes(OS_RANDOMNESS.read(8), "little"))
+        self.score_ = noise.standard_normal()
+        return self
+
+    def decision_function(self, X):
+        ends = {"nan": (np.nan, 0.0), "infinity": (np.inf, np.finfo(float).max),
+                "zero": (-0.0, 0.0), "overflow": (1.7e308, -1.7e308),
+                "tiny": (5e-324, 1e-323), "size": (1.0, 1.0)}  # fmt: skip
+        odd = ends.get(self.how, (0.0, 0.0))[0 if self.odd_ else 1]
+        more = [0.0] if self.how == "size" and self.odd_ else []
+        return np.array([self.score_, odd, *more])
+
+
+ODD = {
+    "nan": "number 1 is NaN: in 0 and in 60 of 60 fits",
+    "infinity": "number 1 is infinity: in 0 and in 60 of 60 fits",
+    "zero": "number 1 is negative zero: in 0 and in 60 of 60 fits",
+    "overflow": None,
+    "tiny": None,
+    "size": "3 numbers: in 0 and in 60 of 60 fits",
+    "raises": "raises ArithmeticError: in 0 and in 60 of 60 fits",
+    "types": "raises ValueError: in 0 and in 60 of 60 fits",
+    "texts": "raises ArithmeticError: diverged: in 0 and in 60 of 60 fits",
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("how", ODD)
+def test_what_is_no_finite_number_is_an_outcome(how):
+    """NaN, infinity, a negative zero, what overflows, and a fit that raises on one side."""
+    seen = audit(Odd(how=how), *PAIR, n_fits=60)
+    assert seen.is_violated
+    assert min(seen.epsilon_low, seen.mu_low) > 1.0
+    assert ODD[how] is None or ODD[how] in seen.outcomes
+    assert bool(seen.outcomes) is (ODD[how] is not None)
+    same = audit(Odd(how="none" if how in ("types", "texts", "raises") else how), *PAIR[:2],
+                 *PAIR[:2], n_fits=60)  # fmt: skip
+    assert not same.is_violated
+
+
+def test_an_exception_of_all_fits_is_raised():
+    with pytest.raises(ArithmeticError, match="did not converge"):
+        audit(Odd(how="raises"), *PAIR[2:], *PAIR[2:], n_fits=8)
+
+
+def test_outcomes_of_the_counted_fits_choose_no_line():
+    """Marks of chance, many of them: as few false alarms as without them."""
+    rng, wrong = np.random.default_rng(2), 0
+    for _ in range(100):
+        first, second = rng.standard_normal((2, 100, 1))
+        marks = [tuple((rng.random((2, 100)) < 0.02).astype(float)) for _ in range(20)]
+        wrong += _bounds(first, second, 1e-5, 0.05, marks)[0] > 0.0
+    assert wrong <= 5
+
+
 def false_alarms(audits, n, mu, alpha):
     """Audits of a release that has exactly its mu, in which a bound is above it."""
     rng = np.random.default_rng(0)

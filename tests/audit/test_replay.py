@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import importlib
 import math
+import sys
 import threading
 import warnings
+from collections import deque
+from copy import deepcopy
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import chi2
 from sklearn.base import clone
@@ -33,6 +38,8 @@ from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
 from dp_halfspace.algorithms.selection.threshold import plan_threshold
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._mechanisms import epsilon_of
+from dp_halfspace.audit._state import fingerprint
+from dp_halfspace.audit._streams import watched_streams
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import (
@@ -442,6 +449,121 @@ def found(estimator, n_histories=2):
 def test_what_nobody_paid_for_is_seen(monkeypatch, estimator, also, text):
     after_fit(monkeypatch, type(estimator), also)
     assert text in found(estimator)
+
+
+class Quiet:
+    """Says nothing of itself where it is pickled; holds its value in a slot, too."""
+
+    __slots__ = ("__dict__", "__secret")
+
+    def __init__(self, value):
+        self.__secret = value
+
+    def __getstate__(self):
+        return {}
+
+    def __setstate__(self, state):
+        pass
+
+
+class Wide(Quiet):
+    """The same without the slot."""
+
+    def __init__(self, value):
+        self.secret = value
+
+
+def in_a_slot(model, X, y):
+    model.kept_ = [Quiet(float(X[0, 0]))]
+
+
+def in_a_dict(model, X, y):
+    model.kept_ = {"state": Wide(X[0])}
+
+
+def in_a_closure(model, X, y):
+    model.kept_ = lambda: X
+
+
+def in_the_class(model, X, y):
+    type(model).last_rows = X.copy()
+
+
+def printed(model, X, y):
+    print(X[0])
+
+
+def complained(model, X, y):
+    sys.stderr.write(f"{X[0]}")
+
+
+def quietly_failing(model, X, y):
+    """The same text, and the record behind it."""
+    error = ArithmeticError("did not converge")
+    error.record = X[0]
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("also", "text"),
+    [(in_a_slot, "kept_: differs"), (in_a_dict, "kept_: differs"),
+     (in_a_closure, "kept_: differs"), (in_the_class, "class attribute PrivateScaler.last_rows"),
+     (printed, "standard output: differs"), (complained, "standard error: differs"),
+     (quietly_failing, "exceptions: differs")],
+)  # fmt: skip
+def test_what_is_hidden_from_a_pickle_or_stands_elsewhere_is_seen(monkeypatch, also, text):
+    monkeypatch.setattr(PrivateScaler, "last_rows", None, raising=False)
+    after_fit(monkeypatch, PrivateScaler, also)
+    streams = sys.stdout, sys.stderr
+    assert text in found(PrivateScaler(epsilon=5.0))
+    assert (sys.stdout, sys.stderr) == streams
+
+
+def test_what_is_hidden_in_a_result_of_a_function_is_seen():
+    def scored_quietly(X, y):
+        score = private_score(Known(), X, y, epsilon=4.0, delta=1e-6)
+        object.__setattr__(score, "rows", Quiet(X[0]))
+        return score
+
+    result = replay(scored_quietly, *flipped(), n_histories=2)
+    assert result.findings == ("the result: differs though all releases agree",) * 2
+
+
+def test_digests_tell_values_apart_and_nothing_else():
+    """To the last bit, through circles; the order of a set and addresses are no part of them."""
+    circle = [1.0]
+    circle.append(circle)
+    numbers = np.arange(3.0)
+    backwards = numbers[::-1]
+    frame = pd.DataFrame({"a": numbers})
+    values = [
+        0.0, -0.0, math.nan, 0, "0", b"0", None, False, (), [], {}, set(), [0.0], [[0.0]],
+        {1: 2, 3: 4}, {3: 4, 1: 2}, circle, numbers, numbers.astype("f4"), backwards,
+        np.array([1, "a"], dtype=object), np.float32(1.0), frame, frame + 1.0, ValueError("a"),
+        ValueError("b"), GD, clone(GD).set_params(epsilon=1.0), lambda: 0, lambda: 1,
+        partial(max, 1), partial(max, 2), Quiet(1.0), Quiet(2.0), np.random.default_rng(0),
+        np.random.default_rng(1), deque([1]), 1j, frozenset({1}), property(len), len,
+    ]  # fmt: skip
+    assert len({fingerprint(value) for value in values}) == len(values)
+    for value in values:
+        # What hides its state loses it in a copy, and a copy of an array may have other strides.
+        if not isinstance(value, Quiet) and value is not backwards and not callable(value):
+            assert fingerprint(deepcopy(value)) == fingerprint(value)
+    assert fingerprint({f"{i}" for i in range(99)}) == fingerprint(
+        {f"{i}" for i in range(98, -1, -1)}
+    )
+    assert fingerprint(threading.Lock()) == fingerprint(threading.Lock())
+
+
+def test_streams_of_other_threads_are_left_alone(capsys):
+    """They are handed on, and are no part of what is compared."""
+    with watched_streams() as streams:
+        other = threading.Thread(target=lambda: print("other"))
+        other.start()
+        other.join()
+        sys.stdout.writelines(["own\n"])
+    assert streams.texts == ("own\n", "")
+    assert capsys.readouterr().out == "other\nown\n"
 
 
 @each_class

@@ -21,6 +21,7 @@ from sklearn.metrics import (
 import dp_halfspace
 from benchmarks import score_coverage
 from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning
+from dp_halfspace.datasets import in_chunks
 from dp_halfspace.metrics import PrivateScore, _intervals, _tallies, private_score, score
 from dp_halfspace.privacy import epsilon as composed
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
@@ -45,6 +46,34 @@ class Scores(Known):
 
     def predict(self, X):
         return (X[:, 0] > 0.0).astype(int)
+
+
+class Answers:
+    """A model of somebody else with one method, which answers anything."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, method, answer):
+        setattr(self, method, lambda X: answer(len(X)))
+
+
+class Backwards(Known):
+    """Names its classes in the order b, a, which no sorted list has."""
+
+    classes_ = np.array(["b", "a"])
+
+    def predict(self, X):
+        return self.classes_[super().predict(X)]
+
+
+class BackwardsScores(Backwards):
+    predict_proba = property()
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+    def predict(self, X):
+        return self.classes_[(X[:, 0] > 0.0).astype(int)]
 
 
 class Table(Known):
@@ -123,6 +152,52 @@ def test_whole_calls_stay_within_the_charge(metric, delta):
     assert seen <= charged * (1.0 + 1e-12)
 
 
+class Wild(Known):
+    """Answers what is written in the record, which is no probability."""
+
+    def predict_proba(self, X):
+        return np.column_stack([X[:, 0], X[:, 0]])
+
+    def predict(self, X):
+        return np.where(np.isfinite(X[:, 0]), X[:, 0], 0.0)
+
+
+class WildScores(Wild):
+    predict_proba = property()
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+WILD = [-50.0, -1e308, 0.3, 1.0, 70.0, 1e308, math.inf, -math.inf, math.nan]
+
+
+@every_metric
+@pytest.mark.parametrize("kind", [Wild, WildScores])
+def test_answers_that_are_no_probabilities_move_no_more(metric, kind):
+    """Whatever a model of somebody else returns: clipped, and nothing of it is no number."""
+    if kind is WildScores and metric in ("brier", "calibration_curve"):
+        return
+    rows, labels, found = np.array([[0.0], [0.3], [1.0], [0.5]]), np.array([1, 0, 1, 0, 1]), []
+    for x, label in product(WILD, (0, 1)):
+        with recording() as releases:
+            private_score(
+                kind(), np.vstack([rows, [[x]]]), np.append(labels[:4], label), metric=metric,
+                delta=1e-6, thresholds=[0.1, 0.5] if metric == "roc_auc" else None,
+            )  # fmt: skip
+        found.append(releases[-1])
+    assert all(np.isfinite(each.value).all() for each in found)
+    gaps = [np.linalg.norm((a.value - b.value).ravel()) for a, b in product(found, found)]
+    assert max(gaps) <= found[0].mechanism.sensitivity * (1.0 + 1e-12)
+
+
+def test_a_score_that_is_no_number_is_zero():
+    rows, codes, classes = np.array([[math.nan], [math.inf], [1.0]]), np.zeros(3, int), np.arange(2)
+    for kind, metric in ((Wild, "roc_auc"), (WildScores, "roc_auc"), (Wild, "calibration_curve")):
+        found = _tallies.outcomes(rows, metric, kind(), codes, classes)
+        assert found.tolist() == [0.0, np.finfo(float).max, 1.0]
+
+
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_a_missing_factor_is_seen(monkeypatch, delta):
     """Planted: noise for one cell of a table instead of two."""
@@ -176,6 +251,52 @@ def test_cells_of_scores_of_unknown_units():
     assert composed(noisy.privacy_.events, 0.0) <= 50.0
     few = private_score(Scores(), X[:10], Y[:10], metric="roc_auc", epsilon=0.01)
     assert (len(few.privacy_.events), len(noisy.privacy_.events)) == (1, 3)
+
+
+@pytest.mark.parametrize("cut", [None, 100])
+@pytest.mark.parametrize(("kind", "same"), [(Backwards, Known), (BackwardsScores, Scores)])
+def test_classes_of_a_model_may_be_in_any_order(kind, same, cut):
+    """Columns of probabilities, and the sign of a score, are those of the class they are for."""
+    model, labels = kind(), kind.classes_[Y]
+    rows, named = (X, labels) if cut is None else (in_chunks(X, cut), in_chunks(labels, cut))
+    for metric in METRICS:
+        if kind is BackwardsScores and metric in ("brier", "calibration_curve"):
+            continue
+        found = private_score(model, rows, named, metric=metric, epsilon=math.inf)
+        want = exact(metric, same()).value
+        assert found.classes.tolist() == ["a", "b"]
+        if metric == "confusion_matrix":
+            np.testing.assert_array_equal(found.value, want[::-1, ::-1])
+        elif metric == "calibration_curve":
+            np.testing.assert_allclose(found.value, 1.0 - want[::-1], atol=1e-12)
+        else:
+            assert found.value == pytest.approx(want, abs=1e-12 if kind is Backwards else 0.01)
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [0.5, 1.5], ["a", "b"], [True, False]])
+@pytest.mark.parametrize("odd", [7, "c", math.nan, None, [1]])
+def test_a_prediction_that_is_no_class_is_a_wrong_one(classes, odd):
+    """An exception would tell what the model makes of a record."""
+    truth = np.array(classes)[Y[:6]]
+    guess = np.empty(6, dtype=object)
+    guess[:] = [*truth[:5].tolist(), odd]
+    if not isinstance(odd, list):
+        guess = np.array(guess.tolist())
+
+    class Fixed:
+        classes_ = np.array(classes)
+
+        def predict(self, X):
+            return guess[: len(X)]
+
+    for n, right in ((6, 5), (5, 5)):
+        found = private_score(Fixed(), X[:n], truth[:n], epsilon=math.inf)
+        known = isinstance(odd, type(None)) or guess.dtype.kind != "U" or classes[0] == "a"
+        assert found.value == (right / n if known else 0.0)
+        found = private_score(
+            Fixed(), X[:n], truth[:n], metric="confusion_matrix", epsilon=math.inf
+        )
+        assert found.value.sum() == pytest.approx(n)
 
 
 def test_numbers_are_plain():
@@ -346,6 +467,21 @@ def test_three_classes():
         ({"y": np.full(500, 7)}, "not among the public labels"),
         ({"y": Y[:-1]}, "X and y must have the same number of rows"),
         ({"X": np.ma.masked_array(X)}, "X is a masked array"),
+        *(
+            ({"model": Answers(method, answer), "metric": metric}, f"model.{method} must return")
+            for method, metric, answer in (
+                ("predict", "accuracy", lambda n: np.zeros(n - 1)),
+                ("predict", "confusion_matrix", lambda n: np.zeros((n, 2))),
+                ("predict", "balanced_accuracy", lambda n: 0),
+                ("decision_function", "roc_auc", lambda n: np.zeros((n, 2))),
+                ("decision_function", "roc_auc", lambda n: np.zeros(n + 1)),
+                ("decision_function", "roc_auc", lambda n: ["secret"] * n),
+                ("predict_proba", "roc_auc", lambda n: np.zeros((n, 3))),
+                ("predict_proba", "calibration_curve", np.zeros),
+                ("predict_proba", "brier", lambda n: [np.zeros((n, 2))] * 2),
+                ("predict_proba", "brier", lambda n: [["secret", 1.0]] * n),
+            )
+        ),
     ],
 )
 def test_refusals_cost_nothing(arguments, message):
@@ -397,6 +533,8 @@ def test_a_loss_of_probabilities_that_are_none_is_one_at_most():
     """What a model of somebody else may return."""
 
     class Odd:
+        classes_ = np.arange(2)
+
         def predict_proba(self, X):
             return np.array([[5.0, -4.0], [0.5, 0.5], [np.nan, 1.0]])
 
