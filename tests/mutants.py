@@ -1703,23 +1703,27 @@ MUTANTS = [
         ),
     ),
     *of(
-        "metrics/_tallies.py",
+        "metrics/_table.py",
         "tests/metrics/test_score.py",
         (
-            '    "accuracy": (1, 1.0),',
-            '    "accuracy": (1, 0.5),',
+            '"accuracy": Metric((1, 1.0),',
+            '"accuracy": Metric((1, 0.5),',
             "test_no_record_moves_more_than_is_charged_for",
         ),
         (
-            '    "balanced_accuracy": (2, math.sqrt(2.0)),',
-            '    "balanced_accuracy": (2, 1.0),',
+            "_TWO_CELLS = (2, math.sqrt(2.0))",
+            "_TWO_CELLS = (2, 1.0)",
             "test_no_record_moves_more_than_is_charged_for",
         ),
         (
-            '    "roc_auc": (2, math.sqrt(2.0)),',
-            '    "roc_auc": (1, math.sqrt(2.0)),',
+            "_TWO_CELLS = (2, math.sqrt(2.0))",
+            "_TWO_CELLS = (1, math.sqrt(2.0))",
             "test_no_record_moves_more_than_is_charged_for",
         ),
+    ),
+    *of(
+        "metrics/_tallies.py",
+        "tests/metrics/test_score.py",
         (
             "np.rint(SCALE * np.clip(loss, 0.0, 1.0))",
             "np.rint(SCALE * loss)",
@@ -1731,28 +1735,28 @@ MUTANTS = [
             "test_a_loss_of_probabilities_that_are_none_is_one_at_most",
         ),
         (
-            "np.rint(_HALF * np.clip(2.0 * share - 1.0, -1.0, 1.0))",
-            "np.rint(_HALF * (2.0 * share - 1.0))",
+            "np.rint(HALF * np.clip(2.0 * share - 1.0, -1.0, 1.0))",
+            "np.rint(HALF * (2.0 * share - 1.0))",
             "test_answers_that_are_no_probabilities_move_no_more",
         ),
         (
-            "        return np.nan_to_num(chances[:, 1])",
-            "        return chances[:, 1]",
+            "        return np.nan_to_num(_probabilities(model, X, codes, classes)[:, 1])",
+            "        return _probabilities(model, X, codes, classes)[:, 1]",
             "test_answers_that_are_no_probabilities_move_no_more",
         ),
         (
-            "        return np.nan_to_num(scores if order[1] == 1 else -scores)",
-            "        return scores if order[1] == 1 else -scores",
+            "    return np.nan_to_num(scores if is_sorted else -scores)",
+            "    return scores if is_sorted else -scores",
             "test_a_score_that_is_no_number_is_zero",
         ),
         (
-            "        return np.nan_to_num(scores if order[1] == 1 else -scores)",
-            "        return np.nan_to_num(scores)",
+            "    return np.nan_to_num(scores if is_sorted else -scores)",
+            "    return np.nan_to_num(scores)",
             "test_classes_of_a_model_may_be_in_any_order",
         ),
         (
-            '    chances = _numbers(answers, "predict_proba")[:, order]',
-            '    chances = _numbers(answers, "predict_proba")',
+            '_numbers(answers, "predict_proba")[:, np.argsort(np.asarray(model.classes_))]',
+            '_numbers(answers, "predict_proba")',
             "test_classes_of_a_model_may_be_in_any_order",
         ),
         (
@@ -1766,8 +1770,8 @@ MUTANTS = [
             "test_a_prediction_that_is_no_class_is_a_wrong_one",
         ),
         (
-            "        place = place if weights is None else place * weights",
-            "        place = place * 1.0",
+            "    place = place if weights is None else place * weights",
+            "    place = place * 1.0",
             "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
         ),
         (
@@ -1776,18 +1780,18 @@ MUTANTS = [
             "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
         ),
         (
-            "            values = np.add.reduceat(values, people.starts) // people.counts",
-            "            values = np.add.reduceat(values, people.starts)",
+            "        values = np.add.reduceat(values, people.starts) // people.counts",
+            "        values = np.add.reduceat(values, people.starts)",
             "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
         ),
         (
-            "            values = np.add.reduceat(values, people.starts) // people.counts",
-            "            values = 1 * values",
+            "        values = np.add.reduceat(values, people.starts) // people.counts",
+            "        values = 1 * values",
             "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
         ),
         (
-            "    weights = None if people is None else people.weights_for(COUNT)",
-            "    weights = None if people is None else people.weights_for(COUNT) * 0 + 1.0",
+            "return None if self.people is None else self.people.weights_for(COUNT)",
+            "return None if self.people is None else self.people.weights_for(COUNT) * 0 + 1.0",
             "tests/metrics/test_people.py::test_a_person_moves_counts_like_a_record",
         ),
         (

@@ -38,8 +38,7 @@ from dp_halfspace.algorithms.selection.threshold import threshold_grid, threshol
 from dp_halfspace.algorithms.units.plan import Units, clipped_moments, linear_counts, octave_counts
 from dp_halfspace.audit import replay
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.metrics import private_score
-from dp_halfspace.metrics._tallies import SENSITIVITIES
+from dp_halfspace.metrics import METRICS, private_score
 from dp_halfspace.optim.design import blocks
 from dp_halfspace.optim.design.feature_rows import clipped_features, unit_feature_rows
 from dp_halfspace.optim.design.rows import Rows, flattened, unit_rows
@@ -113,8 +112,8 @@ CASES = {
     "difference": PrivateAUCClassifier("mean_difference", epsilon=50.0, data_norm=1.0),
     "table": PrivateTableClassifier(epsilon=50.0),
     "scaler": PrivateScaler(epsilon=50.0),
-    **{metric: partial(scored, metric) for metric in SENSITIVITIES},
-    "all metrics": partial(scored, list(SENSITIVITIES)),
+    **{metric: partial(scored, metric) for metric in METRICS},
+    "all metrics": partial(scored, list(METRICS)),
 }
 
 
