@@ -346,7 +346,7 @@ MUTANTS = [
         (
             "    check_places(options)\n",
             "",
-            "test_a_report_is_never_written_over_what_it_compares",
+            "test_a_report_is_never_written_over_a_ledger",
         ),
         (
             '        raise UserError("standard output is closed: there is nowhere to write to")',

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dp_halfspace import PrivateTableClassifier
 from dp_halfspace._cli.arguments import parse_options
-from dp_halfspace._cli.problems import read_training_table
+from dp_halfspace._cli.training_table import read_training_table
 from dp_halfspace.audit import replay
 from dp_halfspace.datasets import read_parquet
 from dp_halfspace.metrics import private_score
