@@ -17,7 +17,7 @@ _FIXED = {loss.name: loss for loss in (EXP_TAIL, LOGISTIC, HINGE, SQUARED_HINGE,
 """
 
 ESTIMATOR = """
-from dp_halfspace._sklearn import label_weights
+from dp_halfspace._params import label_weights
 from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk
@@ -103,11 +103,11 @@ print("fitted")
 
 def test_an_estimator_takes_two_places_in_the_code(package):
     (package / "estimators" / "toy.py").write_text(ESTIMATOR)
-    home = '    "PrivateSearchCV": "dp_halfspace.model_selection.search",\n'
+    home = "    from dp_halfspace.exceptions import BudgetError as BudgetError\n"
     edit(
         package / "__init__.py",
         home,
-        home + '    "ToyClassifier": "dp_halfspace.estimators.toy",\n',
+        "    from dp_halfspace.estimators.toy import ToyClassifier as ToyClassifier\n" + home,
     )
     code = """
 from sklearn.base import clone

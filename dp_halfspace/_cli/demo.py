@@ -24,8 +24,8 @@ from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.places import NUMBERS, PICTURE, REPORT
 from dp_halfspace._cli.progress import Progress
 from dp_halfspace._cli.streams import say
-from dp_halfspace._pages import aligned
-from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace._html import aligned
+from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
 
 _TITLE = "breast cancer: {} training and {} test rows, {} columns in natural units, 2 classes"

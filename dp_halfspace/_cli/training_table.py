@@ -11,14 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace._cli.tables import (
-    declared_columns,
-    labels_of,
-    read_cells,
-    schema_of,
-    typed,
-)
-from dp_halfspace.tables.schema import word_of
+from dp_halfspace._cli.tables import declared_columns, labels_of, read_cells, schema_of, typed
+from dp_halfspace.data.schema import word_of
 
 _MOST_CLASSES = 100
 _Labels = NDArray[Any]

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._budget import BUDGET
-from dp_halfspace._chunked import labelled_chunks, travelling
-from dp_halfspace._chunks import Chunks, applied, kept, summed
-from dp_halfspace._groups import sorted_by_person
-from dp_halfspace._people import People
-from dp_halfspace._sklearn import StrOptions, check_values, resolved_delta, rows_of
-from dp_halfspace._validation import check_lengths, is_chunked, label_codes, refuse_mask
+from dp_halfspace._budget import BUDGET, opened_ledger
+from dp_halfspace._params import check_values, resolved_delta
+from dp_halfspace._sklearn_compat import StrOptions, rows_of
+from dp_halfspace.data.chunked_checks import labelled_chunks
+from dp_halfspace.data.chunked_methods import travelling
+from dp_halfspace.data.chunks import Chunks, applied, kept, summed
+from dp_halfspace.data.groups import sorted_by_person
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import check_lengths, is_chunked, label_codes, refuse_mask
 from dp_halfspace.metrics._intervals import Released
 from dp_halfspace.metrics._table import METRICS, Metric
 from dp_halfspace.metrics._tallies import PLACES, Cells, between_places, cells_between, places
@@ -206,7 +208,7 @@ def private_score(
         public={"n_samples": data.n, "n_classes": len(data.classes), "metric": metric},
     )
     values = [data.outcomes(METRICS[job.name].outcome, model) for job in jobs]
-    permit = authorise(record, noise_source(random_state), ledger)
+    permit = authorise(record, noise_source(random_state), opened_ledger(ledger))
     scores = [job.run(data, each, permit, record) for job, each in zip(jobs, values, strict=True)]
     return scores[0] if isinstance(metric, str) else scores
 
