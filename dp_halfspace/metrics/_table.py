@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,39 +13,36 @@ from numpy.typing import NDArray
 from dp_halfspace.metrics import _intervals as intervals
 from dp_halfspace.metrics import _tallies as tallies
 
-if TYPE_CHECKING:
-    from dp_halfspace.metrics.score import PrivateScore
 
-
-def _one_row(score: PrivateScore) -> Iterator[str]:
+def _one_row(score: Any) -> Iterator[str]:
     yield score.metric
 
 
-def _row_of_each_cell(score: PrivateScore) -> Iterator[str]:
+def _row_of_each_cell(score: Any) -> Iterator[str]:
     yield from (f"{true}, predicted {said}" for true in score.classes for said in score.classes)
 
 
-def _row_of_each_bin(score: PrivateScore) -> Iterator[str]:
+def _row_of_each_bin(score: Any) -> Iterator[str]:
     label = score.classes[1]
     yield from (f"{label} where .{k} to .{k + 1} is predicted" for k in range(9))
     yield f"{label} where .9 to 1 is predicted"
 
 
-def _confusion_display(score: PrivateScore) -> Any:
+def _confusion_display(score: Any) -> Any:
     from sklearn.metrics import ConfusionMatrixDisplay  # noqa: PLC0415 (loads slowly)
 
     counts = np.rint(score.value).astype(int)
     return ConfusionMatrixDisplay(counts, display_labels=score.classes)
 
 
-def _roc_display(score: PrivateScore) -> Any:
+def _roc_display(score: Any) -> Any:
     from sklearn.metrics import RocCurveDisplay  # noqa: PLC0415 (loads slowly)
 
     assert score.curve is not None
     return RocCurveDisplay(fpr=score.curve[0], tpr=score.curve[1], roc_auc=score.value)
 
 
-def _calibration_display(score: PrivateScore) -> Any:
+def _calibration_display(score: Any) -> Any:
     from sklearn.calibration import CalibrationDisplay  # noqa: PLC0415 (loads slowly)
 
     assert score.curve is not None
@@ -77,7 +74,7 @@ class Metric:
     curve : callable or None
         What is drawn, from the counts, the borders and the estimate.
     display : callable or None
-        A display of scikit-learn for the released score.
+        A display of scikit-learn for a released `PrivateScore`.
     rows : callable
         Names of the numbers in a printed table, written with this many `digits`.
     """
@@ -90,8 +87,8 @@ class Metric:
     is_binary: bool = False
     borders: Callable[..., NDArray[np.float64] | None] | None = None
     curve: Callable[..., intervals.Curve] | None = None
-    display: Callable[[PrivateScore], Any] | None = None
-    rows: Callable[[PrivateScore], Iterator[str]] = _one_row
+    display: Callable[[Any], Any] | None = None
+    rows: Callable[[Any], Iterator[str]] = _one_row
     digits: int = 3
 
 
