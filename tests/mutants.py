@@ -434,7 +434,7 @@ MUTANTS = [
             "test_other_types_are_refused_by_name_and_never_built",
         ),
         (
-            '        "algorithms.units.plan.Units",\n',
+            '        "algorithms.engine.column_scales.Units",\n',
             "",
             "test_a_model_goes_through_skops",
         ),
