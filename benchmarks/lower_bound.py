@@ -26,7 +26,7 @@ from benchmarks.cells import RESULTS, merge, read, versions
 from benchmarks.pictures import IMAGES, save
 from benchmarks.tables import markdown
 from dp_halfspace import PureHalfspaceClassifier
-from dp_halfspace.inspection import ErrorLowerBound, pure_error_lower_bound, pure_risk_bound
+from dp_halfspace.theory import ErrorLowerBound, pure_error_lower_bound, pure_risk_bound
 
 FloatArray = NDArray[np.float64]
 

@@ -28,14 +28,14 @@ from scipy.special import logsumexp, softmax
 from benchmarks.cells import RESULTS, merge, read, versions
 from benchmarks.pictures import IMAGES, save
 from benchmarks.tables import markdown
-from dp_halfspace.inspection import (
+from dp_halfspace.optim import LOGISTIC
+from dp_halfspace.privacy import gdp_mu
+from dp_halfspace.theory import (
     RiskBound,
     adversarial_risk_bound,
     population_risk_bound,
     tilted_risk_bound,
 )
-from dp_halfspace.optim import LOGISTIC
-from dp_halfspace.privacy import gdp_mu
 
 FloatArray = NDArray[np.float64]
 

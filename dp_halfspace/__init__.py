@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from dp_halfspace.estimators.pure_network import PureNetworkClassifier
     from dp_halfspace.estimators.table import PrivateTableClassifier
     from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
+    from dp_halfspace.ledger.ledger import PrivacyLedger
     from dp_halfspace.model_selection.search import PrivateSearchCV
-    from dp_halfspace.privacy.ledger import PrivacyLedger
 
 __version__ = "0.1.0"
 
@@ -74,7 +74,7 @@ _HOME = {
     "OutputPerturbationClassifier": "dp_halfspace.estimators.output_perturbation",
     "PrivacyWarning": "dp_halfspace.exceptions",
     "PrivateSearchCV": "dp_halfspace.model_selection.search",
-    "PrivacyLedger": "dp_halfspace.privacy.ledger",
+    "PrivacyLedger": "dp_halfspace.ledger.ledger",
     "PrivateAUCClassifier": "dp_halfspace.estimators.auc",
     "PrivateKernelClassifier": "dp_halfspace.estimators.kernel",
     "PrivateTableClassifier": "dp_halfspace.estimators.table",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from sklearn.base import BaseEstimator
 
-from dp_halfspace._sklearn import HasMethods, Interval, Options, StrOptions
+from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
 from dp_halfspace.exceptions import BudgetError, PrivacyWarning
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _is_own(ledger: Any) -> bool:
     """Tell whether a ledger is one of this library, which is loaded if one may be."""
     if ledger is None or isinstance(ledger, str | os.PathLike):
         return False
-    from dp_halfspace.privacy.ledger import PrivacyLedger  # noqa: PLC0415
+    from dp_halfspace.ledger.ledger import PrivacyLedger  # noqa: PLC0415
 
     return isinstance(ledger, PrivacyLedger)
 

@@ -122,7 +122,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/ledger.py",
+        "ledger/ledger.py",
         "tests/privacy/test_balance.py",
         (
             "        self._balance = balance = balance.after(rows[bool(balance.last) :], self.handle)",
@@ -161,7 +161,7 @@ MUTANTS = [
         (
             ("        self._check_kind(record)\n        cap = self._cap()"),
             "        cap = self._cap()",
-            "tests/privacy/test_ledger.py::test_labels_only_is_less_than_a_whole_record",
+            "tests/ledger/test_ledger.py::test_labels_only_is_less_than_a_whole_record",
         ),
         (
             "        with self._store.transaction(writes=True) as account:",
@@ -190,8 +190,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/_ledger_store.py",
-        "tests/privacy/test_ledger.py",
+        "ledger/store.py",
+        "tests/ledger/test_ledger.py",
         (
             "        if os.getpid() != self._process:",
             "        if False:",
@@ -210,8 +210,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/_ledger_store.py",
-        "tests/privacy/test_ledger_file.py",
+        "ledger/store.py",
+        "tests/ledger/test_ledger_file.py",
         (
             "        is_whole = kinds and hashlib.sha256(account.terms.encode()).hexdigest() == account.digest",
             "        is_whole = kinds",
@@ -259,8 +259,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/ledger.py",
-        "tests/privacy/test_ledger_file.py",
+        "ledger/ledger.py",
+        "tests/ledger/test_ledger_file.py",
         (
             "        if belongs_to_ledger(Path(path)):",
             "        if False:",
@@ -273,8 +273,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_pages.py",
-        "tests/test_pages.py",
+        "_html.py",
+        "tests/test_html.py",
         (
             "    text = shown(value)\n    is_formula",
             "    text = value\n    is_formula",
@@ -440,8 +440,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "privacy/_cap.py",
-        "tests/privacy/test_cap.py",
+        "ledger/cap.py",
+        "tests/ledger/test_cap.py",
         (
             "        return cost <= self.delta * (1.0 + _DELTA_SLACK)",
             "        return cost < self.delta * (1.0 + _DELTA_SLACK)",
@@ -937,8 +937,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/noisy_gd.py",
-        "tests/algorithms/gradient/test_noisy_gd.py",
+        "algorithms/engine/noisy_gd.py",
+        "tests/algorithms/engine/test_noisy_gd.py",
         (
             "        return 2.0 * (longest + rounding)",
             "        return longest + rounding",
@@ -972,13 +972,13 @@ MUTANTS = [
         (
             "    length += _single_excess(n_outputs) if is_single else 0.0",
             "    length += 0.0",
-            "tests/optim/design/test_single_rows.py::"
+            "tests/rows/test_single_rows.py::"
             "test_a_step_moves_by_more_than_float64_would_allow_and_by_less_than_is_paid",
         ),
     ),
     *of(
-        "algorithms/gradient/noisy_gd.py",
-        "tests/algorithms/gradient/test_descent.py",
+        "algorithms/engine/noisy_gd.py",
+        "tests/algorithms/engine/test_descent.py",
         (
             "        return (self.metric.mechanism.event, self.descent.event)",
             "        return (self.descent.event,)",
@@ -996,8 +996,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/noisy_gd.py",
-        "tests/algorithms/gradient/test_adversarial_rows.py",
+        "algorithms/engine/noisy_gd.py",
+        "tests/algorithms/engine/test_adversarial_rows.py",
         (
             "    length = np.hypot(1.0, bias or 0.0)",
             "    length = 1.0",
@@ -1015,8 +1015,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/margin_gd.py",
-        "tests/algorithms/gradient/test_margin_gd.py",
+        "algorithms/published/margin_gd.py",
+        "tests/algorithms/published/test_margin_gd.py",
         (
             "        return np.asarray(signs[lo:hi] * weights[lo:hi] * np.clip(missing, 0.0, 1.0))",
             "        return np.asarray(signs[lo:hi] * weights[lo:hi] * np.maximum(missing, 0.0))",
@@ -1034,8 +1034,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/phased_gd.py",
-        "tests/algorithms/gradient/test_phased_gd.py",
+        "algorithms/published/phased_gd.py",
+        "tests/algorithms/published/test_phased_gd.py",
         (
             "    return GaussianNoise(2.0 * (pull * FAR_UP + rounding), mu)",
             "    return GaussianNoise(pull * FAR_UP + rounding, mu)",
@@ -1053,8 +1053,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/mean_difference.py",
-        "tests/algorithms/gradient/test_mean_difference.py",
+        "algorithms/ranking/mean_difference.py",
+        "tests/algorithms/ranking/test_mean_difference.py",
         (
             "MOMENT_SENSITIVITY = math.sqrt(4.5) * UP",
             "MOMENT_SENSITIVITY = 2.0 * UP",
@@ -1082,8 +1082,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/preconditioner.py",
-        "tests/algorithms/gradient/test_preconditioner.py",
+        "algorithms/engine/preconditioner.py",
+        "tests/algorithms/engine/test_preconditioner.py",
         (
             "    weight = np.full(len(upper), math.sqrt(2.0))",
             "    weight = np.full(len(upper), 2.0)",
@@ -1160,8 +1160,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/label_training.py",
-        "tests/algorithms/perturbation/test_label_statistic.py",
+        "algorithms/labels/label_training.py",
+        "tests/algorithms/labels/test_label_statistic.py",
         (
             "    exact = 1.0 if n_classes == 2 else math.sqrt(2.0)",
             "    exact = 0.5 if n_classes == 2 else math.sqrt(2.0)",
@@ -1174,7 +1174,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/threshold.py",
+        "algorithms/ranking/threshold.py",
         "tests/test_persons.py",
         (
             " if people is None else people.weights[chosen].sum())",
@@ -1184,12 +1184,12 @@ MUTANTS = [
         (
             "    return float(permit.release(count, plan.mechanism)[0])",
             ("    permit.release(count, plan.mechanism)\n    return float(count[0])"),
-            "tests/algorithms/selection/test_class_counts.py::test_noise_has_the_stated_deviation",
+            "tests/algorithms/ranking/test_class_counts.py::test_noise_has_the_stated_deviation",
         ),
     ),
     *of(
-        "algorithms/selection/directions.py",
-        "tests/algorithms/selection/test_direction_counts.py",
+        "algorithms/search/directions.py",
+        "tests/algorithms/search/test_direction_counts.py",
         (
             "    values[~(squares <= ROW_NORM**2)] = 0.0",
             "    pass",
@@ -1202,8 +1202,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/halfspace_search.py",
-        "tests/algorithms/selection/test_halfspace_search.py",
+        "algorithms/search/halfspace_search.py",
+        "tests/algorithms/search/test_halfspace_search.py",
         (
             "        return (self.choice.event,) * (1 + len(self.radii))",
             "        return (self.choice.event,)",
@@ -1216,8 +1216,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/directions.py",
-        "tests/algorithms/selection/test_margin_counts.py",
+        "algorithms/search/directions.py",
+        "tests/algorithms/search/test_margin_counts.py",
         (
             "scores((sizes[0] - first[1], second[0])",
             "scores((sizes[0] + first[1], second[0])",
@@ -1225,8 +1225,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/directions.py",
-        "tests/algorithms/selection/test_directions.py",
+        "algorithms/search/directions.py",
+        "tests/algorithms/search/test_directions.py",
         (
             "ROW_NORM, _DIRECTION_NORM = 4095, 2047",
             "ROW_NORM, _DIRECTION_NORM = 65535, 65535",
@@ -1239,8 +1239,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/threshold.py",
-        "tests/algorithms/selection/test_threshold.py",
+        "algorithms/ranking/threshold.py",
+        "tests/algorithms/ranking/test_threshold.py",
         (
             "    return ExponentialChoice(FAR_UP + rounding, epsilon)",
             "    return ExponentialChoice(0.5, epsilon)",
@@ -1263,8 +1263,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/staged_search.py",
-        "tests/algorithms/selection/test_staged_search.py",
+        "algorithms/search/staged_search.py",
+        "tests/algorithms/search/test_staged_search.py",
         (
             "        return (self.mechanism.event,) * len(self.radii)",
             "        return (self.mechanism.event,)",
@@ -1277,8 +1277,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/selection/network.py",
-        "tests/algorithms/selection/test_network.py",
+        "algorithms/published/network.py",
+        "tests/algorithms/published/test_network.py",
         (
             "            total += signed[lo : lo + rows] @ np.clip(scores + 0.5, 0.0, 1.0)",
             "            total += signed[lo : lo + rows] @ (scores + 0.5)",
@@ -1291,8 +1291,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/label_training.py",
-        "tests/algorithms/selection/test_hypothesis_cover.py",
+        "algorithms/labels/label_training.py",
+        "tests/algorithms/labels/test_hypothesis_cover.py",
         (
             "            total += record_weights[lo : lo + step] @ (predicted != labels[:, None])",
             "            total += 2.0 * (record_weights[lo : lo + step] @ (predicted != labels[:, None]))",
@@ -1300,7 +1300,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/auc_training.py",
+        "algorithms/ranking/auc_training.py",
         "tests/estimators/test_auc.py",
         (
             "        rest = (1.0 - share) * DOWN",
@@ -1314,7 +1314,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/auc_training.py",
+        "algorithms/ranking/auc_training.py",
         "tests/estimators/test_auc.py",
         (
             "        return (*count, *self.ranker.plan.events, *last)",
@@ -1328,8 +1328,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/calibration.py",
-        "tests/algorithms/fits/test_calibration.py",
+        "algorithms/engine/calibration.py",
+        "tests/algorithms/engine/test_calibration.py",
         (
             "_SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * UP, 2",
             "_SENSITIVITY, _PURE_SENSITIVITY = 1.0, 2",
@@ -1347,21 +1347,21 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/kernel_training.py",
-        "tests/algorithms/fits/test_margin_training.py",
+        "algorithms/published/kernel_margin.py",
+        "tests/algorithms/test_margin_training.py",
         (
             "        reach = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)",
             "        reach = tuple(1.0 for margin, gap in pairs)",
-            "tests/algorithms/fits/test_kernel_selection.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
+            "tests/algorithms/published/test_kernel_margin.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
         (
             "        reach = tuple((1.0 + 1.0 / margin + gap) * FAR_UP for margin, gap in pairs)",
             "        reach = tuple(1.0 + 1.0 / margin for margin, gap in pairs)",
-            "tests/algorithms/fits/test_kernel_selection.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
+            "tests/algorithms/published/test_kernel_margin.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
     ),
     *of(
-        "algorithms/fits/label_training.py",
+        "algorithms/labels/label_training.py",
         "tests/estimators/test_label_private.py",
         (
             "        sensitivity = FAR_UP + 2.0**-50 * n_samples**2",
@@ -1375,8 +1375,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/margin_selection.py",
-        "tests/algorithms/fits/test_margin_selection.py",
+        "algorithms/published/margin_selection.py",
+        "tests/algorithms/published/test_margin_selection.py",
         (
             "        each = mu_beside(choice.epsilon, epsilon, delta) / math.sqrt(count) * DOWN",
             "        each = mu_beside(choice.epsilon, epsilon, delta) * DOWN",
@@ -1389,8 +1389,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/fits/margin_training.py",
-        "tests/algorithms/fits/test_margin_training.py",
+        "algorithms/margin_training.py",
+        "tests/algorithms/test_margin_training.py",
         (
             ("        mu=mu * DOWN,\n        attack=scaled,"),
             "        mu=mu * DOWN,",
@@ -1403,8 +1403,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/units/plan.py",
-        "tests/algorithms/units/test_units.py",
+        "algorithms/engine/column_scales.py",
+        "tests/algorithms/engine/test_column_scales.py",
         (
             "        sensitivity = 2.0 * math.sqrt(self.n_features) * UP",
             "        sensitivity = math.sqrt(self.n_features) * UP",
@@ -1427,8 +1427,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/units/plan.py",
-        "tests/algorithms/units/test_units.py",
+        "algorithms/engine/column_scales.py",
+        "tests/algorithms/engine/test_column_scales.py",
         (
             "        cells[missing] = _MISSING\n",
             "        cells[missing] = 0\n",
@@ -1446,8 +1446,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/gradient/noisy_gd.py",
-        "tests/optim/design/test_single_rows.py",
+        "algorithms/engine/noisy_gd.py",
+        "tests/rows/test_single_rows.py",
         (
             "    length += _single_excess(n_outputs) if is_single else 0.0\n",
             "",
@@ -1535,7 +1535,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/units/plan.py",
+        "algorithms/engine/column_scales.py",
         "tests/test_floating_point_flags.py",
         (
             '    with np.errstate(under="ignore"):\n        for lo, block in _blocks',
@@ -1544,7 +1544,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_by_chunks.py",
+        "data/chunked_methods.py",
         "tests/test_floating_point_flags.py",
         (
             '            with np.errstate(all="ignore"):',
@@ -1553,7 +1553,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_sklearn.py",
+        "_params.py",
         "tests/test_floating_point_flags.py",
         (
             '            with nested, np.errstate(all="ignore"):',
@@ -1562,7 +1562,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_chunks.py",
+        "data/chunks.py",
         "tests/test_chunks.py",
         (
             '        with np.errstate(all="ignore"):',
@@ -1596,7 +1596,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_chunked.py",
+        "data/chunked_checks.py",
         "tests/test_chunks.py",
         (
             "    if _mark(chunk) != mark:",
@@ -1623,6 +1623,10 @@ MUTANTS = [
             "        if False:",
             "test_of_foreign_errors_only_the_type_is_said",
         ),
+    ),
+    *of(
+        "data/chunked_methods.py",
+        "tests/test_chunks.py",
         (
             "        return type(model)(map(travelling, model))",
             "        return model",
@@ -1797,7 +1801,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_people.py",
+        "data/people.py",
         "tests/test_persons.py",
         (
             "        return np.repeat((one // self.counts) / one, self.counts)",
@@ -1931,7 +1935,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_validation.py",
+        "data/validation.py",
         "tests/test_persons.py",
         (
             " or (array.ndim == 2 and array.shape[1] != 1):",
@@ -1978,7 +1982,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_sklearn.py",
+        "_params.py",
         "tests/test_persons.py",
         (
             "            if len(args) > 2:",
@@ -1987,7 +1991,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_groups.py",
+        "data/groups.py",
         "tests/test_persons.py",
         (
             "            parts += part",
@@ -1996,8 +2000,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/design/single_rows.py",
-        "tests/optim/design/test_single_rows.py",
+        "rows/single_rows.py",
+        "tests/rows/test_single_rows.py",
         (
             "            if not is_ready:",
             "            if not is_ready or not scale.all():",
@@ -2010,8 +2014,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/design/rows.py",
-        "tests/optim/test_rows_by_themselves.py",
+        "rows/rows.py",
+        "tests/rows/test_rows_by_themselves.py",
         (
             " or X.flags.c_contiguous:",
             " or True:",
@@ -2019,7 +2023,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/design/rows.py",
+        "rows/rows.py",
         "tests/test_persons.py",
         (
             "counted if self.people is None else counted * self.shares)",
@@ -2028,8 +2032,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "optim/design/blocks.py",
-        "tests/optim/design/test_clipping.py",
+        "rows/blocks.py",
+        "tests/rows/test_clipping.py",
         (
             "    target = bound * (1.0 - (d + 8) * 2.0**-52)",
             "    target = bound",
@@ -2042,8 +2046,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "tables/encoding.py",
-        "tests/tables/test_encoding.py",
+        "data/encoding.py",
+        "tests/data/test_encoding.py",
         (
             "            numbers[:, n_numbers] = np.clip(values, column.low, column.high)",
             "            numbers[:, n_numbers] = values",
@@ -2052,12 +2056,12 @@ MUTANTS = [
         (
             "    return place.get(word, -1) if word in",
             "    return place[word] if word in",
-            "tests/tables/test_cells.py::test_one_cell_changes_no_other_row",
+            "tests/data/test_cells.py::test_one_cell_changes_no_other_row",
         ),
     ),
     *of(
-        "tables/frame.py",
-        "tests/tables/test_encoding.py",
+        "data/frame.py",
+        "tests/data/test_encoding.py",
         (
             "return np.clip(numbers, -LARGEST, LARGEST)",
             "return numbers",
@@ -2071,13 +2075,13 @@ MUTANTS = [
         (
             "key = (kind, cell) if kind in _PLAIN_TYPES else None",
             "key = cell if kind in _PLAIN_TYPES else None",
-            "tests/tables/test_cells.py::test_equal_cells_of_other_types_are_read_by_themselves",
+            "tests/data/test_cells.py::test_equal_cells_of_other_types_are_read_by_themselves",
         ),
         (('    refuse_mask("X", X)\n'), "", "test_what_is_no_table_is_refused"),
     ),
     *of(
-        "tables/cells.py",
-        "tests/tables/test_cells.py",
+        "data/cells.py",
+        "tests/data/test_cells.py",
         (
             "    number = _number_in(text, decimal)\n",
             "    number = None\n",
@@ -2101,12 +2105,12 @@ MUTANTS = [
         (
             "    except Exception:  # noqa: BLE001 - whether and how an object fails is private\n",
             "    except KeyError:\n",
-            "tests/tables/test_encoding.py::test_any_object_has_a_number_and_a_text_silently",
+            "tests/data/test_encoding.py::test_any_object_has_a_number_and_a_text_silently",
         ),
     ),
     *of(
         "datasets/_chunks.py",
-        "tests/tables/test_cells.py",
+        "tests/data/test_cells.py",
         (
             "types_mapper=pandas.ArrowDtype, ",
             "",
@@ -2156,7 +2160,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_validation.py",
+        "data/validation.py",
         "tests/test_inputs.py",
         (
             "allow_missing=allow_missing and not sparse.issparse(checked)",

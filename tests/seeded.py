@@ -19,7 +19,7 @@ from scipy import sparse
 from tests.conftest import separated
 from tests.instances import instances, label, with_enough_records
 
-RECORD = Path(__file__).parent / "data" / "seeded.json"
+RECORD = Path(__file__).parent / "seeded.json"
 
 _SEED = 20260
 

@@ -126,7 +126,7 @@ def test_circle_test_sees_a_circle():
 
 
 def test_rank_test_sees_a_violation():
-    privacy, optim = "dp_halfspace.privacy.events", "dp_halfspace.optim.design.rows"
+    privacy, optim = "dp_halfspace.privacy.events", "dp_halfspace.rows.rows"
     losses = "dp_halfspace.optim.objectives.losses"
     assert rank_violations(privacy, f"from {losses} import Loss") == [losses]
     assert rank_violations(optim, f"from {privacy} import Pure") == [privacy]
@@ -138,9 +138,9 @@ def test_rank_test_sees_a_violation():
 
 @every_module
 def test_one_door_to_private_names(name):
-    """Underscored scikit-learn names and threadpoolctl come through _sklearn.py alone."""
+    """Underscored scikit-learn names and threadpoolctl come through _params.py alone."""
     path = NAMES[name]
-    if path.name == "_sklearn.py":
+    if path.name == "_params.py":
         return
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
@@ -222,8 +222,8 @@ def test_a_default_fit_loads_what_it_executes():
 @pytest.mark.parametrize("data_norm", [1.0, None])
 def test_the_files_that_a_default_fit_executes_are_listed(data_norm):
     found = {path.relative_to(ROOT).as_posix() for path in executed_files(data_norm)}
-    assert {"algorithms/gradient/noisy_gd.py", "privacy/mechanisms.py"} <= found
-    assert ("algorithms/units/plan.py" in found) == (data_norm is None)
+    assert {"algorithms/engine/noisy_gd.py", "privacy/mechanisms.py"} <= found
+    assert ("algorithms/engine/column_scales.py" in found) == (data_norm is None)
 
 
 @pytest.mark.parametrize(

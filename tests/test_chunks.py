@@ -21,21 +21,21 @@ from dp_halfspace import (
     PrivateAUCClassifier,
     PrivateKernelClassifier,
 )
-from dp_halfspace._chunked import _floats, _mark, _same, check_chunks, checked_chunks
-from dp_halfspace._chunks import LocalChunks, compensated
+from dp_halfspace.data.chunked_checks import _floats, _mark, _same, check_chunks, checked_chunks
+from dp_halfspace.data.chunks import LocalChunks, compensated
 from dp_halfspace.datasets import in_chunks, read_parquet
 from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.ledger.ledger import PrivacyLedger
 from dp_halfspace.metrics import private_score
-from dp_halfspace.optim.design import rows as design
-from dp_halfspace.optim.design.blocks import PLAIN_BLOCKS
-from dp_halfspace.optim.design.chunked_rows import chunked_rows
-from dp_halfspace.optim.design.rows import Rows, unit_rows
 from dp_halfspace.optim.solvers.certificate import gradient_error
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy.events import Pure
-from dp_halfspace.privacy.ledger import PrivacyLedger
 from dp_halfspace.privacy.mechanisms import observing
 from dp_halfspace.privacy.randomness import OperatingSystemBytes, SeededBytes
+from dp_halfspace.rows import rows as design
+from dp_halfspace.rows.blocks import PLAIN_BLOCKS
+from dp_halfspace.rows.chunked_rows import chunked_rows
+from dp_halfspace.rows.rows import Rows, unit_rows
 from tests.algorithms.support import permit_for
 from tests.support import Book
 

@@ -17,7 +17,7 @@ _FIXED = {loss.name: loss for loss in (EXP_TAIL, LOGISTIC, HINGE, SQUARED_HINGE,
 """
 
 ESTIMATOR = """
-from dp_halfspace._sklearn import label_weights
+from dp_halfspace._params import label_weights
 from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk

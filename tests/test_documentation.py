@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace._cli.arguments import UserError, parse_options
-from dp_halfspace.algorithms.defaults import engine_defaults, kernel_engine_defaults
+from dp_halfspace.algorithms.engine.defaults import engine_defaults, kernel_engine_defaults
 from dp_halfspace.privacy import gdp_mu
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -21,8 +21,8 @@ from dp_halfspace import (
     PrivateTableClassifier,
     PureNetworkClassifier,
 )
-from dp_halfspace._chunks import DaskChunks, LocalChunks
-from dp_halfspace.algorithms.units.plan import Units, in_units
+from dp_halfspace.algorithms.engine.column_scales import Units, in_units
+from dp_halfspace.data.chunks import DaskChunks, LocalChunks
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler
 from tests.conftest import separated

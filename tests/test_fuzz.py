@@ -26,7 +26,7 @@ from dp_halfspace import (
     PrivateSearchCV,
     PrivateTableClassifier,
 )
-from dp_halfspace._sklearn import Interval, Options, StrOptions
+from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.metrics import private_score
 from dp_halfspace.metrics._tallies import SENSITIVITIES
 from dp_halfspace.preprocessing import PrivateScaler

@@ -13,8 +13,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import dp_halfspace
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning, PrivateSearchCV
-from dp_halfspace._chunked import checked_chunks
-from dp_halfspace._chunks import LocalChunks
+from dp_halfspace.data.chunked_checks import checked_chunks
+from dp_halfspace.data.chunks import LocalChunks
 from dp_halfspace.preprocessing import PrivateScaler, PublicScaler
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
@@ -313,7 +313,7 @@ def test_finite_entries_whose_sum_overflows_are_accepted_silently(layout):
     model = estimator("OutputPerturbationClassifier").fit(X, Y)
     rows = np.full((4, 2), 1e308)
     with np.errstate(all="raise"):
-        dp_halfspace._validation.check_features(model, layout(rows), reset=False)
+        dp_halfspace.data.validation.check_features(model, layout(rows), reset=False)
     rows[1, 1] = -np.inf
     with pytest.raises(ValueError, match="NaN or infinity in column 1"):
         model.predict(layout(rows))

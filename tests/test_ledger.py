@@ -17,7 +17,7 @@ from sklearn.preprocessing import Normalizer
 import dp_halfspace
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace._budget import SharedLedger
-from dp_halfspace.privacy._ledger_store import Row, digest_of
+from dp_halfspace.ledger.store import Row, digest_of
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
 from tests.instances import ESTIMATORS

@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 import dp_halfspace
 from dp_halfspace import PrivacyWarning, PrivateSearchCV
-from dp_halfspace._sklearn import Interval, is_public_number
+from dp_halfspace._params import is_public_number
+from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
 from dp_halfspace.optim.solvers.newton import newton_cg_path
 from tests.conftest import separated

@@ -29,22 +29,27 @@ from dp_halfspace import (
     PrivateTableClassifier,
     preprocessing,
 )
-from dp_halfspace import _people as people_module
-from dp_halfspace._people import People
-from dp_halfspace._sklearn import single_blas_thread
-from dp_halfspace.algorithms.fits.calibration import score_counts
-from dp_halfspace.algorithms.gradient.preconditioner import Metric
-from dp_halfspace.algorithms.selection.threshold import threshold_grid, threshold_losses
-from dp_halfspace.algorithms.units.plan import Units, clipped_moments, linear_counts, octave_counts
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.calibration import score_counts
+from dp_halfspace.algorithms.engine.column_scales import (
+    Units,
+    clipped_moments,
+    linear_counts,
+    octave_counts,
+)
+from dp_halfspace.algorithms.engine.preconditioner import Metric
+from dp_halfspace.algorithms.ranking.threshold import threshold_grid, threshold_losses
 from dp_halfspace.audit import replay
+from dp_halfspace.data import people as people_module
+from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import private_score
 from dp_halfspace.metrics._tallies import SENSITIVITIES
-from dp_halfspace.optim.design import blocks
-from dp_halfspace.optim.design.feature_rows import clipped_features, unit_feature_rows
-from dp_halfspace.optim.design.rows import Rows, flattened, unit_rows
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.projection import draw_additive
+from dp_halfspace.rows import blocks
+from dp_halfspace.rows.feature_rows import clipped_features, unit_feature_rows
+from dp_halfspace.rows.rows import Rows, flattened, unit_rows
 from tests.adversarial import unit
 from tests.metrics.problem import Known
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_halfspace._cli.arguments import Stopped, UserError, parse_options
-from dp_halfspace._pages import shown
+from dp_halfspace._html import shown
 
 _WRONG_USE = 2
 _INTERRUPTED = 130

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dp_halfspace._cli.arguments import Stopped, UserError
-from dp_halfspace.privacy.ledger import PrivacyLedger
+from dp_halfspace.ledger.ledger import PrivacyLedger
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import dp_halfspace
-from dp_halfspace._pages import page, shown, table
+from dp_halfspace._html import page, shown, table
 from dp_halfspace.inspection import TableEffectsDisplay
 from dp_halfspace.privacy.record import rounded_text
 

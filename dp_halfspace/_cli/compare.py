@@ -25,7 +25,7 @@ from sklearn.utils import get_tags
 import dp_halfspace
 from dp_halfspace._cli.problems import Problem
 from dp_halfspace._cli.progress import Progress
-from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace._sklearn_compat import single_blas_thread
 
 BASELINES: dict[str, Callable[[], BaseEstimator]] = {
     "majority class": lambda: DummyClassifier(strategy="most_frequent"),

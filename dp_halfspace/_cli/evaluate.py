@@ -13,8 +13,8 @@ from dp_halfspace._cli.models import frame_for, opened_ledger, what_was_paid
 from dp_halfspace._cli.stored import load_model
 from dp_halfspace._cli.streams import say
 from dp_halfspace._cli.tables import labels_of, read_cells
-from dp_halfspace._pages import aligned
-from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace._html import aligned
+from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.metrics import PrivateScore, private_score
 

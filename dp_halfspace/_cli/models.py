@@ -18,8 +18,8 @@ from dp_halfspace._cli.progress import Progress
 from dp_halfspace._cli.stored import check_kind, load_model, save_model
 from dp_halfspace._cli.streams import say
 from dp_halfspace._cli.tables import Cells, read_cells, typed
-from dp_halfspace._pages import csv_cell, shown
-from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace._html import csv_cell, shown
+from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 

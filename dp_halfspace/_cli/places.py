@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace.privacy._ledger_store import COMPANIONS, belongs_to_ledger
+from dp_halfspace.ledger.store import COMPANIONS, belongs_to_ledger
 
 REPORT, NUMBERS, PICTURE = "report.txt", "results.json", "accuracy.png"
 _READ = {"model": "MODEL", "table": "TABLE", "schema": "--schema", "ledger": "--ledger"}

@@ -23,9 +23,9 @@ from dp_halfspace._cli.tables import (
     schema_of,
     typed,
 )
-from dp_halfspace.tables.encoding import Encoding
-from dp_halfspace.tables.frame import read_frame
-from dp_halfspace.tables.schema import resolved_columns, word_of
+from dp_halfspace.data.encoding import Encoding
+from dp_halfspace.data.frame import read_frame
+from dp_halfspace.data.schema import resolved_columns, word_of
 
 _SVMLIGHT = frozenset({".svm", ".svmlight", ".libsvm", ".txt"})
 _FEWEST_ROWS = 20

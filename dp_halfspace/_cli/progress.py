@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, TextIO
 
+from dp_halfspace.ledger.ledger import open_ledger
 from dp_halfspace.privacy.events import single_runs
-from dp_halfspace.privacy.ledger import open_ledger
 from dp_halfspace.privacy.mechanisms import observing
 from dp_halfspace.privacy.record import PrivacyRecord
 

@@ -15,7 +15,7 @@ import numpy as np
 import dp_halfspace
 from dp_halfspace._cli.compare import Comparison, Score
 from dp_halfspace._cli.problems import Problem
-from dp_halfspace._pages import aligned, shown
+from dp_halfspace._html import aligned, shown
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
 from dp_halfspace.inspection.displays import figure_size
 

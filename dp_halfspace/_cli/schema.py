@@ -9,8 +9,8 @@ from typing import Any, TextIO
 from dp_halfspace._cli.places import write_whole
 from dp_halfspace._cli.streams import say
 from dp_halfspace._cli.tables import declared_columns, read_cells
-from dp_halfspace._pages import shown
-from dp_halfspace.tables.schema import word_of
+from dp_halfspace._html import shown
+from dp_halfspace.data.schema import word_of
 
 
 def schema(options: Any, out: TextIO, err: TextIO) -> None:

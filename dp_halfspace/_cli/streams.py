@@ -8,7 +8,7 @@ import sys
 from typing import TextIO
 
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace._pages import shown
+from dp_halfspace._html import shown
 
 
 def printable(text: str) -> str:

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace.tables.cells import Moment, canonical, text_of, truth_of
-from dp_halfspace.tables.frame import read_frame, stored
-from dp_halfspace.tables.schema import Column, read_schema, resolved_columns
+from dp_halfspace.data.cells import Moment, canonical, text_of, truth_of
+from dp_halfspace.data.frame import read_frame, stored
+from dp_halfspace.data.schema import Column, read_schema, resolved_columns
 
 _SEPARATORS = ",;\t| "
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, expit, ndtri
 from sklearn.base import clone
 
-from dp_halfspace._sklearn import Interval, check_values
+from dp_halfspace._params import check_values
+from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.privacy.events import Gaussian, single_runs
 from dp_halfspace.privacy.record import PrivacyRecord
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dp_halfspace._chunks import Chunks, LocalChunks
+from dp_halfspace.data.chunks import Chunks, LocalChunks
 
 
 def in_chunks(array: Any, n_rows: int = 2**17) -> Chunks:

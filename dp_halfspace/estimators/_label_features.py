@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
 
-from dp_halfspace.optim.design.blocks import clip_scales
-from dp_halfspace.optim.design.rows import Rows, inverse_lengths
 from dp_halfspace.projection import Spectrum, draw_fourier, draw_rademacher
+from dp_halfspace.rows.blocks import clip_scales
+from dp_halfspace.rows.rows import Rows, inverse_lengths
 
 FloatArray: TypeAlias = NDArray[np.float64]
 

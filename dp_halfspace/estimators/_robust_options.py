@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from typing import Literal
 
-from dp_halfspace._sklearn import is_public_number
+from dp_halfspace._params import is_public_number
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import Loss

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights, resolved_delta
-from dp_halfspace.algorithms import fits
+from dp_halfspace import algorithms
+from dp_halfspace._params import label_weights, resolved_delta
+from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 
 if TYPE_CHECKING:
-    from dp_halfspace._validation import TrainingData
+    from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.optim.objectives.adversary import Adversary
     from dp_halfspace.privacy.mechanisms import Permit
 
@@ -126,7 +127,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     ObjectivePerturbationClassifier : The minimiser of one noisy objective.
     PureHalfspaceClassifier : Pure epsilon with few records.
     OutputPerturbationClassifier : One noisy minimiser.
-    dp_halfspace.inspection.margin_risk_bound : What a margin buys, before any fit.
+    dp_halfspace.theory.margin_risk_bound : What a margin buys, before any fit.
 
     Notes
     -----
@@ -180,11 +181,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "margin": [
             StrOptions({"auto"}),
-            Interval(Real, fits.SMALLEST_MARGIN, 1, closed="both"),
+            Interval(Real, algorithms.SMALLEST_MARGIN, 1, closed="both"),
             "array-like",
         ],
-        "solver": [StrOptions(set(fits.SOLVERS))],
-        "selection": [StrOptions({"none", *fits.SELECTIONS})],
+        "solver": [StrOptions(set(algorithms.SOLVERS))],
+        "selection": [StrOptions({"none", *algorithms.SELECTIONS})],
         "selection_score": [StrOptions({"training", "population"})],
         "iterate": [StrOptions({"averaged", "last"})],
         "projection": [StrOptions({"auto", "rademacher", "hadamard"}), None],
@@ -198,12 +199,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         data, scaler = ready.in_units(permit)
         norm = ready.data_norm
 
-        def rows_of(training: fits.Training) -> Any:
+        def rows_of(training: algorithms.Training) -> Any:
             return training.rows(data.X, norm, data.people, clips=ready.clips)
 
         used, released = ready.plan.run(rows_of, data.codes, ready.weights, permit)
 
-        self.margin_ = fits.asked_margin(used, released)
+        self.margin_ = algorithms.asked_margin(used, released)
         self.projection_ = used.linear_map
         released = self._in_units_of_data(released, used.bias, used.linear_map, data_norm=norm)
         self._remember(ready, released, scaler)
@@ -220,7 +221,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             adversary_norm="inf" if self.adversary_norm == "inf" else 2,
         )
         # The default steps find the scale of the rows; published ones count on a bound.
-        is_soft = isinstance(plan, fits.Training) and plan.is_automatic
+        is_soft = isinstance(plan, algorithms.Training) and plan.is_automatic
         clips = self._is_scale_stated and not is_soft
         norm = float(self.data_norm)
         return Prepared(data, weights / weights.max(), plan, record, norm, clips)
@@ -230,17 +231,17 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
     def _protects_people(self, plan: Any) -> bool:
-        return plan is None or (isinstance(plan, fits.Training) and plan.protects_people)
+        return plan is None or (isinstance(plan, algorithms.Training) and plan.protects_people)
 
     _reads_chunks = _protects_people
 
-    def _plan(self, data: TrainingData) -> fits.Training | fits.SelectionPlan:
+    def _plan(self, data: TrainingData) -> algorithms.Training | algorithms.SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""
         n_samples, n_features, n_classes = data.n_units, data.X.shape[1], len(data.classes)
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
         is_pure = delta == 0 and math.isfinite(epsilon)
         margins = self._checked_margins(n_classes, is_pure=is_pure)
-        problem = fits.Problem(
+        problem = algorithms.Problem(
             n_samples=n_samples,
             n_features=n_features,
             n_classes=n_classes,
@@ -251,7 +252,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             averaged=self.iterate == "averaged",
             seed=self.random_state,
             attack=self._adversary(n_features, n_classes, is_pure=is_pure),
-            is_single=fits.reads_single(
+            is_single=algorithms.reads_single(
                 data,
                 (float(self.data_norm), float(self.intercept_scaling)),
                 stated=self._is_scale_stated,
@@ -260,12 +261,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         )
         if self.selection == "none":
             margin = margins[0] if margins else None
-            return fits.plan_training(problem, self.solver, margin, epsilon, delta)
-        return fits.plan_selection(
+            return algorithms.plan_training(problem, self.solver, margin, epsilon, delta)
+        return algorithms.plan_selection(
             problem,
             self.solver,
             self.selection,
-            margins or fits.margin_grid(problem, epsilon, delta),
+            margins or algorithms.margin_grid(problem, epsilon, delta),
             epsilon=epsilon,
             delta=delta,
             population=self.selection_score == "population",
@@ -273,7 +274,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _checked_margins(self, n_classes: int, *, is_pure: bool) -> list[float]:
         """Return the margins given, none for the automatic ones; refuse what cannot be done."""
-        fits.check_phased_prox(self.solver, n_classes, is_pure=is_pure)
+        algorithms.check_phased_prox(self.solver, n_classes, is_pure=is_pure)
         if self.selection == "none":
             if isinstance(self.margin, str):
                 return []
@@ -339,6 +340,6 @@ def _checked_numbers(margin: Any) -> NDArray[np.float64]:
     except ValueError:
         numbers = np.empty(0, dtype=object)
     is_number = numbers.dtype.kind in "iuf"
-    if not is_number or not ((numbers >= fits.SMALLEST_MARGIN) & (numbers <= 1)).all():
+    if not is_number or not ((numbers >= algorithms.SMALLEST_MARGIN) & (numbers <= 1)).all():
         raise ValueError("margin must be 'auto', a number in [1e-9, 1] or a list of such numbers")
     return numbers.astype(np.float64)

@@ -9,22 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from dp_halfspace._sklearn import (
-    NUMBER_RANGE,
-    Interval,
-    StrOptions,
-    label_weights,
-    public_number,
-    resolved_delta,
-)
-from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.fits.auc_training import (
+from dp_halfspace._params import NUMBER_RANGE, label_weights, public_number, resolved_delta
+from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace.algorithms.engine.training import reads_single
+from dp_halfspace.algorithms.ranking.auc_training import (
     LOSSES,
     MECHANISMS,
     RankingProblem,
     plan_training,
 )
-from dp_halfspace.algorithms.fits.margin_training import reads_single
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.privacy.mechanisms import Permit
 

@@ -16,9 +16,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import BUDGET, SharedLedger, warn_of_sparse_columns, warn_of_units
-from dp_halfspace._by_chunks import by_chunks
-from dp_halfspace._sklearn import StrOptions, fit_context, public_number, resolved_delta
-from dp_halfspace._validation import (
+from dp_halfspace._params import fit_context, public_number, resolved_delta
+from dp_halfspace._sklearn_compat import StrOptions
+from dp_halfspace.data.chunked_methods import by_chunks
+from dp_halfspace.data.validation import (
     TrainingData,
     are_chunks,
     check_features,
@@ -30,7 +31,7 @@ from dp_halfspace.exceptions import BudgetError
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dp_halfspace.algorithms.units.plan import UnitsPlan
+    from dp_halfspace.algorithms.engine.column_scales import UnitsPlan
     from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
     from dp_halfspace.privacy.events import Event
     from dp_halfspace.privacy.mechanisms import Permit
@@ -71,7 +72,7 @@ class Prepared:
         data = self.data
         if self.units is None:
             return data, None
-        from dp_halfspace.algorithms.units.plan import in_units  # noqa: PLC0415
+        from dp_halfspace.algorithms.engine.column_scales import in_units  # noqa: PLC0415
         from dp_halfspace.preprocessing.released_scaler import ReleasedScaler  # noqa: PLC0415
 
         units = self.units.run(data.X, permit, data.people)
@@ -240,7 +241,7 @@ class PrivateLinearClassifier(PaidFits):
         hidden = groups is not None
         self._check_for_people(None, hidden=hidden)
         if is_chunked(X):
-            from dp_halfspace._chunked import check_chunks  # noqa: PLC0415
+            from dp_halfspace.data.chunked_checks import check_chunks  # noqa: PLC0415
 
             self._check_for_chunks(None)
             data = check_chunks(self, X, y, classes=self.classes, allow_missing=learns)
@@ -249,7 +250,7 @@ class PrivateLinearClassifier(PaidFits):
                 self, X, y, classes=self.classes, allow_missing=learns, hides_rows=hidden
             )
         if hidden:
-            from dp_halfspace._groups import owned_by  # noqa: PLC0415
+            from dp_halfspace.data.groups import owned_by  # noqa: PLC0415
 
             data = owned_by(groups, data)
         ready = self._planned_in_units(data) if learns else self._planned(data)
@@ -293,7 +294,7 @@ class PrivateLinearClassifier(PaidFits):
 
     def _planned_in_units(self, data: TrainingData) -> Prepared:
         """Divide the budget between the units of the columns and a fit in these units."""
-        from dp_halfspace.algorithms.units.plan import affordable_units  # noqa: PLC0415
+        from dp_halfspace.algorithms.engine.column_scales import affordable_units  # noqa: PLC0415
         from dp_halfspace.privacy.record import proved_delta, proved_epsilon  # noqa: PLC0415
 
         X, epsilon = data.X, float(self.epsilon)
@@ -372,7 +373,7 @@ class PrivateLinearClassifier(PaidFits):
         """Multiply rows by the coefficients; no parameter of today has a say."""
         if math.isinf(self.data_norm_):
             return np.asarray(X @ self.coef_.T)
-        from dp_halfspace.optim.design.rows import clipped_rows  # noqa: PLC0415
+        from dp_halfspace.rows.rows import clipped_rows  # noqa: PLC0415
 
         return clipped_rows(X, self.data_norm_).scores(self.coef_.T)
 

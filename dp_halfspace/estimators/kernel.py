@@ -11,34 +11,37 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace._chunks import Chunks
-from dp_halfspace._people import People
-from dp_halfspace._sklearn import Interval, StrOptions, label_weights, public_number, resolved_delta
-from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.fits import SMALLEST_MARGIN, SOLVERS
-from dp_halfspace.algorithms.fits.kernel_training import (
+from dp_halfspace._params import label_weights, public_number, resolved_delta
+from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
+from dp_halfspace.algorithms.engine.kernel_features import (
     ADDITIVE,
-    SEARCH_MEMORY,
     Kernel,
-    MarginPlan,
     draw_additive_features,
     draw_features,
     n_features_wanted,
-    plan_kernel_training,
-    plan_margin_choice,
     projected,
     relative_scale,
 )
-from dp_halfspace.algorithms.fits.margin_training import Problem, Training, asked_margin
-from dp_halfspace.algorithms.plan import rows_over
+from dp_halfspace.algorithms.engine.plan import rows_over
+from dp_halfspace.algorithms.engine.training import Problem, Training, asked_margin
+from dp_halfspace.algorithms.kernel_training import plan_kernel_training
+from dp_halfspace.algorithms.published.kernel_margin import (
+    SEARCH_MEMORY,
+    MarginPlan,
+    plan_margin_choice,
+)
+from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.blocks import LONGEST
-from dp_halfspace.optim.design.chunked_rows import chunked_features
-from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
-from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
+from dp_halfspace.rows.blocks import LONGEST
+from dp_halfspace.rows.chunked_rows import chunked_features
+from dp_halfspace.rows.feature_rows import FeatureRows, clipped_features, unit_feature_rows
+from dp_halfspace.rows.rows import unit_rows
 
 _MEGABYTE = 2**20
 

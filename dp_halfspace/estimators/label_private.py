@@ -11,17 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._by_chunks import by_chunks
-from dp_halfspace._sklearn import (
-    NUMBER_RANGE,
-    Interval,
-    StrOptions,
-    label_weights,
-    public_number,
-    resolved_delta,
-)
-from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.fits.label_training import log_odds_shift, plan_labels
+from dp_halfspace._params import NUMBER_RANGE, label_weights, public_number, resolved_delta
+from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace.algorithms.labels.label_training import log_odds_shift, plan_labels
+from dp_halfspace.data.chunked_methods import by_chunks
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
 from dp_halfspace.privacy.mechanisms import Permit

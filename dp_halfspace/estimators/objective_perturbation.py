@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._by_chunks import by_chunks
+from dp_halfspace._params import label_weights, public_number, resolved_delta
 from dp_halfspace._rounding import UP
-from dp_halfspace._sklearn import Interval, StrOptions, label_weights, public_number, resolved_delta
-from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.defaults import COMPONENTS, objective_defaults
+from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace.algorithms.engine.defaults import COMPONENTS, objective_defaults
 from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     PreconditionedObjectivePlan,
     plan_preconditioned_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import objective_ridge
+from dp_halfspace.data.chunked_methods import by_chunks
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.rows import block_size, clipped_rows, unit_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
 from dp_halfspace.optim.risks.margin import MarginRisk
@@ -32,6 +32,7 @@ from dp_halfspace.optim.solvers.minimum import OPTIMIZERS
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
+from dp_halfspace.rows.rows import block_size, clipped_rows, unit_rows
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
 # With clipped rows: a good separator is guessed to need coefficients of this norm in units of

@@ -13,28 +13,22 @@ from scipy import sparse
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._by_chunks import by_chunks
+from dp_halfspace._params import label_weights, public_number, resolved_delta
 from dp_halfspace._rounding import UP
-from dp_halfspace._sklearn import (
-    Interval,
-    Options,
-    StrOptions,
-    label_weights,
-    public_number,
-    resolved_delta,
-)
-from dp_halfspace._validation import TrainingData
+from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
+from dp_halfspace.algorithms.engine.plan import rows_over
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
-from dp_halfspace.algorithms.plan import rows_over
+from dp_halfspace.data.chunked_methods import by_chunks
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.rows import block_size, clipped_rows
 from dp_halfspace.optim.objectives.losses import get_loss
 from dp_halfspace.optim.risks.empirical import empirical_risk
 from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.solvers.minimum import OPTIMIZERS
 from dp_halfspace.privacy.mechanisms import Permit, additive_noise
+from dp_halfspace.rows.rows import block_size, clipped_rows
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Guessed norm of a good vector of coefficients, in units of 1 / data_norm; see

@@ -8,15 +8,17 @@ from typing import Any, ClassVar
 
 from scipy import sparse
 
-from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights
-from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.fits import SMALLEST_MARGIN
-from dp_halfspace.algorithms.fits.margin_training import Problem, Training, plan_direction_training
-from dp_halfspace.algorithms.selection.directions import MOST_DIRECTIONS
+from dp_halfspace._params import label_weights
+from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
+from dp_halfspace.algorithms import SMALLEST_MARGIN
+from dp_halfspace.algorithms.engine.training import Problem, Training
+from dp_halfspace.algorithms.search.direction_training import plan_direction_training
+from dp_halfspace.algorithms.search.directions import MOST_DIRECTIONS
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection import PROJECTIONS
+from dp_halfspace.rows.rows import unit_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -102,7 +104,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     --------
     AdaptiveMarginClassifier : Takes this mechanism for pure epsilon where it is the better one.
     ObjectivePerturbationClassifier : Pure epsilon with many records, or many classes.
-    dp_halfspace.inspection.pure_lower_bound : How many records any purely private method needs.
+    dp_halfspace.theory.pure_lower_bound : How many records any purely private method needs.
 
     Notes
     -----

@@ -10,21 +10,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._sklearn import Interval, Options, StrOptions, label_weights
-from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.selection.network import (
+from dp_halfspace._params import label_weights
+from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
+from dp_halfspace.algorithms.published.network import (
     NetworkPlan,
     NetworkShape,
     network_sensitivity,
     smallest_budget,
 )
-from dp_halfspace.algorithms.selection.staged_search import MOST_CANDIDATES, plan_search
+from dp_halfspace.algorithms.search.staged_search import MOST_CANDIDATES, plan_search
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.design.blocks import clip_scales
-from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
+from dp_halfspace.rows.blocks import clip_scales
+from dp_halfspace.rows.rows import Rows
 
 # More columns than this are projected to so many.
 _MOST_INPUTS = 12

@@ -15,20 +15,35 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import warn_of_units
-from dp_halfspace._by_chunks import by_chunks
-from dp_halfspace._chunked import as_chunks, check_chunks, travelling
-from dp_halfspace._chunks import applied
-from dp_halfspace._groups import owned_by
-from dp_halfspace._people import placed
-from dp_halfspace._sklearn import StrOptions, resolved_delta
-from dp_halfspace._validation import TrainingData, check_training_data, is_chunked
-from dp_halfspace.algorithms.fits.calibration import (
+from dp_halfspace._params import resolved_delta
+from dp_halfspace._sklearn_compat import StrOptions
+from dp_halfspace.algorithms.engine.calibration import (
     DEFAULT_SLOPE,
     CalibrationPlan,
     affordable_calibration,
 )
-from dp_halfspace.algorithms.fits.margin_training import Problem
-from dp_halfspace.algorithms.units.plan import Units, UnitsPlan, affordable_units, in_units
+from dp_halfspace.algorithms.engine.column_scales import (
+    Units,
+    UnitsPlan,
+    affordable_units,
+    in_units,
+)
+from dp_halfspace.algorithms.engine.training import Problem
+from dp_halfspace.data.chunked_checks import as_chunks, check_chunks
+from dp_halfspace.data.chunked_methods import by_chunks, travelling
+from dp_halfspace.data.chunks import applied
+from dp_halfspace.data.encoding import Encoding
+from dp_halfspace.data.frame import Frame, read_frame
+from dp_halfspace.data.groups import owned_by
+from dp_halfspace.data.people import placed
+from dp_halfspace.data.schema import (
+    Column,
+    label_set,
+    read_schema,
+    resolved_columns,
+    unstated_kinds,
+)
+from dp_halfspace.data.validation import TrainingData, check_training_data, is_chunked
 from dp_halfspace.estimators.base import PaidFits, Prepared
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import PrivacyWarning
@@ -36,15 +51,6 @@ from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
-from dp_halfspace.tables.encoding import Encoding
-from dp_halfspace.tables.frame import Frame, read_frame
-from dp_halfspace.tables.schema import (
-    Column,
-    label_set,
-    read_schema,
-    resolved_columns,
-    unstated_kinds,
-)
 
 # Bytes of encoded rows in chunks that are kept between passes: to encode takes longer than a step.
 _KEPT = 2**28

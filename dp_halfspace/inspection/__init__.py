@@ -1,52 +1,43 @@
 """Look at a private model before and after it is made.
 
-Bounds on what a budget can give, from public quantities; a text of what a fitted
-estimator spent; and pictures of accuracy against the budget.
+A plan of accuracy against the budget, pictures of a model, a check of pipelines, and a text of
+what a fitted estimator spent. The functions of theorems are in :mod:`dp_halfspace.theory`; their
+names can be imported from here, too.
 """
 
-from dp_halfspace.inspection.accuracy_plan import AccuracyPlan, plan_accuracy
-from dp_halfspace.inspection.bounds import (
-    convex_excess_risk,
-    optimal_regularization,
-    strongly_convex_excess_risk,
-)
-from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
-from dp_halfspace.inspection.effects import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
-from dp_halfspace.inspection.margin_bound import margin_risk_bound
-from dp_halfspace.inspection.pipeline import PipelineFinding, check_pipeline
-from dp_halfspace.inspection.population_bound import RiskBound, population_risk_bound
-from dp_halfspace.inspection.report import privacy_report
-from dp_halfspace.inspection.robust_bounds import adversarial_risk_bound, tilted_risk_bound
-from dp_halfspace.inspection.sample_complexity import (
-    ErrorLowerBound,
-    margin_sample_complexity,
-    pure_error_lower_bound,
-    pure_lower_bound,
-    pure_risk_bound,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AccuracyPanel",
-    "AccuracyPlan",
-    "AdditiveDisplay",
-    "ColumnEffect",
-    "EpsilonAccuracyDisplay",
-    "ErrorLowerBound",
-    "PipelineFinding",
-    "RiskBound",
-    "TableEffectsDisplay",
-    "adversarial_risk_bound",
-    "check_pipeline",
-    "convex_excess_risk",
-    "margin_risk_bound",
-    "margin_sample_complexity",
-    "optimal_regularization",
-    "plan_accuracy",
-    "population_risk_bound",
-    "privacy_report",
-    "pure_error_lower_bound",
-    "pure_lower_bound",
-    "pure_risk_bound",
-    "strongly_convex_excess_risk",
-    "tilted_risk_bound",
-]
+from dp_halfspace._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dp_halfspace.inspection.accuracy_plan import AccuracyPlan as AccuracyPlan
+    from dp_halfspace.inspection.accuracy_plan import plan_accuracy as plan_accuracy
+    from dp_halfspace.inspection.displays import AccuracyPanel as AccuracyPanel
+    from dp_halfspace.inspection.displays import EpsilonAccuracyDisplay as EpsilonAccuracyDisplay
+    from dp_halfspace.inspection.effects import AdditiveDisplay as AdditiveDisplay
+    from dp_halfspace.inspection.effects import ColumnEffect as ColumnEffect
+    from dp_halfspace.inspection.effects import TableEffectsDisplay as TableEffectsDisplay
+    from dp_halfspace.inspection.pipeline import PipelineFinding as PipelineFinding
+    from dp_halfspace.inspection.pipeline import check_pipeline as check_pipeline
+    from dp_halfspace.inspection.report import privacy_report as privacy_report
+    from dp_halfspace.theory.bounds import convex_excess_risk as convex_excess_risk
+    from dp_halfspace.theory.bounds import optimal_regularization as optimal_regularization
+    from dp_halfspace.theory.bounds import (
+        strongly_convex_excess_risk as strongly_convex_excess_risk,
+    )
+    from dp_halfspace.theory.margin_bound import margin_risk_bound as margin_risk_bound
+    from dp_halfspace.theory.population_bound import RiskBound as RiskBound
+    from dp_halfspace.theory.population_bound import population_risk_bound as population_risk_bound
+    from dp_halfspace.theory.robust_bounds import adversarial_risk_bound as adversarial_risk_bound
+    from dp_halfspace.theory.robust_bounds import tilted_risk_bound as tilted_risk_bound
+    from dp_halfspace.theory.sample_complexity import ErrorLowerBound as ErrorLowerBound
+    from dp_halfspace.theory.sample_complexity import (
+        margin_sample_complexity as margin_sample_complexity,
+    )
+    from dp_halfspace.theory.sample_complexity import (
+        pure_error_lower_bound as pure_error_lower_bound,
+    )
+    from dp_halfspace.theory.sample_complexity import pure_lower_bound as pure_lower_bound
+    from dp_halfspace.theory.sample_complexity import pure_risk_bound as pure_risk_bound
+
+__getattr__ = lazy_names(__name__, __file__)

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_X_y
 
-from dp_halfspace._pages import aligned
-from dp_halfspace._sklearn import resolved_delta
+from dp_halfspace._html import aligned
+from dp_halfspace._params import resolved_delta
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._pages import drawn
+from dp_halfspace._html import drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._pages import drawn
-from dp_halfspace._sklearn import column_names
+from dp_halfspace._html import drawn
+from dp_halfspace._sklearn_compat import column_names
 from dp_halfspace.inspection.displays import COLORS, axes_for
 
 if TYPE_CHECKING:

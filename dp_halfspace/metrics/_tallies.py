@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from dp_halfspace._people import People
+from dp_halfspace.data.people import People
 
 __all__ = [
     "COUNT",

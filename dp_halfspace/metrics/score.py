@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._budget import BUDGET
-from dp_halfspace._chunked import labelled_chunks, travelling
-from dp_halfspace._chunks import Chunks, applied, kept, summed
-from dp_halfspace._groups import sorted_by_person
-from dp_halfspace._people import People
-from dp_halfspace._sklearn import StrOptions, check_values, resolved_delta, rows_of
-from dp_halfspace._validation import check_lengths, is_chunked, label_codes, refuse_mask
+from dp_halfspace._params import check_values, resolved_delta
+from dp_halfspace._sklearn_compat import StrOptions, rows_of
+from dp_halfspace.data.chunked_checks import labelled_chunks
+from dp_halfspace.data.chunked_methods import travelling
+from dp_halfspace.data.chunks import Chunks, applied, kept, summed
+from dp_halfspace.data.groups import sorted_by_person
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import check_lengths, is_chunked, label_codes, refuse_mask
 from dp_halfspace.metrics._intervals import calibration_curve, estimate, roc_curve
 from dp_halfspace.metrics._tallies import (
     PLACES,

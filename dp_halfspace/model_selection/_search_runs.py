@@ -15,7 +15,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._validation import label_codes
+from dp_halfspace.data.validation import label_codes
 from dp_halfspace.model_selection._search_plan import model_inside
 from dp_halfspace.model_selection._silence import seed_steps, silently
 from dp_halfspace.privacy.mechanisms import Mechanism, perturbed

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from threading import Lock
 from typing import Any, TypeVar
 
-from dp_halfspace._sklearn import without_callbacks
+from dp_halfspace._sklearn_compat import without_callbacks
 from dp_halfspace.privacy.randomness import ByteSource
 
 Result = TypeVar("Result")

@@ -19,7 +19,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import SharedLedger
-from dp_halfspace._sklearn import HasMethods, Interval, StrOptions, fit_context, resolved_delta
+from dp_halfspace._params import fit_context, resolved_delta
+from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.model_selection._search_plan import (

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.optim.design.rows import Rows, block_size, clip_scales, clipped_rows
     from dp_halfspace.optim.objectives.adversary import Adversary
     from dp_halfspace.optim.objectives.function import Objective
     from dp_halfspace.optim.objectives.losses import (
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from dp_halfspace.optim.solvers.black_box import FiniteSum
     from dp_halfspace.optim.solvers.certificate import Tolerance
     from dp_halfspace.optim.solvers.minimum import certified_minimum
+    from dp_halfspace.rows.rows import Rows, block_size, clip_scales, clipped_rows
 
 __all__ = [
     "HINGE",

@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._by_chunks import by_chunks
-from dp_halfspace._sklearn import Interval, StrOptions, column_names, fit_context
-from dp_halfspace.algorithms.defaults import FEW_TERMS, WIDE
+from dp_halfspace._params import fit_context
+from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
+from dp_halfspace.algorithms.engine.defaults import FEW_TERMS, WIDE
+from dp_halfspace.data.chunked_methods import by_chunks
 from dp_halfspace.preprocessing.released_scaler import check_dense
 from dp_halfspace.projection.additive import additive_norm, write_cosines
 

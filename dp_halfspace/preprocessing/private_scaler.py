@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dp_halfspace._budget import BUDGET, SharedLedger
-from dp_halfspace._groups import sorted_by_person
-from dp_halfspace._people import People
-from dp_halfspace._sklearn import Interval, fit_context, resolved_delta, unfitted_names
-from dp_halfspace._validation import check_two_dimensional, is_chunked
-from dp_halfspace.algorithms.units.plan import CLIP, Units, UnitsPlan, plan_units
+from dp_halfspace._params import fit_context, resolved_delta
+from dp_halfspace._sklearn_compat import Interval
+from dp_halfspace.algorithms.engine.column_scales import CLIP, Units, UnitsPlan, plan_units
+from dp_halfspace.data.groups import sorted_by_person
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import check_two_dimensional, is_chunked, unfitted_names
 from dp_halfspace.preprocessing.released_scaler import ColumnScaler, check_dense
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.profiles import gdp_mu

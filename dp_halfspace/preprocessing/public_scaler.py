@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.algorithms.units.plan import Units
+from dp_halfspace.algorithms.engine.column_scales import Units
 from dp_halfspace.preprocessing.released_scaler import ColumnScaler
 
 

@@ -13,9 +13,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._by_chunks import by_chunks
-from dp_halfspace._validation import check_features, is_chunked
-from dp_halfspace.algorithms.units.plan import CLIP, Units, in_units
+from dp_halfspace.algorithms.engine.column_scales import CLIP, Units, in_units
+from dp_halfspace.data.chunked_methods import by_chunks
+from dp_halfspace.data.validation import check_features, is_chunked
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bool = False) -> Any:
     """Return `X` as a dense array, or chunks, of real numbers of which some may be missing."""
     if is_chunked(X):
-        from dp_halfspace._chunked import checked_chunks  # noqa: PLC0415
+        from dp_halfspace.data.chunked_checks import checked_chunks  # noqa: PLC0415
 
         return checked_chunks(estimator, X, reset=reset, allow_missing=True)
     _refuse_sparse(X)

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.privacy._ledger_view import LedgerEntry as LedgerEntry
-    from dp_halfspace.privacy._ledger_view import LedgerPlan as LedgerPlan
+    from dp_halfspace.ledger.ledger import PrivacyLedger as PrivacyLedger
+    from dp_halfspace.ledger.ledger import open_ledger as open_ledger
+    from dp_halfspace.ledger.view import LedgerEntry as LedgerEntry
+    from dp_halfspace.ledger.view import LedgerPlan as LedgerPlan
     from dp_halfspace.privacy.accounting import calibrate as calibrate
     from dp_halfspace.privacy.accounting import delta as delta
     from dp_halfspace.privacy.accounting import epsilon as epsilon
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.events import event_from_dict as event_from_dict
     from dp_halfspace.privacy.gaussian import rounded_gaussian as rounded_gaussian
     from dp_halfspace.privacy.laplace import l2_laplace as l2_laplace
-    from dp_halfspace.privacy.ledger import PrivacyLedger as PrivacyLedger
-    from dp_halfspace.privacy.ledger import open_ledger as open_ledger
     from dp_halfspace.privacy.mechanisms import GaussianNoise as GaussianNoise
     from dp_halfspace.privacy.mechanisms import L2LaplaceNoise as L2LaplaceNoise
     from dp_halfspace.privacy.mechanisms import Ledger as Ledger

@@ -47,6 +47,7 @@ from dp_halfspace.privacy.profiles import (
     check_delta,
     check_nonnegative,
     check_not_nan,
+    gdp_mu,
     log_gdp_delta,
     log_gdp_excess,
     root,
@@ -408,3 +409,13 @@ def calibrate(
         else:
             costly = middle
     return safe
+
+
+@lru_cache(maxsize=256)
+def mu_beside(choice: float, epsilon: float, delta: float) -> float:
+    """Return the Gaussian signal to noise ratio left beside an exponential mechanism."""
+
+    def events(mu: float) -> tuple[Event, ...]:
+        return Exponential(choice), Gaussian(mu)
+
+    return calibrate(events, epsilon, delta, lower=0.0, upper=gdp_mu(epsilon, delta))

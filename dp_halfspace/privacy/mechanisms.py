@@ -366,7 +366,7 @@ def authorise(
     """
     if ledger is not None:
         # A data base, which a fit without a ledger does without.
-        from dp_halfspace.privacy.ledger import open_ledger  # noqa: PLC0415
+        from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415
 
         open_ledger(ledger).charge(record)
     return Permit(record, source)

@@ -13,16 +13,16 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
-from dp_halfspace.algorithms.gradient import noisy_gd
+from dp_halfspace.algorithms.engine import noisy_gd
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.audit import replay
 from dp_halfspace.audit._history import History, fitter
-from dp_halfspace.optim.design.rows import Rows
-from dp_halfspace.optim.design.single_rows import SingleRows
 from dp_halfspace.privacy import laplace, mechanisms
 from dp_halfspace.privacy.discrete import RandomizedResponse
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+from dp_halfspace.rows.rows import Rows
+from dp_halfspace.rows.single_rows import SingleRows
 from tests.audit.paths import MODELS, OTHERS, Table
 from tests.instances import adjacency, label
 from tests.privacy.oracles import grid_of

@@ -35,7 +35,7 @@ from dp_halfspace import (
     PureNetworkClassifier,
 )
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
-from dp_halfspace.algorithms.selection.threshold import plan_threshold
+from dp_halfspace.algorithms.ranking.threshold import plan_threshold
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
 from dp_halfspace.audit._mechanisms import epsilon_of
 from dp_halfspace.audit._state import fingerprint
@@ -279,7 +279,7 @@ def test_choices_of_twice_the_epsilon_are_seen(monkeypatch, kind, value, choice)
 
 def halve_threshold(patch):
     """The choice of the threshold, which comes last, is charged half its change."""
-    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_training")
+    module = importlib.import_module("dp_halfspace.algorithms.ranking.auc_training")
 
     def halved(n_samples, n_features, epsilon):
         choice = plan_threshold(n_samples, n_features, epsilon)
@@ -290,7 +290,7 @@ def halve_threshold(patch):
 
 def heavy_rare_class(patch):
     """The larger class weighs one, and the rarer one more."""
-    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_training")
+    module = importlib.import_module("dp_halfspace.algorithms.ranking.auc_training")
     honest = module.class_weights
 
     def heavy(*args, **kwargs):
@@ -592,7 +592,7 @@ def test_noise_that_follows_a_count_is_seen(monkeypatch, estimator):
 
 def test_steps_that_follow_the_exact_count_are_seen(monkeypatch):
     """Planted: the count is paid for and released, and not used."""
-    module = importlib.import_module("dp_halfspace.algorithms.fits.auc_training")
+    module = importlib.import_module("dp_halfspace.algorithms.ranking.auc_training")
     honest = module.release_count
 
     def exact(positive, plan, permit, people):

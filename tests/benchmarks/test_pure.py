@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import lower_bound, problems, pure
 from benchmarks.loaders import Benchmark
-from dp_halfspace.inspection import ErrorLowerBound
+from dp_halfspace.theory import ErrorLowerBound
 from tests.conftest import separated
 
 

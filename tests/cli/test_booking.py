@@ -13,7 +13,7 @@ import pytest
 from dp_halfspace import PrivacyLedger
 from dp_halfspace._cli import main, models, stored
 from dp_halfspace._cli.evaluate import private_score
-from dp_halfspace.privacy.ledger import PrivacyLedger as Ledger
+from dp_halfspace.ledger.ledger import PrivacyLedger as Ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4", "--delta", "1e-6", "--save", "m.joblib"]

@@ -86,7 +86,7 @@ def test_other_types_are_refused_by_name_and_never_built(folder, capsys):
     foreign = Foreign()
     foreign.x = 1
     for value, name in (
-        ({"ledger": ledger}, "dp_halfspace.privacy.ledger.PrivacyLedger"),
+        ({"ledger": ledger}, "dp_halfspace.ledger.ledger.PrivacyLedger"),
         ({"schema": foreign}, f"{Foreign.__module__}.Foreign"),
         ({"schema": subprocess.run}, "subprocess.run"),
     ):

@@ -13,7 +13,7 @@ import pytest
 
 from dp_halfspace._cli.arguments import UserError, parse_options
 from dp_halfspace._cli.problems import read_training_table
-from dp_halfspace.tables.cells import canonical, date_of, text_of, truth_of
+from dp_halfspace.data.cells import canonical, date_of, text_of, truth_of
 
 SECRET = "98765.4321"
 SCHEMA = {"size": "number", "day": "date", "ok": "boolean", "code": ["1", "2"], "name": "text"}

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import PrivateAUCClassifier, privacy
-from dp_halfspace.algorithms.fits import auc_training
+from dp_halfspace.algorithms.ranking import auc_training
 from dp_halfspace.privacy.mechanisms import recording
 
 MECHANISMS = ["noisy_gd", "mean_difference", "objective", "output"]

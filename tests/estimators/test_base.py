@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace import OutputPerturbationClassifier
-from dp_halfspace._sklearn import resolved_delta
+from dp_halfspace._params import resolved_delta
 from tests.conftest import separated
 from tests.instances import instances, label, with_enough_records
 

@@ -8,9 +8,8 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, privacy
-from dp_halfspace.algorithms.fits.margin_training import Problem
+from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.estimators import kernel as module
-from dp_halfspace.optim.design.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from dp_halfspace.privacy.mechanisms import recording
 from dp_halfspace.projection import (
     AdditiveMap,
@@ -21,6 +20,7 @@ from dp_halfspace.projection import (
     draw_additive,
     draw_fourier,
 )
+from dp_halfspace.rows.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
 from tests.support import fitted, public

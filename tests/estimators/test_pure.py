@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dp_halfspace import PureHalfspaceClassifier, PureNetworkClassifier
-from dp_halfspace.algorithms.selection import directions
-from dp_halfspace.algorithms.selection import halfspace_search as direction_search
+from dp_halfspace.algorithms.search import directions
+from dp_halfspace.algorithms.search import halfspace_search as direction_search
 from tests.conftest import separated
 from tests.support import fitted, public
 

@@ -13,13 +13,8 @@ import skops.io
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from dp_halfspace import (
-    BudgetError,
-    PrivacyLedger,
-    PrivacyWarning,
-    PrivateTableClassifier,
-)
-from dp_halfspace.algorithms.fits import calibration
+from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning, PrivateTableClassifier
+from dp_halfspace.algorithms.engine import calibration
 from dp_halfspace.audit import replay
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import single_runs

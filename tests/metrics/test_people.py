@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, BudgetError, PrivacyLedger
-from dp_halfspace._people import People
+from dp_halfspace.data.people import People
 from dp_halfspace.metrics import _tallies, private_score
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
@@ -131,7 +131,7 @@ def test_outcomes_of_a_row_do_not_depend_on_the_rows_of_others(monkeypatch):
     rows, labels = separated(500, 7)
     model = AdaptiveMarginClassifier(epsilon=9.0, classes=[0, 1]).fit(rows, labels)
     for rows_of_a_block in (128, 16, 2):
-        monkeypatch.setattr("dp_halfspace._people._TILE", rows_of_a_block)
+        monkeypatch.setattr("dp_halfspace.data.people._TILE", rows_of_a_block)
         assert moved_bits(model, rows, labels) == 0
 
 

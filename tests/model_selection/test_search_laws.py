@@ -17,7 +17,7 @@ from scipy import integrate, stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dp_halfspace import PrivateSearchCV, privacy
-from dp_halfspace._sklearn import resolved_delta
+from dp_halfspace._params import resolved_delta
 from dp_halfspace.model_selection import _search_plan as plan_module
 from dp_halfspace.model_selection import _search_runs as runs_module
 from dp_halfspace.model_selection import _search_runs as scores_module

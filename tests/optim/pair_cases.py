@@ -5,7 +5,6 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 
-from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.losses import (
     LOGISTIC,
     SQUARED,
@@ -15,6 +14,7 @@ from dp_halfspace.optim.objectives.losses import (
     smoothed_hinge,
 )
 from dp_halfspace.optim.objectives.margin import MarginObjective
+from dp_halfspace.rows.rows import Rows
 from tests.optim.cases import exact_slope, wide_slope
 
 LOGISTICS = [LOGISTIC, shifted_logistic(2.0)]

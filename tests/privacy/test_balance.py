@@ -15,10 +15,12 @@ from collections import Counter
 import pytest
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.privacy import PrivacyLedger, _ledger_store, ledger, open_ledger
-from dp_halfspace.privacy._ledger_store import Row, digest_of
+from dp_halfspace.ledger import ledger
+from dp_halfspace.ledger import store as _ledger_store
+from dp_halfspace.ledger.ledger import Balance
+from dp_halfspace.ledger.store import Row, digest_of
+from dp_halfspace.privacy import PrivacyLedger, open_ledger
 from dp_halfspace.privacy.events import Pure
-from dp_halfspace.privacy.ledger import Balance
 from tests.privacy.oracles import pure
 
 MODULES = (_ledger_store, ledger, contextlib)

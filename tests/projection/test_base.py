@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dp_halfspace import AdaptiveMarginClassifier
-from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.projection import (
     PROJECTIONS,
     HadamardMap,
@@ -21,6 +20,7 @@ from dp_halfspace.projection import (
     draw_projection,
     draw_rademacher,
 )
+from dp_halfspace.rows.blocks import clip_scales
 
 DRAWS = {"rademacher": draw_rademacher, "hadamard": draw_hadamard}
 every_map = pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS.keys())

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.optim.design.blocks import clip_scales
 from dp_halfspace.projection import (
     RademacherMap,
     draw_rademacher,
@@ -15,6 +14,7 @@ from dp_halfspace.projection import (
     jl_distortion,
     jl_margin,
 )
+from dp_halfspace.rows.blocks import clip_scales
 
 margins = st.floats(1e-3, 1.0)
 betas = st.floats(1e-6, 0.999)

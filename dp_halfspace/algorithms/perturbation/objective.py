@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dp_halfspace._rounding import DOWN, FAR_UP, UP
-from dp_halfspace.algorithms.plan import FloatArray, Noise
+from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.risks.risk import Risk, Vertices, minimisers, tolerance
 from dp_halfspace.optim.solvers.certificate import Tolerance
 from dp_halfspace.optim.solvers.minimum import Optimizer
@@ -31,6 +30,7 @@ from dp_halfspace.privacy.laplace import l2_laplace
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
+from dp_halfspace.rows.mapped_rows import Design
 
 # Fine: rounding to the grid must be small beside the tolerance of the solver. Finer still, many
 # draws would have to be decided by exact arithmetic.

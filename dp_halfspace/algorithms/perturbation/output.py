@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.algorithms.plan import FloatArray
-from dp_halfspace.optim.design.mapped_rows import Design
+from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
 from dp_halfspace.optim.solvers.certificate import Tolerance
 from dp_halfspace.optim.solvers.minimum import Optimizer
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Mechanism, Permit
+from dp_halfspace.rows.mapped_rows import Design
 
 
 @dataclass(frozen=True, slots=True)

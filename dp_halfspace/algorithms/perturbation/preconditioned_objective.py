@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._sklearn import single_blas_thread
-from dp_halfspace.algorithms.defaults import METRIC_SHARE, objective_defaults
-from dp_halfspace.algorithms.gradient.preconditioner import MetricPlan, plan_metric, release_metric
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.defaults import METRIC_SHARE, objective_defaults
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.engine.preconditioner import MetricPlan, plan_metric, release_metric
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,
     plan_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import unit_row_ridge
-from dp_halfspace.algorithms.plan import FloatArray
-from dp_halfspace.optim.design.mapped_rows import FormedRows, MappedRows, formed_block_rows
-from dp_halfspace.optim.design.rows import Rows, flattened
 from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.risks.softmax import SoftmaxRisk
 from dp_halfspace.optim.solvers.minimum import Optimizer
 from dp_halfspace.privacy.events import Event, Gaussian, Pure
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
+from dp_halfspace.rows.rows import Rows, flattened
 
 # Pure noise is worth its price up to an edge of this many times the trace of the moment.
 _PURE_EDGE = 4.0

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.optim.design.blocks import FloatArray
+from dp_halfspace.rows.blocks import FloatArray
 
 # Below, squares of the smoothing would underflow.
 _SMALLEST = 1e-100

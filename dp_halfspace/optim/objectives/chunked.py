@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dp_halfspace._chunks import Chunks
-from dp_halfspace.optim.design.blocks import FloatArray
-from dp_halfspace.optim.design.chunked_rows import ChunkedRows
-from dp_halfspace.optim.design.rows import Rows
+from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.optim.objectives.function import Objective, depth, finish
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.chunked_rows import ChunkedRows
+from dp_halfspace.rows.rows import Rows
 
 __all__ = ["ChunkedObjective", "chunked_objective"]
 

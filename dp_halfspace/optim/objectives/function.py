@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.optim.design.blocks import FloatArray
-from dp_halfspace.optim.design.mapped_rows import Design
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.mapped_rows import Design
 
 # Largest number of coefficients for which a dense Hessian is formed.
 MAX_DENSE = 512

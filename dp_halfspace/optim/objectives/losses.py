@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import wrightomega
 
 from dp_halfspace._rounding import UP
-from dp_halfspace.optim.design.blocks import FloatArray
+from dp_halfspace.rows.blocks import FloatArray
 
 Function: TypeAlias = Callable[[Any], FloatArray]
 

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.optim.design.blocks import FloatArray
-from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.function import OverRows, check_terms, depth, finish, spread
 from dp_halfspace.optim.objectives.losses import Loss
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.mapped_rows import Design
 
 # Numbers are added in runs of this length, and then the sums: the bound on rounding errors
 # counts both, and one long sum would have as many terms as records.

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.losses import softplus, softplus_curvature, softplus_slope
+from dp_halfspace.rows.blocks import FloatArray
 
 NODES = 22
 # Second derivatives only steer the solver: an error of 1e-8 is small enough.

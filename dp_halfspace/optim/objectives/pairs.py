@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.optim.design.blocks import FloatArray
-from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.function import OverRows, check_terms, depth, finish
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.objectives.pair_grid import (
@@ -32,6 +30,8 @@ from dp_halfspace.optim.objectives.pair_grid import (
     logistic_pairs,
     prefix_sums,
 )
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.rows import Rows
 
 Index = NDArray[np.intp]
 
@@ -260,7 +260,7 @@ class PairwiseObjective(OverRows):
     >>> import numpy as np
     >>> from dp_halfspace.optim.objectives.losses import SQUARED
     >>> from dp_halfspace.optim.objectives.pairs import PairwiseObjective
-    >>> from dp_halfspace.optim.design.rows import Rows
+    >>> from dp_halfspace.rows.rows import Rows
     >>> rows = Rows(np.array([[1.0], [0.0], [-1.0]]))
     >>> J = PairwiseObjective(rows, np.array([True, False, False]), SQUARED, 1.0, normaliser=2.0)
     >>> J.value_and_gradient(np.array([1.0]))

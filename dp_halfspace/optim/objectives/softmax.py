@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
-from dp_halfspace.optim.design.blocks import FloatArray
-from dp_halfspace.optim.design.mapped_rows import Design
 from dp_halfspace.optim.objectives.function import OverRows, check_terms, depth, finish, spread
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.mapped_rows import Design
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,18 +16,12 @@ from scipy.special import expit
 
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.objectives.margin import RUN, MarginObjective
-from dp_halfspace.optim.risks.risk import (
-    RIDGE_FLOOR,
-    Labelled,
-    Risk,
-    SlopeBounds,
-    Vertices,
-)
+from dp_halfspace.optim.risks.risk import RIDGE_FLOOR, Labelled, Risk, SlopeBounds, Vertices
 from dp_halfspace.optim.solvers.certificate import UNIT
+from dp_halfspace.rows.blocks import FloatArray
 
 # Rounds in which the radius with an adversary is improved.
 _ROUNDS = 100

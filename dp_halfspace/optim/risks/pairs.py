@@ -13,14 +13,14 @@ from typing import ClassVar
 from scipy.optimize import brentq
 
 from dp_halfspace._rounding import FAR_UP, UP
-from dp_halfspace.optim.design.blocks import FloatArray
-from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.losses import Loss
 from dp_halfspace.optim.objectives.pair_grid import PAIR_BLOCK, logistic_rounding
 from dp_halfspace.optim.objectives.pairs import PAIRWISE_LOSSES, PairwiseObjective
 from dp_halfspace.optim.risks.margin import minimiser_radius
 from dp_halfspace.optim.risks.risk import Labelled, Risk, SlopeBounds, Vertices
 from dp_halfspace.optim.solvers.certificate import UNIT
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.rows import Rows
 
 # With this much the Jacobians cost nothing, and the exponential of it is still a float.
 _LARGEST_EPSILON = 100.0

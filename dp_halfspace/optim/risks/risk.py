@@ -15,13 +15,13 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._chunks import Chunks
 from dp_halfspace._rounding import UP
-from dp_halfspace.optim.design.blocks import FloatArray
-from dp_halfspace.optim.design.mapped_rows import Design
+from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.optim.objectives.function import Objective
 from dp_halfspace.optim.solvers.certificate import Tolerance, gradient_error, solver_tolerance
 from dp_halfspace.optim.solvers.minimum import Optimizer, certified_minimum
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.mapped_rows import Design
 
 Vertices: TypeAlias = tuple[tuple[int, float], ...]
 

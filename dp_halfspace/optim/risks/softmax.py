@@ -21,15 +21,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, lambertw, wrightomega
 
 from dp_halfspace._rounding import FAR_UP, UP
-from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-from dp_halfspace.optim.risks.risk import (
-    RIDGE_FLOOR,
-    Labelled,
-    Risk,
-    SlopeBounds,
-    Vertices,
-)
+from dp_halfspace.optim.risks.risk import RIDGE_FLOOR, Labelled, Risk, SlopeBounds, Vertices
+from dp_halfspace.rows.blocks import FloatArray
 
 __all__ = ["SoftmaxRisk", "softmax_diameter"]
 

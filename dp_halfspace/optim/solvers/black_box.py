@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.function import Objective
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
 from dp_halfspace.optim.solvers.newton import project
+from dp_halfspace.rows.blocks import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

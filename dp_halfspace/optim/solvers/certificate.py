@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim.design.blocks import PLAIN_BLOCKS
+from dp_halfspace.rows.blocks import PLAIN_BLOCKS
 
 # Unit roundoff of float64, round to nearest.
 UNIT = 2.0**-53

@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.optimize import minimize
 
-from dp_halfspace._sklearn import single_blas_thread
-from dp_halfspace.optim.design.blocks import FloatArray
+from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.optim.objectives.function import MAX_DENSE, Objective
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.solvers.black_box import FiniteSum, silent_answer
@@ -32,6 +31,7 @@ from dp_halfspace.optim.solvers.newton import (
     preconditioned_start,
     project,
 )
+from dp_halfspace.rows.blocks import FloatArray
 
 Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
 

@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from dp_halfspace.optim.design.blocks import FloatArray
 from dp_halfspace.optim.objectives.function import Objective
+from dp_halfspace.rows.blocks import FloatArray
 
 Metric: TypeAlias = Callable[[FloatArray], FloatArray]
 

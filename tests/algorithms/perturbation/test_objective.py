@@ -10,10 +10,7 @@ import pytest
 from scipy.special import softmax
 
 from dp_halfspace.algorithms.perturbation import objective as module
-from dp_halfspace.algorithms.perturbation.objective import (
-    feasible_ridge,
-    plan_objective,
-)
+from dp_halfspace.algorithms.perturbation.objective import feasible_ridge, plan_objective
 from dp_halfspace.exceptions import BudgetError, CertificateError
 from dp_halfspace.optim import (
     LOGISTIC,
@@ -25,7 +22,6 @@ from dp_halfspace.optim import (
     huber_hinge,
     shifted_logistic,
 )
-from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.optim.risks import risk as risk_module
 from dp_halfspace.optim.risks.pairs import balanced_normaliser
 from dp_halfspace.optim.solvers.certificate import solver_tolerance
@@ -40,6 +36,7 @@ from dp_halfspace.privacy import (
     gdp_mu,
 )
 from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import unit
 from tests.algorithms.support import permit_for
 from tests.optim.pair_cases import differences

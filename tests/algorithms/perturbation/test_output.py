@@ -8,11 +8,11 @@ from scipy.optimize import minimize
 
 from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.optim import LOGISTIC, SQUARED, SQUARED_HINGE, PairRisk, huber_hinge
-from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.risks.pairs import balanced_normaliser
 from dp_halfspace.optim.risks.softmax import SoftmaxRisk
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, recording
+from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.perturbation.test_regulariser import records
 from tests.algorithms.support import permit_for

@@ -12,10 +12,10 @@ from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     plan_preconditioned_objective,
 )
 from dp_halfspace.optim import block_size, empirical_risk, huber_hinge, shifted_logistic
-from dp_halfspace.optim.design import mapped_rows
-from dp_halfspace.optim.design.mapped_rows import FormedRows
-from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.rows import mapped_rows
+from dp_halfspace.rows.mapped_rows import FormedRows
+from dp_halfspace.rows.rows import unit_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.perturbation.test_objective import gradients
 from tests.algorithms.support import permit_for

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.function import spread
 from dp_halfspace.optim.objectives.losses import LOGISTIC
 from dp_halfspace.optim.objectives.margin import MarginObjective, tilted_mean, tilted_weights, total
+from dp_halfspace.rows.rows import Rows
 from tests.optim.cases import LOSSES, logical_rows, loss_id, naive_gradient
 
 RNG = np.random.default_rng(0)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.losses import LOGISTIC
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
+from dp_halfspace.rows.rows import Rows
 from tests.optim.cases import logical_rows, naive_softmax_gradient
 
 RNG = np.random.default_rng(0)

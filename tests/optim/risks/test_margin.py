@@ -26,7 +26,7 @@ from dp_halfspace.optim import (
     minimiser_radius,
     smoothed_hinge,
 )
-from dp_halfspace.optim.design.blocks import block_size
+from dp_halfspace.rows.blocks import block_size
 from tests.adversarial import neighbouring_pairs, unit
 from tests.optim.cases import adversarial_rows, data_sets, exact_gradient, logical_rows, norm_mp
 from tests.optim.risk_cases import fitted, margin_risk, moved, neighbours, planned

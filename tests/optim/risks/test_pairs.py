@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.losses import (
     LOGISTIC,
     SQUARED,
@@ -21,6 +20,7 @@ from dp_halfspace.optim.objectives.losses import (
 from dp_halfspace.optim.objectives.pairs import PairwiseObjective
 from dp_halfspace.optim.risks.pairs import PairRisk, balanced_normaliser
 from dp_halfspace.optim.solvers.minimum import certified_minimum
+from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs, unit
 from tests.optim.cases import loss_id, wide_slope
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dp_halfspace.optim.design.rows import Rows
 from dp_halfspace.optim.objectives.losses import huber_hinge
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.solvers import minimum as module
 from dp_halfspace.optim.solvers.minimum import ball_minimum
+from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 
 LOSS = huber_hinge(0.5)

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from scipy.optimize import newton_krylov
 
-from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.objectives.losses import LOGISTIC, SQUARED_HINGE
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
 from dp_halfspace.optim.solvers.black_box import FiniteSum, silent_answer
 from dp_halfspace.optim.solvers.minimum import certified_minimum
+from dp_halfspace.rows.rows import clipped_rows
 
 N = 30
 RNG = np.random.default_rng(5)

@@ -11,24 +11,15 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from dp_halfspace.optim.design.rows import Rows, clipped_rows
-from dp_halfspace.optim.objectives.losses import (
-    LOGISTIC,
-    SQUARED,
-    SQUARED_HINGE,
-    huber_hinge,
-)
+from dp_halfspace.optim.objectives.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
 from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.risks.risk import tolerance
 from dp_halfspace.optim.solvers import minimum
-from dp_halfspace.optim.solvers.minimum import (
-    OPTIMIZERS,
-    accelerated_gradient,
-    certified_minimum,
-)
+from dp_halfspace.optim.solvers.minimum import OPTIMIZERS, accelerated_gradient, certified_minimum
 from dp_halfspace.optim.solvers.newton import Point
+from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import (
     LOSSES,
     Counting,

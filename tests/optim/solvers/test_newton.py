@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dp_halfspace.optim.design.rows import clipped_rows
 from dp_halfspace.optim.objectives.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
 from dp_halfspace.optim.objectives.margin import MarginObjective
 from dp_halfspace.optim.solvers import newton as descent
@@ -18,6 +17,7 @@ from dp_halfspace.optim.solvers.newton import (
     point_at,
     preconditioned_start,
 )
+from dp_halfspace.rows.rows import clipped_rows
 from tests.optim.cases import Counting, loss_id
 
 

@@ -1,0 +1,133 @@
+"""Parameters: their ranges, public numbers, and what a fit does before all else.
+
+Parameters are public, so an error may name and show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context
+
+from dp_halfspace._sklearn_compat import Interval, validate_parameter_constraints
+
+__all__ = [
+    "NUMBER_RANGE",
+    "check_parameters",
+    "check_values",
+    "fit_context",
+    "is_public_number",
+    "label_weights",
+    "plain",
+    "public_number",
+    "resolved_delta",
+]
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+# Public numbers are squared, multiplied and divided before they meet private ones. Between these
+# ends no such step over- or underflows on one data set and not on its neighbour.
+NUMBER_RANGE = (1e-50, 1e50)
+
+
+def plain(value: Any) -> Any:
+    """Return the plain Python value of a number or text of numpy, anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def is_public_number(value: Any) -> bool:
+    """Tell whether a value is a positive number within `NUMBER_RANGE`; a boolean is no number."""
+    value = plain(value)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(NUMBER_RANGE[0] <= value <= NUMBER_RANGE[1])
+
+
+def resolved_delta(delta: float | str, n_samples: int) -> float:
+    """Turn ``delta="auto"`` into min(1/n^2, 1/4), n being public."""
+    return min(1.0 / n_samples**2, 0.25) if isinstance(delta, str) else float(delta)
+
+
+def public_number() -> list[Any]:
+    """Return the constraints of a positive number that a user states."""
+    return [Interval(Real, *NUMBER_RANGE, closed="both")]
+
+
+def label_weights(
+    class_weight: Mapping[Any, float] | str | None, classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the public weight of each class, in the order of `classes`."""
+    weights = np.ones(len(classes))
+    if class_weight is None:
+        return weights
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            "class_weight must be None or a dict of public weights. 'balanced' is refused: it "
+            "reads the class counts of the private data, and the model would reveal them"
+        )
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    for label, weight in class_weight.items():
+        shown = repr(plain(label))
+        if label not in position:
+            raise ValueError(f"class_weight names the label {shown}, which is not a class")
+        if not is_public_number(weight):
+            ends = "{:g} and {:g}".format(*NUMBER_RANGE)
+            raise ValueError(f"class_weight[{shown}] must be a positive number between {ends}")
+        weights[position[label]] = float(weight)
+    return weights
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse parameters outside their ranges, and booleans in place of numbers, by name.
+
+    The ranges are part of the guarantee, so scikit-learn's switch that skips the validation of
+    parameters does not skip this one.
+    """
+    constraints = estimator._parameter_constraints
+    params = {name: getattr(estimator, name) for name in constraints}
+    check_values(constraints, params, type(estimator).__name__)
+
+
+def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owner: str) -> None:
+    """Do the same for the named arguments of a function."""
+    params = {name: plain(value) for name, value in values.items()}
+    for name, value in params.items():
+        takes_flags = "boolean" in constraints[name] or "verbose" in constraints[name]
+        if isinstance(value, bool) and not takes_flags:
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must not be a boolean. Got {value!r} instead."
+            )
+    validate_parameter_constraints(constraints, params, caller_name=owner)
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
+    """Validate the parameters before a ``fit``, and keep floating-point flags to itself.
+
+    Whether a number under- or overflows depends on private data: neither a warning nor,
+    under ``numpy.seterr(all="raise")``, an exception may show it.
+    """
+
+    def decorate(fit: Fit) -> Fit:
+        named = ", ".join(f"{name}=..." for name in getattr(fit, "__kwdefaults__", None) or ())
+
+        @wraps(fit)
+        def quiet(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+            if len(args) > 2:
+                # Sample weights, which are third elsewhere, must not be read as groups.
+                raise TypeError(
+                    f"{type(estimator).__name__}.{fit.__name__} takes X and y by position and all "
+                    f"else by name ({named or 'there is nothing else'}); sample weights are not "
+                    "supported"
+                )
+            check_parameters(estimator)
+            nested = config_context(skip_parameter_validation=prefer_skip_nested_validation)
+            with nested, np.errstate(all="ignore"):
+                return fit(estimator, *args, **kwargs)
+
+        return quiet  # type: ignore[return-value]
+
+    return decorate

@@ -1,0 +1,1 @@
+"""The default: private column scales, preconditioner, noisy gradient descent."""

@@ -1,0 +1,268 @@
+"""Every constant of the training algorithms, in one place.
+
+All are functions of public numbers. ``docs/defaults.md`` shows the measurements behind each.
+Budgets `mu` are Gaussian signal to noise ratios; columns include the constant one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.privacy.profiles import gdp_mu
+
+# Below this n epsilon a search among directions is more accurate than a perturbed objective.
+DIRECTIONS_PAY = 1500.0
+# More columns than this have no metric: its release costs more than it brings.
+WIDE = 512
+# So many features of fewer columns have a metric of all: they are not worth less than columns.
+_WIDE_FEATURES = 1024
+# Largest step of the sum over records, times their number.
+MAX_STRIDE = 2000.0
+# Share of mu^2, or of epsilon, that the preconditioner is worth where it is released.
+METRIC_SHARE = 0.2
+# How many directions the preconditioner may tell apart.
+EFFECTIVE_DIMENSION = 20.0
+# Dimension of the random signs that pure noise on many columns is projected to.
+COMPONENTS = 150
+# Features of a kernel, and columns up to which they have a preconditioner.
+_FEWEST, _MOST = 64, 600
+_MAX_COLUMNS = 2049
+# Features of one column; twice as many with many records.
+FEW_TERMS = 4
+# Records times mu for a coefficient of a column from which cosines pay.
+_LEAST_REACH = 6.0
+# Fourier features of all columns, the fewest that are any use, and records of a class times mu
+# from which they pay.
+_JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
+# Length scales relative to the public scale of a row: one coarse, and a range of fine ones.
+_COARSE = 0.7
+_FINE = (0.04, 0.35)
+_FINE_RECORDS, _LARGEST_FINE_SHARE = 2000.0, 0.5
+# Records of the rarer class times mu at which half of the power of the metric is used, and half of
+# a step is taken; how many of them the larger class keeps in any case, for each root of a column;
+# the share up to which a class is rare, and the power of the weights of the rarest.
+_RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Settings of noisy gradient steps.
+
+    `shift` is the margin below which a record still pulls: it is added to the margin that the
+    logistic loss asks for. `clip` bounds the norm of a record's slope. `scale` is the length of
+    the path that saturated slopes of all records would draw, in units of what the noise allows:
+    the norm of the result is of this order. The iterates of the last share `window` of the steps
+    are averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of
+    the slopes, enters the rounding errors only.
+    """
+
+    shift: float
+    clip: float
+    n_steps: int
+    scale: float
+    window: float
+    momentum: float = 0.8
+    smoothness: float = 0.5
+    max_stride: float = MAX_STRIDE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineDefaults(Steps):
+    """What the engine uses for one shape of problem and one budget.
+
+    `bias` is the constant column, relative to rows divided by their public scale; `metric_share`
+    the share of mu^2 that the metric is worth, where it is released; the last four are as in
+    :func:`~dp_halfspace.algorithms.engine.preconditioner.plan_metric`.
+    """
+
+    bias: float
+    metric_share: float = METRIC_SHARE
+    metric_columns: int = WIDE
+    effective_dimension: float = EFFECTIVE_DIMENSION
+    lead: int | None = None
+    stretch: float = 1.0
+
+
+def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -> EngineDefaults:
+    """Return what the engine uses for public sizes and a budget."""
+    wide = n_columns > WIDE
+    if n_classes > 2 and wide:
+        return EngineDefaults(
+            bias=0.1, metric_share=0.0, shift=3.0, clip=1.0, n_steps=20, scale=1.0, window=0.1
+        )
+    if n_classes > 2:
+        scale = 4.25 / n_classes**0.25
+        return EngineDefaults(bias=0.2, shift=3.0, clip=1.0, n_steps=30, scale=scale, window=0.35)
+    strength = _strength(n_samples, n_columns, mu)
+    # The less noise, the finer the optimum that is worth approaching.
+    steps = round(min(max(80.0 * mu, 20), 60))
+    if not wide:
+        scale = min(max(1.6 * strength**0.25, 1.8), 3.0)
+        return EngineDefaults(bias=0.2, shift=2.0, clip=0.7, n_steps=steps, scale=scale, window=0.5)
+    bias, scale = _wide_bias(strength), min(4.0 * strength**0.6, 3.8)
+    return EngineDefaults(
+        bias=bias, metric_share=0.0, shift=4.0, clip=0.5, n_steps=steps + 4, scale=scale, window=0.3
+    )
+
+
+def _strength(n_samples: int, n_columns: int, mu: float) -> float:
+    """Return the curvature over the noise, per direction that the rows can tell apart."""
+    return max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
+
+
+def _wide_bias(strength: float) -> float:
+    """Return the constant column beside many columns."""
+    return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class RareDefaults:
+    """What a ranking uses for a rarer class of one size.
+
+    The map of the metric is used to the power `metric`, steps are `pace` as long, and the larger
+    class weighs the ratio of the sizes to the power `weight`, computed as if so many records as
+    `pull` says moved from the larger class to the smaller one.
+    """
+
+    metric: float
+    pace: float
+    weight: float
+    pull: float
+
+
+def rare_defaults(
+    share: float, n_samples: int, n_columns: int, mu: float, power: float, *, centred: bool
+) -> RareDefaults:
+    """Return what a ranking uses for a public or released share of the rarer class.
+
+    `power` is what a class of a tenth or more of the records has for its weights. Rows that are
+    `centred` have no mean for a rare class to differ from, so there is no pull.
+    """
+    records = share * n_samples * mu
+    rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
+    return RareDefaults(
+        metric=1.0 / (1.0 + (_RESOLVED / records) ** 2),
+        pace=1.0 / (1.0 + (_PACED / records) ** 2),
+        weight=power + (_RAREST_POWER - power) * rarity,
+        pull=0.0 if centred else _PULL * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
+    )
+
+
+def n_kernel_components(n_samples: int, mu: float) -> int:
+    """Return the number of features that the noise leaves room for, an even number.
+
+    That is ``n_samples mu``, within [64, 600]; `mu` may be infinite.
+    """
+    return 2 * round(min(max(n_samples * mu, _FEWEST), _MOST) / 2.0)
+
+
+def length_scales(
+    kernel: str, n_samples: int, n_features: int, n_classes: int, size: int
+) -> FloatArray:
+    """Return `size` length scales of the automatic kernel, relative to the scale of a row.
+
+    Coarse ones come first. The fewer records, the larger the share of fine ones: nothing
+    public says how far apart the rows are. Many classes leave less room for them.
+    """
+    share = min(_FINE_RECORDS / n_samples, _LARGEST_FINE_SHARE) * 2.0 / n_classes
+    n_fine = round(size * share)
+    # The middles of equal parts of the logarithmic range, instead of random ones.
+    low, high = (math.log(scale) for scale in _FINE)
+    middles = (np.arange(n_fine) + 0.5) / max(n_fine, 1)
+    scales = np.concatenate([np.full(size - n_fine, _COARSE), np.exp(low + (high - low) * middles)])
+    # A kernel that adds coordinates sees longer differences than one that squares them.
+    return np.asarray(scales * (math.sqrt(n_features) if kernel == "laplacian" else 1.0))
+
+
+def additive_sizes(
+    n_samples: int, n_features: int, n_classes: int, mu: float, limit: int
+) -> tuple[int, int]:
+    """Return the number of features of one column and of Fourier features of all of them.
+
+    At most `limit` features, or as many as there are columns. Cosines decay, and cost little
+    where they bring nothing; Fourier features have to be paid for.
+    """
+    reach = _reach(n_samples, n_features, n_classes, mu)
+    wanted = 1 if reach < _LEAST_REACH else FEW_TERMS if reach < 40.0 else 2 * FEW_TERMS
+    n_terms = max(1, min(wanted, limit // n_features))
+    joint = min(_JOINT, limit - n_terms * n_features) // 2 * 2
+    pays = n_samples * mu / n_classes >= _JOINT_RECORDS and joint >= _FEWEST_JOINT
+    return n_terms, joint if pays else 0
+
+
+def additive_defaults(
+    n_samples: int, n_columns: int, n_classes: int, mu: float, *, lead: int, behind: float
+) -> EngineDefaults:
+    """Return what the engine uses on `lead` columns with features behind them.
+
+    `behind` is the length of these, relative to that of the columns. Only the columns have a
+    metric where there are more features than 1024, or where the noise of a moment of all would
+    drown a quarter of it: ``docs/proofs/metric.md``, section 4.
+    """
+    if lead >= WIDE or lead + 1 >= n_columns:
+        return engine_defaults(n_samples, n_columns, n_classes, mu)
+    defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
+    edge = 2.0 * math.sqrt(n_columns / METRIC_SHARE) / mu
+    if n_columns <= _WIDE_FEATURES and edge <= n_samples / 4:
+        return replace(defaults, metric_columns=_WIDE_FEATURES)
+    # The mean square of a mapped row of the block is about as many directions as are told apart.
+    share = min(max(0.05 * _reach(n_samples, lead, n_classes, mu), 0.02), 1.0)
+    length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
+    return replace(defaults, lead=lead, stretch=length / behind)
+
+
+def _reach(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
+    """Return how many records times mu there are for one coefficient of a column."""
+    return n_samples * mu / (n_features * math.sqrt(n_classes))
+
+
+def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
+    """Return what the engine uses on features of a kernel."""
+    shift, clip, scale = (2.0, 0.5, 3.5) if n_classes == 2 else (3.0, 1.0, 4.25 / n_classes**0.25)
+    return EngineDefaults(
+        bias=0.5, shift=shift, clip=clip, n_steps=40, scale=scale, window=0.5,
+        metric_columns=_MAX_COLUMNS, effective_dimension=100.0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveDefaults:
+    """What objective perturbation uses for one shape of problem and one budget.
+
+    `bias` is the constant column, relative to rows divided by their public scale; `shift` that of
+    the logistic loss. `stretch` is the standard deviation of the linear term over the
+    regulariser, both on the scale of the sum: how far the noise may push a coefficient that the
+    data do not hold. `jacobian_share` is the largest share of epsilon that the ratio of the
+    Jacobians may take; `n_components` the dimension to project to by random signs, if at all.
+    """
+
+    bias: float
+    shift: float
+    stretch: float
+    jacobian_share: float
+    n_components: int | None
+
+
+def objective_defaults(
+    n_samples: int, n_columns: int, n_classes: int, epsilon: float, delta: float
+) -> ObjectiveDefaults:
+    """Return the defaults for the shape of unit rows and a budget, which may be infinite."""
+    wide = n_columns > WIDE
+    if delta == 0:
+        # What is left of wide rows drowns first: then the intercept has to carry the model.
+        bias, n_components = (2.5, COMPONENTS) if wide else (0.25, None)
+        shift, stretch, share = (2.0, 4.0, 0.5) if n_classes == 2 else (3.0, 2.0, 0.25)
+        return ObjectiveDefaults(bias, shift, stretch, share, n_components)
+    mu = min(gdp_mu(epsilon, delta), 1e3) if math.isfinite(epsilon) else 1e3
+    strength = _strength(n_samples, n_columns, mu)
+    if wide:
+        bias, shift, stretch = _wide_bias(strength), 4.0, 5.0 / 3.0 * strength**0.4
+    elif n_classes > 2:
+        bias, shift, stretch = 0.25, 2.0, 2.0
+    else:
+        bias, shift, stretch = 0.25, 3.0, 1.5 * (strength * math.sqrt(0.8)) ** 0.4
+    return ObjectiveDefaults(bias, shift, stretch, 0.35, None)

@@ -1,0 +1,136 @@
+"""Public feature maps of kernels, sized for a budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dp_halfspace.algorithms.engine.defaults import (
+    WIDE,
+    additive_sizes,
+    length_scales,
+    n_kernel_components,
+)
+from dp_halfspace.algorithms.engine.training import Problem
+from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.projection import (
+    AdditiveMap,
+    FeatureMap,
+    ProjectedFeatures,
+    Spectrum,
+    draw_additive,
+    draw_fourier,
+    draw_projection,
+    draw_tensor_sketch,
+    jl_dimension,
+)
+
+# Pure noise grows with the dimension.
+_PURE_FEWEST, _PURE_MOST, _PURE_RECORDS = 32, 150, 20.0
+
+# Kernels whose features lead with the columns themselves.
+ADDITIVE = ("auto", "additive")
+
+# Where columns end: in a scale that was stated, and in units that were learnt.
+_STATED, _LEARNT = 1.0, 1.5
+
+# Length scales relative to data_norm: beyond, float32 has no features that differ.
+_RELATIVE_SCALES = (1e-6, 1e6)
+
+# Dimension of a projection that no margin asks for.
+_PROJECTED = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel, as public parameters.
+
+    `length_scale` is relative to the public scale of a row, None for the automatic mixture; `nu`
+    is of the Matern kernel, `degree` and `coef0` are of the polynomial one.
+    """
+
+    name: str
+    length_scale: float | None
+    nu: float
+    degree: int
+    coef0: float
+
+
+def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
+    """Return a length scale in units of `data_norm`, None for the automatic mixture."""
+    if isinstance(length_scale, str):
+        return None
+    scale = float(length_scale) / data_norm
+    if not _RELATIVE_SCALES[0] <= scale <= _RELATIVE_SCALES[1]:
+        raise ValueError("length_scale must be within a factor 1e6 of data_norm")
+    return scale
+
+
+def n_features_wanted(n_samples: int, epsilon: float, delta: float) -> int:
+    """Return the automatic number of features, a function of public numbers."""
+    if delta > 0 or math.isinf(epsilon):
+        return n_kernel_components(n_samples, gdp_mu(epsilon, delta))
+    wanted = min(max(n_samples * epsilon / _PURE_RECORDS, _PURE_FEWEST), _PURE_MOST)
+    return 2 * round(wanted / 2.0)
+
+
+def draw_features(kernel: Kernel, problem: Problem, n_components: int, seed: int) -> FeatureMap:
+    """Draw the public map of a kernel; a shift-invariant one has an even `n_components`."""
+    n_features, rng = problem.n_features, np.random.default_rng(seed)
+    if kernel.name == "polynomial":
+        scale = kernel.length_scale or 1.0
+        return draw_tensor_sketch(
+            n_features,
+            n_components,
+            rng,
+            degree=kernel.degree,
+            coef0=kernel.coef0,
+            length_scale=scale,
+        )
+    half = n_components // 2
+    if kernel.length_scale is None:
+        sizes = (problem.n_samples, n_features, problem.n_classes)
+        scales = length_scales(kernel.name, *sizes, half)
+    else:
+        scales = np.full(half, kernel.length_scale)
+    return draw_fourier(Spectrum(kernel.name, nu=kernel.nu), n_features, scales, rng)
+
+
+def draw_additive_features(
+    name: str,
+    problem: Problem,
+    n_components: int | None,
+    budget: tuple[float, float],
+    seed: int,
+    *,
+    is_stated: bool,
+) -> AdditiveMap:
+    """Draw columns, cosines and Fourier features, as many as public sizes and a budget allow.
+
+    At most `n_components`, if there is a number, or as many as there are columns. A scale of
+    rows that was stated bounds the columns; in units that were learnt they go further.
+    """
+    (epsilon, delta), n_features = budget, problem.n_features
+    is_pure = delta == 0 and math.isfinite(epsilon)
+    # Pure noise is longer by the root of the number of columns.
+    mu = epsilon / math.sqrt(n_features + 1.0) if is_pure else gdp_mu(epsilon, delta)
+    limit = n_components or (_PURE_MOST if is_pure else WIDE - 1)
+    n_terms, joint = additive_sizes(problem.n_samples, n_features, problem.n_classes, mu, limit)
+    if name == "additive":
+        n_terms, joint = max(1, n_components // n_features) if n_components else n_terms, 0
+    reach = _STATED if is_stated else _LEARNT
+    return draw_additive(n_features, n_terms, joint, np.random.default_rng(seed), reach=reach)
+
+
+def projected(
+    features: FeatureMap, kind: str | None, margin: float | None, n_samples: int, seed: int
+) -> FeatureMap:
+    """Put a random projection behind a feature map, if it makes its rows shorter."""
+    if kind is None:
+        return features
+    size = _PROJECTED if margin is None else jl_dimension(margin, n_samples)
+    rng = np.random.default_rng(seed)
+    linear_map = draw_projection(kind, features.n_components, size, rng)
+    return features if linear_map is None else ProjectedFeatures(features, linear_map)

@@ -1,0 +1,382 @@
+"""Full-batch DP gradient descent, behind a private preconditioner: the default algorithm.
+
+A share of the budget releases the second moment of the rows, which flattens them; the rest
+pays for a fixed number of accelerated noisy steps. The gradient of a clipped loss changes by at
+most twice the clip when one record is replaced, whatever the point: the steps compose exactly,
+and step size, momentum and averaging are post-processing. The whole is exactly Gaussian private,
+with no minimiser, no certificate and no branch that depends on the data. An adversary who moves
+rows lowers every margin by the same function of the coefficients, which are public at each step.
+Derivations: ``docs/proofs/noisy_gradient.md``; evidence for the constants: ``docs/defaults.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._rounding import DOWN, UP
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.defaults import EngineDefaults, Steps
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.engine.preconditioner import (
+    Metric,
+    MetricPlan,
+    plan_metric,
+    release_metric,
+)
+from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.optim.solvers.certificate import gradient_error
+from dp_halfspace.privacy.events import Event, Pure, Repeated
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+from dp_halfspace.rows.blocks import clip_scales
+from dp_halfspace.rows.rows import Rows, flattened
+from dp_halfspace.rows.single_rows import SINGLE_SHARE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdversarialRows:
+    """Rows of norm at most one and of two classes, with `signs` in {-1, 1}, under an attack."""
+
+    rows: Rows
+    signs: FloatArray
+    attack: Adversary
+
+    def fused_adjoint(
+        self, w: FloatArray, slopes: Callable[[FloatArray, int, int], FloatArray]
+    ) -> FloatArray:
+        """Return the sum of ``p_i (y_i z_i - radius u)`` in one pass over the rows.
+
+        Here ``u`` is the gradient of the dual norm N at the public `w`; `slopes` turns the
+        margins ``<z_i, w> - y_i radius N(w)`` of the rows ``lo`` to ``hi - 1`` into ``p_i y_i``.
+        """
+        lowered = self.attack.radius * self.attack.dual_norm(w)
+        mass = 0.0
+
+        def under_attack(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+            nonlocal mass
+            signs = self.signs[lo:hi]
+            margins -= lowered * signs
+            pulls = slopes(margins, lo, hi)
+            mass += float(signs @ pulls)
+            return pulls
+
+        ascent = self.rows.fused_adjoint(w, under_attack)
+        return ascent - (self.attack.radius * mass) * self.attack.gradient(w)
+
+
+def scaled_rows(X: Any, data_norm: float, bias: float | None) -> Rows:
+    """Return the rows ``[x / data_norm, bias]``, divided by the norm of the longest.
+
+    Rows longer than the public `data_norm` are scaled down to it before the public constant is
+    appended. The result has norm at most one as real numbers, but for roundings of a part in
+    2^50. All rows have the same factor, so that a change of a given size means the same for each.
+    """
+    length = np.hypot(1.0, bias or 0.0)
+    scale = clip_scales(X, data_norm) / (data_norm * length)
+    return Rows(X, scale, None if bias is None else bias / length, row_bound=UP)
+
+
+# From the margins of the rows lo to hi - 1 to their negative slopes.
+Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
+
+# A map that stretches coefficients by more than this does not do it to useful ones.
+_MAX_STRETCH = 64.0
+# Slopes beyond it are zero for all purposes; the exponential must not overflow.
+_LARGEST_EXPONENT = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class DescentPlan:
+    """The public numbers of one run; one output for two classes, K for K classes.
+
+    Iterates are projected to a ball of `radius`, which they leave only by accident;
+    floating-point errors are bounded inside it. Queries that the metric has mapped are projected
+    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step. With
+    `is_single` slopes and sums of groups of rows are in float32.
+    """
+
+    n_columns: int
+    n_outputs: int
+    steps: Steps
+    step_size: float
+    radius: float
+    reach: float
+    mechanism: GaussianNoise | NoNoise
+    is_single: bool = False
+
+    @property
+    def event(self) -> Repeated | Pure:
+        """What the whole run costs."""
+        event = self.mechanism.event
+        return event if isinstance(event, Pure) else Repeated(event, self.steps.n_steps)
+
+
+def plan_descent(
+    steps: Steps,
+    *,
+    n_samples: int,
+    n_columns: int,
+    n_outputs: int,
+    block_rows: int,
+    mu: float,
+    amplification: float = 1.0,
+    compression: float = 1.0,
+    attack: Adversary | None = None,
+    is_single: bool = False,
+) -> DescentPlan:
+    """Fix the public numbers of a run on unit rows that is mu-Gaussian private as a whole.
+
+    `block_rows` are summed at a time. `amplification` and `compression` bound how much the
+    metric stretches coefficients and rows; they enter the rounding errors only. An `attack`
+    moves the rows, for one output and no metric.
+
+    The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
+    classes, attained by ``x' = -x``. An attack whose reach is at most one does not change it.
+    What is added to it bounds rounding errors.
+    """
+    # Of the order of the noise in the coefficients, times eight.
+    radius = 8.0 * steps.scale * (1.0 + math.sqrt(n_columns * n_outputs))
+    reach = min(amplification, _MAX_STRETCH) * radius
+    # Errors of the sums, which the metric stretches.
+    sums = gradient_error(
+        n_samples=n_samples,
+        n_columns=n_columns,
+        block_rows=block_rows,
+        row_norm=compression,
+        ridge=0.0,
+        radius=1.0,
+        slope=steps.clip,
+        smoothness=0.0,
+        evaluation=2.0 * n_outputs + 32.0,
+        compensated=attack is None,
+    )
+    # Slopes at inexact margins multiply mapped rows, which have norm one. All rows but the
+    # replaced one are the same, to the last bit: docs/proofs/certificate.md, section 7.
+    margins = (n_columns + 3) * compression * reach
+    per_record = 1.01 * 2.0**-53 * steps.smoothness * margins
+    mapped = 0.0
+    if amplification > 1.0:
+        # The product of the sum with the metric.
+        roundings = 1.01 * 2.0**-53 * (n_columns + 2) * math.sqrt(n_columns)
+        mapped = roundings * amplification * compression * n_samples * steps.clip
+    rounding = amplification * sums + mapped + n_samples * per_record
+    # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
+    stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
+    length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
+    length += _single_excess(n_outputs) if is_single else 0.0
+    sensitivity = _sensitivity(steps.clip * length, rounding, attack)
+    step_mu = mu / math.sqrt(steps.n_steps) * DOWN
+    mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
+    # With little noise the curvature limits the step, not the noise.
+    stride = steps.scale * mu / (2.0 * steps.clip * steps.n_steps)
+    step_size = (1.0 - steps.momentum) * min(stride, steps.max_stride / n_samples)
+    return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism, is_single)
+
+
+def _single_excess(n_outputs: int) -> float:
+    """Bound what float32 adds to the reach of a record: its slopes, and the sum of its group.
+
+    ``docs/proofs/certificate.md``, section 9.
+    """
+    return SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
+
+
+def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> float:
+    """Bound the change of a step: ``docs/proofs/noisy_gradient.md``, Lemmas 1 and 3."""
+    if attack is None:
+        return 2.0 * (longest + rounding)
+    further = 1.0 + attack.reach
+    # Each of the few roundings that come on top is smaller than those that are counted.
+    return max(2.0, further) * longest + 4.0 * further**2 * rounding
+
+
+def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArray) -> Slopes:
+    """Return the negative slopes of the shifted logistic loss, clipped record by record.
+
+    `codes` and `weights` are the classes of the records and their weights in [0, 1]; the norm
+    of a slope is at most the clip.
+    """
+    shift, clip = plan.steps.shift, plan.steps.clip
+    kind = np.float32 if plan.is_single else np.float64
+    if plan.n_outputs == 1:
+        pulls = np.copysign(weights, np.where(codes == 1, kind(1.0), kind(-1.0)), dtype=kind)
+        signs = pulls if (weights == 1.0).all() else np.copysign(kind(1.0), pulls)
+
+        def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+            # In place: the largest of 1 + exp(margin - shift) and 1 / clip divides the weights.
+            margins *= signs[lo:hi]
+            margins -= shift
+            np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
+            margins += 1.0
+            np.maximum(margins, 1.0 / clip, out=margins)
+            return np.divide(pulls[lo:hi], margins, out=margins)
+
+        return binary
+
+    def softmax(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+        records, own = np.arange(hi - lo), codes[lo:hi]
+        margins[records, own] -= shift
+        margins -= margins.max(axis=1, keepdims=True)
+        pull = np.exp(margins)
+        pull /= -pull.sum(axis=1, keepdims=True)
+        pull[records, own] += 1.0
+        norms = np.sqrt(np.einsum("ij,ij->i", pull, pull))
+        pull *= (weights[lo:hi] * clip / np.maximum(norms, clip))[:, None]
+        return pull
+
+    return softmax
+
+
+def descend(
+    rows: Rows | AdversarialRows,
+    slopes: Slopes,
+    plan: DescentPlan,
+    permit: Permit,
+    transform: Metric | FloatArray | None = None,
+) -> FloatArray:
+    """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
+
+    The rows have norm at most one behind the released map `transform`, None for the identity;
+    the coefficients are those for the rows before the map. `permit` is charged with
+    ``plan.event``. References: ``docs/proofs/noisy_gradient.md``; Nesterov (2018), section 2.2.
+    """
+    # 1. Look ahead along the momentum, in public balls where rounding errors are bounded.
+    # 2. Release the clipped gradient sum with the noise of one step.
+    # 3. Move, and average the last iterates: post-processing.
+    steps = plan.steps
+    shape = (plan.n_columns,) if plan.n_outputs == 1 else (plan.n_columns, plan.n_outputs)
+    point, velocity, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    n_averaged = max(1, round(steps.window * steps.n_steps))
+    for step in range(steps.n_steps):
+        ahead = _project(point + steps.momentum * velocity, plan.radius)
+        query = ahead if transform is None else _project(transform.T @ ahead, plan.reach)
+        ascent = rows.fused_adjoint(query, slopes)
+        if transform is not None:
+            ascent = transform @ ascent
+        noisy = permit.release(ascent, plan.mechanism)
+        if plan.n_outputs > 1:
+            # Slopes sum to zero over the classes, so the noise along (1, ..., 1) is only noise.
+            noisy = noisy - noisy.mean(axis=1, keepdims=True)
+        velocity = steps.momentum * velocity + plan.step_size * noisy
+        point = point + velocity
+        if step >= steps.n_steps - n_averaged:
+            total += point
+    mean = total / n_averaged
+    return np.atleast_2d((mean if transform is None else transform.T @ mean).T)
+
+
+def _project(point: FloatArray, radius: float) -> FloatArray:
+    """Return the nearest point of the ball."""
+    flat = point.ravel(order="K")
+    norm = math.sqrt(flat.dot(flat))
+    return point if norm <= radius else point * (radius / norm)
+
+
+@dataclass(frozen=True, slots=True)
+class GradientPlan:
+    """The public numbers of a fit by noisy gradient steps.
+
+    There is no `metric` where it would cost more than it brings, and none beside an `adversary`,
+    who is in the units of the rows and attacks two classes. `slopes` turns the plan of the
+    steps, classes and weights of the records into their slopes.
+    """
+
+    descent: DescentPlan
+    metric: MetricPlan | None = None
+    adversary: Adversary | None = None
+    slopes: Callable[[DescentPlan, NDArray[np.intp], FloatArray], Slopes] = clipped_slopes
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        if self.metric is None or isinstance(self.descent.event, Pure):
+            return (self.descent.event,)
+        return (self.metric.mechanism.event, self.descent.event)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {"private_metric": self.metric is not None}
+
+    def gentler(self, pace: float, power: float) -> GradientPlan:
+        """Take steps `pace` as long behind this power of the map, for the same events.
+
+        Both are public or released numbers in [0, 1], and no scale of noise depends on them.
+        """
+        descent = replace(self.descent, step_size=pace * self.descent.step_size)
+        metric = None if self.metric is None else replace(self.metric, power=power)
+        return replace(self, descent=descent, metric=metric)
+
+    def run(
+        self, rows: Any, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Take the steps on unit rows; see `Plan`."""
+        # 1. Without a metric, the noisy steps are all there is.
+        # 2. Else release the second moment, and map the rows to where it is flat.
+        # 3. Take the steps there and map the coefficients back.
+        with single_blas_thread():
+            slopes = rows.along(partial(self.slopes, self.descent), classes, weights)
+            if self.adversary is not None:
+                signs = np.where(classes == 1, 1.0, -1.0)
+                moved = AdversarialRows(rows, signs, self.adversary)
+                return descend(moved, slopes, self.descent, permit)
+            if self.metric is None:
+                return descend(rows, slopes, self.descent, permit)
+            metric = release_metric(rows, self.metric, permit)
+            # Any square root of the released moment gives the same distribution of results.
+            transform = metric.root()
+            bound = self.metric.compression
+            if self.descent.is_single:
+                flat = rows.unit(transform, row_bound=bound, condition=metric.condition)
+            else:
+                flat = flattened(rows, transform, row_bound=bound)
+            return descend(flat, slopes, self.descent, permit, transform)
+
+
+def plan_gradient(
+    defaults: EngineDefaults,
+    *,
+    n_samples: int,
+    n_columns: int,
+    n_classes: int,
+    block_rows: int,
+    mu: float,
+    is_single: bool = False,
+) -> GradientPlan:
+    """Divide a Gaussian budget between preconditioner and steps; infinity means no noise.
+
+    `is_single` lets the steps read dense rows of float32 in float32.
+    """
+    share = defaults.metric_share
+    metric = None
+    if share > 0:
+        metric = plan_metric(
+            n_samples,
+            n_columns,
+            block_rows,
+            mu=math.sqrt(share) * mu,
+            max_columns=defaults.metric_columns,
+            effective_dimension=defaults.effective_dimension,
+            lead=defaults.lead,
+            stretch=defaults.stretch,
+            is_single=is_single,
+        )
+    left = mu if metric is None else math.sqrt(1.0 - share) * mu
+    descent = plan_descent(
+        defaults,
+        n_samples=n_samples,
+        n_columns=n_columns,
+        n_outputs=1 if n_classes == 2 else n_classes,
+        block_rows=block_rows,
+        mu=left * DOWN,
+        amplification=1.0 if metric is None else metric.amplification,
+        compression=1.0 if metric is None else metric.compression,
+        is_single=is_single,
+    )
+    return GradientPlan(descent, metric)

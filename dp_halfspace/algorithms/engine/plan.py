@@ -1,0 +1,60 @@
+"""What every private training algorithm is: a plan of public numbers that is paid, then run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.data.validation import are_chunks
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.rows.rows import Rows
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Noise: TypeAlias = GaussianNoise | L2LaplaceNoise | NoNoise
+
+
+class Plan(Protocol):
+    """A private training algorithm, fixed before the data are read.
+
+    A fit makes a plan, charges its events, and only then runs it.
+    """
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Train within the budget.
+
+        `rows` have the public norm that was planned, constant column included; `classes` are
+        the class indices of the records, `weights` the public weights of the classes; `permit`
+        is charged with `events`. Returns private coefficients of shape (1, n_columns) or
+        (n_classes, n_columns), free to be used.
+        """
+
+
+def noise_within(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
+    """Return the noise of one of two budgets, the other one being zero; infinity means none."""
+    if math.isinf(mu) or math.isinf(epsilon):
+        return NoNoise()
+    return GaussianNoise(sensitivity, mu) if mu > 0 else L2LaplaceNoise(sensitivity, epsilon)
+
+
+def rows_over(make: Callable[..., Any], X: Any, *arguments: Any, **options: Any) -> Any:
+    """Return ``make(X, ...)``, or rows in chunks if `X` is: see `chunked_rows`."""
+    if are_chunks(X):
+        from dp_halfspace.rows.chunked_rows import chunked_rows  # noqa: PLC0415
+
+        return chunked_rows(make, X, *arguments, **options)
+    return make(X, *arguments, **options)

@@ -1,0 +1,240 @@
+"""A private metric: the second moment of unit rows, released with noise and shrunk.
+
+Spherical noise wastes accuracy on data whose directions differ in strength. The second
+moment of unit rows is cheap to release, and what has been released may be used freely: rows
+are mapped by its inverse root and brought back to norm one, each by itself. Derivations:
+``docs/proofs/metric.md``; evidence for the constants: ``docs/defaults.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import eigh
+
+from dp_halfspace._rounding import UP
+from dp_halfspace.algorithms.engine.defaults import EFFECTIVE_DIMENSION, WIDE
+from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+from dp_halfspace.rows.blocks import PLAIN_BLOCKS
+from dp_halfspace.rows.rows import Rows, block_size
+from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_UNIT
+
+_EDGE_FLOOR = 0.02
+_TRACE_FLOOR = 1e-3
+_CEILING = 16.0
+# A product with a triangular matrix costs as much as one with a quarter as many directions.
+_MANY = 4
+# With so few columns a whole product is cheaper than the calls that avoid it.
+_FEW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPlan:
+    """The public numbers of one release of a second moment.
+
+    `mechanism` is for the packed moment, whose Euclidean norm is the Frobenius norm. `edge` is
+    that of the spectrum of the noise matrix: eigenvalues below it drown. `effective_dimension`
+    is how many directions may be told apart.
+
+    With `lead` only so many first columns and the constant, the leading block, have a moment:
+    that of the rows of the block, brought to norm one. Others have the public `stretch`.
+
+    `power` in [0, 1] of the map is used, a public or released number: 0 leaves rows as they are.
+    """
+
+    n_samples: int
+    n_columns: int
+    mechanism: Noise
+    edge: float
+    effective_dimension: float = EFFECTIVE_DIMENSION
+    lead: int | None = None
+    stretch: float = 1.0
+    power: float = 1.0
+
+    @property
+    def amplification(self) -> float:
+        """Bound on the largest factor by which the map stretches a vector."""
+        return max(math.sqrt(self.n_columns / _TRACE_FLOOR), self.stretch)
+
+    @property
+    def compression(self) -> float:
+        """Bound on the largest factor by which the inverse of the map stretches a vector."""
+        return max(math.sqrt(_CEILING), 1.0 / self.stretch)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """A released symmetric map: a common stretch, and less of it along a few directions.
+
+    The noise drowns all but a few eigenvectors of the moment. Nothing can be told about the
+    others, so they share a factor, and products need no square matrix.
+
+    The r orthonormal columns of `directions` have their own positive `factors`; `stretch` is
+    the factor of all other directions. Coordinates on which all directions are zero may have a
+    stretch of their own: `relative`, one elsewhere, multiplies that of each coordinate.
+    """
+
+    stretch: float
+    directions: FloatArray
+    factors: FloatArray
+    relative: FloatArray | float = 1.0
+
+    @property
+    def condition(self) -> float:
+        """Bound on the ratio of the largest and the smallest stretch, but for roundings."""
+        common = np.atleast_1d(self.stretch * self.relative)
+        stretches = np.concatenate([common, self.factors])
+        return float(stretches.max() / stretches.min())
+
+    @property
+    def T(self) -> Metric:
+        """The transposed map, which is the map."""
+        return self
+
+    def __matmul__(self, coefficients: FloatArray) -> FloatArray:
+        """Return the image of a vector of shape (n_columns,), or of every column of a matrix."""
+        missing = (self.directions.T @ coefficients).T * (self.stretch - self.factors)
+        stretched = self.stretch * (coefficients.T * self.relative).T
+        return np.asarray(stretched - self.directions @ missing.T)
+
+    def image_squares(self, rows: FloatArray) -> FloatArray:
+        """Return the squared norms of the images of rows of shape (n, n_columns)."""
+        parts = rows @ self.directions
+        # By what is left of a row: a difference of squares would lose all digits.
+        rest = parts @ self.directions.T
+        np.subtract(rows, rest, out=rest)
+        rest *= self.relative
+        parts *= self.factors
+        squares = np.einsum("ij,ij->i", rest, rest) * self.stretch**2
+        return np.asarray(squares + np.einsum("ij,ij->i", parts, parts))
+
+    def root(self) -> Metric | FloatArray:
+        """Return a map ``R`` with ``R^T R`` the square of this one: the cheapest for long passes.
+
+        With many directions, or few columns, a triangular matrix of shape (n_columns, n_columns).
+        """
+        size, rank = self.directions.shape
+        if size > _FEW and _MANY * rank <= size:
+            return self
+        return np.asarray(np.linalg.qr(self @ np.eye(size), mode="r"))
+
+
+def plan_metric(
+    n_samples: int,
+    n_columns: int,
+    block_rows: int,
+    *,
+    mu: float,
+    max_columns: int = WIDE,
+    effective_dimension: float = EFFECTIVE_DIMENSION,
+    lead: int | None = None,
+    stretch: float = 1.0,
+    is_single: bool = False,
+) -> MetricPlan | None:
+    """Fix the public numbers of a release that is mu-Gaussian private.
+
+    None when the moment would have more than `max_columns` columns, or when the noise would
+    drown every eigenvalue: then the metric is not worth its price. Infinite `mu` releases the
+    exact moment.
+
+    The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2`` for
+    rows of norm at most one. What is added to it bounds the rounding of the two sums.
+    """
+    size = n_columns if lead is None else lead + 1
+    if size > max_columns:
+        return None
+    edge = 2.0 * math.sqrt(size) / mu
+    if edge > n_samples:
+        return None
+    if lead is not None:
+        # The block is copied, and summed in blocks of its own.
+        block_rows = block_size(n_samples, lead, is_sparse=False)
+    n_blocks = min(-(-n_samples // block_rows), PLAIN_BLOCKS)
+    # Errors of both sums; the rows that they share are the same to the last bit:
+    # docs/proofs/certificate.md, section 7.
+    rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53
+    if is_single:
+        # Of the group of the record: docs/proofs/certificate.md, section 9.
+        rounding += 2.04 * SINGLE_UNIT * (GRAM_GROUP + 8) * GRAM_GROUP
+    sensitivity = math.sqrt(2.0) * UP + rounding
+    mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
+    return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch)
+
+
+def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
+    """Release the second moment of unit rows and return the symmetric map that flattens it.
+
+    That is ``(H / n)^(-1/2)`` with ``H`` the shrunk moment: a function of what was released.
+    `permit` is charged with the event of the plan's mechanism. References:
+    ``docs/proofs/metric.md``; Gavish and Donoho (2017), "Optimal shrinkage of singular values",
+    for spikes in a noise matrix.
+    """
+    # 1. Release the packed moment, whose Euclidean norm is the Frobenius norm.
+    # 2. Find the directions whose eigenvalues exceed the edge of the noise.
+    # 3. Shrink the spectrum, and stretch every direction by the inverse root: post-processing.
+    if plan.lead is not None:
+        return _leading_metric(rows, plan, plan.lead, permit)
+    n, size = plan.n_samples, plan.n_columns
+    noisy = _released(rows.gram(rows.shares), plan.mechanism, permit)
+    # The trace of the moment of unit rows is n: whatever it exceeds is noise.
+    surplus = (float(np.trace(noisy)) - n) / size
+    # Eigenvectors below the edge are those of the noise: half of the work is not to compute them.
+    values, directions = eigh(
+        noisy.T,
+        lower=True,
+        subset_by_value=(surplus + plan.edge, np.inf),
+        check_finite=False,
+        overwrite_a=True,
+    )
+    spikes, bulk = shrunk_spectrum(values - surplus, plan)
+    half = plan.power / 2.0
+    return Metric((n / bulk) ** half, directions, (n / spikes) ** half)
+
+
+def _released(moment: FloatArray, mechanism: Noise, permit: Permit) -> FloatArray:
+    """Release a symmetric matrix; the upper triangle of the result is all there is of it."""
+    upper = np.flatnonzero(np.tri(len(moment), dtype=np.bool_).T)
+    # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
+    weight = np.full(len(upper), math.sqrt(2.0))
+    weight[upper % (len(moment) + 1) == 0] = 1.0
+    noisy = np.zeros(moment.shape)
+    noisy.flat[upper] = permit.release(moment.flat[upper] * weight, mechanism) / weight
+    return noisy
+
+
+def _leading_metric(rows: Rows, plan: MetricPlan, lead: int, permit: Permit) -> Metric:
+    """Release the moment of the leading block alone; ``docs/proofs/metric.md``, section 4."""
+    block = rows.leading(lead)
+    size = block.shape[1]
+    metric = release_metric(block, replace(plan, n_columns=size, lead=None), permit)
+    directions = np.zeros((plan.n_columns, len(metric.factors)))
+    relative = np.full(plan.n_columns, plan.stretch / metric.stretch)
+    # The constant column, if there is one, is the last one of all.
+    is_leading = [*range(lead), *range(plan.n_columns - size + lead, plan.n_columns)]
+    directions[is_leading], relative[is_leading] = metric.directions, 1.0
+    return Metric(metric.stretch, directions, metric.factors, relative)
+
+
+def shrunk_spectrum(values: FloatArray, plan: MetricPlan) -> tuple[FloatArray, float]:
+    """Estimate the spectrum of the moment from that of the noisy moment.
+
+    `values` are those eigenvalues, the trace restored, that exceed the edge. In their place come
+    the spikes: shrunk as in a Wigner matrix, the trace restored to the public n, and floored so
+    that no more directions than planned are effectively told apart. In place of all other
+    eigenvalues comes the bulk, not above any spike.
+    """
+    n, size = plan.n_samples, plan.n_columns
+    spikes = np.sqrt(np.maximum(values**2 - plan.edge**2, 0.0))
+    bulk = max((n - float(spikes.sum())) / size, 0.0)
+    spikes += bulk
+    n_bulk = size - len(spikes)
+    floor = max(_EDGE_FLOOR * plan.edge, _TRACE_FLOOR * n / size)
+    while (
+        float((spikes / (spikes + floor)).sum()) + n_bulk * bulk / (bulk + floor)
+        > plan.effective_dimension
+    ):
+        floor *= 1.1
+    return np.minimum(spikes + floor, _CEILING * n), min(bulk + floor, _CEILING * n)

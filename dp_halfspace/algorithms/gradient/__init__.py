@@ -1,1 +1,0 @@
-"""Noisy sums over all records: gradient steps, second moments, class means."""

@@ -1,0 +1,77 @@
+"""The ways in which AdaptiveMarginClassifier can fit, as plans of public numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dp_halfspace._rounding import DOWN
+from dp_halfspace.algorithms.engine.defaults import DIRECTIONS_PAY, engine_defaults
+from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan, plan_descent
+from dp_halfspace.algorithms.engine.training import Problem, Training, gradient_training
+from dp_halfspace.algorithms.perturbation.objective_training import plan_objective_training
+from dp_halfspace.algorithms.published.known_margin import (
+    plan_descent_training,
+    plan_phased_training,
+)
+from dp_halfspace.algorithms.search.direction_training import plan_direction_training
+from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.privacy.profiles import gdp_mu
+
+
+def check_phased_prox(solver: str, n_classes: int, *, is_pure: bool) -> None:
+    """Refuse ``"phased_prox"`` where there is none."""
+    if solver == "phased_prox" and (n_classes > 2 or is_pure):
+        raise ValueError(
+            "Only binary classification is supported by solver='phased_prox', and only "
+            "delta > 0: use 'objective_perturbation' or 'noisy_gd'"
+        )
+
+
+def plan_training(
+    problem: Problem, solver: str, margin: float | None, epsilon: float, delta: float
+) -> Training:
+    """Plan one fit within a budget; no margin is asked for where it is None.
+
+    Pure epsilon comes from a search among directions where that is the better one and neither a
+    margin nor a solver was asked for, else from a perturbed objective.
+    """
+    is_pure = delta == 0 and math.isfinite(epsilon)
+    takes_directions = solver == "noisy_gd" and margin is None and problem.n_classes == 2
+    if is_pure and takes_directions and problem.n_samples * epsilon < DIRECTIONS_PAY:
+        return plan_direction_training(problem, epsilon)
+    if is_pure or solver == "objective_perturbation":
+        return plan_objective_training(problem, margin, epsilon, delta)
+    return plan_gaussian_training(problem, solver, margin, gdp_mu(epsilon, delta))
+
+
+def plan_gaussian_training(
+    problem: Problem, solver: str, margin: float | None, mu: float
+) -> Training:
+    """Plan one fit that is mu-Gaussian private; parameters as in `plan_training`."""
+    if solver == "phased_prox":
+        return plan_phased_training(problem, margin, mu)
+    if problem.attack is not None:
+        return _attacked(problem, problem.attack, mu)
+    if margin is not None:
+        return plan_descent_training(problem, margin, mu)
+    linear_map = problem.drawn(None)
+    sizes = (problem.n_samples, problem.n_columns(linear_map), problem.n_classes)
+    return gradient_training(problem, engine_defaults(*sizes, mu), mu, linear_map)
+
+
+def _attacked(problem: Problem, attack: Adversary, mu: float) -> Training:
+    """Accelerated steps on rows that keep their lengths, against an adversary."""
+    defaults = engine_defaults(problem.n_samples, problem.n_columns(), problem.n_classes, mu)
+    bias = problem.constant(defaults.bias)
+    # The longest row has norm one, constant column included.
+    scaled = replace(attack, radius=attack.radius / math.hypot(1.0, bias or 0.0))
+    plan = plan_descent(
+        defaults if problem.averaged else replace(defaults, window=0.0),
+        **problem.sizes(),
+        n_outputs=1,
+        mu=mu * DOWN,
+        attack=scaled,
+    )
+    steps = GradientPlan(plan, adversary=scaled)
+    return Training("noisy_gd", None, plan.steps.shift, bias, None, steps, attack=scaled)

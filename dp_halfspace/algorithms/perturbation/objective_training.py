@@ -1,0 +1,36 @@
+"""Training by a perturbed objective on rows of norm one."""
+
+from __future__ import annotations
+
+import math
+
+from dp_halfspace.algorithms.engine.defaults import objective_defaults
+from dp_halfspace.algorithms.engine.training import Problem, Training
+from dp_halfspace.privacy.profiles import gdp_mu
+
+
+def plan_objective_training(
+    problem: Problem, margin: float | None, epsilon: float, delta: float
+) -> Training:
+    """Minimise a perturbed objective; the metric and an automatic ridge without a margin."""
+    from dp_halfspace.algorithms.perturbation.preconditioned_objective import (  # noqa: PLC0415
+        plan_preconditioned_objective,
+    )
+    from dp_halfspace.optim.objectives.losses import shifted_logistic  # noqa: PLC0415
+    from dp_halfspace.optim.risks.empirical import empirical_risk  # noqa: PLC0415
+
+    n_samples, n_classes = problem.n_samples, problem.n_classes
+    defaults = objective_defaults(n_samples, problem.n_columns(), n_classes, epsilon, delta)
+    linear_map = problem.drawn(defaults.n_components)
+    ridge = None
+    if margin is not None:
+        n_columns = problem.n_columns(linear_map)
+        mu = gdp_mu(epsilon, delta) if delta > 0 else epsilon / math.sqrt(n_columns + 1)
+        # Balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm R.
+        ridge = 2.0 * math.sqrt(n_columns) / mu * margin / (defaults.shift * n_samples)
+    loss = shifted_logistic(defaults.shift)
+    sizes = problem.sizes(linear_map)
+    risk = empirical_risk(loss, n_classes=n_classes, row_norm=1.0, **sizes)
+    plan = plan_preconditioned_objective(risk, epsilon, delta, ridge=ridge, metric=margin is None)
+    bias = problem.constant(defaults.bias)
+    return Training("objective_perturbation", margin, defaults.shift, bias, linear_map, plan)

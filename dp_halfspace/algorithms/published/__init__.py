@@ -1,0 +1,1 @@
+"""Algorithms of the papers, kept for comparison with the default."""

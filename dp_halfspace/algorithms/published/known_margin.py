@@ -1,0 +1,63 @@
+"""Training for a margin that is known, as in the papers: noisy descent and phased prox."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dp_halfspace.algorithms.engine.defaults import engine_defaults
+from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
+from dp_halfspace.algorithms.engine.training import Problem, Training
+from dp_halfspace.algorithms.published.margin_gd import (
+    default_margin,
+    margin_slopes,
+    plan_margin_descent,
+)
+from dp_halfspace.privacy.randomness import public_generator
+
+if TYPE_CHECKING:
+    from dp_halfspace.projection import LinearMap
+
+
+def _known(
+    problem: Problem, margin: float, mu: float
+) -> tuple[LinearMap | None, float | None, float]:
+    """Projection, constant column and what is left of the margin, where it is known."""
+    from dp_halfspace.projection import PROJECTIONS, jl_dimension, jl_distortion, jl_margin  # noqa: PLC0415
+
+    is_named = problem.projection in PROJECTIONS
+    linear_map = problem.drawn(jl_dimension(margin, problem.n_samples) if is_named else None)
+    if linear_map is not None:
+        distortion = jl_distortion(linear_map.n_components, problem.n_samples)
+        # The published algorithms count on a third; more is proved for many components.
+        margin = max(jl_margin(margin, distortion=distortion), margin / 3.0)
+    n_columns = problem.n_columns(linear_map)
+    bias = engine_defaults(problem.n_samples, n_columns, problem.n_classes, mu).bias
+    return linear_map, problem.constant(bias), margin
+
+
+def plan_descent_training(problem: Problem, margin: float, mu: float) -> Training:
+    """Noisy gradient steps for one margin."""
+    linear_map, bias, kept = _known(problem, margin, mu)
+    n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
+    plan = plan_margin_descent(
+        **problem.sizes(linear_map),
+        n_outputs=n_outputs,
+        mu=mu,
+        margin=kept,
+        averaged=problem.averaged,
+    )
+    steps = GradientPlan(plan, slopes=margin_slopes)
+    return Training("noisy_gd", margin, plan.steps.shift, bias, linear_map, steps)
+
+
+def plan_phased_training(problem: Problem, margin: float | None, mu: float) -> Training:
+    """One pass of proximal steps for one margin."""
+    from dp_halfspace.algorithms.published.phased_gd import plan_phased_prox  # noqa: PLC0415
+
+    if margin is None:
+        margin = default_margin(problem.n_samples, problem.n_columns(), mu)
+    linear_map, bias, kept = _known(problem, margin, mu)
+    n_samples, n_columns = problem.n_samples, problem.n_columns(linear_map)
+    order = public_generator(problem.seed, "permutation").permutation(n_samples)
+    plan = plan_phased_prox(n_samples, n_columns, mu=mu, margin=kept, order=order)
+    return Training("phased_prox", margin, margin, bias, linear_map, plan)

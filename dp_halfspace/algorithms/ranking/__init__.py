@@ -1,0 +1,1 @@
+"""Ranking by the area under the ROC curve, and its threshold."""

@@ -1,0 +1,424 @@
+"""The budget of PrivateAUCClassifier, and the ways in which it can fit: plans of public numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from dp_halfspace._rounding import DOWN, UP
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.defaults import (
+    ObjectiveDefaults,
+    engine_defaults,
+    objective_defaults,
+    rare_defaults,
+)
+from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
+from dp_halfspace.algorithms.engine.plan import FloatArray, Noise, Plan, noise_within, rows_over
+from dp_halfspace.algorithms.engine.training import Problem, gradient_training
+from dp_halfspace.algorithms.perturbation.objective import (
+    ObjectivePlan,
+    feasible_ridge,
+    plan_objective,
+)
+from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
+from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
+    PreconditionedObjectivePlan,
+    plan_preconditioned_objective,
+)
+from dp_halfspace.algorithms.perturbation.regulariser import pair_ridge, unit_row_ridge
+from dp_halfspace.algorithms.ranking.mean_difference import (
+    MeanDifferencePlan,
+    mean_difference_for,
+    plan_mean_difference,
+)
+from dp_halfspace.algorithms.ranking.threshold import (
+    CountPlan,
+    class_weights,
+    plan_threshold,
+    release_count,
+    release_threshold,
+    smaller_share,
+    threshold_grid,
+)
+from dp_halfspace.data.chunks import applied
+from dp_halfspace.data.people import People
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.optim.objectives.losses import get_loss, shifted_logistic
+from dp_halfspace.optim.risks.empirical import empirical_risk
+from dp_halfspace.optim.risks.margin import MarginRisk
+from dp_halfspace.optim.risks.pairs import PairRisk, balanced_normaliser
+from dp_halfspace.optim.risks.softmax import SoftmaxRisk
+from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.accounting import mu_beside
+from dp_halfspace.privacy.events import Event, Exponential
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.rows.rows import Rows, clip_scales, unit_rows
+from dp_halfspace.rows.single_rows import single_unit_rows
+
+Choice: TypeAlias = ExponentialChoice | NoNoise | None
+
+# Share of mu^2, and of a pure epsilon, for the count of the positive records.
+_COUNT_SHARE, _PURE_COUNT_SHARE = 0.04, 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankingProblem(Problem):
+    """What is public about a fit before a way is chosen.
+
+    Rows of norm one are scaled down to `data_norm` first if it `clips`. `loss` is a key of
+    `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
+    None for a private count. `threshold_share` of the budget buys a threshold; where it is zero,
+    `threshold` is public.
+    """
+
+    n_classes: int = 2
+    data_norm: float
+    clips: bool = True
+    loss: str
+    alpha: float | None
+    positive_share: float | None
+    threshold_share: float
+    threshold: float = 0.0
+    epsilon: float
+    delta: float
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether pure epsilon is asked for."""
+        return self.delta == 0 and math.isfinite(self.epsilon)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What is left to spend; one of the two numbers is zero.
+
+    `mu` is a Gaussian signal to noise ratio, infinite without noise; `epsilon` is pure.
+    """
+
+    mu: float
+    epsilon: float
+
+    def split(self, share: float) -> tuple[Budget, Budget]:
+        """Take a share of mu^2, or of epsilon."""
+        rest = (1.0 - share) * DOWN
+        return (
+            Budget(math.sqrt(share) * self.mu, share * self.epsilon),
+            Budget(math.sqrt(rest) * self.mu, rest * self.epsilon),
+        )
+
+    def noise(self, sensitivity: float) -> Noise:
+        """Spend all of it on one release."""
+        return noise_within(sensitivity, mu=self.mu, epsilon=self.epsilon)
+
+
+def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:
+    """Set the price of the threshold aside; a public one needs no choice."""
+    epsilon, share = problem.epsilon, problem.threshold_share
+    if problem.is_pure:
+        if not share:
+            return None, Budget(0.0, epsilon)
+        price, left = share * epsilon, Budget(0.0, (1.0 - share) * epsilon * DOWN)
+        return plan_threshold(problem.n_samples, problem.n_features, price), left
+    mu = gdp_mu(epsilon, problem.delta)
+    if not share:
+        return None, Budget(mu, 0.0)
+    # An exponential mechanism is about as costly as a Gaussian of half its epsilon.
+    price = 2.0 * math.sqrt(share) * mu
+    if math.isfinite(epsilon):
+        if accounting.delta((Exponential(price),), epsilon) > 0.5 * problem.delta:
+            # With a large delta that is more than all there is; its share of epsilon never is.
+            price = min(price, share * epsilon)
+        mu = mu_beside(price, epsilon, problem.delta)
+    return plan_threshold(problem.n_samples, problem.n_features, price), Budget(mu, 0.0)
+
+
+def plan_count(problem: RankingProblem, budget: Budget) -> tuple[CountPlan | None, Budget]:
+    """Buy the number of positive records, where their share is not public."""
+    if problem.positive_share is not None:
+        return None, budget
+    part, left = budget.split(_PURE_COUNT_SHARE if problem.is_pure else _COUNT_SHARE)
+    return CountPlan(problem.n_samples, part.noise(1.0)), left
+
+
+MECHANISMS = ("noisy_gd", "mean_difference", "objective", "output")
+LOSSES = {
+    "logistic": "logistic",
+    "squared": "squared",
+    "huber": "huber_hinge",
+    "squared_hinge": "squared_hinge",
+}
+
+# In the gradient the larger class weighs the ratio of the sizes to a power. Weights discard
+# signal, which pays once the noise is small: measured in docs/estimators/auc.md.
+_HIGHEST_POWER, _POWER_STRENGTH = 0.5, 80.0
+_HIGHEST_PURE_POWER, _PURE_POWER_STRENGTH = 0.25, 40.0
+_LARGEST_CONSTANT = 0.25
+# Share of the last steps that are averaged: a direction gains less from averages than a margin.
+_WINDOW = 0.25
+# A metric takes its share of a pure epsilon in full: it needs little noise, or a large
+# epsilon and less noise than signal.
+_METRIC_STRENGTH, _METRIC_EPSILON, _LEAST_STRENGTH = 50.0, 0.75, 5.0
+# Without one: where noise is large a weak regulariser would saturate the loss before the noise.
+_PURE_STRETCH, _PURE_STRETCH_POWER = 0.6, 0.7
+# A class rarer than this, among more columns than this, is ranked by the mean difference.
+_RARE, _MANY_COLUMNS = 0.03, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Ranker:
+    """An algorithm for the direction, and the rows that it reads.
+
+    `bias` is the constant column beside rows divided by `data_norm`. The rows have norm one, or
+    keep their lengths below a `row_bound`. The larger class weighs the ratio of the sizes to the
+    power `power`; None weighs both alike and needs no count. Noisy steps, which are `mu`-Gaussian
+    private, follow the size of the rarer class in all that no noise depends on.
+    """
+
+    plan: Plan
+    bias: float | None
+    row_bound: float | None = None
+    power: float | None = None
+    mu: float = 0.0
+
+    def balanced(
+        self, count: float, deviation: float, problem: RankingProblem
+    ) -> tuple[Ranker, FloatArray]:
+        """Adapt to a public or released count of positive records, and weigh the classes."""
+        ranker, power, n_samples = self, self.power or 0.0, problem.n_samples
+        if isinstance(self.plan, GradientPlan):
+            share = smaller_share(count, n_samples, deviation=deviation)
+            sizes = (n_samples, problem.n_columns(), self.mu)
+            # Units that were learnt are those of centred rows.
+            wanted = rare_defaults(share, *sizes, power, centred=not problem.clips)
+            ranker = replace(self, plan=self.plan.gentler(wanted.pace, wanted.metric))
+            power, deviation = wanted.weight, max(deviation, wanted.pull)
+        return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it reads rows of float32 in float32: see `SingleRows`."""
+        return isinstance(self.plan, GradientPlan) and self.plan.descent.is_single
+
+    def rows(self, X: Any, problem: RankingProblem, people: People | None) -> Any:
+        """Return the rows that it reads."""
+        scales = (X, problem.data_norm, self.bias)
+        if self.row_bound is not None:
+            return rows_over(_ball_rows, *scales, self.row_bound, people)
+        if self.is_single:
+            return rows_over(single_unit_rows, *scales, clips=problem.clips)
+        return rows_over(unit_rows, *scales, clips=problem.clips, people=people)
+
+
+def _ball_rows(
+    X: Any, data_norm: float, bias: float | None, row_bound: float, people: People | None
+) -> Rows:
+    """Return rows divided by their public scale, to which they are scaled down."""
+    scale = clip_scales(X, data_norm) / data_norm
+    return Rows(X, scale, bias, row_bound=row_bound, people=people)
+
+
+@dataclass(frozen=True, slots=True)
+class RankingPlan:
+    """What a fit releases: a count of the positive records, a direction, a threshold.
+
+    There is no `count` where it is public or not needed, and no choice of a public threshold.
+    `rare` takes the place of `ranker`, at the same price, where the count is that of a rare class.
+    """
+
+    problem: RankingProblem
+    ranker: Ranker
+    threshold: Choice
+    public: dict[str, Any]
+    count: CountPlan | None = None
+    rare: Ranker | None = None
+
+    @property
+    def clips(self) -> bool:
+        """Whether rows are scaled down to the public scale, and not only normalised."""
+        return self.problem.clips or self.ranker.row_bound is not None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        count = () if self.count is None else (self.count.mechanism.event,)
+        choice = self.threshold
+        last = (choice.event,) if isinstance(choice, ExponentialChoice) else ()
+        return (*count, *self.ranker.plan.events, *last)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether rows in learnt units are a copy in float32."""
+        return self.ranker.is_single
+
+    def run(
+        self,
+        X: Any,
+        classes: Any,
+        weights: FloatArray,
+        permit: Permit,
+        people: People | None = None,
+    ) -> FloatArray:
+        """Release coefficients in units of the data and, behind them, the threshold.
+
+        `X` are features, from which each part makes the rows that it reads; `weights`, in [0, 1],
+        are those of errors and matter to the threshold alone. `people` may own the rows, or they
+        may be in chunks.
+        """
+        problem, norm = self.problem, self.problem.data_norm
+        positive = applied(np.equal, classes, 1)
+        ranker, balance = self._balanced(positive, permit, people)
+        rows, bias = ranker.rows(X, problem, people), ranker.bias
+        with single_blas_thread():
+            released = ranker.plan.run(rows, classes, balance, permit)[0]
+        scaled, threshold = released[: X.shape[1]], problem.threshold
+        direction = scaled / norm
+        if self.threshold is not None:
+            largest = float(np.linalg.norm(direction)) * norm
+            centre = 0.0 if bias is None else -float(released[-1]) * bias
+            threshold = release_threshold(
+                rows.scores(scaled) if bias is None else rows.relative(scaled * bias),
+                positive,
+                weights,
+                threshold_grid(largest, centre),
+                mechanism=self.threshold,
+                permit=permit,
+                largest=largest,
+                people=people,
+            )
+        return np.append(direction, threshold)[None, :]
+
+    def _balanced(
+        self, positive: Any, permit: Permit, people: People | None
+    ) -> tuple[Ranker, FloatArray]:
+        """Choose ranker and class weights by the number of positive records, public or released.
+
+        Whatever it decides, the events are the same.
+        """
+        n_samples, ranker = self.problem.n_samples, self.ranker
+        if ranker.power is None:
+            return ranker, np.ones(2)
+        if self.count is None:
+            count, deviation = (self.problem.positive_share or 0.0) * n_samples, 0.0
+        else:
+            count = release_count(positive, self.count, permit, people)
+            deviation = self.count.deviation
+        if self.rare and smaller_share(count, n_samples, deviation=deviation) < _RARE:
+            ranker = self.rare
+        return ranker.balanced(count, deviation, self.problem)
+
+
+def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
+    """Plan one fit within a budget, by ``"auto"`` or one of `MECHANISMS`."""
+    choice, budget = pay_for_threshold(problem)
+    if mechanism in ("objective", "output"):
+        ranker, public = _pairs(problem, budget, choice, mechanism)
+        return RankingPlan(problem, ranker, choice, {"mechanism": mechanism, **public})
+    count, left = plan_count(problem, budget)
+    sizes = (problem.n_samples, problem.n_features, problem.sizes()["block_rows"])
+    rare, known = None, "private_metric"
+    if mechanism == "mean_difference":
+        ranker = _difference(plan_mean_difference(*sizes, mu=left.mu, epsilon=left.epsilon))
+        known = "private_standardisation"
+    else:
+        ranker = _steps(problem, budget, left)
+        is_wide = mechanism == "auto" and problem.n_features > _MANY_COLUMNS
+        if is_wide and isinstance(ranker.plan, GradientPlan):
+            rare = _difference(mean_difference_for(ranker.plan, *sizes))
+    public = {"mechanism": mechanism, known: ranker.plan.public[known]}
+    if ranker.is_single:
+        public["precision"] = "float32"
+    return RankingPlan(problem, ranker, choice, public, count, rare)
+
+
+def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
+    """Plan a metric and accelerated steps; for pure epsilon one perturbed objective."""
+    power, columns = _power(problem, budget), problem.n_columns()
+    if not problem.is_pure:
+        defaults = engine_defaults(problem.n_samples, columns, 2, left.mu)
+        training = gradient_training(problem, replace(defaults, window=_WINDOW), left.mu)
+        return Ranker(training.plan, training.bias, power=power, mu=left.mu)
+    wanted = objective_defaults(problem.n_samples, columns, 2, left.epsilon, 0.0)
+    loss = shifted_logistic(wanted.shift)
+    risk = empirical_risk(loss, n_classes=2, row_norm=1.0, **problem.sizes())
+    plan = _plan_perturbed(risk, left.epsilon, _strength(problem, budget), wanted)
+    # A large constant column helps a threshold, and only shortens what ranks.
+    return Ranker(plan, problem.constant(min(wanted.bias, _LARGEST_CONSTANT)), power=power)
+
+
+def _strength(problem: RankingProblem, budget: Budget) -> float:
+    """Return curvature over noise, per direction; pure noise is longer by a root."""
+    n_columns = problem.n_columns()
+    mu = budget.epsilon / math.sqrt(n_columns) if problem.is_pure else budget.mu
+    return problem.n_samples / n_columns * mu / 2.0
+
+
+def _power(problem: RankingProblem, budget: Budget) -> float:
+    """Choose the power of the class weights."""
+    strength = _strength(problem, budget)
+    if problem.is_pure:
+        return min(strength / _PURE_POWER_STRENGTH, _HIGHEST_PURE_POWER)
+    return min(strength / _POWER_STRENGTH, _HIGHEST_POWER)
+
+
+def _plan_perturbed(
+    risk: MarginRisk | SoftmaxRisk, epsilon: float, strength: float, defaults: ObjectiveDefaults
+) -> PreconditionedObjectivePlan:
+    """Plan a metric where a pure epsilon can pay for it, else a regulariser for much noise."""
+    affordable = epsilon >= _METRIC_EPSILON and strength >= _LEAST_STRENGTH
+    if affordable or strength >= _METRIC_STRENGTH:
+        return plan_preconditioned_objective(risk, epsilon, 0.0)
+    ridge = unit_row_ridge(
+        risk,
+        epsilon,
+        0.0,
+        stretch=min(_PURE_STRETCH * strength**_PURE_STRETCH_POWER, defaults.stretch),
+        jacobian_share=defaults.jacobian_share,
+    )
+    return plan_preconditioned_objective(risk, epsilon, 0.0, ridge=ridge, metric=False)
+
+
+def _difference(plan: MeanDifferencePlan) -> Ranker:
+    """Read rows in the unit ball beside a column of ones."""
+    return Ranker(plan, 1.0, math.sqrt(2.0) * UP, power=1.0)
+
+
+def _pairs(
+    problem: RankingProblem, budget: Budget, choice: Choice, mechanism: str
+) -> tuple[Ranker, dict[str, Any]]:
+    """Plan the exact minimiser of a sum over pairs of rows in the unit ball, perturbed or noisy."""
+    n, share = problem.n_samples, problem.positive_share
+    normaliser = balanced_normaliser(n)
+    if share is not None:
+        normaliser *= 4.0 * share * (1.0 - share)
+    loss = get_loss(LOSSES[problem.loss])
+    risk = PairRisk(loss, n, problem.n_features, UP, problem.sizes()["block_rows"], normaliser)
+    perturbed, epsilon, delta = mechanism == "objective", problem.epsilon, problem.delta
+    if problem.alpha is None:
+        ridge = pair_ridge(risk, epsilon, delta, perturbs_objective=perturbed)
+    else:
+        ridge = problem.alpha / problem.data_norm**2  # of rows divided by their norm
+    plan: ObjectivePlan | OutputPlan
+    if perturbed:
+        epsilon = budget.epsilon if problem.is_pure else epsilon
+        is_beside = isinstance(choice, ExponentialChoice) and not problem.is_pure
+        others = (choice.event,) if choice and is_beside else ()
+        room = feasible_ridge(risk, ridge, epsilon, delta, others)
+        if room is None:
+            raise BudgetError(
+                f"the budget epsilon={epsilon!r}, delta={delta!r} is too small: the threshold "
+                "leaves nothing for the ranking; lower threshold_share"
+            )
+        plan = plan_objective(risk, room, epsilon, delta, earlier=others)
+    else:
+        plan = plan_output(risk, ridge, budget.noise)
+    return Ranker(plan, None, risk.row_norm), {
+        "loss": problem.loss,
+        "alpha": plan.ridge * problem.data_norm**2,
+        "pairs": risk.normaliser,
+        "certified_gradient": plan.tolerance.certified,
+    }

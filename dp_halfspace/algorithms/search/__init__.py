@@ -1,0 +1,1 @@
+"""The exponential mechanism over data-independent candidates."""

@@ -1,0 +1,329 @@
+"""Public streams of integer directions, and how many records lie on the wrong side of each.
+
+Directions and rows are rounded, each by itself, to integers so small that every sum of every
+product is exact in float32. The sign of a score is then that of exact arithmetic, whatever the
+order in which a library adds. With a known margin a record counts if it has less than a tenth of
+it, the utility of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2; the limit of a direction is
+an integer too. See ``docs/proofs/pure_halfspace.md``, sections 2 to 4.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.rows.rows import Rows
+
+# More are refused: they would take minutes and hardly improve on a million.
+MOST_DIRECTIONS = 10**6
+# Norms of integer rows and of integer directions: 4095 * 2047 < 2^24, up to which float32
+# holds every integer.
+ROW_NORM, _DIRECTION_NORM = 4095, 2047
+# Rounding would leave too little of directions with more entries.
+MOST_COLUMNS = 2**16
+_BLOCK_ENTRIES = 2**18  # of directions: 2 MB of float64
+# Standard deviation of the common part of all columns, beside a part of norm one.
+_COMMON = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionStream:
+    """A fixed sequence of integer directions that can be read again, block by block.
+
+    `n_columns` are those of the rows, constant column included; `n_directions` are wanted, and a
+    few more or less may come. The public `seed` gives the sequence. `constant` is the value of
+    the constant column, which is the last, before rows are normalised. Directions are uniform on
+    the sphere if `spherical`, as behind a random projection, where columns have no meaning;
+    otherwise they favour few columns, and columns that agree. A released `centre` is looked
+    round, up to the distance `radius` from its unit vector before normalising. `reach` is the
+    largest entry of a lattice; 0 for random directions.
+    """
+
+    n_columns: int
+    n_directions: int
+    seed: tuple[int, ...]
+    constant: float | None = None
+    spherical: bool = False
+    centre: FloatArray | None = None
+    radius: float = 0.0
+    reach: int = 0
+
+    @property
+    def paired(self) -> bool:
+        """Whether the opposite of every direction of a block is a candidate too."""
+        return self.centre is None
+
+    @property
+    def length(self) -> float:
+        """Norm of the directions before they are rounded to integers."""
+        return integer_norm(_DIRECTION_NORM, self.n_columns)
+
+    @property
+    def _n_drawn(self) -> int:
+        """Number of directions that blocks are cut from."""
+        if self.reach:
+            return int((2 * self.reach + 1) ** self.n_columns - 1) // 2
+        return -(-self.n_directions // 2) if self.paired else self.n_directions
+
+    @property
+    def _block_columns(self) -> int:
+        return max(1, min(self._n_drawn, _BLOCK_ENTRIES // self.n_columns))
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks, a function of public numbers."""
+        return -(-self._n_drawn // self._block_columns)
+
+    def block(self, number: int) -> NDArray[np.float32]:
+        """Return one block of directions as columns, the same whenever it is asked for.
+
+        They are integers of norm at most 2047. Empty if a part of a lattice holds only multiples of
+        other points.
+        """
+        lo = number * self._block_columns
+        hi = min(lo + self._block_columns, self._n_drawn)
+        if self.reach:
+            return _lattice(lo, hi, self.n_columns, self.reach)
+        source = np.random.SeedSequence(self.seed, spawn_key=(number,))
+        rng = np.random.Generator(np.random.PCG64(source))
+        normal = rng.standard_normal((self.n_columns, hi - lo), dtype=np.float32)
+        if self.centre is not None:
+            found = unit_length(normal) * self.radius + unit_length(self.centre[:, None])
+        elif self.spherical:
+            found = unit_length(normal)
+        else:
+            found = _plausible(normal, self.constant, rng)
+        found = unit_length(found)
+        found *= self.length
+        return np.rint(found).astype(np.float32)
+
+
+def _plausible(
+    normal: NDArray[np.float32], constant: float | None, rng: np.random.Generator
+) -> FloatArray:
+    """Turn spherical directions into ones that a table of measurements makes more likely.
+
+    The number of columns that a direction looks at is log-uniform. To that comes a common part
+    of all columns, and the hyperplane goes through a random point of the diagonal, between the
+    origin and the end of a row of equal columns.
+    """
+    n_columns, width = normal.shape
+    n_features = n_columns - (constant is not None)
+    share = float(n_features) ** (rng.random(width) - 1.0)
+    kept = rng.random((n_features, width), dtype=np.float32) < share
+    kept[rng.integers(n_features, size=width), np.arange(width)] = True
+    common = _COMMON * rng.standard_normal(width)
+    height = rng.random(width)
+    root = math.sqrt(n_features)
+    found = np.zeros((n_columns, width))
+    found[:n_features] = unit_length(normal[:n_features] * kept) + common / root
+    if constant is not None:
+        # Row by row, as in `unit_length`.
+        for row in found[:n_features]:
+            found[n_features] -= row
+        found[n_features] *= height / (root * constant)
+    return found
+
+
+def unit_length(columns: NDArray[np.floating]) -> FloatArray:
+    """Divide every column by its norm, with the same result wherever the array is in memory."""
+    out = columns.astype(np.float64)
+    # Row by row: the order of a library's sum may depend on where the array begins.
+    squares = np.zeros(out.shape[1])
+    for row in out:
+        squares += row * row
+    norms = np.sqrt(squares)
+    out /= np.where(norms > 0.0, norms, 1.0)
+    return out
+
+
+def integer_norm(largest: int, n_columns: int) -> float:
+    """Return a norm that rounding to integers raises to at most `largest`."""
+    return max(largest - 1.0 - math.sqrt(n_columns) / 2.0, 0.0)
+
+
+def lattice_reach(n_columns: int, n_directions: int) -> int:
+    """Return the largest ``m`` for which ``{-m, ..., m}^n_columns`` has at most so many points."""
+    # The norm of its points must stay below that of all directions.
+    most = int(_DIRECTION_NORM / math.sqrt(n_columns))
+    reach = 0
+    # The first test spares a huge power.
+    while reach < most and n_columns < 64 and (2 * reach + 3) ** n_columns <= n_directions:
+        reach += 1
+    return reach
+
+
+def _lattice(lo: int, hi: int, n_columns: int, reach: int) -> NDArray[np.float32]:
+    """Return the lattice points number `lo` to `hi` behind the origin that lead their ray."""
+    base = 2 * reach + 1
+    # Digits in this base, the highest first: behind the middle the first nonzero is positive.
+    rest = np.arange(lo, hi, dtype=np.int64) + (base**n_columns - 1) // 2 + 1
+    points = np.empty((n_columns, hi - lo), dtype=np.int64)
+    for j in range(n_columns - 1, -1, -1):
+        rest, points[j] = np.divmod(rest, base)
+    points -= reach
+    return points[:, np.gcd.reduce(points, axis=0) == 1].astype(np.float32)
+
+
+IntArray: TypeAlias = NDArray[np.int64]
+
+_TILE_ROWS, _TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
+_READ_ROWS = 1024
+_KEPT_BYTES = 2**26  # of integer rows
+# Public weights of the two classes are rounded to multiples of 2^-16.
+_WEIGHT_BITS = 16
+# What is left of a margin behind a projection and a net, in the published algorithm.
+_SHARE = 0.1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntegerRows:
+    """Unit rows rounded to integers, each by itself: all of them `kept`, or again when needed."""
+
+    rows: Rows
+    kept: NDArray[np.float32] | None
+
+    def __getitem__(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Return the rows with these numbers."""
+        return _integers(self.rows, index) if self.kept is None else self.kept[index]
+
+
+def integer_rows(rows: Rows) -> IntegerRows:
+    """Round unit rows to integers of norm at most 4095, and keep them if they fit."""
+    n, size = rows.shape
+    if 4 * n * size > _KEPT_BYTES:
+        return IntegerRows(rows, None)
+    kept = np.empty((n, size), dtype=np.float32)
+    for lo in range(0, n, _READ_ROWS):
+        index = np.arange(lo, min(lo + _READ_ROWS, n))
+        kept[index] = _integers(rows, index)
+    return IntegerRows(rows, kept)
+
+
+def _integers(rows: Rows, index: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Round some rows to integers, each by itself."""
+    values = rows.dense(index)
+    values *= integer_norm(ROW_NORM, values.shape[1])
+    np.rint(values, out=values)
+    # Exact where it is within the bound, and it certifies that it is.
+    squares = np.einsum("ij,ij->i", values, values)
+    values[~(squares <= ROW_NORM**2)] = 0.0
+    return values.astype(np.float32)
+
+
+def open_records(
+    stream: DirectionStream, rows: IntegerRows, index: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], int]:
+    """Set records aside on which all directions of a stream agree.
+
+    Returns the numbers of the others among `index`, and how many of those set aside have a
+    negative score, for every direction: ``docs/proofs/pure_halfspace.md``, section 3.
+    """
+    if stream.centre is None:
+        return index, 0
+    # How far a direction may be from the ray of the centre, roundings included.
+    rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
+    reach = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * (1.0 + 2.0**-20)
+    undecided, n_negative = [index[:0]], 0
+    for lo in range(0, len(index), _READ_ROWS):
+        part = index[lo : lo + _READ_ROWS]
+        integers = rows[part].astype(np.float64)
+        score = integers @ stream.centre
+        settled = np.abs(score) > reach * np.sqrt(np.einsum("ij,ij->i", integers, integers))
+        n_negative += int(np.count_nonzero(score[settled] < 0.0))
+        undecided.append(part[~settled])
+    return np.concatenate(undecided), n_negative
+
+
+def counts_below(
+    directions: NDArray[np.float32],
+    rows: IntegerRows,
+    index: NDArray[np.intp],
+    limits: NDArray[np.float32],
+) -> IntArray:
+    """Count the records whose score is below each limit, exactly, for every direction.
+
+    `directions` come from `DirectionStream.block`; `limits` of shape (L, m) are integers, and so
+    many counts of the records with the numbers `index` are returned.
+    """
+    width = directions.shape[1]
+    counts = np.zeros(limits.shape, dtype=np.int64)
+    tile = (min(_TILE_ROWS, len(index)), min(_TILE_COLUMNS, width))
+    products = np.empty(tile, dtype=np.float32)
+    below = np.empty(tile, dtype=np.bool_)
+    for start in range(0, len(index), _TILE_ROWS):
+        integers = rows[index[start : start + _TILE_ROWS]]
+        for lo in range(0, width, _TILE_COLUMNS):
+            part = np.s_[lo : lo + _TILE_COLUMNS]
+            shape = np.s_[: len(integers), : min(_TILE_COLUMNS, width - lo)]
+            np.matmul(integers, directions[:, part], out=products[shape])
+            for count, limit in zip(counts, limits, strict=True):
+                np.less(products[shape], limit[part], out=below[shape])
+                count[part] += below[shape].view(np.uint8).sum(axis=0, dtype=np.uint8)
+    return counts
+
+
+def negative_counts(
+    directions: NDArray[np.float32], rows: IntegerRows, index: NDArray[np.intp]
+) -> IntArray:
+    """Count the records that have a negative score, which zero is not, for every direction."""
+    limits = np.broadcast_to(np.float32(0.0), (1, directions.shape[1]))
+    return np.asarray(counts_below(directions, rows, index, limits)[0])
+
+
+def scores(
+    counts: tuple[IntArray, ...], sizes: tuple[int, ...], weights: FloatArray, *, paired: bool
+) -> IntArray:
+    """Return the weighted number of errors of every candidate of a block, rounded down.
+
+    `counts` are the errors on the records of each class, of which there are `sizes`; if `paired`,
+    the opposite directions follow. From 0 to the number of records; replacing a record changes an
+    entry by one at most, because the public class weights are at most one.
+    """
+    factors = np.rint(np.clip(weights, 0.0, 1.0) * 2.0**_WEIGHT_BITS).astype(np.int64)
+    total = factors @ np.stack(counts)
+    if paired:
+        total = np.concatenate([total, factors @ np.array(sizes) - total])
+    return np.asarray(total >> _WEIGHT_BITS)
+
+
+def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
+    """Return the integer score from which on a record does not count, for every direction.
+
+    It is at least 1: a tenth of the public `margin` of unit rows times the norms of direction and
+    integer row.
+    """
+    # Sums of squared integers up to 2047^2 are exact in any order.
+    norms = np.sqrt(np.square(directions, dtype=np.float64).sum(axis=0))
+    limits = np.rint(_SHARE * margin * integer_norm(ROW_NORM, len(directions)) * norms)
+    return np.asarray(np.maximum(limits, 1.0), dtype=np.float32)
+
+
+def margin_costs(
+    directions: NDArray[np.float32],
+    rows: IntegerRows,
+    members: tuple[NDArray[np.intp], ...],
+    weights: FloatArray,
+    margin: float,
+    *,
+    paired: bool,
+) -> IntArray:
+    """Return the weighted number of records whose margin is below a tenth of `margin`.
+
+    `members` are the numbers of the records of either class; a positive score predicts the
+    second. The rest is as in `negative_counts` and `scores`.
+    """
+    limits = margin_limits(directions, margin)
+    # Scores are integers: above minus the limit is what is not below the next one.
+    edges = np.stack([limits, 1.0 - limits])
+    first, second = (counts_below(directions, rows, index, edges) for index in members)
+    sizes = len(members[0]), len(members[1])
+    costs = [scores((sizes[0] - first[1], second[0]), sizes, weights, paired=False)]
+    if paired:
+        costs.append(scores((first[0], sizes[1] - second[1]), sizes, weights, paired=False))
+    return np.concatenate(costs)

@@ -1,0 +1,205 @@
+"""A halfspace by the exponential mechanism over directions that do not depend on the data.
+
+The mechanism of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2, over a stream of directions
+of which only the costs are kept, in stages: each looks round the direction that the one before
+released. Pure epsilon for every set of directions. Proofs: ``docs/proofs/pure_halfspace.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._rounding import DOWN
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.defaults import WIDE
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.search.directions import (
+    MOST_COLUMNS,
+    MOST_DIRECTIONS,
+    DirectionStream,
+    IntegerRows,
+    integer_rows,
+    lattice_reach,
+    margin_costs,
+    negative_counts,
+    open_records,
+    scores,
+    unit_length,
+)
+from dp_halfspace.privacy.events import Event, Pure
+from dp_halfspace.privacy.mechanisms import NoNoise, Permit
+from dp_halfspace.privacy.selection import TalliedChoice
+from dp_halfspace.rows.rows import Rows
+
+# Directions of a stage, fewer with many rows so that a stage takes seconds.
+_WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9
+# A stage is worth its share of the budget from this n epsilon on. ``docs/defaults.md``.
+_PER_STAGE, _MOST_STAGES, _RADIUS = 350.0, 8, 1.0
+# More features than this are projected.
+_NARROW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionPlan:
+    """The public numbers of a search.
+
+    Each stage has `n_directions` and pays for `choice`. `reach` is the largest entry of the
+    lattice of the first stage, 0 for random directions; `radii` are those of the cones of the
+    later ones. A record counts that has less than a tenth of `margin`; with None, that is wrong.
+    """
+
+    n_columns: int
+    n_directions: int
+    constant: float | None
+    spherical: bool
+    reach: int
+    radii: tuple[float, ...]
+    choice: TalliedChoice | NoNoise
+    seed: tuple[int, ...] = ()
+    margin: float | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the search costs."""
+        if isinstance(self.choice, NoNoise):
+            return (Pure(math.inf),)
+        return (self.choice.event,) * (1 + len(self.radii))
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {"private_metric": False}
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Release a direction of norm one with few errors on unit rows; see `Plan`."""
+        # 1. Round the rows to integers, so that every score is exact.
+        # 2. Choose among directions from everywhere by their weighted errors.
+        # 3. In every later stage, choose among directions of a cone round the one released.
+        members = np.flatnonzero(classes == 0), np.flatnonzero(classes == 1)
+        problem = _Problem(integer_rows(rows), members, weights, self.margin)
+        stream = DirectionStream(
+            self.n_columns, self.n_directions, (*self.seed, 0),
+            constant=self.constant, spherical=self.spherical, reach=self.reach,
+        )  # fmt: skip
+        cone = DirectionStream(self.n_columns, self.n_directions, self.seed)
+        with single_blas_thread():
+            found = _chosen(problem, stream, self.choice, permit)
+            for stage, radius in enumerate(self.radii, start=1):
+                seed = (*self.seed, stage)
+                stream = replace(cone, seed=seed, centre=found, radius=radius)
+                found = _chosen(problem, stream, self.choice, permit)
+        return unit_length(found[:, None]).T
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionDefaults:
+    """What a search uses for one shape of problem and one budget.
+
+    `bias` is the constant column, relative to rows divided by their public scale; `n_components`
+    is the dimension to project to by random signs, None for no projection.
+    """
+
+    bias: float
+    n_directions: int
+    n_stages: int
+    n_components: int | None
+
+
+def direction_defaults(n_samples: int, n_features: int, epsilon: float) -> DirectionDefaults:
+    """Return the defaults for the shape of the features and a pure budget."""
+    strength = min(n_samples * epsilon, 1e9)
+    n_directions = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
+    n_stages = min(max(round(strength / _PER_STAGE), 1), _MOST_STAGES)
+    n_components, bias = None, 0.5
+    if n_features > _NARROW:
+        # The shorter what is left of the rows, the more the constant has to carry.
+        bias = 2.0 if n_features > WIDE else 1.0
+        power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
+        n_components = min(max(power, _NARROW // 2), n_features)
+    return DirectionDefaults(bias, n_directions, n_stages, n_components)
+
+
+def plan_directions(
+    n_columns: int,
+    *,
+    epsilon: float,
+    n_directions: int,
+    n_stages: int,
+    constant: float | None = None,
+    spherical: bool = False,
+    lattice: bool = False,
+    seed: tuple[int, ...] = (),
+    margin: float | None = None,
+) -> DirectionPlan:
+    """Divide a pure budget between stages; infinity takes the best direction of each.
+
+    `constant` is the value of the constant column before rows were normalised; directions are
+    `spherical` where columns have no meaning of their own, as behind a random projection; with a
+    `lattice` the first stage takes the directions of an integer one; `seed` is public randomness;
+    `margin` is as in `DirectionPlan`. What is too large is a ValueError: nothing is ever left out
+    silently.
+    """
+    if n_columns > MOST_COLUMNS:
+        raise ValueError(f"directions have at most {MOST_COLUMNS} columns: project the rows first")
+    reach = lattice_reach(n_columns, n_directions) if lattice else 0
+    if lattice and reach == 0:
+        raise ValueError(
+            f"directions='lattice' has at least 3**{n_columns} points in {n_columns} dimensions, "
+            f"more than n_directions={n_directions}: allow more, up to {MOST_DIRECTIONS}, project "
+            "to fewer dimensions, or take random directions"
+        )
+    each = epsilon / n_stages * DOWN
+    choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
+    radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
+    return DirectionPlan(
+        n_columns, n_directions, constant, spherical, reach, radii, choice, seed, margin
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Problem:
+    """The private data of a search."""
+
+    rows: IntegerRows
+    members: tuple[NDArray[np.intp], ...]
+    weights: FloatArray
+    margin: float | None = None
+
+
+def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.int64]]:
+    """Yield the costs of the candidates of every block of a stream."""
+    rows, members, weights = problem.rows, problem.members, problem.weights
+    sizes = len(members[0]), len(members[1])
+    if problem.margin is None:
+        # Far from the hyperplane of the centre all directions agree: those are counted once.
+        left = [open_records(stream, rows, index) for index in members]
+    for block in map(stream.block, range(stream.n_blocks)):
+        if problem.margin is not None:
+            yield margin_costs(block, rows, members, weights, problem.margin, paired=stream.paired)
+            continue
+        first, second = (negative_counts(block, rows, index) + known for index, known in left)
+        yield scores((sizes[0] - first, second), sizes, weights, paired=stream.paired)
+
+
+def _chosen(
+    problem: _Problem, stream: DirectionStream, choice: TalliedChoice | NoNoise, permit: Permit
+) -> FloatArray:
+    """Run one exponential mechanism over a stream of directions."""
+    # Four bytes for each candidate; the directions themselves are forgotten and made again.
+    costs = [part.astype(np.int32, casting="same_kind") for part in _costs(problem, stream)]
+    released = permit.release(np.concatenate(costs), choice)
+    found = int(released.argmin() if isinstance(choice, NoNoise) else released[0])
+    ends = np.cumsum([len(part) for part in costs])
+    number = int(np.searchsorted(ends, found, side="right"))
+    block = stream.block(number)
+    # Behind the directions of a block come their opposites.
+    opposite, place = divmod(found - int(ends[number]) + len(costs[number]), block.shape[1])
+    return (-1.0 if opposite else 1.0) * block[:, place].astype(np.float64)

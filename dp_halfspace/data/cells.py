@@ -1,0 +1,421 @@
+"""One canonical value for each cell of a table: a function of that cell alone.
+
+A reader chooses how it stores a column by all of its cells: one text turns whole numbers into
+texts, one missing value turns truth values into objects. What a rule makes of a cell must not
+depend on that, or one record would change how all others are read. So the value is worked out
+here cell by cell, and is the same for all ways to store it: ``1``, ``1.0``, ``"01"`` and
+``Decimal("1.00")`` are one number, ``True`` and ``"true"`` are one truth value.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from numbers import Integral, Rational
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Texts of missing values: those of pandas' readers, and what else stands for "not known".
+MISSING_TEXTS = frozenset(
+    (
+        *("", "?", "na", "nan", "nat", "none", "null", "n/a", "-nan", "<na>", "#n/a", "#na"),
+        *("#n/a n/a", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+    )
+)
+TRUE, FALSE = "true", "false"
+# Words for the two truth values; 1 and 0 are read as numbers before.
+_TRUTH_WORDS = {
+    **dict.fromkeys((TRUE, "yes", "t", "y"), True),
+    **dict.fromkeys((FALSE, "no", "f", "n"), False),
+}
+# Pairs of categories that a reader may turn into truth values.
+_TRUTH_PAIRS = ((FALSE, TRUE), ("no", "yes"), ("n", "y"), ("f", "t"), ("0", "1"))
+# A number that is a text under the rules of numbers; single letters stand for much else.
+_NUMBER_WORDS = {TRUE: 1.0, FALSE: 0.0, "yes": 1.0, "no": 0.0}
+
+DECIMALS = (".", ",", "either")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_PLAIN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
+# 1,234,567.8 and 1.234.567,8; 1,234 is read as the first of them.
+_GROUPED = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]*)?")
+_GROUPED_BY_DOTS = re.compile(r"[+-]?[1-9][0-9]{0,2}(?:(?:\.[0-9]{3})+,[0-9]*|(?:\.[0-9]{3}){2,})")
+
+_TIME = (
+    r"(?:[T ]\s*(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})"
+    r"(?::(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]{1,9})[0-9]*)?)?)?"
+    r"\s*(?P<zone>Z|UTC|[+-][0-9]{2}(?::?[0-9]{2})?)?"
+)
+_DATES = tuple(
+    re.compile(day + _TIME)
+    for day in (
+        r"(?P<year>[0-9]{4})-(?P<month>[0-9]{1,2})-(?P<day>[0-9]{1,2})",
+        r"(?P<year>[0-9]{4})/(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})",
+        r"(?P<day>[0-9]{1,2})\.(?P<month>[0-9]{1,2})\.(?P<year>[0-9]{4})",
+        r"(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})/(?P<year>[0-9]{4})",
+    )
+)
+_EPOCH = date(1970, 1, 1).toordinal()
+# Whole numbers that may be a date written as YYYYMMDD.
+_FIRST_COMPACT, _LAST_COMPACT = 1000_01_01, 9999_12_31
+
+# Numbers of more digits count as infinite, as floats of that size do.
+_MOST_BITS, _MOST_DIGITS = 1330, 400
+_PER_SECOND = 10**9
+_PER_DAY = 86_400 * _PER_SECOND
+# Steps of a unit of numpy in a day, for units from hours to nanoseconds.
+_STEPS = {"h": 24, "m": 1440, "s": 86_400}
+_STEPS |= {unit: 86_400 * 1000**k for k, unit in enumerate(("ms", "us", "ns"), 1)}
+# Average lengths in days, for durations that count months or years.
+_AVERAGE = {"Y": 365.2425, "M": 30.436875}
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A date and time: whole days since 1970-01-01 in UTC, and nanoseconds of the day."""
+
+    days: int
+    nanoseconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time in days."""
+
+    days: float
+
+
+Cell = None | bool | int | float | Decimal | Moment | Duration | str
+
+
+def canonical(value: Any, decimal: str | None = None) -> Cell:
+    """Return the canonical value of a cell; whatever cannot be read is missing.
+
+    Parameters
+    ----------
+    value : object
+        A cell, as a reader has stored it.
+    decimal : {".", ",", "either"} or None, default=None
+        PUBLIC decimal sign of numbers among texts; the other one then groups digits. With
+        ``"either"`` both are decimal signs. None also takes 1,234 and 1.234.567 for groups.
+
+    Returns
+    -------
+    None, bool, int, float, Decimal, Moment, Duration or str
+        A whole number is an int whatever its type was. A Decimal is one that no float equals.
+
+    Notes
+    -----
+    **Privacy.** A function of the cell and of `decimal`, so that no other row can change it.
+
+    Examples
+    --------
+    >>> from decimal import Decimal
+    >>> from dp_halfspace.data.cells import canonical
+    >>> [canonical(value) for value in (1, 1.0, "01", "+1", "1e0", Decimal("1.00"))]
+    [1, 1, 1, 1, 1, 1]
+    >>> [canonical(value) for value in (True, "TRUE", None, "", float("nan"))]
+    [True, True, None, None, None]
+    >>> canonical("31.12.2026 12:00") == canonical("2026-12-31T12:00:00Z")
+    True
+    """
+    try:
+        return _canonical(value, decimal)
+    except Exception:  # noqa: BLE001 - whether and how an object fails is private
+        return None
+
+
+def _canonical(value: Any, decimal: str | None) -> Cell:
+    """Tell the types apart; texts come first, as most cells that are objects are texts."""
+    if isinstance(value, str | bytes | bytearray):
+        text = value if isinstance(value, str) else bytes(value).decode("utf-8", "surrogateescape")
+        return _of_text(str(text).strip(), decimal)
+    if value is None or isinstance(value, bool | np.bool_):
+        return None if value is None else bool(value)
+    if isinstance(value, Integral | Decimal | float | np.floating | Rational):
+        return _of_number(value)
+    if hasattr(value, "as_py"):
+        return _canonical(value.as_py(), decimal)
+    return _of_time(value) if _is_time(value) else _of_object(value, decimal)
+
+
+def _of_number(value: Any) -> int | float | Decimal | None:
+    """Read a number of any type exactly, but for fractions that are not decimal."""
+    if isinstance(value, Integral):
+        return _whole(int(value))
+    return _of_decimal(value) if isinstance(value, Decimal) else _of_float(float(value))
+
+
+def _of_object(value: Any, decimal: str | None) -> Cell:
+    """Read an object of another type by its text, unless it stands for a missing value."""
+    if type(value).__name__ == "NAType" or bool(value != value):  # noqa: PLR0124 - any NaN
+        return None
+    return _of_text(str(value).strip(), decimal)
+
+
+def _whole(number: int) -> int | float:
+    """Return a whole number, infinite if it is too long to be written out."""
+    return number if number.bit_length() <= _MOST_BITS else math.inf if number > 0 else -math.inf
+
+
+def _of_float(number: float) -> int | float | None:
+    """Return a number that is whole as an int, so that zero has no sign."""
+    if math.isnan(number):
+        return None
+    return _whole(int(number)) if math.isfinite(number) and number.is_integer() else number
+
+
+def _of_decimal(number: Decimal) -> int | float | Decimal | None:
+    """Return an exact number: an int, a float that is written the same, or itself."""
+    if number.is_nan():
+        return None
+    if number.is_infinite() or number.adjusted() > _MOST_DIGITS:
+        return math.inf if number > 0 else -math.inf
+    if number.adjusted() < -_MOST_DIGITS:
+        return 0
+    if number == number.to_integral_value():
+        return _whole(int(number))
+    close = float(number)
+    return close if Decimal(repr(close)) == number else number
+
+
+def _of_text(text: str, decimal: str | None) -> Cell:
+    """Read a text without blanks around it."""
+    if text.lower() in MISSING_TEXTS:
+        return None
+    word = text.lower()
+    if word in (TRUE, FALSE):
+        return word == TRUE
+    number = _number_in(text, decimal)
+    if number is not None:
+        return number
+    moment = _moment_in(text)
+    return text if moment is None else moment
+
+
+def _number_in(text: str, decimal: str | None) -> int | float | None:
+    """Return the number that a text spells, or None."""
+    if not (text[0] in "+-.," or text[0].isdigit() or _INFINITE.fullmatch(text)):
+        return None
+    if decimal is not None:
+        if decimal != "either":
+            text = text.replace("," if decimal == "." else ".", "")
+        text = text.replace(",", ".")
+    elif "," in text:
+        if _GROUPED.fullmatch(text):
+            text = text.replace(",", "")
+        else:
+            if _GROUPED_BY_DOTS.fullmatch(text):
+                text = text.replace(".", "")
+            text = text.replace(",", ".")
+    elif _GROUPED_BY_DOTS.fullmatch(text):
+        text = text.replace(".", "")
+    if _WHOLE.fullmatch(text) and len(text) <= _MOST_DIGITS:
+        return int(text)
+    if _PLAIN.fullmatch(text) or _INFINITE.fullmatch(text):
+        return _of_float(float(text))
+    return None
+
+
+def _moment_in(text: str) -> Moment | None:
+    """Return the date and time that a text spells, or None."""
+    if not text[0].isdigit():
+        return None
+    found = next((m for form in _DATES if (m := form.fullmatch(text))), None)
+    if found is None:
+        return None
+    parts = found.groupdict()
+    try:
+        day = date(int(parts["year"]), int(parts["month"]), int(parts["day"]))
+        clock = [int(parts[name] or 0) for name in ("hour", "minute", "second")]
+        time(clock[0], clock[1], clock[2])
+    except ValueError:
+        return None
+    seconds = clock[0] * 3600 + clock[1] * 60 + clock[2] - _offset(parts["zone"])
+    part = int((parts["part"] or "0").ljust(9, "0"))
+    return _moment(day.toordinal() - _EPOCH, seconds * _PER_SECOND + part)
+
+
+def _offset(zone: str | None) -> int:
+    """Return the seconds that a zone is ahead of UTC."""
+    if zone in (None, "Z", "UTC"):
+        return 0
+    digits = str(zone)[1:].replace(":", "").ljust(4, "0")
+    return int(f"{str(zone)[0]}1") * (int(digits[:2]) * 3600 + int(digits[2:]) * 60)
+
+
+def _moment(days: int, nanoseconds: int) -> Moment:
+    """Return a moment whose time is within its day."""
+    more, rest = divmod(nanoseconds, _PER_DAY)
+    return Moment(days + more, rest)
+
+
+def _is_time(value: Any) -> bool:
+    """Tell whether an object is a date, a date and time, or a duration."""
+    kinds = (date, timedelta, np.datetime64, np.timedelta64)
+    return isinstance(value, kinds) or hasattr(value, "to_datetime64")
+
+
+def _of_time(value: Any) -> Cell:
+    """Read a date, a date and time, or a duration of Python, numpy or pandas."""
+    for name in ("to_datetime64", "to_timedelta64"):
+        if hasattr(value, name):
+            value = getattr(value, name)()
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        if np.isnat(value):
+            return None
+        if isinstance(value, np.timedelta64):
+            return Duration(float(days_of_array(np.array([value]))[0]))
+        days, nanoseconds = _split(np.array([value]))
+        return Moment(int(days[0]), int(nanoseconds[0]))
+    if isinstance(value, timedelta):
+        return Duration(value / timedelta(days=1))
+    if not isinstance(value, datetime):
+        return Moment(value.toordinal() - _EPOCH)
+    if value.tzinfo is not None:
+        value = value.astimezone(timezone.utc)
+    seconds = value.hour * 3600 + value.minute * 60 + value.second
+    return _moment(value.toordinal() - _EPOCH, seconds * _PER_SECOND + value.microsecond * 1000)
+
+
+def _split(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return whole days and nanoseconds of the day, exactly, of dates in any unit."""
+    unit, count = np.datetime_data(array.dtype)
+    limit = 2**40 if unit in ("Y", "M", "W") else 2**62
+    steps = np.clip(array.astype(np.int64), -limit // count, limit // count) * count
+    if unit in ("Y", "M", "W", "D"):
+        days = steps.astype(f"M8[{unit}]").astype("M8[D]").astype(np.int64)
+        return days, np.zeros_like(days)
+    if unit not in _STEPS:
+        steps, unit = steps.astype(f"M8[{unit}]").astype("M8[ns]").astype(np.int64), "ns"
+    days = steps // _STEPS[unit]
+    return days, (steps - days * _STEPS[unit]) * (_PER_DAY // _STEPS[unit])
+
+
+def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Return days since 1970, or lengths in days, NaN for what is missing; see `number_of`.
+
+    The same bits in every unit: the days are exact, and what is left is divided once.
+    """
+    unit, count = np.datetime_data(array.dtype)
+    if array.dtype.kind == "m" and unit in (*_AVERAGE, "generic"):
+        result = array.astype(np.int64) * (count * _AVERAGE.get(unit, math.nan))
+    else:
+        days, nanoseconds = _split(array.view(array.dtype.str.replace("m8", "M8")))
+        result = days + nanoseconds / _PER_DAY
+    result[np.isnat(array)] = math.nan
+    return np.asarray(result)
+
+
+def number_of(cell: Cell) -> float:
+    """Return the number of a cell: dates and durations in days; NaN for texts and missing."""
+    if cell is None or isinstance(cell, str):
+        return math.nan if cell is None else _NUMBER_WORDS.get(cell.lower(), math.nan)
+    if isinstance(cell, Moment):
+        return cell.days + cell.nanoseconds / _PER_DAY
+    if isinstance(cell, Duration):
+        return cell.days
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
+
+
+def date_of(cell: Cell) -> float:
+    """Return days since 1970: of a date, of a whole number that spells YYYYMMDD, or a number."""
+    if isinstance(cell, bool):
+        return math.nan
+    if isinstance(cell, int) and _FIRST_COMPACT <= cell <= _LAST_COMPACT:
+        rest, day = divmod(cell, 100)
+        try:
+            return float(date(rest // 100, rest % 100, day).toordinal() - _EPOCH)
+        except ValueError:
+            return math.nan
+    return math.nan if isinstance(cell, str) else number_of(cell)
+
+
+def date_in_format(value: Any, form: str) -> float:
+    """Return days since 1970 of a text in a format of ``strptime``, or of a stored date."""
+    try:
+        cell = canonical(value)
+        if isinstance(cell, Moment) and not isinstance(value, str):
+            return number_of(cell)
+        text = value if isinstance(value, str) else text_of(cell)
+        return number_of(_of_time(datetime.strptime(str(text).strip(), form)))
+    except Exception:  # noqa: BLE001 - whether a text has the format is private
+        return math.nan
+
+
+def truth_of(cell: Cell) -> bool | None:
+    """Return the truth value of a cell: of true, yes, t, y and 1 and their opposites."""
+    if isinstance(cell, bool):
+        return cell
+    if isinstance(cell, str):
+        return _TRUTH_WORDS.get(cell.lower())
+    return cell == 1 if isinstance(cell, int) and cell in (0, 1) else None
+
+
+def text_of(cell: Cell) -> str | None:
+    """Return the one text of all ways to write a cell, or None if it is missing."""
+    if cell is None or isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool):
+        return TRUE if cell else FALSE
+    if isinstance(cell, Moment):
+        return _text_of_moment(cell)
+    if isinstance(cell, Duration):
+        return f"{cell.days!r} days"
+    if isinstance(cell, Decimal):
+        return f"{cell:f}".rstrip("0")
+    return str(cell) if isinstance(cell, int) else repr(cell)
+
+
+def _text_of_moment(moment: Moment) -> str:
+    """Write a date in ISO form, with its time unless that is midnight."""
+    ordinal = moment.days + _EPOCH
+    in_range = 1 <= ordinal <= date.max.toordinal()
+    text = date.fromordinal(ordinal).isoformat() if in_range else f"day {moment.days}"
+    if moment.nanoseconds:
+        seconds, part = divmod(moment.nanoseconds, _PER_SECOND)
+        clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        text += f"T{clock}" + f".{part:09}".rstrip("0").rstrip(".")
+    return text
+
+
+def hashed_text_of(value: Any, decimal: str | None = None) -> str | None:
+    """Return the text that is hashed; yes and no are truth values, as for many readers."""
+    text = text_of(canonical(value, decimal))
+    return {"yes": TRUE, "no": FALSE}.get(text.lower(), text) if text else text
+
+
+def category_of(value: Any, decimal: str | None = None) -> str | None:
+    """Return the text by which a category is known.
+
+    A text that stands for a missing value elsewhere, such as NA, may be a category.
+    """
+    text = text_of(canonical(value, decimal))
+    if text is None and isinstance(value, str):
+        return value.strip() or None
+    return text
+
+
+def spellings(categories: tuple[str, ...]) -> dict[str, int]:
+    """Return the position of every text that stands for a category.
+
+    A reader may store yes and no, or one of two categories such as y and n, as truth values: each
+    then stands for the other, unless that is a category of its own.
+    """
+    place = {category: k for k, category in enumerate(categories)}
+    lower = {category.lower(): k for k, category in enumerate(categories)}
+    pairs = _TRUTH_PAIRS if len(categories) == 2 else ()
+    both = next((pair for pair in pairs if set(lower) == set(pair)), ("no", "yes"))
+    for truth, word in zip((FALSE, TRUE), both, strict=True):
+        for name, other in ((truth, word), (word, truth)):
+            if other in lower:
+                place.setdefault(name, lower[other])
+    return place

@@ -1,0 +1,252 @@
+"""Rows in chunks that stay where they are: on a disk, or on the workers of a cluster.
+
+A fit asks for sums over rows of a function at a public or released point. The function and the
+point travel to the chunks; one sum of each chunk comes back, and the sums are added in the order
+of the chunks. How many rows each chunk has is public. Proof: ``docs/proofs/certificate.md``,
+section 8.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from dis import opname
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunks(ABC):
+    """Chunks of consecutive rows, or what belongs to them: labels, factors.
+
+    Attributes
+    ----------
+    parts : tuple
+        How to get at each chunk.
+    sample : array, data frame or None
+        A few public rows with the columns and types of the chunks, if these came from a user.
+    counts : tuple of int
+        Rows of each chunk; public.
+    n_columns : int
+        Columns of each chunk.
+    """
+
+    is_chunks: ClassVar[bool] = True
+
+    parts: tuple[Any, ...]
+    sample: Any = None
+    counts: tuple[int, ...] = ()
+    n_columns: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of all rows, and of columns."""
+        return sum(self.counts), self.n_columns
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> Self:
+        """Return chunks of which these are the values."""
+        return cls(tuple(cls._call(_same, value) for value in values))
+
+    def each(self, function: Callable[..., Any], *arguments: Any) -> Self:
+        """Return ``function(chunk, *arguments)`` for every chunk, computed when it is needed.
+
+        Of arguments that are in chunks themselves, a call gets the chunk in the same place.
+        """
+        columns = [a.parts if isinstance(a, Chunks) else (a,) * len(self.parts) for a in arguments]
+        calls = zip(self.parts, *columns, strict=True)
+        return replace(self, parts=tuple(self._call(function, *call) for call in calls))
+
+    def total(self, function: Callable[..., Any], *arguments: Any) -> NDArray[np.float64]:
+        """Return the sum of ``function(chunk, *arguments)`` over all chunks, brought here."""
+        return compensated(self.each(function, *arguments).values())
+
+    @staticmethod
+    @abstractmethod
+    def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+        """Put off a call; arguments that are parts are replaced by what is there."""
+
+    @staticmethod
+    def _sent(argument: Any) -> Any:
+        """Prepare what all chunks are given."""
+        return argument
+
+    @abstractmethod
+    def kept(self) -> Self:
+        """Compute every chunk now, and keep it where it is."""
+
+    @abstractmethod
+    def values(self) -> Iterator[Any]:
+        """Bring what is in the chunks here, in their order."""
+
+
+class _Put:
+    """A call that is put off, in this process; its result is kept if that was asked for."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.function, self.arguments = function, arguments
+
+    def __call__(self) -> Any:
+        return self.function(*(a() if isinstance(a, _Put) else a for a in self.arguments))
+
+
+class LocalChunks(Chunks):
+    """Chunks that this process reads one after the other, again at every pass."""
+
+    __slots__ = ()
+
+    @classmethod
+    def read_by(cls, readers: Iterable[Callable[[], Any]], sample: Any) -> LocalChunks:
+        """Return chunks that are read by functions without arguments."""
+        return cls(tuple(map(_Put, readers)), sample)
+
+    @staticmethod
+    def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+        return _Put(function, *arguments)
+
+    def kept(self) -> Self:
+        """Compute every chunk now, and keep it; see `Chunks`."""
+        return replace(self, parts=self.of(self.values()).parts)
+
+    def values(self) -> Iterator[Any]:
+        """Yield what is in the chunks, one at a time; see `Chunks`."""
+        return (opened(_guarded(part), i) for i, part in enumerate(self.parts))
+
+
+class DaskChunks(Chunks):
+    """Chunks of dask, computed by whatever scheduler is active.
+
+    A task that is lost with its worker is computed again: each is a pure function. None raises:
+    a worker would log what the function was given.
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+        from dask import delayed  # noqa: PLC0415
+
+        return delayed(_guarded, pure=False, traverse=False)(function, *arguments)
+
+    @staticmethod
+    def _sent(argument: Any) -> Any:
+        from dask import delayed  # noqa: PLC0415
+
+        # One node of the graph, however many chunks need it.
+        return delayed(argument, pure=False, traverse=False)
+
+    def kept(self) -> Self:
+        """Compute every chunk now, and keep it where it is; see `Chunks`."""
+        import dask  # noqa: PLC0415
+
+        return replace(self, parts=_computed(dask.persist, self.parts))
+
+    def values(self) -> Iterator[Any]:
+        """Compute all chunks at once and bring them here; see `Chunks`."""
+        import dask  # noqa: PLC0415
+
+        values = _computed(dask.compute, self.parts)
+        return (opened(value, i) for i, value in enumerate(values))
+
+
+def _computed(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Compute parts by dask; of an error of a task that is not ours only the type is said."""
+    try:
+        return tuple(compute(*parts))
+    except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
+        kind = type(error).__name__
+    # Outside, so that the error is not the context of this one.
+    raise RuntimeError(f"a chunk could not be computed: {kind}, of which no more is said here")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What went wrong with a chunk: an error of this library, which shows no data, or its kind."""
+
+    kind: type[Exception]
+    text: str
+
+
+def _guarded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns, or why it does not."""
+    failures = [argument for argument in arguments if isinstance(argument, _Failure)]
+    if failures:
+        return failures[0]
+    try:
+        # Settings of numpy belong to a thread, and schedulers have their own.
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+    except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
+        if is_own(error):
+            return _Failure(type(error), str(error))
+        return _Failure(RuntimeError, f"{type(error).__name__}, of which no more is said here")
+
+
+def is_own(error: Exception) -> bool:
+    """Tell whether a statement ``raise`` of this library made an error: its text shows no data.
+
+    What C code raises has no frame of its own, so the innermost frame may be one of this library
+    that calls it: numpy quotes the entry that it cannot convert. There the last instruction is the
+    call.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    origin = str(trace.tb_frame.f_globals.get("__name__"))
+    is_ours = origin.partition(".")[0] == __name__.partition(".")[0]
+    return is_ours and opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
+def opened(value: Any, number: int) -> Any:
+    """Return what was computed from a chunk, or raise what went wrong, without its rows."""
+    if isinstance(value, _Failure):
+        raise value.kind(f"chunk {number}: {value.text}")
+    return value
+
+
+def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+    """Return ``function(X, *arguments)``, chunk by chunk if `X` is in chunks."""
+    return X.each(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
+
+
+def summed(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+    """Return ``function(X, *arguments)``, a sum over rows, added up if `X` is in chunks."""
+    return X.total(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
+
+
+def kept(values: Any) -> Any:
+    """Compute values now if they are in chunks, where they stay."""
+    return values.kept() if isinstance(values, Chunks) else values
+
+
+def compensated(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Add arrays in their order by Kahan's rule, whose error does not grow with their number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.data.chunks import compensated
+    >>> float(compensated([np.array(2.0**53), *[np.array(1.0)] * 10]) - 2.0**53)
+    10.0
+    """
+    iterator = iter(parts)
+    total = np.array(next(iterator), dtype=np.float64)
+    missing = np.zeros_like(total)
+    for part in iterator:
+        missing += part
+        larger = total + missing
+        missing -= larger - total
+        total = larger
+    return total

@@ -1,0 +1,251 @@
+"""Tables of any library, column by column, without a conversion that looks at several cells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dp_halfspace.data.cells import canonical, days_of_array, number_of
+from dp_halfspace.data.validation import check_two_dimensional, refuse_chunks, refuse_mask
+
+FloatArray = NDArray[np.float64]
+# Larger numbers would overflow where they are brought to the scale of their column.
+LARGEST = 1e300
+_BY_DTYPE = {"b": "boolean", "i": "number", "u": "number", "f": "number", "m": "date", "M": "date"}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Columns of a table; `names` are positions, and `is_named` false, where it has none.
+
+    `has_dtypes` is false for rows in lists: there a column is nothing but its cells.
+    """
+
+    names: tuple[str, ...]
+    is_named: bool
+    columns: tuple[Any, ...]
+    n_rows: int
+    has_dtypes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Cells of one column as they are stored: numbers, dates, or objects of any type.
+
+    With `codes`, which are -1 for missing cells, the array holds each distinct cell once.
+    """
+
+    array: NDArray[Any]
+    missing: NDArray[np.bool_] | None = None
+    codes: NDArray[np.intp] | None = None
+
+    @property
+    def is_dates(self) -> bool:
+        """Whether all cells are stored as dates or durations."""
+        return self.codes is None and self.array.dtype.kind in "mM"
+
+    def distinct(self) -> tuple[list[Any], NDArray[np.intp]]:
+        """Return cells such that every row holds one of them, and which."""
+        if self.codes is not None:
+            return [*self.array.tolist(), None], self.codes
+        if self.array.dtype.kind not in "biufmM":
+            return _distinct_objects(self.array.tolist())
+        values, places = np.unique(self.array, return_inverse=True)
+        cells = list(values) if values.dtype.kind in "mM" else values.tolist()
+        places = places.astype(np.intp)
+        if self.missing is not None:
+            places[self.missing] = len(cells)
+        return [*cells, None], places
+
+    def read(self, reading: Callable[[Any], Any], dtype: Any = np.float64) -> NDArray[Any]:
+        """Return what a function makes of each cell by itself, called once for equal cells."""
+        cells, places = self.distinct()
+        return np.asarray(np.array([reading(cell) for cell in cells], dtype=dtype)[places])
+
+    def numbers(self, decimal: str | None = None) -> FloatArray:
+        """Return the numbers of all cells, dates in days, NaN for what is neither or missing."""
+        kind = "O" if self.codes is not None else self.array.dtype.kind
+        if kind in "biuf":
+            # Adding zero takes the sign of a zero away: a text may spell either.
+            numbers = self.array.astype(np.float64) + 0.0
+        elif kind in "mM":
+            numbers = days_of_array(self.array)
+        else:
+            numbers = self.read(lambda cell: number_of(canonical(cell, decimal)))
+        if self.missing is not None:
+            numbers[self.missing] = np.nan
+        return np.clip(numbers, -LARGEST, LARGEST)
+
+
+# Types whose equal values have the same canonical value, so that it is worked out once.
+_PLAIN_TYPES = (str, int, float, bool, bytes, type(None))
+
+
+def _distinct_objects(cells: Sequence[Any]) -> tuple[list[Any], NDArray[np.intp]]:
+    """List objects once if they are of a plain type, and return the place of each cell."""
+    found: list[Any] = []
+    known: dict[Any, int] = {}
+    places = np.empty(len(cells), dtype=np.intp)
+    for i, cell in enumerate(cells):
+        kind = type(cell)
+        key = (kind, cell) if kind in _PLAIN_TYPES else None
+        if (kind is float and cell != cell) or kind.__name__ in ("NAType", "NaTType"):  # noqa: PLR0124
+            key = (type(None), None)
+        place = None if key is None else known.get(key)
+        if place is None:
+            place = len(found)
+            found.append(cell if key is None else key[1])
+            if key is not None:
+                known[key] = place
+        places[i] = place
+    return found, places
+
+
+def read_frame(X: Any) -> Frame:
+    """Take a table apart: pandas, polars, Arrow, what converts to them, or rows of an array.
+
+    Errors say what is wrong with names and shape, which are public.
+    """
+    if sparse.issparse(X):
+        raise ValueError(
+            "X is a sparse matrix, and sparse columns have no scales: give a dense array"
+        )
+    refuse_mask("X", X)
+    refuse_chunks("X", X)
+    X = _as_known_table(X)
+    if hasattr(X, "column_names"):
+        frame = Frame(tuple(X.column_names), True, tuple(X.columns), X.num_rows)
+    elif isinstance(X, list | tuple) and X and all(isinstance(row, list | tuple) for row in X):
+        frame = _of_lists(X)
+    else:
+        check_two_dimensional(X)
+        frame = _of_pandas(X) if hasattr(X, "iloc") else _of_array(np.asarray(X))
+    twice = sorted(name for name, count in Counter(frame.names).items() if count > 1)
+    if twice:
+        raise ValueError(f"X has several columns {twice[0]!r}: names tell columns apart")
+    for name, column in zip(frame.names, frame.columns, strict=True):
+        if getattr(getattr(column, "dtype", None), "kind", "O") == "c":
+            raise ValueError(f"Complex data not supported: column {name!r} must hold real numbers")
+    return frame
+
+
+def _as_known_table(X: Any) -> Any:
+    """Return a table of pandas or Arrow, or `X` itself if it is neither nor converts to them."""
+    if hasattr(X, "iloc") or hasattr(X, "column_names"):
+        return X
+    if hasattr(X, "to_arrow"):
+        return X.to_arrow()
+    if hasattr(X, "__arrow_c_stream__"):
+        import pyarrow  # noqa: PLC0415 (optional dependency)
+
+        return pyarrow.table(X)
+    if hasattr(X, "to_pandas"):
+        return X.to_pandas()
+    if hasattr(X, "__dataframe__"):
+        from pandas.api import interchange  # noqa: PLC0415 (optional dependency)
+
+        return interchange.from_dataframe(X)
+    return X
+
+
+def _of_pandas(X: Any) -> Frame:
+    names = tuple(str(name) for name in X.columns)
+    return Frame(names, True, tuple(X.iloc[:, j] for j in range(len(names))), len(X))
+
+
+def _of_array(array: NDArray[Any]) -> Frame:
+    names = tuple(str(j) for j in range(array.shape[1]))
+    return Frame(names, False, tuple(array.T), len(array))
+
+
+def _of_lists(rows: Sequence[Sequence[Any]]) -> Frame:
+    """Take rows in lists apart, cell by cell: numpy would choose one type for all of them."""
+    width = len(rows[0])
+    if any(len(row) != width for row in rows):
+        raise ValueError("X must be two-dimensional: its rows differ in length")
+    columns = tuple(_objects([row[j] for row in rows]) for j in range(width))
+    return Frame(tuple(map(str, range(width))), False, columns, len(rows), has_dtypes=False)
+
+
+def kind_of(column: Any) -> str:
+    """Return what a column holds by its dtype: number, boolean, date or text."""
+    arrow = _arrow_type(column)
+    if arrow is not None:
+        return _kind_of_arrow(arrow)
+    return _BY_DTYPE.get(str(getattr(column.dtype, "kind", "O")), "text")
+
+
+def _arrow_type(column: Any) -> Any:
+    """Return the type of a column that Arrow stores, in a table of its own or in pandas."""
+    if hasattr(column, "dtype"):
+        return getattr(column.dtype, "pyarrow_dtype", None)
+    return column.type
+
+
+def _kind_of_arrow(kind: Any) -> str:
+    from pyarrow import types  # noqa: PLC0415 (optional dependency)
+
+    tests = {
+        "boolean": (types.is_boolean,),
+        "number": (types.is_integer, types.is_floating, types.is_decimal),
+        "date": (types.is_timestamp, types.is_date, types.is_duration),
+    }
+    return next((name for name, of in tests.items() if any(test(kind) for test in of)), "text")
+
+
+def stored(column: Any) -> Stored:
+    """Return the cells of a column exactly as they are stored."""
+    if isinstance(column, np.ndarray):
+        return Stored(column)
+    if _arrow_type(column) is not None:
+        return _of_arrow(column.array.__arrow_array__() if hasattr(column, "array") else column)
+    return _of_series(column)
+
+
+def _of_series(series: Any) -> Stored:
+    """Read a column of pandas that is not stored by Arrow."""
+    dtype = series.dtype
+    if hasattr(dtype, "categories"):
+        return Stored(_objects(list(dtype.categories)), codes=series.cat.codes.to_numpy(np.intp))
+    if isinstance(dtype, np.dtype):
+        return Stored(series.to_numpy())
+    if getattr(dtype, "tz", None) is not None:
+        return Stored(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
+    base = getattr(dtype, "numpy_dtype", None)
+    if base is not None and base.kind in "biuf":
+        return Stored(series.to_numpy(dtype=base, na_value=base.type(0)), series.isna().to_numpy())
+    return Stored(np.asarray(series))
+
+
+def _of_arrow(column: Any) -> Stored:
+    """Read a column of Arrow; numbers and dates by what is stored, never through other types."""
+    from pyarrow import types  # noqa: PLC0415 (optional dependency)
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        return _of_arrow(column.cast(kind.value_type))
+    missing = np.asarray(column.is_null(), dtype=bool)
+    if types.is_boolean(kind):
+        return Stored(np.asarray(column.fill_null(False), dtype=bool), missing)
+    if types.is_integer(kind) or (types.is_floating(kind) and kind.bit_width > 16):
+        return Stored(np.asarray(column.fill_null(0), dtype=kind.to_pandas_dtype()), missing)
+    if _kind_of_arrow(kind) == "date":
+        unit = {"date32[day]": "D", "date64[ms]": "ms"}.get(str(kind)) or kind.unit
+        steps = column.cast("int32" if unit == "D" else "int64").cast("int64").fill_null(0)
+        letter = "m8" if types.is_duration(kind) else "M8"
+        return Stored(np.asarray(steps, dtype=np.int64).view(f"{letter}[{unit}]"), missing)
+    return Stored(_objects(column.to_pylist()))
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    """Return an array of objects as they are; numpy would take lists among them for rows."""
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array

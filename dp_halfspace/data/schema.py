@@ -1,0 +1,230 @@
+"""What is public about the columns of a table, as a user states it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._params import plain
+from dp_halfspace.data.cells import DECIMALS, FALSE, TRUE, canonical, category_of, date_of
+from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.frame import Frame, kind_of
+from dp_halfspace.data.validation import is_chunked
+
+# What a user may say of a column instead of a range or categories.
+_WORDS = ("number", "date", "boolean", "text", "drop")
+# What a user may say of a column in a mapping.
+_FACTS = ("kind", "range", "categories", "decimal", "format", "stated")
+BOOLEAN = (FALSE, TRUE)
+_RULE = (
+    f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
+    f"some of {', '.join(_FACTS)}"
+)
+_BY_DTYPE, _BY_LIST = "by the dtype of the column", "as in all lists of rows"
+_AS_FOUND = "as found in the file"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is public about one column; `source` says where that is from, unless it was stated."""
+
+    name: str
+    kind: str
+    low: float = -math.inf
+    high: float = math.inf
+    categories: tuple[str, ...] = ()
+    decimal: str | None = None
+    date_format: str | None = None
+    source: str = ""
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether a person said what the column holds."""
+        return not self.source
+
+    @property
+    def is_number(self) -> bool:
+        """Whether its entries are numbers, which have a scale."""
+        return self.kind in ("number", "date")
+
+    @property
+    def has_range(self) -> bool:
+        """Whether its ends are public."""
+        return math.isfinite(self.low)
+
+    def describe(self) -> str:
+        """Say in a record what was taken as public."""
+        if self.has_range:
+            return f"{self.kind} in [{self.low:g}, {self.high:g}]"
+        known = f"{len(self.categories)} categories" if self.categories else self.kind
+        return known if self.is_stated else f"{known}, {self.source}"
+
+
+def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
+    """Return what a schema says of the columns, and its label set or None.
+
+    A schema is a mapping of columns, such a mapping under ``"columns"`` beside a ``"target"`` and
+    whatever else, or the path of a JSON file with either.
+    """
+    if schema is None:
+        return {}, None
+    if isinstance(schema, str | os.PathLike):
+        schema = json.loads(Path(schema).read_text(encoding="utf-8"))
+    target = None
+    if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
+        target, schema = schema.get("target"), schema["columns"]
+        target = None if isinstance(target, str) else target
+    if not isinstance(schema, Mapping):
+        raise ValueError("schema must be a mapping of columns, or the path of a JSON file with one")
+    return {str(name): rule for name, rule in schema.items()}, target
+
+
+def label_set(target: Any, y: Any) -> NDArray[Any] | None:
+    """Return the labels of a schema, as numbers where the labels of the records are numbers."""
+    if target is None:
+        return None
+    labels = np.asarray(target)
+    values = y.sample if isinstance(y, Chunks) else y
+    dtype = values.dtype if is_chunked(values) else np.asarray(values).dtype
+    if labels.dtype.kind == "U" and dtype.kind in "iuf":
+        try:
+            return labels.astype(np.float64).astype(dtype)
+        except ValueError:
+            raise ValueError("target of schema lists texts, but y holds numbers") from None
+    return labels
+
+
+def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ...]:
+    """Decide what every column is: by the schema, else by its dtype, which is public then.
+
+    A column in lists, which have no dtypes, is one of numbers.
+    """
+    unknown = sorted(set(rules) - set(frame.names))
+    if unknown:
+        raise ValueError(f"schema names the column {unknown[0]!r}, which X does not have")
+    return tuple(
+        _stated(name, rules[name])
+        if rules.get(name) is not None
+        else _column(name, kind_of(values), source=_BY_DTYPE)
+        if frame.has_dtypes
+        else _column(name, "number", source=_BY_LIST)
+        for name, values in zip(frame.names, frame.columns, strict=True)
+    )
+
+
+def unstated_kinds(columns: Sequence[Column]) -> str:
+    """Say what was taken from the dtypes of a table, and why to state it; empty if nothing was."""
+    unstated = [column for column in columns if not column.is_stated]
+    if not unstated:
+        return ""
+    some = ", ".join(f"{column.name!r}: {word_of(column)}" for column in unstated[:5])
+    more = f" and {len(unstated) - 5} more" if len(unstated) > 5 else ""
+    origin = "a list of rows has no dtypes, so it is read as numbers"
+    if unstated[0].source != _BY_LIST:
+        origin = (
+            "it is taken from the dtypes of the table and declared public. A reader that infers "
+            "dtypes lets one record change them, which the guarantee does not cover"
+        )
+    return (
+        f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}{more}):"
+        f" {origin}. State every column, for example schema={{{unstated[0].name!r}: "
+        f"{word_of(unstated[0])!r}}}; `python -m dp_halfspace schema FILE` writes a template"
+    )
+
+
+def word_of(column: Column) -> str:
+    """Return the word of a schema for a column that it does not name."""
+    return "boolean" if column.categories == BOOLEAN else column.kind
+
+
+def _column(name: str, kind: str, **facts: Any) -> Column:
+    """Return a column; a boolean is two categories."""
+    if kind == "boolean":
+        return Column(name, "categories", categories=BOOLEAN, **facts)
+    return Column(name, kind, **facts)
+
+
+def _stated(name: str, rule: Any) -> Column:
+    """Read what a schema says of one column."""
+    refusal = f"schema of the column {name!r} {_RULE}"
+    if isinstance(rule, Mapping):
+        return _from_facts(name, dict(rule), refusal)
+    if isinstance(rule, str):
+        if rule not in _WORDS:
+            raise ValueError(refusal)
+        return _column(name, rule)
+    values = _listed(rule, refusal)
+    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+    if len(values) == len(numbers) == 2:
+        return _with_range(name, "number", values, refusal)
+    return _with_categories(name, values, refusal)
+
+
+def _from_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
+    """Read a mapping of facts, such as ``{"kind": "date", "format": "%d/%m/%Y"}``."""
+    odd = sorted(set(map(str, facts)) - set(_FACTS))
+    if odd:
+        raise ValueError(f"{refusal}; it has {odd[0]!r}")
+    ends, categories = facts.get("range"), facts.get("categories")
+    implied = "categories" if categories is not None else "number" if ends is not None else None
+    kind, decimal, form = facts.get("kind", implied), facts.get("decimal"), facts.get("format")
+    if kind not in (*_WORDS, "categories") or (kind == "categories") != (categories is not None):
+        raise ValueError(f"{refusal}; kind is one of {', '.join(_WORDS)}, or there are categories")
+    if ends is not None and kind not in ("number", "date"):
+        raise ValueError(f"{refusal}; only numbers and dates have a range")
+    if decimal is not None and decimal not in DECIMALS:
+        raise ValueError(f"{refusal}; decimal is one of {', '.join(map(repr, DECIMALS))}")
+    if form is not None and (kind != "date" or not isinstance(form, str)):
+        raise ValueError(f"{refusal}; format is that of dates, such as '%d/%m/%Y'")
+    if ends is not None:
+        column = _with_range(name, kind, _listed(ends, refusal), refusal)
+    elif categories is not None:
+        column = _with_categories(name, _listed(categories, refusal), refusal)
+    else:
+        column = _column(name, kind)
+    source = "" if facts.get("stated", True) else _AS_FOUND
+    return replace(column, decimal=decimal, date_format=form, source=source)
+
+
+def _listed(values: Any, refusal: str) -> list[Any]:
+    """Return values as a list of Python's own objects."""
+    try:
+        if not isinstance(values, str):
+            return [plain(value) for value in values]
+    except TypeError:
+        pass
+    raise ValueError(refusal)
+
+
+def _with_range(name: str, kind: str, ends: list[Any], refusal: str) -> Column:
+    """Return a column of numbers, or of dates, between public ends."""
+    if len(ends) != 2:
+        raise ValueError(f"{refusal}; a range has two ends")
+    low, high = (date_of(canonical(end)) if kind == "date" else _number(end) for end in ends)
+    if not (-1e50 <= low < high <= 1e50):
+        raise ValueError(f"{refusal}; a range has a lower and a higher end, both finite")
+    return Column(name, kind, low, high)
+
+
+def _number(end: Any) -> float:
+    """Return an end of a range, NaN if it is no number."""
+    return float(end) if isinstance(end, int | float) and not isinstance(end, bool) else math.nan
+
+
+def _with_categories(name: str, values: list[Any], refusal: str) -> Column:
+    """Return a column of categories."""
+    categories = tuple(category_of(value) for value in values)
+    if not categories or None in categories or len(set(categories)) < len(categories):
+        raise ValueError(
+            f"{refusal}; categories are distinct, where 1 and '01' are the same, and none is "
+            "missing"
+        )
+    return Column(name, "categories", categories=tuple(map(str, categories)))

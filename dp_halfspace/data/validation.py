@@ -1,0 +1,417 @@
+"""Checks of data that users hand in: an error names the column or the rule, never a data value.
+
+An exception is an output. The schema of a table (column names, types, shape, label set) is
+public, its values are not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from dp_halfspace.data.people import People
+from dp_halfspace.exceptions import PrivacyWarning
+
+if TYPE_CHECKING:
+    from dp_halfspace.data.chunks import Chunks
+
+_ROWS_PER_BLOCK = 4096
+# Texts of scikit-learn and numpy that quote the array or the entry they refuse.
+_QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
+_OTHER_LABEL = "y contains a label that is not among the public labels in classes"
+_SHAPES = re.compile(
+    r"Found array|Expected|X has \d+ features|Sparse|The feature names|Feature names are only"
+)
+_RULE = "with a rule that does not depend on the private data"
+LABEL_SET = (
+    "classes=None takes the label set from y and declares it public: a single record with a rare "
+    "label then changes the shape of the model or makes the fit fail, which the guarantee does not "
+    "cover. State the label set, which may hold labels that do not occur: classes=[...]"
+)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A validated training set: `codes` are positions of labels in the sorted public `classes`.
+
+    Rows that `people` own are sorted by person. `X` and `codes` may be in chunks.
+    """
+
+    X: Any
+    codes: Any
+    classes: NDArray[Any]
+    feature_names: NDArray[Any] | None
+    people: People | None = None
+
+    @property
+    def n_units(self) -> int:
+        """Public number of people, or of records."""
+        return int(self.X.shape[0]) if self.people is None else len(self.people)
+
+
+def check_training_data(
+    estimator: BaseEstimator,
+    X: Any,
+    y: ArrayLike,
+    *,
+    classes: ArrayLike | None,
+    allow_missing: bool = False,
+    hides_rows: bool = False,
+) -> TrainingData:
+    """Validate features and labels without touching the estimator, nor counting rows if hidden."""
+    if y is None:
+        owner = type(estimator).__name__
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None")
+    probe = unfitted_names(estimator)
+    X = check_features(probe, X, reset=True, allow_missing=allow_missing, hides_rows=hides_rows)
+    codes, label_set = label_codes(y, classes)
+    check_lengths(X, codes, hides_rows=hides_rows)
+    if classes is None:
+        # Asks whether the labels look like classes; a public label set settles that. It warns
+        # where half of the labels differ, which must not be seen of a number of rows that is
+        # private.
+        check_classification_targets(np.repeat(label_set, 3) if hides_rows else label_set[codes])
+        # The levels are this function, the preparation, `fit`, its wrapper and the caller.
+        warnings.warn(LABEL_SET, PrivacyWarning, stacklevel=5)
+    return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
+
+
+def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
+    """Refuse tables of different length; the number of rows is not said if it is hidden."""
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n_rows != len(y):
+        found = "" if hides_rows else f", got {n_rows} and {len(y)}"
+        raise ValueError(f"X and y must have the same number of rows{found}")
+
+
+def _checked_labels(y: ArrayLike) -> NDArray[Any]:
+    """Return the labels as one column."""
+    refuse_mask("y", y)
+    refuse_chunks("y", y)
+    array = _array_or_none(y)
+    if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
+        # A library would show the shape, and how many rows people have is private.
+        raise ValueError("y must be one-dimensional: one label for each record")
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported: labels must be real numbers or text")
+    labels: NDArray[Any] = column_or_1d(y, warn=True)
+    # numpy turns a missing label among texts in a list into a text.
+    if _has_missing(labels) or (isinstance(y, list | tuple) and any(map(is_missing, y))):
+        rule = "every record needs a label"
+        raise ValueError(f"Input y contains NaN or infinity, None, NaT or pd.NA: {rule}")
+    return labels
+
+
+def _array_or_none(values: Any) -> NDArray[Any] | None:
+    """Return an array, or None where it would be ragged; what a library says of it is lost."""
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        return None
+
+
+def _has_missing(labels: NDArray[Any]) -> bool:
+    """Tell whether a label is missing, whatever stands in its place."""
+    if labels.dtype.kind == "f":
+        return not np.isfinite(labels).all()
+    if labels.dtype.kind in "mM":
+        return bool(np.isnat(labels).any())
+    return labels.dtype.kind in "OT" and any(map(is_missing, labels.tolist()))
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether an object stands for a missing value.
+
+    None, NaN, infinity, NaT, pd.NA or a null of Arrow.
+    """
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return True
+    if is_arrow_scalar(value):
+        return not value.is_valid or is_missing(value.as_py())
+    try:
+        return bool(value != value)  # noqa: PLR0124 - NaT and every other NaN
+    except (TypeError, ValueError, ArithmeticError):
+        return type(value).__name__ == "NAType"
+
+
+def is_arrow_scalar(value: Any) -> bool:
+    """Tell whether a value is a scalar of Arrow, which is not imported."""
+    return type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "as_py")
+
+
+def check_features(
+    estimator: BaseEstimator,
+    X: Any,
+    *,
+    reset: bool,
+    allow_missing: bool = False,
+    hides_rows: bool = False,
+) -> Any:
+    """Return `X` as floats, dense or CSR: finite, but for NaN in dense ones where allowed.
+
+    No error tells the number of rows if it is hidden.
+    """
+    refuse_mask("X", X)
+    refuse_chunks("X", X)
+    check_two_dimensional(X)
+    _check_sparse_structure(X)
+    _refuse_dates(X)
+    if hides_rows and not (X if hasattr(X, "shape") else np.asarray(X)).shape[1]:
+        raise ValueError("X has no columns: at least one is required")
+    checked = _converted(estimator, X, reset=reset)
+    if checked is None and getattr(getattr(X, "dtype", None), "kind", "O") == "O":
+        checked = _converted(estimator, with_nan(X), reset=reset)
+    if checked is None:
+        raise _not_numeric(X)
+    names = getattr(estimator, "feature_names_in_", None)
+    # A missing entry is filled in units of its column, which sparse columns do not have.
+    _check_finite(checked, names, allow_missing=allow_missing and not sparse.issparse(checked))
+    return checked
+
+
+def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+    """Return `X` as floats, or None where a library's message would quote its entries.
+
+    The caller raises: an exception raised here would carry that message as its context.
+    """
+    try:
+        return validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
+    except OverflowError:
+        return None
+    except (TypeError, ValueError) as error:
+        # What converting an object says is up to the object; only shapes may speak then.
+        kind = getattr(getattr(X, "dtype", None), "kind", "O")
+        is_opaque = kind not in "biufc" and not _SHAPES.match(str(error))
+        if is_opaque or _QUOTES_DATA.search(str(error)):
+            return None
+        raise
+
+
+def with_nan(X: Any) -> Any:
+    """Return objects with NaN for what is missing, but for infinity, each entry by itself."""
+    objects = np.array(X, dtype=object, order="C")
+    flat = objects.reshape(-1)
+    for place, value in enumerate(flat.tolist()):
+        if is_missing(value) and not isinstance(value, float):
+            flat[place] = math.nan
+    return type(X)(objects, columns=X.columns) if hasattr(X, "iloc") else objects
+
+
+def is_chunked(X: Any) -> bool:
+    """Tell whether rows are in chunks: of this library, or of dask, which is not imported."""
+    is_dask = type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
+    return is_dask or are_chunks(X)
+
+
+def are_chunks(X: Any) -> TypeGuard[Chunks]:
+    """Tell whether rows are in chunks of this library, by their mark: few fits load the class."""
+    return getattr(type(X), "is_chunks", False) is True
+
+
+def refuse_chunks(name: str, values: Any) -> None:
+    """Refuse what would have to be brought here as a whole."""
+    if is_chunked(values):
+        raise ValueError(
+            f"{name} is in chunks, which is not supported here, or not beside an array: give it "
+            f"as an array, for example {name}.compute()"
+        )
+
+
+def refuse_mask(name: str, values: Any) -> None:
+    """Refuse a masked array by its type: which entries are masked is private."""
+    rows = values if isinstance(values, list | tuple) else ()
+    if any(isinstance(part, np.ma.MaskedArray) for part in (values, *rows)):
+        raise ValueError(
+            f"{name} is a masked array, and its mask would be lost: fill it first, {_RULE}, for "
+            "example by filled(0)"
+        )
+
+
+def _refuse_dates(X: Any) -> None:
+    """Refuse columns of dates and durations, whose unit would decide what they mean."""
+    if hasattr(X, "dtypes"):
+        dtypes = list(X.dtypes)
+    else:
+        array = X if hasattr(X, "dtype") else np.asarray(X)
+        dtypes = [array.dtype] * array.shape[1] if array.dtype.kind in "mM" else []
+    bad = [j for j, dtype in enumerate(dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
+    if bad:
+        raise ValueError(
+            f"X holds dates or durations in {_listed(getattr(X, 'columns', None), bad)}: turn them "
+            "into numbers first, for example days since a fixed date"
+        )
+
+
+def _check_sparse_structure(X: Any) -> None:
+    """Refuse a compressed matrix whose indices point outside: reading it would be a crash."""
+    if not sparse.issparse(X) or X.format not in {"csr", "csc", "bsr"}:
+        return
+    try:
+        X.check_format(full_check=X.format != "csr")
+        is_valid = X.format != "csr" or _points_inside(X)
+    except ValueError:
+        is_valid = False
+    if not is_valid:  # outside, so that the library's message is not the context of this one
+        raise ValueError("X is a sparse matrix with invalid indices: rebuild it")
+
+
+def _points_inside(X: Any) -> bool:
+    """Tell whether all indices of a CSR matrix are columns, and no row ends before it starts."""
+    # Negative numbers are large ones without a sign: one pass sees both ends.
+    columns = X.indices.view(f"u{X.indices.itemsize}")
+    return bool((np.diff(X.indptr) >= 0).all() and (X.nnz == 0 or columns.max() < X.shape[1]))
+
+
+def check_two_dimensional(X: Any) -> None:
+    """Refuse anything but a table, before a library quotes it in its own message."""
+    table = X if hasattr(X, "ndim") else _array_or_none(X)
+    if table is None:
+        raise ValueError("X must be two-dimensional: its rows differ in length")
+    if table.ndim != 2:
+        raise ValueError(
+            f"X must be two-dimensional, of shape (n_samples, n_features), but has {table.ndim} "
+            "dimension(s). Reshape your data: X.reshape(-1, 1) if it has a single feature, "
+            "X.reshape(1, -1) if it is a single sample."
+        )
+
+
+def _listed(names: Any, columns: Iterable[int]) -> str:
+    """Name up to five columns as their owner knows them."""
+    labels = [repr(str(names[j])) if names is not None else str(int(j)) for j in columns]
+    more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
+    return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
+
+
+def _not_numeric(X: Any) -> ValueError | TypeError:
+    """Say which columns cannot be read as real numbers."""
+    dtype = getattr(X, "dtype", None)
+    if dtype is not None and np.dtype(dtype).kind == "c":
+        return ValueError("Complex data not supported: X must hold real numbers")
+    names = getattr(X, "columns", None)
+    columns = list(np.asarray(X, dtype=object).T)
+    reasons = [_reason(column) for column in columns]
+    bad = [j for j, reason in enumerate(reasons) if reason]
+    if not bad:
+        holes = [j for j, column in enumerate(columns) if any(map(is_missing, column))]
+        return not_finite(names, holes)
+    where = f"X is not numeric in {_listed(names, bad)}"
+    if TypeError in reasons:
+        return TypeError(
+            f"{where}: every argument must be a string that spells a number, or a number"
+        )
+    return ValueError(f"{where}: encode text and categories as numbers first, {_RULE}")
+
+
+def _reason(column: NDArray[Any]) -> type[Exception] | None:
+    """Return why a column does not convert to float, but for what is missing in it."""
+    column = column[[not is_missing(value) for value in column]]
+    try:
+        column.astype(np.float64)
+    except TypeError:
+        return TypeError
+    except (ValueError, OverflowError):
+        return ValueError
+    return ValueError if any(isinstance(v, complex) for v in column) else None
+
+
+def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
+    """Refuse infinity, and NaN where it is not allowed, naming the columns."""
+
+    def refused(part: Any) -> NDArray[np.bool_]:
+        return np.asarray(np.isinf(part) if allow_missing else ~np.isfinite(part))
+
+    values = X.data if sparse.issparse(X) else X
+    # One fast pass: a sum that is finite has no other terms. An overflow is looked at again.
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_finite = np.isfinite(values.sum())
+    blocks = (values[i : i + _ROWS_PER_BLOCK] for i in range(0, len(values), _ROWS_PER_BLOCK))
+    if is_finite or not any(refused(block).any() for block in blocks):
+        return
+    if sparse.issparse(X):
+        bad = np.unique(X.indices[refused(values)])
+    else:
+        bad = np.flatnonzero(refused(X).any(axis=0))
+    raise not_finite(names, bad.tolist())
+
+
+def not_finite(names: Any, columns: list[int]) -> ValueError:
+    """Say which columns hold missing or infinite values."""
+    where = _listed(names, columns) if columns else "some column"
+    return ValueError(
+        f"Input X contains NaN or infinity in {where}: replace missing and infinite values "
+        f"before fitting, {_RULE}"
+    )
+
+
+def label_codes(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Translate labels into positions in the sorted public label set; return both."""
+    labels = _checked_labels(y)
+    if classes is not None and labels.dtype.kind in "iu":
+        label_set = _check_classes(classes)
+        if label_set.dtype.kind == labels.dtype.kind:
+            # Without a sort of the labels, which are as many as the records.
+            codes = np.minimum(np.searchsorted(label_set, labels), len(label_set) - 1)
+            if (label_set[codes] != labels).any():
+                raise ValueError(_OTHER_LABEL)
+            return codes, label_set
+    try:
+        seen, inverse = np.unique(labels, return_inverse=True)
+    except (TypeError, ArithmeticError):
+        raise ValueError("y mixes types: use labels of one type") from None
+    if classes is None:
+        if len(seen) < 2:
+            raise ValueError(
+                "y holds one class only, and classification needs at least 2 classes. Pass the "
+                "public label set as classes=[...]: a class may then be absent from the data"
+            )
+        return inverse.astype(np.intp), seen
+    label_set = _check_classes(classes)
+    position = {label: code for code, label in enumerate(label_set.tolist())}
+    if any(label not in position for label in seen.tolist()):
+        raise ValueError(_OTHER_LABEL)
+    table = np.array([position[label] for label in seen.tolist()], dtype=np.intp)
+    return table[inverse], label_set
+
+
+def _check_classes(classes: ArrayLike) -> NDArray[Any]:
+    """Sort the public label set, and refuse what is not one."""
+    given = np.asarray(classes)
+    rule = "classes must be None or a one-dimensional list of at least two distinct labels"
+    if given.ndim != 1 or (given.dtype.kind == "f" and np.isnan(given).any()):
+        raise ValueError(rule)
+    try:
+        label_set = np.unique(given)
+    except TypeError:
+        raise ValueError(rule + " of one type") from None
+    if len(label_set) < 2 or len(label_set) != len(given):
+        raise ValueError(rule)
+    return label_set
+
+
+def unfitted_names(estimator: Any) -> Any:
+    """Return a twin without column names, to take the attributes that validation sets.
+
+    If something is refused, the estimator is left exactly as it was.
+    """
+    probe = object.__new__(type(estimator))
+    vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
+    return probe

@@ -1,0 +1,176 @@
+"""Rows in chunks: what the default engine asks of `Rows`, as sums over chunks.
+
+The matrix is read where it is at every pass. What a row has of its own, its factor and
+constant, stays with its chunk; only points travel there, and sums come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.rows.blocks import FloatArray, ThinMap, block_size
+from dp_halfspace.rows.feature_rows import Features, clipped_features
+from dp_halfspace.rows.rows import Rows, RowState, rescaled_state
+from dp_halfspace.rows.single_rows import SingleRows
+
+if TYPE_CHECKING:
+    from dp_halfspace.projection import FeatureMap
+
+__all__ = ["ChunkedRows", "chunked_features", "chunked_rows"]
+
+
+class ChunkedRows:
+    """The rows of a matrix in chunks, each chunk like the public `template` without rows.
+
+    `state` holds the factors of the rows and their constant column. Results are those of `Rows`
+    for all rows at once, with roundings inside the same bound: ``docs/proofs/certificate.md``,
+    section 8.
+    """
+
+    __slots__ = ("_matrix", "_state", "_template")
+
+    def __init__(self, matrix: Chunks, state: Chunks, template: Any) -> None:
+        self._matrix, self._state, self._template = matrix, state, template
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the logical matrix, constant column included."""
+        return self._matrix.shape[0], self._template.shape[1]
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows in a block; none in any chunk has more."""
+        return block_size(*self._matrix.shape, is_sparse=False)
+
+    @property
+    def row_bound(self) -> float:
+        """Public bound on the norm of a row."""
+        return float(self._template.row_bound)
+
+    @property
+    def shares(self) -> Chunks:
+        """What each row counts: one."""
+        return self._state.each(_ones)
+
+    def along(
+        self, make: Callable[[Any, FloatArray], Any], codes: Chunks, weights: FloatArray
+    ) -> Chunks:
+        """Make something of the classes of the rows in each chunk; see `Rows.along`."""
+        return self._each("along", make, codes, weights).kept()
+
+    def margins(self, w: FloatArray) -> Chunks:
+        """Return ``Z w``, which stays with the rows."""
+        return self._each("margins", w)
+
+    def relative(self, w: FloatArray) -> Chunks:
+        """Return margins of the features over the constant column; see `Rows`."""
+        return self._each("relative", w)
+
+    def adjoint(self, p: Chunks) -> FloatArray:
+        """Return ``Z^T p``; see `Rows`."""
+        return self._total("adjoint", p)
+
+    def fused_adjoint(self, w: FloatArray, coefficients: Chunks) -> FloatArray:
+        """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `along`."""
+        return self._total("fused_adjoint", w, coefficients)
+
+    def gram(self, weights: Chunks) -> FloatArray:
+        """Return ``Z^T diag(weights) Z``; see `Rows`."""
+        return self._total("gram", weights)
+
+    def lengths(self, transform: FloatArray | ThinMap | None = None) -> Chunks:
+        """Return the norm of every row or of its image, which stay with the rows."""
+        return self._each("lengths", transform)
+
+    def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> Chunks:
+        """Return the factors that bring every row, or its image, to norm one; see `Rows`."""
+        return self._each("inverse_lengths", transform)
+
+    def rescaled(self, factor: Chunks, *, row_bound: float) -> ChunkedRows:
+        """Return the rows, each times its own factor; see `Rows`."""
+        state = self._state.each(rescaled_state, factor).kept()
+        template = self._template.rescaled(np.empty(0), row_bound=row_bound)
+        return ChunkedRows(self._matrix, state, template)
+
+    def unit(self, transform: FloatArray, **how: Any) -> ChunkedRows:
+        """Return the rows divided by the norm of their image; see `SingleRows`."""
+        rows = self._each(partial(SingleRows.unit, **how), transform)
+        template = self._template.unit(transform, **how)
+        return ChunkedRows(self._matrix, rows.each(_state_of).kept(), template)
+
+    def leading(self, size: int) -> ChunkedRows:
+        """Return the first columns and the constant as unit rows; see `Rows`."""
+        rows = self._each("leading", size)
+        state = rows.each(_state_of).kept()
+        return ChunkedRows(rows.each(_matrix_of), state, self._template.leading(size))
+
+    def total(self, function: Callable[..., Any], *arguments: Any) -> FloatArray:
+        """Add what a function of the rows of each chunk returns."""
+        return self._matrix.total(_called, self._state, self._template, function, *arguments)
+
+    def _each(self, what: Any, *arguments: Any) -> Chunks:
+        """Put off a method, or a function, of the rows of every chunk."""
+        return self._matrix.each(_called, self._state, self._template, what, *arguments)
+
+    def _total(self, name: str, *arguments: Any) -> FloatArray:
+        """Add what a method of the rows returns over all chunks."""
+        return self._matrix.total(_called, self._state, self._template, name, *arguments)
+
+
+def chunked_rows(
+    function: Callable[..., Rows], X: Chunks, *arguments: Any, **options: Any
+) -> ChunkedRows:
+    """Return what ``function(X, ...)`` is for an array, with rows in chunks.
+
+    What the function does to a row must depend on that row and public numbers only.
+    """
+    nothing = np.empty((0, X.n_columns)) if X.sample is None else X.sample
+    template = function(nothing, *arguments, **options)
+    return ChunkedRows(X, X.each(_state_by, function, arguments, options).kept(), template)
+
+
+def _called(matrix: Any, state: RowState, template: Rows, what: Any, *arguments: Any) -> Any:
+    """Call a function of the rows of a chunk, or the method of that name."""
+    rows = template.over(matrix, state)
+    return getattr(rows, what)(*arguments) if isinstance(what, str) else what(rows, *arguments)
+
+
+def _state_by(matrix: Any, function: Callable[..., Rows], arguments: Any, options: Any) -> RowState:
+    return _state_of(function(matrix, *arguments, **options))
+
+
+def _state_of(rows: Rows) -> RowState:
+    return rows.state
+
+
+def _ones(state: RowState) -> FloatArray:
+    return np.ones_like(state[0], dtype=np.float64)
+
+
+def _matrix_of(rows: Rows) -> Any:
+    return rows._matrix
+
+
+def chunked_features(
+    X: Chunks, data_norm: float, feature_map: FeatureMap, *, memory: int, **how: Any
+) -> Chunks:
+    """Return the features of rows in chunks, kept where they are if all fit into the memory."""
+    n_samples, size = X.shape[0], feature_map.n_components
+    made = partial(_features, how=how)
+    is_kept = 4 * n_samples * size <= memory
+    features = X.each(made, data_norm, feature_map, 4 * n_samples * size if is_kept else 0)
+    nothing = made(np.empty((0, X.n_columns)), data_norm, feature_map, 0)
+    features = replace(features, n_columns=size, sample=nothing)
+    return features.kept() if is_kept else features
+
+
+def _features(
+    X: Any, data_norm: float, feature_map: FeatureMap, memory: int, *, how: dict[str, Any]
+) -> Features:
+    return clipped_features(X, data_norm, feature_map, memory=memory, **how)

@@ -1,0 +1,512 @@
+"""A scaled design matrix that is read in blocks and never copied whole.
+
+Row ``i`` of the logical matrix ``Z`` is ``(scale[i] * X[i], bias[i])``, in real numbers.
+The factors are applied to margins and to coefficients, not to ``X``, so clipping costs
+``n`` numbers of memory, a sparse matrix stays sparse and the constant column is never
+stacked. All arithmetic is in float64. The sizes of the blocks are public, because they
+enter the bound on rounding errors (``docs/proofs/certificate.md``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dp_halfspace.data.people import People, placed
+from dp_halfspace.projection import LinearMap
+from dp_halfspace.rows.blocks import (
+    LONGEST,
+    PLAIN_BLOCKS,
+    Block,
+    FloatArray,
+    ThinMap,
+    add_adjoint,
+    add_gram,
+    block_size,
+    canonical_csr,
+    clip_scales,
+    completed,
+    image_squares,
+    images,
+    is_blas_layout,
+    is_in_place,
+    row_squares,
+    scales_and_lengths,
+    sparse_view,
+    times,
+    triangular,
+)
+
+__all__ = [
+    "Rows",
+    "block_size",
+    "clip_scales",
+    "clipped_rows",
+    "flattened",
+    "inverse_lengths",
+    "unit_rows",
+]
+
+AnyRows = TypeVar("AnyRows", bound="Rows")
+AnyBlock = TypeVar("AnyBlock")
+Made = TypeVar("Made")
+RowState: TypeAlias = tuple[FloatArray | None, FloatArray | float | None]
+
+# Factors outside [1/2^400, 2^400] are applied to the row itself, where nothing can
+# overflow; applied afterwards they would come too late.
+_EXTREME = 2.0**400
+
+
+class Rows:
+    """The matrix with rows ``(scale[i] * X[i], bias[i])``, in blocks.
+
+    An instance keeps one block of work space and must not be used by two threads at once.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array or csr_matrix of shape (n, d)
+        Finite real numbers, in any order, of any integer type or of float16 to float64.
+        Not modified and not copied.
+    scale : ndarray of shape (n,) or None, default=None
+        Finite factors, at least 0; None stands for 1.
+    bias : float, ndarray of shape (n,) or None, default=None
+        Last column of the logical matrix; None for no such column.
+    row_bound : float or None, default=None
+        Public bound on the Euclidean norm of a logical row. Without it the largest norm
+        is used where one is needed, which is in the iteration count of a fallback.
+    people : People or None, default=None
+        Who owns the rows. Blocks then follow the public number of people, and what is computed
+        for a row by itself is computed at the place of its person. None of the layout of the rows
+        among people shows but in bounded rounding errors.
+
+    Raises
+    ------
+    ValueError
+        If a shape or a type does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim import Rows
+    >>> rows = Rows(np.eye(2), scale=np.array([1.0, 0.5]), bias=1.0)
+    >>> rows.margins(np.array([1.0, 2.0, 3.0]))
+    array([4., 4.])
+    >>> rows.adjoint(np.array([1.0, 1.0]))
+    array([1. , 0.5, 2. ])
+    """
+
+    __slots__ = (
+        "_bias", "_bound", "_buffer", "_extreme", "_matrix", "_scale", "_views", "people"
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        X: Any,
+        scale: FloatArray | None = None,
+        bias: FloatArray | float | None = None,
+        *,
+        row_bound: float | None = None,
+        people: People | None = None,
+    ) -> None:
+        self.people = people
+        self._matrix: Any = canonical_csr(X) if sparse.issparse(X) else np.asarray(X)
+        if self._matrix.ndim != 2 or self._matrix.dtype.kind not in "biuf":
+            raise ValueError("X must be a matrix of real numbers")
+        if self._matrix.dtype.itemsize > 8:
+            raise ValueError("X must not have more precision than float64")
+        n = self._matrix.shape[0]
+        if scale is not None and scale.shape != (n,):
+            raise ValueError("scale must have one entry per row of X")
+        if isinstance(bias, np.ndarray) and bias.shape != (n,):
+            raise ValueError("bias must be a number or have one entry per row of X")
+        self._scale = scale
+        self._bias = bias
+        self._bound = row_bound
+        self._extreme = scale is not None and bool(_is_extreme(scale).any())
+        self._buffer: FloatArray | None = None
+        # The blocks, once they are made, where they are views and need no work space.
+        self._views: list[Block] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the logical matrix, constant column included."""
+        n, d = self._matrix.shape
+        return n, d + (self._bias is not None)
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows in a block; the last one may be smaller."""
+        n, d = self._matrix.shape
+        n_units = n if self.people is None else len(self.people)
+        return block_size(n_units, d, is_sparse=sparse.issparse(self._matrix))
+
+    @property
+    def shares(self) -> FloatArray:
+        """What each row counts: one, or its share of a person."""
+        return np.broadcast_to(1.0, self.shape[0]) if self.people is None else self.people.weights
+
+    @property
+    def state(self) -> RowState:
+        """What the rows have of their own beside the matrix: factors and constant column."""
+        return self._scale, self._bias
+
+    def over(self: AnyRows, X: Any, state: RowState) -> AnyRows:
+        """Return rows of another matrix, each with its own part of a state, else like these."""
+        return type(self)(X, *state, row_bound=self._bound)
+
+    def along(
+        self, make: Callable[[Any, FloatArray], Made], codes: NDArray[Any], weights: FloatArray
+    ) -> Made:
+        """Return ``make(codes, weights of the rows)`` for the classes of the rows.
+
+        `weights` are those of the classes; a row of a person counts its share of them.
+        """
+        counted = weights[codes]
+        return make(codes, counted if self.people is None else counted * self.shares)
+
+    @property
+    def row_bound(self) -> float:
+        """Bound on the norm of a row: the public one if given, else the largest."""
+        if self._bound is None:
+            squares = (float(row_squares(block).max()) for block in self._blocks())
+            self._bound = math.sqrt(max(squares, default=0.0)) * (1.0 + 1e-9)
+        return self._bound
+
+    def margins(self, w: FloatArray) -> FloatArray:
+        """Return ``Z w`` for one vector, or for every column of a matrix."""
+        w = np.ascontiguousarray(w, dtype=np.float64)
+        out = np.empty((self.shape[0], *w.shape[1:]))
+        for block in self._blocks():
+            out[block.lo : block.hi] = times(block, w)
+        return out
+
+    def scores(self, w: FloatArray) -> FloatArray:
+        """Return margins of which no bit depends on other rows: ``certificate.md``, section 7.
+
+        In `margins` a block is copied where a factor is extreme, and a product with a copy may be
+        rounded differently. Here shape, strides and type of the array decide what is copied.
+        """
+        X = self._matrix
+        if not isinstance(X, np.ndarray) or not is_in_place(X) or X.flags.c_contiguous:
+            return self.margins(w)
+        out = np.empty((self.shape[0], *w.shape[1:]))
+        for lo in range(0, len(out), self.block_rows):
+            part = slice(lo, lo + self.block_rows)
+            scale = None if self._scale is None else self._scale[part]
+            rows = Rows(np.ascontiguousarray(X[part]), scale, self._bias_of(part))
+            out[part] = rows.margins(w)
+        return out
+
+    def relative(self, w: FloatArray) -> FloatArray:
+        """Return scores of the features over the constant column, which no factor changes."""
+
+        def over(rows: Rows) -> FloatArray:
+            found, bias = rows.scores(np.append(w, 0.0)), np.asarray(rows._bias)
+            return np.asarray(np.divide(found, bias, out=found, where=bias > 0.0))
+
+        return self._by_person(over)
+
+    def adjoint(self, p: FloatArray) -> FloatArray:
+        """Return ``Z^T p`` for one vector, or for every column of a matrix."""
+        shape = (self.shape[1], *p.shape[1:])
+        return self._summed(shape, lambda b, out: add_adjoint(b, p[b.lo : b.hi], out))
+
+    def fused_adjoint(
+        self, w: FloatArray, coefficients: Callable[[FloatArray, int, int], FloatArray]
+    ) -> FloatArray:
+        """Return ``Z^T p(Z w)``, reading ``X`` once, as a sum over the blocks in their order.
+
+        ``coefficients(margins, lo, hi)`` gets the margins of the rows ``lo`` to ``hi - 1``,
+        which it may overwrite, in order of the rows; it returns ``p`` for them.
+        """
+        w = np.ascontiguousarray(w, dtype=np.float64)
+
+        def add(block: Block, out: FloatArray) -> None:
+            add_adjoint(block, coefficients(times(block, w), block.lo, block.hi), out)
+
+        return self._summed(w.shape, add)
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return ``Z^T diag(weights) Z`` for weights that are at least 0."""
+        shape = (self.shape[1], self.shape[1])
+        return self._summed(shape, lambda b, out: add_gram(b, weights[b.lo : b.hi], out))
+
+    def _summed(
+        self, shape: tuple[int, ...], add: Callable[[Block, FloatArray], None]
+    ) -> FloatArray:
+        """Add the parts of all blocks; many blocks, or more than people have, by Kahan's rule."""
+        n, step = self.shape[0], self.block_rows
+        n_units = n if self.people is None else len(self.people)
+        is_plain = -(-n // step) <= min(-(-n_units // step), PLAIN_BLOCKS)
+        return summed(self._blocks(), shape, add, is_plain)
+
+    def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
+        """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
+        return self._by_person(lambda rows: rows._lengths(transform))
+
+    def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
+        """Return the factors that bring every row, or its image, to norm one; see `flattened`."""
+        return inverse_lengths(self.lengths(transform), self.shape[1])
+
+    def _by_person(self, function: Callable[[Rows], FloatArray]) -> FloatArray:
+        """Compute something of every row, at the place of its person if there are people."""
+        if self.people is None:
+            return function(self)
+        return self.people.gathered(self.block_rows, lambda *at: function(self._placed(*at)))
+
+    def _placed(self: AnyRows, *where: Any) -> AnyRows:
+        """Return one block, in which some rows are at the places of their people."""
+        index, place, size = where
+        scale = None
+        if self._scale is not None:
+            scale = np.ones(size)
+            scale[place] = self._scale[index]
+        bias = placed(self._bias, *where) if isinstance(self._bias, np.ndarray) else self._bias
+        return type(self)(self._matrix_placed(*where), scale, bias, row_bound=self._bound)
+
+    def _matrix_placed(self, *where: Any) -> Any:
+        return placed(self._matrix, *where)
+
+    def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
+        """Compute the lengths at the places where the rows are."""
+        out = np.empty(self.shape[0])
+        if sparse.issparse(self._matrix) and not isinstance(transform, np.ndarray | None):
+            # Rows that are mostly zero are cheaper to multiply by the whole matrix.
+            transform = transform @ np.eye(self.shape[1])
+        for block in self._blocks():
+            out[block.lo : block.hi] = (
+                row_squares(block) if transform is None else image_squares(block, transform)
+            )
+        return np.sqrt(out)
+
+    def images(
+        self, transform: FloatArray, block_rows: int
+    ) -> Iterator[tuple[int, int, FloatArray]]:
+        """Yield ``lo, hi, Z[lo:hi] transform^T``, at most `block_rows` rows at a time."""
+        root = triangular(transform)
+        for block in self._blocks(block_rows):
+            yield block.lo, block.hi, images(block, transform, root)
+
+    def rescaled(self: AnyRows, factor: FloatArray, *, row_bound: float) -> AnyRows:
+        """Return the rows, each times its own factor (finite, at least 0), sharing the matrix.
+
+        `row_bound` is a public bound on the norm of the new rows.
+        """
+        state = rescaled_state(self.state, factor)
+        return type(self)(self._matrix, *state, row_bound=row_bound, people=self.people)
+
+    def subset(self, index: NDArray[np.intp]) -> Rows:
+        """Return the rows with these numbers, copied."""
+        scale = None if self._scale is None else self._scale[index]
+        return Rows(self._matrix[index], scale, self._bias_of(index), row_bound=self._bound)
+
+    def dense(self, index: NDArray[np.intp]) -> FloatArray:
+        """Return the rows of ``Z`` with these numbers, as an array."""
+        chosen = self.subset(index)
+        out = np.empty(chosen.shape)
+        for block in chosen._blocks():
+            completed(block, out[block.lo : block.hi])
+        return out
+
+    def _blocks(self, block_rows: int | None = None) -> Iterator[Block]:
+        """Read the matrix block by block; a dense block is valid until the next one."""
+        if block_rows is None and self._views is not None:
+            return iter(self._views)
+        n, step = self._matrix.shape[0], min(block_rows or self.block_rows, self.block_rows)
+        made = self._csr_block if sparse.issparse(self._matrix) else self._dense_block
+        blocks = (made(lo, min(lo + step, n)) for lo in range(0, n, step))
+        if block_rows is None and not self._extreme and is_in_place(self._matrix):
+            self._views = list(blocks)
+        return blocks if block_rows or self._views is None else iter(self._views)
+
+    def leading(self, size: int) -> Rows:
+        """Return the first columns and the constant as unit rows, the columns copied.
+
+        For dense rows.
+        """
+        parts = [self._matrix[block.lo : block.hi][:, :size] for block in self._blocks()]
+        columns = np.concatenate([self._matrix[:0][:, :size], *parts])
+        rows = Rows(columns, self._scale, self._bias, row_bound=self._bound, people=self.people)
+        return rows.rescaled(rows.inverse_lengths(), row_bound=1.0)
+
+    def _bias_of(self, rows: slice | NDArray[np.intp]) -> FloatArray | float | None:
+        """Return the constant column of some rows."""
+        return self._bias[rows] if isinstance(self._bias, np.ndarray) else self._bias
+
+    def _scales(self, lo: int, hi: int) -> tuple[FloatArray | None, FloatArray | None]:
+        """Return the factors of some rows that are applied beforehand, if any, and afterwards."""
+        scale = None if self._scale is None else self._scale[lo:hi]
+        if scale is None or not (self._extreme and (extreme := _is_extreme(scale)).any()):
+            return None, scale
+        return np.where(extreme, scale, 1.0), np.where(extreme, 1.0, scale)
+
+    def _dense_block(self, lo: int, hi: int) -> Block:
+        """Read rows of an array: a view when possible, else one cast into work space."""
+        X = self._matrix
+        before, scale = self._scales(lo, hi)
+        bias = self._bias_of(slice(lo, hi))
+        if before is None and is_in_place(X):
+            return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, bias)
+        if self._buffer is None:
+            # In the order of X: with another one, products of the rows that stay where they
+            # are would be rounded differently because of a row that does not.
+            is_fortran = is_blas_layout(X) and X.strides[0] < X.strides[1]
+            self._buffer = np.empty((self.block_rows, X.shape[1]), order="F" if is_fortran else "C")
+        matrix = self._buffer[: hi - lo]
+        np.copyto(matrix, X[lo:hi])
+        if before is not None:
+            matrix *= before[:, None]
+        return Block(lo, hi, matrix, matrix.T, scale, bias)
+
+    def _csr_block(self, lo: int, hi: int) -> Block:
+        """Make a CSR matrix of some rows that shares the stored numbers."""
+        X = self._matrix
+        before, scale = self._scales(lo, hi)
+        first, last = X.indptr[lo], X.indptr[hi]
+        indptr = X.indptr[lo : hi + 1] - first
+        data = X.data[first:last]
+        if before is not None:
+            data = data.astype(np.float64) * np.repeat(before, np.diff(indptr))
+        arrays = (data, X.indices[first:last], indptr)
+        shape = (hi - lo, X.shape[1])
+        matrix = sparse_view(sparse.csr_array, arrays, shape)
+        transpose = sparse_view(sparse.csc_array, arrays, shape[::-1])
+        return Block(lo, hi, matrix, transpose, scale, self._bias_of(slice(lo, hi)))
+
+
+def summed(
+    blocks: Iterable[AnyBlock],
+    shape: tuple[int, ...],
+    add: Callable[[AnyBlock, FloatArray], None],
+    is_plain: bool,
+) -> FloatArray:
+    """Add the parts of all blocks, each by one addition: that is what error bounds count.
+
+    If it is not plain, by Kahan's rule, whose error does not grow with their number:
+    ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
+    """
+    total = np.zeros(shape)
+    if is_plain:
+        for block in blocks:
+            add(block, total)
+        return total
+    missing = np.zeros(shape)
+    for block in blocks:
+        add(block, missing)
+        larger = total + missing
+        missing -= larger - total
+        total = larger
+    return total
+
+
+def rescaled_state(state: RowState, factor: FloatArray) -> RowState:
+    """Multiply the rows that have a state by their own factors."""
+    scale, bias = state
+    return factor if scale is None else factor * scale, None if bias is None else factor * bias
+
+
+def _is_extreme(scale: FloatArray) -> NDArray[np.bool_]:
+    """Whether factors have to be applied beforehand."""
+    return (scale < 1.0 / _EXTREME) | (scale > _EXTREME)
+
+
+def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -> Rows:
+    """Return the rows of `X`, scaled down to a norm of at most `bound`.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array or csr_matrix of shape (n, d)
+        Finite features.
+    bound : float
+        Public bound on the norm of a row before the constant column is appended.
+    bias : float, ndarray of shape (n,) or None, default=None
+        Constant column; not scaled.
+
+    Returns
+    -------
+    Rows
+        With the public `row_bound` that follows. Row ``i`` depends on row ``i`` of `X` and on
+        public numbers only, so replacing one record replaces one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim import clipped_rows
+    >>> rows = clipped_rows(np.array([[3.0, 4.0], [0.3, 0.4]]), bound=1.0)
+    >>> rows.margins(np.array([0.0, 1.0])).round(12)
+    array([0.8, 0.4])
+    """
+    largest = 0.0 if bias is None else float(np.max(np.abs(bias), initial=0.0))
+    row_bound = math.hypot(bound, largest) * (1.0 + 2.0**-50)
+    return Rows(X, clip_scales(X, bound), bias, row_bound=row_bound)
+
+
+def unit_rows(
+    X: Any,
+    data_norm: float,
+    bias: float | None,
+    linear_map: LinearMap | None = None,
+    *,
+    clips: bool = False,
+    people: People | None = None,
+) -> Rows:
+    """Return the rows ``[x / data_norm, bias]``, divided by their norm.
+
+    The public `data_norm` is a scale; with `clips` longer rows are scaled down to it first, so
+    that the constant keeps its share of them. A public `linear_map` acts on the features, not on
+    the public constant `bias`. The result has norm at most one as real numbers. Without a
+    constant, a row shorter than ``2^-100 data_norm`` becomes zero. `people` may own the rows where
+    there is no map.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.rows.rows import unit_rows
+    >>> unit_rows(np.array([[3.0, 0.0], [0.0, 0.0]]), 3.0, 0.75).margins(np.ones(3)).round(12)
+    array([1.4, 1. ])
+    """
+    # Squares of longer rows could overflow; beside them the constant is nothing.
+    scale, lengths = scales_and_lengths(X, data_norm if clips else data_norm * LONGEST)
+    scale /= data_norm
+    features = X if linear_map is None else linear_map.apply(X)
+    rows = Rows(features, scale, bias, row_bound=1.0 + (bias or 0.0), people=people)
+    squares = np.square(lengths / data_norm) + (bias or 0.0) ** 2
+    lengths = np.sqrt(squares) if linear_map is None else rows.lengths()
+    return rows.rescaled(inverse_lengths(lengths, rows.shape[1]), row_bound=1.0)
+
+
+class _Scalable(Protocol):
+    """Rows of one array, or in chunks."""
+
+    def inverse_lengths(self, transform: Any = None) -> Any: ...
+    def rescaled(self, factor: Any, *, row_bound: float) -> Any: ...
+
+
+Scalable = TypeVar("Scalable", bound=_Scalable)
+
+
+def flattened(rows: Scalable, transform: FloatArray | ThinMap, *, row_bound: float) -> Scalable:
+    """Return unit rows divided by the norm of their image under a released, invertible map.
+
+    The images ``transform z_i`` of the result have norm one. They are never formed: a solver
+    multiplies its coefficients by the transposed map instead. `row_bound` is a public bound on
+    the norm of the result, from the smallest singular value.
+    """
+    flat: Scalable = rows.rescaled(rows.inverse_lengths(transform), row_bound=row_bound)
+    return flat
+
+
+def inverse_lengths(lengths: FloatArray, size: int) -> FloatArray:
+    """Return 1 / length for rows of `size` columns, so that the product is at most one.
+
+    0 for a row shorter than 2^-100: squares of its entries may have underflown, which makes
+    the computed length useless.
+    """
+    known = lengths > 2.0**-100
+    safe = np.where(known, lengths, 1.0)
+    return np.where(known, (1.0 - (size + 8) * 2.0**-52) / safe, 0.0)

@@ -1,0 +1,303 @@
+"""Dense rows of float32, in float32: what one record can change is a sum of few rows.
+
+Lengths are bounded from above, so rows keep their norm. Sums are those of short groups, added in
+float64: all groups but that of the replaced record stay the same to the last bit, so only the
+roundings of one count. Proofs: ``docs/proofs/certificate.md``, section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import strmm
+
+from dp_halfspace.rows.blocks import (
+    LONGEST,
+    PLAIN_BLOCKS,
+    FloatArray,
+    ThinMap,
+    block_size,
+    is_blas_layout,
+    sums_of_squares,
+)
+from dp_halfspace.rows.rows import summed
+
+__all__ = [
+    "GRAM_GROUP",
+    "SINGLE_SHARE",
+    "SINGLE_UNIT",
+    "SingleRows",
+    "group_size",
+    "single_block_size",
+    "single_unit_rows",
+]
+
+SingleArray: TypeAlias = NDArray[np.float32]
+SingleBlock: TypeAlias = tuple[int, SingleArray, SingleArray, Any]
+
+# Unit roundoff of float32, round to nearest.
+SINGLE_UNIT = 2.0**-24
+# What the roundings of a group may add to the reach of a record, relative to it.
+SINGLE_SHARE = 2.0**-9
+_LARGEST_GROUP = 256
+# Rows of a group of a second moment.
+GRAM_GROUP = 256
+_WORK_ENTRIES = 2**16
+# Sums of squares within these are accurate in float32; factors of rows beyond them become zero.
+_SAFE, _FACTORS = (2.0**-60, 2.0**120), (2.0**-60, 2.0**60)
+
+
+def group_size(condition: float) -> int:
+    """Return how many rows are summed in float32 behind a map of this condition number.
+
+    A function of what was released: the largest power of two whose roundings, stretched by the
+    map, are within `SINGLE_SHARE` of what a record can do.
+    """
+    size = _LARGEST_GROUP
+    while size > 1 and 1.02 * SINGLE_UNIT * size * (size + 6) * condition > SINGLE_SHARE:
+        size //= 2
+    return size
+
+
+class SingleRows:
+    """The rows ``scale[i] * (X[i], constant[i])`` of a dense float32 array, in float32.
+
+    What `Rows` does for the default steps. `constant` may be a number for all rows, or None for
+    no such column; `group` rows of a gradient are summed in float32. Made by `single_unit_rows`.
+    """
+
+    __slots__ = ("_constant", "_group", "_matrix", "_scale", "row_bound")
+
+    def __init__(
+        self,
+        X: SingleArray,
+        constant: SingleArray | np.float32 | None,
+        scale: SingleArray,
+        *,
+        row_bound: float,
+        group: int,
+    ) -> None:
+        self._matrix, self._constant, self._scale = X, constant, scale
+        self.row_bound, self._group = row_bound, group
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the logical matrix, constant column included."""
+        n, d = self._matrix.shape
+        return n, d + (self._constant is not None)
+
+    @property
+    def block_rows(self) -> int:
+        """Number of rows in a block, whose numbers take half of the memory of float64."""
+        return single_block_size(*self._matrix.shape)
+
+    @property
+    def shares(self) -> FloatArray:
+        """What each row counts: one."""
+        return np.broadcast_to(1.0, self.shape[0])
+
+    @property
+    def state(self) -> tuple[SingleArray | None]:
+        """What the rows have of their own beside the matrix: factors."""
+        return (self._scale,)
+
+    def over(self, X: SingleArray, state: tuple[SingleArray]) -> SingleRows:
+        """Return rows of another matrix, each with its own factor, else like these."""
+        same = self._constant, *state
+        return SingleRows(X, *same, row_bound=self.row_bound, group=self._group)
+
+    def along(
+        self, make: Callable[[Any, FloatArray], Any], codes: NDArray[Any], weights: FloatArray
+    ) -> Any:
+        """Return ``make(codes, weights of the rows)``; see `Rows.along`."""
+        return make(codes, weights.astype(np.float32)[codes])
+
+    def unit(
+        self, transform: FloatArray | ThinMap, *, row_bound: float, condition: float
+    ) -> SingleRows:
+        """Return the rows divided by the norm of their image, and hardly shorter.
+
+        `row_bound` is a public bound on the norm of the new rows, `condition` that of the map.
+        """
+        return self.divided(self.lengths(transform), row_bound, group_size(condition))
+
+    def divided(self, bounds: SingleArray, row_bound: float, group: int) -> SingleRows:
+        """Return the rows divided by bounds on lengths, which are overwritten.
+
+        A row that needs a factor that is out of reach of float32 becomes zero.
+        """
+        with np.errstate(divide="ignore"):
+            factor = np.divide(1.0 - 2.0**-21, bounds, out=bounds)
+        factor[(factor < _FACTORS[0]) | (factor > _FACTORS[1])] = 0.0
+        factor *= self._scale
+        state = (self._matrix, self._constant, factor)
+        return SingleRows(*state, row_bound=row_bound, group=group)
+
+    def relative(self, w: FloatArray) -> SingleArray:
+        """Return margins of the features over the constant column; see `Rows`."""
+        single = np.ascontiguousarray(w, dtype=np.float32)
+        out = np.empty(self.shape[0], dtype=np.float32)
+        for lo, X, scale, constant in self._blocks():
+            with np.errstate(over="ignore", invalid="ignore"):
+                out[lo : lo + len(X)] = X @ single / constant
+            out[lo : lo + len(X)][scale == 0.0] = 0.0
+        return out
+
+    def fused_adjoint(
+        self, w: FloatArray, coefficients: Callable[[Any, int, int], Any]
+    ) -> FloatArray:
+        """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`."""
+        d = self._matrix.shape[1]
+        single = np.ascontiguousarray(w, dtype=np.float32)
+
+        def add(block: SingleBlock, out: FloatArray) -> None:
+            lo, X, scale, constant = block
+            with np.errstate(over="ignore", invalid="ignore"):
+                margins = X @ single[:d]
+                if constant is not None:
+                    margins += np.multiply.outer(constant, single[d])
+                # The transposed views have one factor for each row, with one output or more.
+                np.multiply(margins.T, scale, out=margins.T)
+            # Rows without a factor may be too large for a product. They are read where they are:
+            # in a copy of another layout products of the other rows would be rounded differently.
+            margins[scale == 0.0] = 0.0
+            factors = coefficients(margins, lo, lo + len(X))
+            np.multiply(factors.T, scale, out=factors.T)
+            total = np.zeros(out[:d].shape)
+            columns = factors.reshape(len(X), -1)
+            for rows, parts in zip(
+                _grouped(X, self._group), _grouped(columns, self._group), strict=True
+            ):
+                sums = np.matmul(parts.transpose(0, 2, 1), rows)
+                total += np.add.reduce(sums, axis=0, dtype=np.float64).T.reshape(total.shape)
+            # One addition for each block: that is what the bound on rounding errors counts.
+            out[:d] += total
+            if isinstance(constant, np.ndarray):
+                out[d] += constant.astype(np.float64) @ factors.astype(np.float64)
+            elif constant is not None:
+                out[d] += float(constant) * np.add.reduce(factors, axis=0, dtype=np.float64)
+
+        return summed(self._blocks(), w.shape, add, self._is_plain)
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return ``Z^T diag(weights) Z``, groups summed in float32; see `Rows`."""
+
+        def add(block: SingleBlock, out: FloatArray) -> None:
+            total, lo = np.zeros_like(out), block[0]
+            for _, rows in self._filled(block, np.sqrt(weights[lo : lo + len(block[1])])):
+                for group in _grouped(rows, GRAM_GROUP):
+                    products = np.matmul(group.transpose(0, 2, 1), group)
+                    total += np.add.reduce(products, axis=0, dtype=np.float64)
+            out += total
+
+        size = self.shape[1]
+        return summed(self._blocks(), (size, size), add, self._is_plain)
+
+    def lengths(self, transform: FloatArray | ThinMap) -> SingleArray:
+        """Return bounds on the norms of images of rows that are hardly larger."""
+        n, size = self.shape
+        bounds = np.empty(n, dtype=np.float32)
+        formed = transform if isinstance(transform, np.ndarray) else transform @ np.eye(size)
+        root = np.asfortranarray(np.linalg.qr(formed, mode="r"), dtype=np.float32)
+        error = 1.02 * (size + 12) * SINGLE_UNIT * float(np.linalg.norm(formed)) + 2.0**-60
+        for block in self._blocks():
+            for part, rows in self._filled(block):
+                images = strmm(1.0, root, rows.T, overwrite_b=1).T
+                squares = np.einsum("ij,ij->i", images, images)
+                bounds[block[0] + part.start : block[0] + part.stop] = np.sqrt(squares)
+        bounds *= 1.0 + (size + 12) * SINGLE_UNIT
+        bounds += error * self.row_bound
+        return bounds
+
+    @property
+    def _is_plain(self) -> bool:
+        return -(-self.shape[0] // self.block_rows) <= PLAIN_BLOCKS
+
+    def _blocks(self) -> Iterator[SingleBlock]:
+        """Read the first row, rows, factors and constants of block after block."""
+        n, step, constant = self.shape[0], self.block_rows, self._constant
+        is_ready = is_blas_layout(self._matrix)
+        for lo in range(0, n, step):
+            X, scale = self._matrix[lo : lo + step], self._scale[lo : lo + step]
+            if not is_ready:  # decided by shape and strides, never by what the entries are
+                X = X.copy(order="K")
+            own = constant[lo : lo + step] if isinstance(constant, np.ndarray) else constant
+            yield lo, X, scale, own
+
+    def _filled(
+        self, block: SingleBlock, roots: FloatArray | None = None
+    ) -> Iterator[tuple[slice, SingleArray]]:
+        """Write out the rows of a block, some at a time, which may be overwritten.
+
+        Each is multiplied by its own root of a weight.
+        """
+        _, X, scale, constant = block
+        scale = scale if roots is None else np.multiply(scale, roots, dtype=np.float32)
+        n_rows, d = X.shape
+        step = max(1, _WORK_ENTRIES // (GRAM_GROUP * self.shape[1])) * GRAM_GROUP
+        work = np.empty((step, self.shape[1]), dtype=np.float32)
+        for lo in range(0, n_rows, step):
+            part = slice(lo, min(lo + step, n_rows))
+            rows = work[: part.stop - lo]
+            np.multiply(X[part], scale[part, None], out=rows[:, :d])
+            if constant is not None:
+                own = constant[part] if isinstance(constant, np.ndarray) else constant
+                np.multiply(own, scale[part], out=rows[:, d])
+            yield part, rows
+
+
+def single_block_size(n_rows: int, n_columns: int) -> int:
+    """Return how many rows of a float32 matrix of this shape are read at a time: whole groups."""
+    size = block_size(n_rows, -(-n_columns // 2), is_sparse=False)
+    return size if size < _LARGEST_GROUP else size - size % _LARGEST_GROUP
+
+
+def single_unit_rows(
+    X: SingleArray, data_norm: float, bias: float | None, *, clips: bool = False
+) -> SingleRows:
+    """Return the rows ``[x / data_norm, bias]``, divided by their norm; see `unit_rows`.
+
+    `data_norm` and the ratio of bias and its default must be within 2^20 of one.
+    """
+    n, size = len(X), X.shape[1] + (bias is not None)
+    bounds, step = np.empty(n, dtype=np.float32), single_block_size(*X.shape)
+    constant: Any = None
+    if bias is not None:
+        constant = np.empty(n, np.float32) if clips else np.float32(bias * data_norm)
+    for block in (slice(lo, lo + step) for lo in range(0, n, step)):
+        squares, last = _squares(X[block]), constant
+        if isinstance(constant, np.ndarray):
+            # Instead of a row that is scaled down, its constant is scaled up.
+            constant[block] = bias * np.clip(np.sqrt(squares), data_norm, LONGEST)
+            last = constant[block]
+        if last is not None:
+            squares += np.square(last, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            bounds[block] = np.sqrt(squares)
+    bounds *= 1.0 + (size + 12) * SINGLE_UNIT
+    whole = np.broadcast_to(np.float32(1.0), n)
+    rows = SingleRows(X, constant, whole, row_bound=np.inf, group=_LARGEST_GROUP)
+    return rows.divided(bounds, 1.0, _LARGEST_GROUP)
+
+
+def _squares(X: SingleArray) -> FloatArray:
+    """Return sums of squares of rows; of those out of reach of float32 in float64."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
+    unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
+    if unsafe.size:
+        # Row after row, whatever the order of X and however many rows there are.
+        squares[unsafe] = sums_of_squares(np.ascontiguousarray(X[unsafe], dtype=np.float64))
+    return np.asarray(squares)
+
+
+def _grouped(rows: Any, group: int) -> Iterator[Any]:
+    """Yield the rows in groups of a size, then what is left, as arrays (groups, size, columns)."""
+    whole = len(rows) - len(rows) % group
+    if whole:
+        yield rows[:whole].reshape(-1, group, rows.shape[1])
+    if whole < len(rows):
+        yield rows[whole:][None]

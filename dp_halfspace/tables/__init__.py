@@ -1,1 +1,0 @@
-"""Tables in natural units: what is public about their columns, and numbers made from them."""

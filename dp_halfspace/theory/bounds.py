@@ -1,0 +1,244 @@
+"""How far a model with output perturbation can be from the best one, before any fit.
+
+Functions of public quantities alone; they cost no privacy: use them to choose a budget or a
+regularisation. Proofs: ``docs/proofs/excess_risk.md``.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dp_halfspace.theory._noise_cost import (
+    check_problem,
+    cost_of_noise,
+    noise_moments,
+    require,
+    require_ridge,
+)
+
+
+def strongly_convex_excess_risk(
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    delta: float,
+    *,
+    lipschitz: float,
+    strong_convexity: float,
+    smoothness: float = math.inf,
+    regularization: float | None = None,
+    linear_model: bool = False,
+    gap: float = 0.0,
+    sensitivity: float | None = None,
+) -> float:
+    r"""Bound the expected excess risk of output perturbation, strongly convex objective.
+
+    The objective is
+    :math:`F(w) = \frac1n \sum_i f(w, x_i) + \frac{\lambda}{2} \lVert w \rVert^2`,
+    the release is a minimiser (to within `gap`) plus noise, and the bound is on
+    the mean of ``F(release) - min F`` over the noise, for every data set.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Number of records, and of coefficients, the constant column included.
+    epsilon : float
+        Privacy budget, positive; ``inf`` means no noise.
+    delta : float
+        0 for gamma noise (pure epsilon), otherwise in (0, 1/2) for Gaussian noise.
+    lipschitz : float
+        Lipschitz constant of ``f(., x)``. For a margin loss with slope at most ``L`` on rows of
+        norm at most ``r`` it is ``L * r``. May be ``inf`` when `sensitivity` and `smoothness` are
+        given.
+    strong_convexity : float
+        Strong convexity of the whole objective.
+    smoothness : float, default=inf
+        Lipschitz constant of the gradient of ``f(., x)``; ``inf`` for a non-smooth loss,
+        ``r**2 / 4`` for the logistic loss.
+    regularization : float or None, default=None
+        The factor :math:`\lambda`. None means that it provides all of `strong_convexity`; 0 means
+        that the losses do.
+    linear_model : bool, default=False
+        Whether ``f(w, x)`` depends on ``w`` through one inner product, as for a binary halfspace.
+        The price of the noise then falls by a power of `n_features`.
+    gap : float, default=0.0
+        Public bound on ``F(solution) - min F`` that the optimiser always meets. A certificate
+        ``||gradient|| <= strong_convexity * tau`` gives ``gap = strong_convexity * tau**2 / 2``.
+    sensitivity : float or None, default=None
+        Bound on the distance between the minimisers of neighbouring data sets; None takes
+        ``2 * lipschitz / (strong_convexity * n_samples)``.
+
+    Returns
+    -------
+    float
+        The bound, in units of the loss.
+
+    Notes
+    -----
+    Privacy: a function of public quantities, so calling it costs nothing. It describes the
+    release, it is not what makes the release private.
+
+    References
+    ----------
+    .. [1] A. Lowy, M. Razaviyayn, "Output Perturbation for Differentially Private
+       Convex Optimization: Faster and More General", 2021. Corollaries 2.1 and 2.2,
+       Theorems 3.1 and 3.2.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import strongly_convex_excess_risk
+    >>> round(strongly_convex_excess_risk(
+    ...     10_000, 20, 1.0, 0.0, lipschitz=1.0, strong_convexity=0.1,
+    ...     smoothness=0.25, linear_model=True), 6)
+    9.4e-05
+    """
+    check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
+    require("lipschitz", lipschitz, infinite=sensitivity is not None)
+    ridge = require_ridge(strong_convexity, regularization)
+    if sensitivity is None:
+        sensitivity = 2.0 * lipschitz / (strong_convexity * n_samples)
+    require("sensitivity", sensitivity, zero=True)
+    noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
+    total = sensitivity + 2.0 * math.sqrt(2.0 * gap / strong_convexity)
+    cost = cost_of_noise(noise, total, lipschitz, smoothness)
+    return cost + ridge / 2.0 * noise.square * total**2 + gap
+
+
+def optimal_regularization(
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    delta: float,
+    *,
+    lipschitz: float,
+    radius: float,
+    smoothness: float = math.inf,
+    linear_model: bool = False,
+) -> float:
+    """Regularisation that minimises `convex_excess_risk` for an exact optimiser.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+    epsilon, delta : float
+    lipschitz : float
+        Lipschitz constant of the loss of one record.
+    radius : float
+        Public guess of the norm of a good model.
+    smoothness : float, default=inf
+        Lipschitz constant of the gradient of the loss of one record.
+    linear_model : bool, default=False
+        Whether the loss depends on the model through one inner product.
+
+    Returns
+    -------
+    float
+        The regularisation factor; 0 for ``epsilon=inf``.
+
+    Notes
+    -----
+    Privacy: a function of public quantities, so calling it costs nothing.
+
+    References
+    ----------
+    Lowy and Razaviyayn (2021), Propositions 2.7 and 2.8.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import optimal_regularization
+    >>> round(optimal_regularization(
+    ...     10_000, 20, 1.0, 0.0, lipschitz=1.0, radius=1.0, smoothness=0.25,
+    ...     linear_model=True), 5)
+    0.00749
+    """
+    check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness)
+    require("lipschitz", lipschitz)
+    require("radius", radius)
+    noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
+    # Minimisers and minima of 2 L^2 m / (n t) + t R^2 / 2 and of
+    # 2 beta L^2 m / (n t)^2 + t R^2 / 2 over t; the bound is their pointwise minimum.
+    rough = 2.0 * lipschitz / radius * math.sqrt(noise.felt / n_samples)
+    if math.isinf(smoothness):
+        return rough
+    root = smoothness * lipschitz**2 * noise.felt_square / n_samples**2
+    smooth = 2.0 * (root / radius**2) ** (1.0 / 3.0)
+    return rough if rough <= 0.75 * smooth else smooth
+
+
+def convex_excess_risk(
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    delta: float,
+    *,
+    lipschitz: float,
+    radius: float,
+    smoothness: float = math.inf,
+    regularization: float | None = None,
+    linear_model: bool = False,
+    gap: float = 0.0,
+) -> float:
+    r"""Bound the expected excess risk of regularised output perturbation, convex loss.
+
+    With :math:`f(w) = \frac1n \sum_i f(w, x_i)`, the release is a minimiser (to
+    within `gap`) of :math:`f(w) + \frac{\lambda}{2} \lVert w \rVert^2` plus noise,
+    and the bound is on the mean of ``f(release) - f(w)`` over the noise, for every
+    data set and every ``w`` of norm at most `radius`.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+    epsilon, delta, lipschitz : float
+        As for `strongly_convex_excess_risk`; `lipschitz` is finite.
+    radius : float
+        Norm of the models that the release is compared with.
+    smoothness : float, default=inf
+        As there.
+    regularization : float or None, default=None
+        The factor :math:`\lambda`; None takes `optimal_regularization`.
+    linear_model : bool, default=False
+        As there.
+    gap : float, default=0.0
+        Public bound, always met, on how far the optimiser stays above the minimum
+        of the regularised objective. Its effect on the noise is included.
+
+    Returns
+    -------
+    float
+        The bound, in units of the loss.
+
+    See Also
+    --------
+    strongly_convex_excess_risk : The bound for the regularised objective itself.
+
+    Notes
+    -----
+    Privacy: a function of public quantities, so calling it costs nothing. It
+    describes the release, it is not what makes the release private.
+
+    References
+    ----------
+    Lowy and Razaviyayn (2021), Propositions 2.7 and 2.8, Theorems C.1 and C.2.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import convex_excess_risk
+    >>> round(convex_excess_risk(10_000, 20, 1.0, 0.0, lipschitz=1.0, radius=1.0), 3)
+    0.089
+    """
+    check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
+    require("lipschitz", lipschitz)
+    require("radius", radius)
+    if regularization is None:
+        regularization = optimal_regularization(
+            n_samples, n_features, epsilon, delta,
+            lipschitz=lipschitz, radius=radius, smoothness=smoothness, linear_model=linear_model,
+        )  # fmt: skip
+        if regularization == 0:
+            return gap  # no noise: the limit of the bound as the factor goes to 0
+    require("regularization", regularization)
+    noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
+    total = 2.0 * lipschitz / (regularization * n_samples)
+    total += 2.0 * math.sqrt(2.0 * gap / regularization)
+    cost = cost_of_noise(noise, total, lipschitz, smoothness)
+    return cost + regularization * radius**2 / 2.0 + gap

@@ -1,0 +1,336 @@
+"""How many records a margin and a budget ask for: what suffices, and what nobody can do without.
+
+Functions of public quantities alone; they cost no privacy. Proofs:
+``docs/proofs/pure_halfspace.md``, sections 6 and 7, and ``docs/proofs/margin_risk.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+from scipy.special import bdtrc, betainc
+
+from dp_halfspace.projection.base import checked_size
+from dp_halfspace.projection.jl import jl_dimension, jl_margin
+from dp_halfspace.theory.margin_bound import margin_risk_bound
+
+_MOST_SAMPLES = 2**60
+# Where lower bounds are looked for: any choice gives a valid one.
+_DIMENSIONS = 60
+_SHARES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLowerBound:
+    """An error that no purely private method stays below on every law with the margin.
+
+    A `share` of the records of the hard law tell anything, the others are all equal; these are
+    uniform, but for the margin, on a sphere of `dimension` dimensions.
+    """
+
+    error: float
+    share: float
+    dimension: int
+
+
+def pure_risk_bound(
+    n_samples: int, n_features: int, epsilon: float, margin: float, *, beta: float = 0.05
+) -> float:
+    r"""Bound the error on fresh records of the exponential mechanism over a net of directions.
+
+    The net covers angles that the margin forgives; in front of it stands a projection by random
+    signs where that makes the bound smaller. Not a practical set of directions.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+        Shape of the data, a constant column included.
+    epsilon : float
+        Pure privacy budget, at least 0.
+    margin : float
+        Of unit rows, in (0, 1].
+    beta : float, default=0.05
+        Probability with which the bound may fail, over sample, projection and mechanism.
+
+    Returns
+    -------
+    float
+        In (0, 1].
+
+    Notes
+    -----
+    Privacy: a function of public quantities. With :math:`D` dimensions and what is left of the
+    margin, :math:`\gamma`, the net has at most :math:`(1+2/\gamma)^D` directions and the chosen one
+    makes at most :math:`\frac2\varepsilon(D\ln(1+2/\gamma)+\ln\frac1\beta)` training errors.
+
+    References
+    ----------
+    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorem 11, with explicit constants.
+    ``docs/proofs/pure_halfspace.md``, section 6.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import pure_risk_bound
+    >>> round(pure_risk_bound(10_000, 10, 1.0, 0.2), 3)
+    0.014
+    """
+    n = checked_size("n_samples", n_samples)
+    d = checked_size("n_features", n_features)
+    _check_problem(epsilon, margin, beta)
+    bounds = [_net_bound(n, d, epsilon, margin, beta / 2.0)]
+    components = jl_dimension(margin, n, beta / 3.0)
+    if components < d:
+        bounds.append(_net_bound(n, components, epsilon, jl_margin(margin), beta / 3.0))
+    return min(bounds)
+
+
+def _net_bound(n: int, dimension: int, epsilon: float, margin: float, beta: float) -> float:
+    """Bound the error over a net; `beta` is the share of each of the remaining two failures."""
+    if epsilon == 0.0:
+        return 1.0
+    size = dimension * math.log1p(2.0 / margin)
+    train = min(2.0 * (size - math.log(beta)) / (n * epsilon), 1.0)
+    # A finite class fixed in advance: relative Chernoff bound for all of its members at once.
+    a = (size - math.log(beta)) / n
+    return min(train + a + math.sqrt(a * a + 2.0 * a * train), 1.0)
+
+
+def margin_sample_complexity(
+    n_features: int,
+    epsilon: float,
+    delta: float,
+    margin: float,
+    *,
+    error: float = 0.1,
+    beta: float = 0.05,
+) -> int:
+    """Return a number of records with which a bound promises an error on fresh records.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns, a constant one included.
+    epsilon, delta : float
+        Budget. With 0 for `delta` the exponential mechanism over a net (`pure_risk_bound`), else
+        noisy gradient steps (`margin_risk_bound`, as many as records, projected where that helps).
+    margin : float
+        Of unit rows, in (0, 1].
+    error : float, default=0.1
+        In (0, 1).
+    beta : float, default=0.05
+        Probability with which the promise may fail.
+
+    Returns
+    -------
+    int
+        The smallest number that a search by doubling and halving finds.
+
+    Notes
+    -----
+    Privacy: a function of public quantities.
+
+    References
+    ----------
+    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorems 6 and 11.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import margin_sample_complexity
+    >>> margin_sample_complexity(10, 1.0, 0.0, 0.2), margin_sample_complexity(10, 1.0, 1e-6, 0.2)
+    (1449, 12610)
+    """
+    d = checked_size("n_features", n_features)
+    _check_problem(epsilon, margin, beta, error)
+
+    def bound(n: int) -> float:
+        if delta == 0.0:
+            return pure_risk_bound(n, d, epsilon, margin, beta=beta)
+        components = jl_dimension(margin, n, beta / 2.0)
+        return min(
+            margin_risk_bound(
+                n, d, epsilon, delta, margin,
+                n_steps=n, n_components=k, beta=beta, population=True,
+            )
+            for k in (None, *([components] if components < d else []))
+        )  # fmt: skip
+
+    return _smallest(lambda n: bound(n) <= error)
+
+
+def _smallest(suffices: Callable[[int], bool]) -> int:
+    """Find the smallest number of records for a condition that stays true."""
+    high = 1
+    while not suffices(high):
+        high *= 2
+        if high > _MOST_SAMPLES:
+            raise ValueError("no number of records up to 2**60 suffices for this budget")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high
+
+
+def pure_lower_bound(
+    n_features: int, epsilon: float, margin: float, *, error: float = 0.1, beta: float = 0.1
+) -> int:
+    r"""Return a number of records that every purely private learner needs.
+
+    With fewer, each epsilon-private method has, on some law of unit rows with this margin, an error
+    above `error` with a probability above `beta`. It grows like
+    :math:`1/(\varepsilon\gamma^2)` as long as there are that many columns.
+
+    Parameters
+    ----------
+    n_features : int
+        Columns.
+    epsilon : float
+        Pure privacy budget, positive.
+    margin : float
+        Of unit rows, in (0, 1).
+    error : float, default=0.1
+        In (0, 1/2).
+    beta : float, default=0.1
+        In (0, 1/2).
+
+    Returns
+    -------
+    int
+
+    Notes
+    -----
+    Privacy: a function of public quantities. The packing by caps of the sphere is some thirty times
+    better than the published one; the dimension is optimised. It is far from tight.
+
+    References
+    ----------
+    Nguyen, Ullman and Zakynthinou (2020), Theorem 12. ``docs/proofs/pure_halfspace.md``, section 7.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import pure_lower_bound
+    >>> [pure_lower_bound(10**6, 0.1, margin) for margin in (0.1, 0.01, 0.001)]
+    [30, 174, 12698]
+    """
+    d = checked_size("n_features", n_features)
+    _check_problem(epsilon, margin, beta, error)
+    if epsilon == 0.0 or error >= 0.5 or beta >= 0.5:
+        raise ValueError("epsilon must be positive, and error and beta below 1/2")
+    most = max(_log_packing(k, margin, error) for k in _dimensions(d))
+    # The first number for which the packing argument gives no contradiction.
+    return math.ceil((most + math.log((1.0 - beta) / beta)) / epsilon * (1.0 - 1e-12))
+
+
+def pure_error_lower_bound(
+    n_samples: int, n_features: int, epsilon: float, margin: float, *, beta: float = 0.1
+) -> ErrorLowerBound:
+    r"""Return an error that every purely private learner exceeds on some law with the margin.
+
+    It is exceeded with a probability above `beta`. The hard laws repeat one record and hide the
+    halfspace in the rest, so that the bound falls like :math:`1/(n\varepsilon)`.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+    epsilon, margin : float
+    beta : float, default=0.1
+        As for `pure_lower_bound`.
+
+    Returns
+    -------
+    ErrorLowerBound
+
+    Notes
+    -----
+    Privacy: a function of public quantities.
+
+    References
+    ----------
+    ``docs/proofs/pure_halfspace.md``, section 7.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import pure_error_lower_bound
+    >>> case = pure_error_lower_bound(1000, 50, 0.1, 0.01)
+    >>> round(case.error, 4), round(case.share, 4), case.dimension
+    (0.0142, 0.2275, 49)
+    """
+    n = checked_size("n_samples", n_samples)
+    d = checked_size("n_features", n_features)
+    _check_problem(epsilon, margin, beta)
+    if epsilon == 0.0 or beta >= 0.5 or margin == 1.0:
+        raise ValueError("epsilon must be positive, margin below 1 and beta below 1/2")
+    best = ErrorLowerBound(0.0, 0.0, 1)
+    if d == 1:
+        return best
+    # One dimension is for the record that is repeated, and part of the margin is lost to it.
+    inner = margin / math.sqrt(1.0 - margin * margin)
+    for k, step in product(_dimensions(d - 1), range(1, _SHARES)):
+        local = 0.5 * step / _SHARES
+        packing = _log_packing(k, inner, local)
+        # Half of the failures are left to an unusual number of records that matter.
+        changed = (packing + math.log((1.0 - 1.5 * beta) / beta)) / epsilon
+        share = _largest_share(n, changed, beta / 2.0)
+        if local * share > best.error:
+            best = ErrorLowerBound(local * share, share, k)
+    return best
+
+
+def _largest_share(n: int, most: float, tail: float) -> float:
+    """Return a share q for which Binomial(n, q) reaches `most` with at most this probability."""
+    if n < most:
+        return 1.0
+    # At most this many records may matter without a contradiction being lost.
+    count = math.ceil(most) - 1
+    if count < 0:
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if bdtrc(count, n, middle) <= tail else (low, middle)
+    return low
+
+
+def _dimensions(most: int) -> list[int]:
+    """Return dimensions to try, denser where they are small."""
+    ratio = most ** (1.0 / _DIMENSIONS)
+    steps = (round(ratio**i) for i in range(_DIMENSIONS + 1))
+    return sorted({*range(1, min(most, 20) + 1), *steps})
+
+
+def _log_packing(dimension: int, margin: float, error: float) -> float:
+    """Logarithm of how many halfspaces, less one, have no common classifier of this error.
+
+    A halfspace and its opposite always are two. More are found by caps on the sphere.
+    """
+    if dimension < 2:
+        return 0.0
+    near = float(betainc(0.5, (dimension - 1) / 2.0, min(margin * margin, 1.0)))
+    angle = 2.0 * math.pi * (error * (1.0 - near) + near)
+    if angle >= math.pi / 2.0:
+        return 0.0
+    half = (dimension - 1) / 2.0
+    cap = 0.5 * float(betainc(half, 0.5, math.sin(angle) ** 2))
+    if cap > 1e-280:
+        log_count = math.log(max(1.0 / cap - 1.0, 1.0))
+    else:
+        # An upper bound on the cap, by 1 <= cos t / cos angle under the integral.
+        whole = 0.5 * math.log(math.pi) + math.lgamma(half) - math.lgamma(half + 0.5)
+        log_count = whole + math.log(2.0 * half * math.cos(angle))
+        log_count -= 2.0 * half * math.log(math.sin(angle))
+    return max(log_count - 1e-6, 0.0)
+
+
+def _check_problem(epsilon: float, margin: float, beta: float, error: float = 0.1) -> None:
+    """Refuse what means nothing."""
+    if not 0.0 <= epsilon < math.inf:
+        raise ValueError(f"epsilon must be finite and at least 0; got {epsilon!r}.")
+    if not 0.0 < margin <= 1.0:
+        raise ValueError(f"margin must be in (0, 1]; got {margin!r}.")
+    if not 0.0 < beta < 1.0:
+        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
+    if not 0.0 < error < 1.0:
+        raise ValueError(f"error must be in (0, 1); got {error!r}.")

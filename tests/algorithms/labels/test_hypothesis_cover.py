@@ -1,0 +1,48 @@
+"""Errors of many linear classifiers: against a loop, and what one label can change."""
+
+import numpy as np
+import pytest
+
+from dp_halfspace.algorithms.labels import label_training as module
+from dp_halfspace.algorithms.labels.label_training import linear_losses, log_odds_shift
+
+
+def problem(n_classes, n=50, d=3, m=20):
+    rng = np.random.default_rng(0)
+    points, codes = rng.standard_normal((n, d)), rng.integers(n_classes, size=n)
+    candidates = rng.standard_normal((m, d * (n_classes if n_classes > 2 else 1)))
+    return points, codes, rng.uniform(0.1, 1, n_classes), candidates
+
+
+@pytest.mark.parametrize("entries", [2**20, 2**10])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_losses_are_weighted_errors(monkeypatch, n_classes, entries):
+    monkeypatch.setattr(module, "_ENTRIES", entries)
+    points, codes, weights, candidates = problem(n_classes)
+    expected = []
+    for candidate in candidates:
+        scores = points @ candidate.reshape(-1, 3).T + log_odds_shift(weights)
+        predicted = scores[:, 0] > 0 if n_classes == 2 else scores.argmax(axis=1)
+        expected.append(weights[codes][predicted != codes].sum())
+    np.testing.assert_allclose(linear_losses(points, codes, weights)(candidates), expected)
+
+
+def worst_change(n_classes, largest):
+    points, codes, weights, candidates = problem(n_classes)
+    weights, worst = weights / weights.max() * largest, 0.0
+    for i in range(len(codes)):
+        other = codes.copy()
+        other[i] = (other[i] + 1) % n_classes
+        changes = [linear_losses(points, labels, weights)(candidates) for labels in (codes, other)]
+        worst = max(worst, float(np.abs(changes[0] - changes[1]).max()))
+    return worst
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_label_changes_a_loss_by_one_at_most(n_classes):
+    assert worst_change(n_classes, 1.0) <= 1 + 1e-9
+
+
+def test_brute_force_sees_weights_above_one():
+    """Planted: class weights that were not divided by the largest."""
+    assert worst_change(2, 3.0) > 1.5

@@ -1,0 +1,55 @@
+"""The choice of a margin by its loss: what it is given, and that nothing else decides."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dp_halfspace import privacy
+from dp_halfspace.algorithms.engine.training import Problem
+from dp_halfspace.algorithms.published.kernel_margin import plan_margin_choice
+from dp_halfspace.algorithms.published.margin_gd import plan_margin_descent
+from dp_halfspace.rows.rows import unit_rows
+from tests.conftest import separated
+
+PROBLEM = Problem(n_samples=200, n_features=3, n_classes=2, is_sparse=False, intercept=1.0)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (20.0, 1e-3)])
+def test_a_choice_covers_every_loss_and_the_error_of_its_minimum(epsilon, delta):
+    """A loss in [0, 1 + radius], whose computed minimum is above the exact one by a gap."""
+    plan = plan_margin_choice(PROBLEM, epsilon, delta)
+    assert len(plan.gaps) == len(plan.candidates) == len(plan.choice.sensitivities) > 2
+    for candidate, gap, reach in zip(
+        plan.candidates, plan.gaps, plan.choice.sensitivities, strict=True
+    ):
+        assert reach >= 1.0 + 1.0 / candidate.margin + gap
+    assert privacy.delta(plan.events, epsilon) <= delta * (1 + 2.0**-38)
+    assert plan.events[0] == plan.choice.event
+
+
+def test_every_candidate_has_the_noise_of_the_one_that_needs_most():
+    plan = plan_margin_choice(PROBLEM, 1.0, 1e-6)
+    (mechanism,) = {candidate.plan.descent.mechanism for candidate in plan.candidates}
+    mu = mechanism.mu * math.sqrt(plan.candidates[0].plan.descent.steps.n_steps)
+    for candidate in plan.candidates:
+        own = plan_margin_descent(
+            n_outputs=1, mu=mu, margin=candidate.margin, n_steps=100, **PROBLEM.sizes()
+        )
+        assert mechanism.sensitivity >= own.mechanism.sensitivity
+
+
+@pytest.mark.parametrize("chosen", [0, 2])
+def test_what_was_released_decides(chosen):
+    """Not the exact losses, whatever they are."""
+    X, y = separated(200, 3)
+    plan = plan_margin_choice(PROBLEM, 1.0, 1e-6)
+
+    class Deciding:
+        def release(self, value, mechanism):
+            is_choice = mechanism is plan.choice
+            return np.array([float(chosen)]) if is_choice else np.zeros_like(value)
+
+    rows = unit_rows(X, 1.0, plan.candidates[0].bias)
+    training, _ = plan.run(lambda _: rows, y, np.ones(2), Deciding())
+    assert training is plan.candidates[chosen]

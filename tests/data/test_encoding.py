@@ -1,0 +1,270 @@
+"""Tables become numbers by public rules; no entry raises, warns or changes a shape."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from dp_halfspace.data.cells import canonical, text_of
+from dp_halfspace.data.encoding import Encoding
+from dp_halfspace.data.frame import read_frame, stored
+from dp_halfspace.data.schema import Column, label_set, read_schema, resolved_columns
+
+
+class Hostile:
+    """An entry that refuses everything."""
+
+    def __float__(self):
+        raise RuntimeError("secret")
+
+    __str__ = __eq__ = __hash__ = __float__
+
+
+class Wrapped:
+    """A table of another library: it converts to pandas."""
+
+    def __init__(self, frame, way):
+        setattr(self, way, (lambda *a, **k: frame) if way == "to_pandas" else frame.__dataframe__)
+
+
+ODD = [
+    *(None, np.nan, pd.NA, pd.NaT, "", "x", "7", 3, 2.5, True, 10**400, 1e300, -np.inf),
+    *(Hostile(), {"a": 1}, [1, 2], np.array([3.0]), b"b", Decimal("1.5"), 1j, "\ud800"),
+    *(datetime(2020, 1, 2, tzinfo=timezone.utc), date(2020, 1, 2), pd.Timestamp("2020-01-02")),
+]
+
+
+def as_numbers(column):
+    return stored(column if hasattr(column, "iloc") else np.asarray(column)).numbers()
+
+
+def as_texts(column):
+    return stored(column).read(lambda cell: text_of(canonical(cell)), object).tolist()
+
+
+def encoding_of(frame, schema=None):
+    frame = read_frame(frame)
+    return Encoding(resolved_columns(frame, read_schema(schema)[0]), frame.is_named)
+
+
+def test_any_object_has_a_number_and_a_text_silently():
+    series = pd.Series(ODD, dtype=object)
+    schema = {"a": "number", "b": [0, 5], "c": "date", "d": "boolean", "e": "text", "f": ["x", "7"]}
+    frame = pd.DataFrame(dict.fromkeys("abcdef", series))
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        numbers, others = encoding_of(frame, schema).encoded(read_frame(frame))
+    assert numbers.shape == (len(ODD), 3)
+    assert others.shape == (len(ODD), 1 + 30 + 1)
+    assert not np.isinf(numbers).any()
+    assert np.nanmax(numbers[:, 1]) == 5.0
+    assert np.isfinite(others).all()
+
+
+def test_numbers_are_read_from_every_kind_of_column():
+    days = as_numbers(pd.Series(ODD[-3:], dtype=object))
+    np.testing.assert_array_equal(days, [18263.0] * 3)
+    dates = pd.Series(pd.to_datetime(["1970-01-03", None]))
+    for column in (dates, dates.dt.tz_localize("UTC"), dates.to_numpy().astype("M8[M]") + 0):
+        got = as_numbers(column)
+        assert np.isnan(got[1])
+        assert got[0] in (2.0, 0.0)
+    for durations in (pd.Series(pd.to_timedelta(["36h"])), pd.Series([timedelta(1.5)], dtype="O")):
+        assert as_numbers(durations)[0] == 1.5
+    far = np.array(["9999-12-31", "NaT", "-290000-01-01"], dtype="M8[s]")
+    assert (as_numbers(pd.Series(far)) > 2e6).tolist() == [True, False, False]
+    assert not np.isinf(as_numbers(np.array([2**62, -(2**62)]).astype("M8[Y]"))).any()
+    np.testing.assert_array_equal(as_numbers(pd.Series([1, None], dtype="Int64")), [1, np.nan])
+    np.testing.assert_array_equal(as_numbers(pd.Series([True, None], dtype="boolean")), [1, np.nan])
+    assert as_numbers(np.array([np.inf, -np.inf])).tolist() == [1e300, -1e300]
+    assert np.copysign(1.0, as_numbers(np.array([-0.0])))[0] == 1.0
+
+
+def test_texts_do_not_depend_on_how_a_number_is_stored():
+    stored = [pd.Series([1, 0], dtype=dtype) for dtype in ("Int64", "float32", "category", "O")]
+    for column in (np.array([1, 0]), np.array([1.0, 0.0]), pd.Series(["1", "0"]), *stored):
+        assert as_texts(column) == ["1", "0"]
+    assert as_texts(pd.Series([2.5, None])) == ["2.5", None]
+    assert as_texts(np.array([2**60 + 1, 10**30], dtype=object)) == [str(2**60 + 1), str(10**30)]
+    assert as_texts(pd.Series(["", " a"])) == [None, "a"]
+
+
+def test_what_each_kind_becomes():
+    frame = pd.DataFrame({"pair": ["u", "v", "w", None], "many": ["a", "b", "c", "z"],
+                          "truth": [True, False, True, None], "out": [1, 2, 3, 4]})  # fmt: skip
+    schema = {"pair": ["u", "v"], "many": ["a", "b", "c"], "truth": [False, True], "out": "drop"}
+    encoding = encoding_of(frame, schema)
+    numbers, others = encoding.encoded(read_frame(frame))
+    assert numbers.shape == (4, 0)
+    np.testing.assert_allclose(others[:, 0] * 2**0.5, [-1, 1, 0, 0])
+    np.testing.assert_array_equal(others[:, 1:4], np.vstack([np.eye(3), np.zeros(3)]))
+    np.testing.assert_allclose(others[:, 4] * 2**0.5, [1, -1, 1, 0])
+    assert encoding.length == 3**0.5
+    for zero_one in ([1, 0, 1, np.nan], ["1", "0", "True", "?"], [1.0, 0.0, True, None]):
+        again = encoding.encoded(read_frame(frame.assign(truth=zero_one)))[1]
+        np.testing.assert_array_equal(again, others)
+
+
+def test_the_hash_is_public_and_fixed():
+    frame = read_frame(pd.DataFrame({"city": ["Oslo", "Rome", "Oslo", None]}))
+    encoding = Encoding(resolved_columns(frame, {}), True)
+    _, once = encoding.encoded(frame)
+    assert once.shape == (4, 30)
+    np.testing.assert_array_equal(np.flatnonzero(once[0]), [0, 11, 27])
+    np.testing.assert_array_equal(once[0], once[2])
+    assert np.abs(once[0] - once[1]).max() > 0.5
+    assert not once[3].any()
+    many = Encoding(tuple(Column(str(k), "text") for k in range(500)), True)
+    assert many.n_hashes == 3
+    np.testing.assert_allclose(np.linalg.norm(once, axis=1), [1, 1, 1, 0])
+
+
+def test_kinds_by_dtype_are_those_that_a_schema_may_say():
+    frame = pd.DataFrame({"i": [1], "f": [0.5], "b": [True], "d": [pd.Timestamp(0)], "s": ["a"],
+                          "o": [object()], "c": pd.Categorical(["a"]),
+                          "t": [pd.Timedelta(1)], "n": pd.array([1], dtype="Int8")})  # fmt: skip
+    kinds = [column.describe() for column in encoding_of(frame).columns]
+    words = ["number", "number", "2 categories", "date", "text", "text", "text", "date", "number"]
+    assert kinds == [f"{word}, by the dtype of the column" for word in words]
+    stated = encoding_of(frame[["i", "b", "s"]], {"i": "text", "b": [0, 1], "s": "number"})
+    assert [column.describe() for column in stated.columns] == [
+        "text",
+        "number in [0, 1]",
+        "number",
+    ]
+
+
+def test_schemas_are_read_from_mappings_entries_and_files(tmp_path):
+    entry = {"target": ["0", "1"], "columns": {"age": [0, 120], "sex": ["f", "m"]}, "rows": 7}
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(entry))
+    for schema in (entry, str(path), path):
+        assert read_schema(schema) == (entry["columns"], ["0", "1"])
+    assert read_schema(entry["columns"]) == (entry["columns"], None)
+    assert read_schema({**entry, "target": "outcome"})[1] is None
+    assert read_schema(None) == ({}, None)
+    with pytest.raises(ValueError, match="schema must be a mapping"):
+        read_schema(["age"])
+    assert label_set(["0", "1"], [1, 0]).tolist() == [0, 1]
+    assert label_set(["0", "1"], ["1", "0"]).tolist() == ["0", "1"]
+    assert label_set(None, [1]) is None
+    with pytest.raises(ValueError, match="y holds numbers"):
+        label_set(["a", "b"], [1, 0])
+
+
+@pytest.mark.parametrize(
+    "rule", ["rang", 7, [], [1, 1], [2, 1], [0, np.inf], ["a", "a"], ["a", None], [None, None]]
+)
+def test_a_bad_schema_names_the_column_and_the_rule(rule):
+    frame = read_frame(pd.DataFrame({"age": [1]}))
+    with pytest.raises(ValueError, match=r"column 'age' must be \[low, high\]"):
+        resolved_columns(frame, {"age": rule})
+    with pytest.raises(ValueError, match="names the column 'agee', which X does not have"):
+        resolved_columns(frame, {"agee": [0, 1]})
+
+
+@pytest.mark.parametrize(
+    ("rule", "column"),
+    [
+        ({"categories": [1, 2]}, Column("a", "categories", categories=("1", "2"))),
+        ([1, 2], Column("a", "number", 1.0, 2.0)),
+        ({"range": [1, 2]}, Column("a", "number", 1.0, 2.0)),
+        ([True, False], Column("a", "categories", categories=("true", "false"))),
+        ({"kind": "boolean"}, Column("a", "categories", categories=("false", "true"))),
+        ({"kind": "number", "decimal": ","}, Column("a", "number", decimal=",")),
+        ({"kind": "date", "format": "%d/%m/%Y"}, Column("a", "date", date_format="%d/%m/%Y")),
+        (
+            {"kind": "date", "range": ["1970-01-02", "1970-01-11"]},
+            Column("a", "date", 1.0, 10.0),
+        ),
+        (
+            {"kind": "text", "stated": False},
+            Column("a", "text", source="as found in the file"),
+        ),
+    ],
+)
+def test_rules_in_full(rule, column):
+    frame = read_frame(pd.DataFrame({"a": [1]}))
+    assert resolved_columns(frame, {"a": rule}) == (column,)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ({}, "kind is one of"),
+        ({"kind": "categories"}, "kind is one of"),
+        ({"kind": "number", "categories": [1, 2]}, "kind is one of"),
+        ({"kind": "text", "range": [1, 2]}, "only numbers and dates have a range"),
+        ({"kind": "number", "decimal": ";"}, "decimal is one of '.', ',', 'either'"),
+        ({"kind": "number", "format": "%d"}, "format is that of dates"),
+        ({"kind": "number", "range": [1]}, "a range has two ends"),
+        ({"kind": "number", "range": "12"}, "must be"),
+        ({"kind": "number", "low": 3}, "it has 'low'"),
+        ({"categories": ["1", "01"]}, "1 and '01' are the same"),
+    ],
+)
+def test_rules_that_do_not_hold_together(rule, words):
+    frame = read_frame(pd.DataFrame({"a": [1]}))
+    with pytest.raises(ValueError, match="schema of the column 'a'.*" + words):
+        resolved_columns(frame, {"a": rule})
+
+
+def test_categories_stand_for_truth_values_and_the_other_way_round():
+    cells = pd.DataFrame({"a": np.array([True, "true", 1, "yes", False, 0, "N", "?"], object)})
+    for rule, signs in (
+        ([True, False], [-1, -1, -1, -1, 1, 1, 1, 0]),
+        ([False, True], [1, 1, 1, 1, -1, -1, -1, 0]),
+        (["no", "yes"], [1, 1, 0, 1, -1, 0, 0, 0]),
+        ({"categories": [0, 1]}, [1, 1, 1, 0, -1, -1, 0, 0]),
+    ):
+        _, others = encoding_of(cells, {"a": rule}).encoded(read_frame(cells))
+        np.testing.assert_array_equal(np.sign(others[:, 0]), signs)
+
+
+def test_columns_are_found_by_name_else_by_position():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [True, False]})
+    encoding = encoding_of(frame)
+    wanted = encoding.encoded(read_frame(frame))
+    more = frame[["b", "a"]].assign(c=9, a=["1", "2"], b=[1, 0])
+    for other in (more, np.array([[1, True], [2, False]], dtype=object), [[1, 1], [2, 0]]):
+        for got, want in zip(encoding.encoded(read_frame(other)), wanted, strict=True):
+            np.testing.assert_array_equal(got, want)
+    with pytest.raises(ValueError, match="no column 'b', which was there"):
+        encoding.encoded(read_frame(frame[["a"]]))
+    with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 2"):
+        encoding.encoded(read_frame(np.zeros((1, 3))))
+
+
+@pytest.mark.parametrize("way", ["to_pandas", "__dataframe__"])
+@pytest.mark.filterwarnings("ignore:.*interchange.*")
+def test_tables_of_other_libraries_are_converted(way):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3, 4]})
+    if not hasattr(frame, way) and way != "to_pandas":
+        pytest.skip("this pandas has no interchange protocol")
+    read = read_frame(Wrapped(frame, way))
+    assert read.names == ("a", "b")
+    np.testing.assert_array_equal(as_numbers(read.columns[1]), [3, 4])
+
+
+@pytest.mark.parametrize(
+    ("X", "rule"),
+    [
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "several columns 'a'"),
+        (pd.DataFrame([[1, 2]], columns=[1, "1"]), "several columns '1'"),
+        (sparse.csr_array(np.eye(2)), "sparse"),
+        (np.zeros(3), "Reshape your data"),
+        ([[1], [1, 2]], "rows differ in length"),
+        (np.ma.masked_array(np.eye(2)), "masked array"),
+        (pd.DataFrame({"z": [1j]}), "Complex data not supported: column 'z'"),
+    ],
+)
+def test_what_is_no_table_is_refused(X, rule):
+    with pytest.raises(ValueError, match=rule):
+        read_frame(X)

@@ -1,0 +1,429 @@
+"""One account for one data set: nothing is lost, nothing booked twice, the cap never passed."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+import math
+import multiprocessing
+import pickle
+import sqlite3
+import threading
+import time
+from contextlib import closing, contextmanager
+from functools import partial
+
+import pytest
+
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.ledger import store as store_module
+from dp_halfspace.ledger.cap import Cap
+from dp_halfspace.ledger.ledger import LedgerEntry, PrivacyLedger, open_ledger
+from dp_halfspace.privacy import accounting, gdp_epsilon, gdp_mu
+from dp_halfspace.privacy.events import Gaussian, Pure, Repeated
+from dp_halfspace.privacy.record import PrivacyRecord
+from tests.privacy.oracles import pure
+
+FORK = multiprocessing.get_context("fork")
+
+
+def of_mu(mu, delta=1e-6):
+    event = Gaussian(mu)
+    return PrivacyRecord(epsilon=gdp_epsilon(mu, delta), delta=delta, events=[event], noise="os")
+
+
+@pytest.fixture(params=["memory", "file"])
+def make(request, tmp_path):
+    """Ledgers of both kinds."""
+
+    def ledger(**terms):
+        path = tmp_path / "ledger.db" if request.param == "file" else None
+        return PrivacyLedger(path, **{"epsilon": 1.0, "delta": 1e-6, **terms})
+
+    return ledger
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "study one.db"
+
+
+# -- the cap ------------------------------------------------------------------------------
+
+
+def test_entries_are_composed_by_their_profiles(make):
+    ledger, mu = make(), gdp_mu(1.0, 1e-6)
+    for _ in range(4):
+        ledger.charge(of_mu(0.5 * mu * (1 - 1e-9)))
+    assert ledger.spent() == pytest.approx(1.0, rel=1e-6)
+    assert ledger.spent(1e-9) == pytest.approx(gdp_epsilon(mu, 1e-9), rel=1e-6)
+    with pytest.raises(BudgetError, match="does not fit"):
+        ledger.charge(of_mu(0.01 * mu))
+    assert [type(entry) for entry in ledger.entries()] == 4 * [LedgerEntry]
+    assert ledger.remaining() < 1e-3
+
+
+def test_no_guarantee_needs_an_infinite_cap(make):
+    nothing = PrivacyRecord(epsilon=math.inf, delta=0.0, events=[Pure(math.inf)], noise="none")
+    with pytest.raises(BudgetError):
+        make().charge(nothing)
+    boundless = PrivacyLedger(epsilon=math.inf, delta=0.0)
+    boundless.charge(nothing)
+    assert boundless.spent() == boundless.remaining() == math.inf
+    assert json.loads(boundless.to_json())["epsilon"] == "inf"
+
+
+def assert_refusals_are_free(ledger):
+    for _ in range(3):
+        with pytest.raises(BudgetError):
+            ledger.charge(pure(1.5))
+    assert ledger.entries() == []
+    ledger.charge(pure(0.9))
+    assert ledger.spent() <= 0.9 * (1 + 1e-9)
+
+
+def test_a_refused_record_is_not_booked(make, monkeypatch):
+    """Planted: what was refused is in the books."""
+    assert_refusals_are_free(make())
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
+    monkeypatch.setattr(Cap, "holds", lambda self, events: True)
+    with pytest.raises(BaseException, match="DID NOT RAISE"):
+        assert_refusals_are_free(ledger)
+
+
+def test_labels_only_is_less_than_a_whole_record(make):
+    labels = pure(0.1, adjacency="replace-one-label")
+    with pytest.raises(BudgetError, match="features"):
+        make().charge(labels)
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0, adjacency="replace-one-label")
+    for record in (labels, pure(0.1)):
+        ledger.charge(record)
+    assert ledger.spent() == pytest.approx(0.2)
+
+
+def test_seeded_noise_is_refused(make):
+    ledger = make()
+    with pytest.raises(BudgetError, match="random_state=None"):
+        ledger.charge(pure(0.1, noise="seeded"))
+    assert ledger.entries() == []
+
+
+def test_terms_of_newer_files(path):
+    """They may promise what is unknown here."""
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    newer = store_module.FileStore({**ledger._store.terms, "rate": 1.0}, path)
+    path.unlink()
+    text, digest = store_module._text_of(newer.terms), newer.first_digest
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(store_module._SCHEMA)
+        connection.execute("INSERT INTO account VALUES (?, ?, 0, ?)", [text, digest, digest])
+        connection.execute(f"PRAGMA application_id = {store_module._APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {store_module._FORMAT}")
+    for opening in (PrivacyLedger, open_ledger):
+        with pytest.raises(ValueError, match="newer version"):
+            opening(path)
+
+
+def execute(path, statement, values=()):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, values)
+
+
+BAD_TERMS = [
+    {},
+    {"epsilon": 1.0},
+    {"delta": 0.1},
+    {"epsilon": -1.0, "delta": 0.0},
+    {"epsilon": math.nan, "delta": 0.0},
+    {"epsilon": 1.0, "delta": 1.0},
+    {"epsilon": 1.0, "delta": 0.0, "adjacency": "add-remove"},
+    {"epsilon": 1.0, "delta": 0.0, "adaptive": 1},
+]
+
+
+@pytest.mark.parametrize("terms", BAD_TERMS)
+def test_terms_are_checked_before_anything_is_made(terms, path):
+    for place in (None, path):
+        with pytest.raises(ValueError, match=r"cap|epsilon|delta|adjacency|adaptive"):
+            PrivacyLedger(place, **terms)
+    assert list(path.parent.iterdir()) == []
+
+
+# -- handles ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_every_copy_is_the_same_account(make, copied):
+    ledger = make()
+    other = copied(ledger)
+    other.charge(pure(0.4))
+    ledger.charge(pure(0.4))
+    assert len(other.entries()) == len(ledger.entries()) == 2
+    for handle in (ledger, other):
+        with pytest.raises(BudgetError):
+            handle.charge(pure(0.4))
+
+
+def test_the_handle_stands_for_the_ledger(make):
+    ledger, own = make(dataset="trial"), object()
+    open_ledger(ledger.handle).charge(pure(0.4))
+    assert ledger.spent() == pytest.approx(0.4, rel=1e-5)
+    assert open_ledger(ledger.handle).dataset == "trial"
+    assert repr(ledger).startswith(f"PrivacyLedger({ledger.handle!r}: 1 entry, epsilon 0.3999")
+    assert open_ledger(own) is own
+
+
+def in_child(action):
+    """Run in a forked process; return the exception it ended with, if any, as a text."""
+    reading, writing = FORK.Pipe(duplex=False)
+
+    def run():
+        try:
+            action()
+            writing.send("")
+        except BaseException as error:  # noqa: BLE001 - reported to the parent
+            writing.send(type(error).__name__ + ": " + str(error))
+
+    process = FORK.Process(target=run)
+    process.start()
+    process.join(30)
+    return reading.recv()
+
+
+def test_a_ledger_in_memory_refuses_other_processes():
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+    found = in_child(lambda: ledger.charge(pure(0.1)))
+    assert found.startswith("BudgetError: this ledger lives in the memory of another process")
+    assert ledger.entries() == []
+
+
+def test_a_pickle_whose_ledger_is_gone_loads_and_refuses(path):
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    frozen = pickle.dumps(ledger)
+    path.unlink()
+    lost = pickle.loads(frozen)
+    assert lost.handle == str(path)
+    with pytest.raises(BudgetError, match="no ledger"):
+        lost.charge(pure(0.1))
+    elsewhere = pickle.dumps(PrivacyLedger(epsilon=1.0, delta=0.0))
+    store_module._IN_MEMORY.clear()
+    with pytest.raises(BudgetError, match="another process"):
+        pickle.loads(elsewhere).charge(pure(0.1))
+
+
+# -- files --------------------------------------------------------------------------------
+
+
+def test_reopening_needs_no_cap_and_keeps_the_stored_one(path):
+    terms = {"epsilon": 0.5, "delta": 1e-7, "dataset": "trial", "adaptive": True}
+    PrivacyLedger(str(path), **terms).charge(pure(0.3))
+    again = PrivacyLedger(path)
+    assert {name: getattr(again, name) for name in terms} == terms
+    assert PrivacyLedger(path, epsilon=0.5, delta=1e-7).spent() == again.spent() > 0.29
+    before = path.read_bytes()
+    for name, value in {"epsilon": 0.6, "delta": 1e-6, "dataset": "x", "adaptive": False}.items():
+        with pytest.raises(ValueError, match=f"other terms: {name}"):
+            PrivacyLedger(path, **{name: value})
+    assert path.read_bytes() == before
+
+
+def foreign_files(path):
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    for _ in range(40):
+        ledger.charge(pure(0.01))
+    good = path.read_bytes()
+    yield "empty", b""
+    yield "text", b"epsilon,delta\n1,0\n" * 100
+    yield "head only", good[:100]
+    yield "truncated", good[: len(good) // 2]
+    yield "zeroed pages", good[:4096] + bytes(len(good) - 4096)
+    yield "other version", good[:60] + b"\0\0\0\7" + good[64:]
+    path.unlink()
+    execute(path, "CREATE TABLE account (terms TEXT)")
+    yield "other application", path.read_bytes()
+
+
+def test_foreign_and_damaged_files_are_refused_and_left_alone(path):
+    for name, content in foreign_files(path):
+        path.write_bytes(content)
+        for opening in (partial(PrivacyLedger, epsilon=1.0, delta=0.0), PrivacyLedger, open_ledger):
+            with pytest.raises(ValueError, match=r"is not a privacy ledger|is damaged"):
+                opening(path)
+        assert path.read_bytes() == content, name
+        assert [p.name for p in path.parent.iterdir()] == [path.name], name
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    ["UPDATE entries SET record = replace(record, '0.3', '0.1')",
+     "DELETE FROM entries WHERE number = 2", "DELETE FROM entries WHERE number = 3",
+     "UPDATE entries SET time = '2000' WHERE number = 1",
+     "UPDATE entries SET number = number + 1 WHERE number = 3"],
+)  # fmt: skip
+def test_changed_entries_are_noticed(path, tampering):
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    for _ in range(3):
+        ledger.charge(pure(0.3))
+    assert len(ledger.entries()) == 3
+    execute(path, tampering)
+    if "DELETE" in tampering and "number = 3" in tampering:
+        # Only who has read the last entry can miss it.
+        with pytest.raises(ValueError, match="has lost entries"):
+            ledger.charge(pure(0.01))
+        return
+    reads = (ledger.entries, ledger.to_html, ledger.to_csv, ledger.summary)
+    for action in (*reads, lambda: PrivacyLedger(path).charge(pure(0.01))):
+        with pytest.raises(ValueError, match="damaged"):
+            action()
+
+
+def test_another_file_of_the_same_name_is_another_ledger(path):
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    open_ledger(path).charge(pure(0.3))
+    ledger.charge(pure(0.3))
+    kept = path.rename(path.with_suffix(".old"))
+    PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    assert open_ledger(path).spent() == 0.0
+    # Also when the file system gives the new file the number of the old one.
+    path.unlink()
+    PrivacyLedger(path, epsilon=0.5, delta=0.0)
+    assert open_ledger(path).epsilon == 0.5
+    with pytest.raises(ValueError, match="was replaced"):
+        ledger.charge(pure(0.3))
+    assert len(PrivacyLedger(kept).entries()) == 2
+
+
+def test_a_folder_that_is_not_there_refuses(path):
+    with pytest.raises(BudgetError, match="cannot be created"):
+        PrivacyLedger(path.parent / "nowhere" / "x.db", epsilon=1.0, delta=0.0)
+
+
+# -- many writers, and sudden death ----------------------------------------------------------
+
+
+def charge_many(ledger, times):
+    for _ in range(times):
+        try:
+            ledger.charge(pure(0.1))
+        except BudgetError:
+            return
+
+
+def run_writers(ledger, processes, times):
+    workers = [FORK.Process(target=charge_many, args=(ledger, times)) for _ in range(processes)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+        assert worker.exitcode == 0
+
+
+def assert_every_charge_is_there(path, processes, times):
+    ledger = PrivacyLedger(path, epsilon=1e3, delta=0.0)
+    run_writers(ledger, processes, times)
+    numbers = [entry.number for entry in ledger.entries()]
+    assert numbers == list(range(1, processes * times + 1))
+    assert ledger.spent() == pytest.approx(0.1 * processes * times)
+
+
+@pytest.mark.parametrize(
+    ("processes", "times"), [(4, 6), pytest.param(8, 50, marks=pytest.mark.slow)]
+)
+def test_every_charge_of_every_process_is_there_once(path, processes, times):
+    assert_every_charge_is_there(path, processes, times)
+
+
+def test_writers_test_sees_a_lost_commit(path, monkeypatch):
+    """Planted: a transaction that ends without becoming durable."""
+    honest = store_module.FileStore.transaction
+
+    @contextmanager
+    def forgetful(self, *, writes):
+        with honest(self, writes=writes) as transaction:
+            yield transaction
+            if writes:
+                transaction._connection.execute("ROLLBACK")
+                transaction._connection.execute("BEGIN")
+
+    monkeypatch.setattr(store_module.FileStore, "transaction", forgetful)
+    with pytest.raises(AssertionError):
+        assert_every_charge_is_there(path, 2, 3)
+
+
+@pytest.mark.parametrize("processes", [4, pytest.param(64, marks=pytest.mark.slow)])
+def test_writers_cannot_pass_the_cap_together(path, processes):
+    ledger = PrivacyLedger(path, epsilon=1.05, delta=0.0)
+    run_writers(ledger, processes, 6)
+    assert len(ledger.entries()) == 10
+    assert ledger.spent() <= 1.05
+
+
+def assert_a_fork_can_charge(ledger, patience=30):
+    """Fork while another thread is in the middle of a charge."""
+    inside = threading.Event()
+
+    def slow_charge():
+        with ledger._store.transaction(writes=True):
+            inside.set()
+            time.sleep(0.5)
+
+    thread = threading.Thread(target=slow_charge)
+    thread.start()
+    assert inside.wait(10)
+    child = FORK.Process(target=lambda: (ledger.charge(pure(0.1)), open_ledger(ledger.handle)))
+    child.start()
+    child.join(patience)
+    hangs = child.is_alive()
+    child.kill()
+    child.join()
+    thread.join()
+    assert not hangs
+    assert child.exitcode == 0
+    assert len(ledger.entries()) == 1
+    ledger.charge(pure(0.1))
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_fork_during_a_charge_does_not_hang(path, monkeypatch):
+    """Planted: each handle has a lock of its own."""
+    assert_a_fork_can_charge(PrivacyLedger(path, epsilon=1.0, delta=0.0))
+    lock = threading.Lock()
+
+    @contextmanager
+    def locked(self, *, writes):
+        del writes
+        with lock, closing(store_module._connect(self.path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield store_module._SqlTransaction(
+                connection, self.path, store_module._account_in(connection, self.path)
+            )
+            connection.execute("COMMIT")
+
+    ledger = PrivacyLedger(path.with_name("other.db"), epsilon=1.0, delta=0.0)
+    monkeypatch.setattr(store_module.FileStore, "transaction", locked)
+    with pytest.raises(AssertionError):
+        assert_a_fork_can_charge(ledger, patience=3)
+
+
+# -- exports ------------------------------------------------------------------------------
+
+
+def test_exports_say_what_the_books_say(make, tmp_path):
+    ledger = make(dataset="trial")
+    records = [of_mu(0.05), pure(0.2, public={"n_samples": 3}), of_mu(0.05)]
+    for record in records:
+        ledger.charge(record)
+    assert [entry.record for entry in ledger.entries()] == records
+    data = json.loads(ledger.to_json())
+    assert data["dataset"] == "trial"
+    assert [PrivacyRecord.from_dict(entry["record"]) for entry in data["entries"]] == records
+    text = ledger.to_csv(tmp_path / "entries.csv")
+    assert (tmp_path / "entries.csv").read_text() == text
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [int(row["number"]) for row in rows] == [1, 2, 3]
+    together = [Repeated(Gaussian(0.05), 2), Pure(0.2)]
+    assert float(rows[-1]["spent_after"]) == accounting.epsilon(together, 1e-6) == ledger.spent()

@@ -1,0 +1,236 @@
+"""The file of a ledger: every damage is seen or harmless, another ledger never stands in for it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import sqlite3
+from contextlib import closing
+from hashlib import sha256
+
+import pytest
+
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.ledger import store as store_module
+from dp_halfspace.ledger.ledger import PrivacyLedger, open_ledger
+from tests.privacy.oracles import pure
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "study one.db"
+
+
+def execute(path, statement, values=()):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(statement, values)
+
+
+def made(path, n_entries):
+    ledger = PrivacyLedger(path, epsilon=1.0, delta=1e-6)
+    for _ in range(n_entries):
+        ledger.charge(pure(0.1))
+    return ledger
+
+
+# -- one wrong bit --------------------------------------------------------------------------
+
+
+def state(ledger):
+    terms = ledger.epsilon, ledger.delta, ledger.dataset, ledger.adjacency, ledger.adaptive
+    return *terms, ledger.spent(), len(ledger.entries())
+
+
+def flips(content, every):
+    """Places of bits: all, or some of those in bytes that are not zero."""
+    used = [8 * i + bit for i, byte in enumerate(content) if byte for bit in range(8)]
+    return range(8 * len(content)) if every else random.Random(0).sample(used, 400)
+
+
+def assert_every_flip_is_seen_or_harmless(path, n_entries, places):
+    full = made(path, n_entries)
+    right, expected, seen = path.read_bytes(), state(full), 0
+    for place in places(right):
+        path.write_bytes(right)
+        read, unread = PrivacyLedger(path), PrivacyLedger(path)
+        read.spent()
+        wrong = bytearray(right)
+        wrong[place // 8] ^= 1 << place % 8
+        path.write_bytes(wrong)
+        for handle in (lambda: PrivacyLedger(path), lambda old=read: old, lambda old=unread: old):
+            try:
+                assert state(handle()) == expected, place
+            except (BudgetError, ValueError):
+                seen += 1
+    assert seen
+
+
+@pytest.mark.parametrize("n_entries", [0, 1, 3])
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_every_wrong_bit_is_seen_or_harmless(path, n_entries, every):
+    assert_every_flip_is_seen_or_harmless(path, n_entries, lambda right: flips(right, every))
+
+
+def number_of(right):
+    """Places of the bits of the cap in the text of the terms."""
+    start = right.index(b'"epsilon": 1.0') + len(b'"epsilon": ')
+    return range(8 * start, 8 * start + 24)
+
+
+def test_flip_test_sees_terms_without_a_digest(path, monkeypatch):
+    """Planted: the digest of the terms is that of whatever they say."""
+
+    def unsealed(connection, _):
+        text, _, *last = connection.execute("SELECT * FROM account").fetchone()
+        return store_module._Account(text, sha256(text.encode()).hexdigest(), *last)
+
+    assert_every_flip_is_seen_or_harmless(path, 0, number_of)
+    monkeypatch.setattr(store_module, "_account_in", unsealed)
+    path.unlink()
+    with pytest.raises(AssertionError):
+        assert_every_flip_is_seen_or_harmless(path, 0, number_of)
+
+
+@pytest.mark.parametrize("n_entries", [0, 2])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "terms = replace(terms, '1.0', '9.0')",
+        "terms = CAST(terms AS BLOB)",
+        "digest = 'x'",
+        "digest = CAST(digest AS BLOB)",
+        "last = last + 1",
+        "head = 'x'",
+        "last = 'many'",
+    ],
+)
+def test_the_account_is_as_it_was_made(path, n_entries, change):
+    old, unread = made(path, n_entries), PrivacyLedger(path)
+    execute(path, f"UPDATE account SET {change}")
+    for handle in (lambda: PrivacyLedger(path), lambda: old, lambda: unread):
+        for action in (PrivacyLedger.spent, lambda ledger: ledger.charge(pure(0.1))):
+            with pytest.raises(ValueError, match="is damaged"):
+                action(handle())
+
+
+def test_a_second_account_is_damage(path):
+    made(path, 0)
+    execute(path, "INSERT INTO account SELECT * FROM account")
+    with pytest.raises(ValueError, match="is damaged"):
+        PrivacyLedger(path)
+
+
+@pytest.mark.parametrize("column", ["time", "record", "digest"])
+def test_a_text_that_became_a_blob_is_damage(path, column):
+    made(path, 2)
+    execute(path, f"UPDATE entries SET {column} = CAST({column} AS BLOB) WHERE number = 1")
+    with pytest.raises(ValueError, match="is damaged: an entry holds no text"):
+        PrivacyLedger(path).spent()
+
+
+@pytest.mark.parametrize("lost", ["number = 3", "number > 1", "number > 0"])
+def test_entries_lost_at_the_end_are_missed_by_who_has_never_read_them(path, lost):
+    made(path, 3)
+    execute(path, f"DELETE FROM entries WHERE {lost}")
+    for action in (PrivacyLedger.spent, lambda ledger: ledger.charge(pure(0.1))):
+        with pytest.raises(ValueError, match="damaged, or has lost entries at its end"):
+            action(PrivacyLedger(path))
+
+
+def test_a_ledger_of_the_first_format_is_a_clear_error(path):
+    made(path, 1)
+    execute(path, "PRAGMA user_version = 1")
+    for opening in (PrivacyLedger, open_ledger):
+        with pytest.raises(ValueError, match="no digest of its terms: make a new one, whose cap"):
+            opening(path)
+
+
+# -- another file under the same name --------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_read", [0, 1])
+def test_a_handle_does_not_charge_a_ledger_that_took_the_name_of_its_own(path, n_read):
+    """Also where neither has an entry, and where the terms are the same but for the id."""
+    old = made(path, n_read)
+    frozen = pickle.dumps(old)
+    path.unlink()
+    new = made(path, 0)
+    for action in (old.spent, lambda: old.charge(pure(0.1)), old.entries, old.to_csv):
+        with pytest.raises(ValueError, match="was replaced by another ledger"):
+            action()
+    thawed = pickle.loads(frozen)
+    with pytest.raises(BudgetError, match="was replaced by another ledger"):
+        thawed.charge(pure(0.1))
+    with pytest.raises(BudgetError, match="was replaced by another ledger"):
+        pickle.loads(pickle.dumps(thawed)).charge(pure(0.1))
+    assert new.entries() == []
+    assert "out of reach" in repr(old)
+
+
+def test_a_file_that_is_replaced_during_a_charge_releases_nothing(path, monkeypatch):
+    ledger = made(path, 1)
+    honest = store_module._SqlTransaction.insert
+
+    def insert(self, row):
+        honest(self, row)
+        monkeypatch.undo()
+        path.rename(path.with_name("moved.db"))
+        made(path, 0)
+
+    monkeypatch.setattr(store_module._SqlTransaction, "insert", insert)
+    with pytest.raises(BudgetError, match="so nothing is released"):
+        ledger.charge(pure(0.1))
+
+
+def test_a_pickle_goes_through_a_process_that_cannot_reach_it(path):
+    """As a model does that a worker fitted: back home it is the account it was."""
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+    frozen = pickle.dumps(ledger)
+    kept = store_module._IN_MEMORY.pop(ledger.handle)
+    there = pickle.dumps(pickle.loads(frozen))
+    store_module._IN_MEMORY[ledger.handle] = kept
+    pickle.loads(there).charge(pure(0.25))
+    assert ledger.spent() == 0.25
+
+
+# -- exports ----------------------------------------------------------------------------------
+
+
+def names_of(path):
+    """Spellings of the file, and of those that SQLite keeps beside it."""
+    folder = path.parent
+    (folder / "link.db").symlink_to(path)
+    os.link(path, folder / "hard.db")
+    (folder / "below").mkdir()
+    yield from (path, str(path), folder / "link.db", folder / "hard.db")
+    yield folder / "below" / ".." / path.name
+    yield os.path.relpath(path)
+    for end in ("-journal", "-wal", "-shm"):
+        yield f"{path}{end}"
+        yield folder / f"link.db{end}"
+        (folder / f"to{end}").symlink_to(f"{path}{end}")
+        yield folder / f"to{end}"
+
+
+def assert_exports_spare_ledgers(path):
+    ledger = made(path, 1)
+    before = path.read_bytes()
+    for name in names_of(path):
+        for write in (ledger.to_csv, ledger.to_html, PrivacyLedger(epsilon=1, delta=0).to_csv):
+            with pytest.raises(ValueError, match="is a file of a privacy ledger"):
+                write(name)
+    assert path.read_bytes() == before
+    ledger.to_csv(path.with_suffix(".csv"))
+    ledger.to_csv(path.with_suffix(".csv"))
+
+
+def test_exports_are_never_written_over_a_ledger(path):
+    assert_exports_spare_ledgers(path)
+
+
+def test_export_test_sees_a_ledger_that_is_known_by_its_name_only(path, monkeypatch):
+    """Planted: paths are compared as they are spelled."""
+    monkeypatch.setattr("dp_halfspace.ledger.ledger.belongs_to_ledger", lambda place: place == path)
+    with pytest.raises(BaseException, match="DID NOT RAISE"):
+        assert_exports_spare_ledgers(path)

@@ -1,0 +1,264 @@
+"""What people see of a ledger: what else fits, exactly; its state, its exports, a page to sign."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    ObjectivePerturbationClassifier,
+    PrivacyLedger,
+    PrivateSearchCV,
+)
+from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.ledger import view as _ledger_view
+from dp_halfspace.ledger.cap import MOST_FITS, Cap
+from dp_halfspace.privacy import LedgerPlan, gdp_epsilon, open_ledger
+from tests.privacy import oracles
+from tests.privacy.oracles import pure
+
+X, Y = np.zeros((900, 4)), np.arange(900) % 2
+FACT = "a-column-name"
+
+
+def gaussian(epsilon, delta=1e-7, **changes):
+    return oracles.gaussian(epsilon, delta, **changes)
+
+
+@pytest.fixture(params=["memory", "file"])
+def ledger(request, tmp_path):
+    path = tmp_path / "a place" / "study.db" if request.param == "file" else None
+    if path is not None:
+        path.parent.mkdir()
+    return PrivacyLedger(path, epsilon=1.0, delta=1e-6, dataset="<registry>")
+
+
+# -- what else fits -----------------------------------------------------------------------
+
+
+def accepted(ledger, record):
+    """Charge a record until it is refused."""
+    for count in range(1000):
+        try:
+            ledger.charge(record)
+        except BudgetError:
+            return count
+    raise AssertionError
+
+
+FIT = AdaptiveMarginClassifier(epsilon=0.3, delta=1e-7, classes=[0, 1])
+RECORDS = {
+    "gaussian": lambda: gaussian(0.2),
+    "pure": lambda: pure(0.07),
+    "fit": lambda: FIT.plan(X, Y),
+    "search": lambda: PrivateSearchCV(
+        FIT, {"fit_intercept": [True, False]}, epsilon=0.4, delta=1e-7
+    ).plan(X, Y),
+    "objective": lambda: ObjectivePerturbationClassifier(
+        epsilon=0.3, delta=1e-7, classes=[0, 1], data_norm=1
+    ).plan(X, Y),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_as_many_fit_as_planned_and_not_one_more(kind):
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
+    ledger.charge(gaussian(0.25))
+    ledger.charge(pure(0.1))
+    assert_plan_is_exact(ledger, RECORDS[kind]())
+
+
+def assert_plan_is_exact(ledger, record):
+    before = len(ledger.entries())
+    plan = ledger.plan(asked=record)
+    (asked,) = plan.releases
+    assert len(ledger.entries()) == before
+    assert plan.spent == ledger.spent()
+    ledger.charge(record)
+    assert asked.spent_after == ledger.spent()
+    assert asked.count == 1 + accepted(ledger, record) >= 1
+    # What is planned now is the same account.
+    assert ledger.plan(asked=record).releases[0].count == 0
+    assert not ledger.plan(asked=record).fits_together
+
+
+FORGETS = lambda cap, spent, events, real=Cap.count: real(cap, [], events)  # noqa: E731
+SUMS = lambda cap, spent, events: int(1.0 / gdp_epsilon(events[0].mu, 1e-6))  # noqa: E731
+
+
+@pytest.mark.parametrize(("planted", "size"), [(FORGETS, 0.2), (SUMS, 0.1)])
+def test_the_exactness_test_sees_what_is_planted(monkeypatch, planted, size):
+    """Planted: a plan that forgets what is spent; sums of epsilons in place of profiles."""
+    ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
+    if planted is FORGETS:
+        ledger.charge(gaussian(0.5))
+    monkeypatch.setattr(Cap, "count", planted)
+    with pytest.raises(AssertionError):
+        assert_plan_is_exact(ledger, gaussian(size))
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_counts_under_other_caps(adaptive):
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0, adaptive=adaptive)
+    tenth, wide = ledger.plan(0.1, 2.0).releases
+    assert (tenth.count, wide.count) == (10, 0)
+    assert (tenth.epsilon, tenth.delta, tenth.spent_after) == (0.1, 0.0, pytest.approx(0.1))
+    # Nothing Gaussian fits under a cap without delta.
+    assert ledger.plan(fit=(0.1, 1e-7)).releases[0].count == 0
+    plan = PrivacyLedger(epsilon=math.inf, delta=0.0, adaptive=adaptive).plan(0.1, math.inf)
+    assert [one.count for one in plan.releases] == [MOST_FITS] * 2
+    assert f"{MOST_FITS} or more" in repr(plan)
+    tiny = PrivacyLedger(epsilon=1.0, delta=1e-6, adaptive=adaptive).plan(1e-3)
+    assert 10**4 < tiny.releases[0].count < MOST_FITS
+
+
+def test_a_plan_prints_as_a_table(ledger):
+    plan = ledger.plan(fit=gaussian(0.6), score=(0.3, 1e-7), pure=(0.2, 0))
+    first, head, *rows, last = repr(plan).splitlines()
+    assert first == "epsilon 0 of 1 spent at delta 1e-06"
+    assert head.split()[:3] == ["release", "epsilon", "delta"]
+    assert [row.split()[0] for row in rows] == ["fit", "score", "pure"]
+    assert isinstance(plan, LedgerPlan)
+    assert plan.fits_together
+    assert last == "one of each fits at once"
+    assert "does not fit" in repr(ledger.plan(0.7, 0.8, again=0.9))
+    assert [one.name for one in ledger.plan().releases] == [f"epsilon {e}" for e in (0.1, 0.3, 1)]
+    nothing = repr(ledger.plan(1.5))
+    assert nothing.splitlines()[-1].split()[-2:] == ["0", "-"]
+
+
+def test_a_plan_refuses_what_no_budget_pays_for(ledger):
+    for asked, error, message in (
+        (gaussian(0.1, adjacency="replace-one-label"), BudgetError, "the features"),
+        (gaussian(0.1, noise="seeded"), BudgetError, "seed"),
+        (-1.0, ValueError, "epsilon of 'fit'"),
+        ((0.1, 2.0), ValueError, "delta"),
+    ):
+        with pytest.raises(error, match=message):
+            ledger.plan(fit=asked)
+
+
+# -- refusals that help ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"), [(lambda epsilon: gaussian(epsilon, 1e-8), 1.5), (pure, 0.95)]
+)
+def test_what_a_refusal_says_fits_does_fit(ledger, kind, asked):
+    ledger.charge(gaussian(0.6))
+    with pytest.raises(BudgetError, match=r"it asks for epsilon=.* spent is .* left is") as caught:
+        ledger.charge(kind(asked))
+    most = float(re.search(r"fits up to epsilon=([\d.e-]+)$", str(caught.value))[1])
+    with pytest.raises(BudgetError):
+        ledger.charge(kind(most * 1.001))
+    ledger.charge(kind(most))
+
+
+def test_a_refusal_says_when_nothing_fits():
+    ledger = PrivacyLedger(epsilon=0.5, delta=0.0)
+    ledger.charge(pure(0.5))
+    for record, kind in ((pure(0.1), "purely private"), (gaussian(0.1), "Gaussian")):
+        with pytest.raises(BudgetError, match=f"no {kind} release fits any more"):
+            ledger.charge(record)
+
+
+# -- state and exports ----------------------------------------------------------------------
+
+
+def test_a_ledger_says_whether_it_is_new_and_what_it_holds(ledger):
+    assert repr(ledger).endswith(": new, no entry, cap epsilon=1, delta=1e-06)")
+    assert ledger.summary().startswith("Ledger of '<registry>': new")
+    ledger.charge(gaussian(0.3))
+    ledger.charge(pure(0.2))
+    again = open_ledger(ledger.handle)
+    assert re.search(r": 2 entries, epsilon 0\.\d+ spent, cap epsilon=1", repr(again))
+    lines = again.summary().splitlines()
+    assert "2 entries" in lines[0]
+    assert "if their budgets did not follow earlier results" in lines[1]
+    assert float(lines[-1].split()[-1]) == pytest.approx(ledger.remaining(), rel=1e-5)
+    assert float(lines[-2].split()[-1]) == pytest.approx(ledger.remaining(0.0), rel=1e-5)
+    for cap in ({"delta": 0.0}, {"delta": 1e-6, "adaptive": True}):
+        assert "earlier results" not in PrivacyLedger(epsilon=1.0, **cap).summary()
+
+
+class _Checked(HTMLParser):
+    """Collects text, and sees that what is opened is closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], []
+
+    def handle_starttag(self, tag, attrs):
+        assert tag not in ("script", "link", "img")
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_the_page_for_an_auditor_holds_the_books_and_no_more(ledger, tmp_path):
+    def shown():
+        page = ledger.to_html(tmp_path / "page.html")
+        assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+        checked = _Checked()
+        checked.feed(page)
+        assert not checked.open
+        # Neither where the ledger is, nor what records state as public.
+        assert not [hidden for hidden in (str(tmp_path), "memory:", FACT) if hidden in page]
+        return " ".join(checked.text)
+
+    text = shown()
+    assert "the ledger is new" in text
+    assert ledger._store.first_digest in text
+    ledger.charge(gaussian(0.3, public={"columns": [FACT]}))
+    ledger.charge(pure(0.2))
+    text = shown()
+    with ledger._store.transaction(writes=False) as account:
+        row, last = account.rows(0)
+    words = "differ in one record", "Signature", "Place and date", "Pure", "<registry>"
+    for word in (*words, row.time[11:19], last.digest, _ledger_view.rounded_text(ledger.spent())):
+        assert word.lower() in text.lower()
+
+
+# -- closing --------------------------------------------------------------------------------
+
+
+def test_a_closed_handle_refuses_and_the_account_lives_on(ledger):
+    model = AdaptiveMarginClassifier(epsilon=0.1, delta=1e-7, classes=[0, 1], ledger=ledger)
+    with contextlib.suppress(KeyError), ledger as same:
+        same.charge(pure(0.2))
+        raise KeyError
+    assert same is ledger
+    handle = ledger.handle
+    assert repr(ledger).endswith("out of reach)")
+    closed = (lambda: ledger.charge(pure(0.1)), ledger.entries, ledger.spent, ledger.plan)
+    for action in (*closed, lambda: model.fit(X, Y), lambda: ledger.epsilon):
+        with pytest.raises(BudgetError, match="closed"):
+            action()
+    ledger.close()
+    assert len(open_ledger(handle).entries()) == 1
+    # Also where the handle that estimators share was closed.
+    with open_ledger(handle) as shared:
+        shared.charge(pure(0.1))
+    assert len(open_ledger(handle).entries()) == 2
+
+
+UNITS = {"": "one record", "-label": "the label", "-person": "person"}
+
+
+@pytest.mark.parametrize("ending", UNITS)
+def test_a_record_prints_as_a_sentence(ending):
+    text = str(gaussian(0.5, adjacency="replace-one" + ending))
+    assert text.startswith("epsilon=0.5, delta=1e-07 for ")
+    assert UNITS[ending] in text
+    assert "operating system" in text

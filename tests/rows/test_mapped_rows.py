@@ -1,0 +1,113 @@
+"""Rows through a map: the same numbers whether images are formed or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dp_halfspace.optim.objectives.losses import LOGISTIC
+from dp_halfspace.optim.objectives.margin import MarginObjective
+from dp_halfspace.optim.solvers.minimum import certified_minimum
+from dp_halfspace.rows import mapped_rows as module
+from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
+from dp_halfspace.rows.rows import flattened, unit_rows
+
+N, D = 5000, 7
+RNG = np.random.default_rng(5)
+X = RNG.standard_normal((N, D)) * np.geomspace(1.0, 1e-3, D) * (RNG.random((N, D)) < 0.7)
+X[:, 0] = RNG.standard_normal(N)
+X[3] = 0.0  # the only empty row
+FORMS = [np.asarray, np.asfortranarray, sparse.csr_array]
+each_form = pytest.mark.parametrize("form", FORMS, ids=["C", "F", "CSR"])
+each_bias = pytest.mark.parametrize("bias", [None, 0.25])
+
+
+def root_of(size, *, upper):
+    """An ill-conditioned map, upper triangular or full."""
+    turned = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))[0]
+    full = (turned * np.geomspace(0.3, 200.0, size)) @ turned.T
+    return np.linalg.qr(full)[1] if upper else full
+
+
+def images(rows, transform):
+    """Unit images in extended precision, from the logical rows."""
+    Z = rows.dense(np.arange(N)).astype(np.float128) @ transform.T.astype(np.float128)
+    lengths = np.sqrt((Z**2).sum(axis=1, keepdims=True))
+    return np.divide(Z, lengths, out=np.zeros_like(Z), where=lengths > 0).astype(float)
+
+
+@each_form
+@each_bias
+@pytest.mark.parametrize("upper", [True, False])
+def test_all_products_are_those_of_the_unit_images(form, bias, upper):
+    rows = unit_rows(form(X), 1.0, bias)
+    size = rows.shape[1]
+    transform = root_of(size, upper=upper)
+    Z = images(rows, transform)
+    mapped = MappedRows(flattened(rows, transform, row_bound=4.0), transform)
+    w, p, c = RNG.standard_normal((size, 3)), RNG.standard_normal((N, 2)), RNG.random(N)
+    for design in (mapped, FormedRows(rows, transform)):
+        assert design.shape == (N, size)
+        assert design.row_bound == 1.0
+        close = {"rtol": 1e-9, "atol": 1e-9}
+        np.testing.assert_allclose(design.margins(w), Z @ w, **close)
+        np.testing.assert_allclose(design.margins(w[:, 0]), Z @ w[:, 0], **close)
+        np.testing.assert_allclose(design.adjoint(p), Z.T @ p, **close)
+        fused = design.fused_adjoint(w, lambda m, lo, hi: np.tanh(m) * c[lo:hi, None])
+        np.testing.assert_allclose(fused, Z.T @ (np.tanh(Z @ w) * c[:, None]), **close)
+        np.testing.assert_allclose(design.gram(c), (Z * c[:, None]).T @ Z, **close)
+        index = np.array([5, 3, 4999])
+        np.testing.assert_allclose(design.subset(index).margins(w), Z[index] @ w, **close)
+
+
+@each_form
+@each_bias
+def test_no_formed_row_is_longer_than_one(form, bias):
+    rows = unit_rows(form(X), 1.0, bias)
+    transform = root_of(rows.shape[1], upper=True)
+    exact = []
+    for _, _, block, factors in FormedRows(rows, transform)._blocks():
+        Z = block.astype(np.float128) * factors[:, None].astype(np.float128)
+        exact.append(np.sqrt((Z**2).sum(axis=1)))
+    lengths = np.concatenate(exact)
+    assert lengths.max() <= 1.0
+    assert np.delete(lengths, 3).min() > 1.0 - 1e-12
+    assert (lengths[3] == 0.0) == (bias is None)
+
+
+def test_length_test_sees_rows_on_the_wrong_side(monkeypatch):
+    """Planted: the inverse of the computed length, as it is."""
+    monkeypatch.setattr(module, "inverse_lengths", lambda lengths, size: 1.0 / (lengths + 1e-300))
+    with pytest.raises(AssertionError):
+        test_no_formed_row_is_longer_than_one(np.asarray, 0.25)
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (10, 600), (10**6, 3), (10**5, 51), (50, 10**5)])
+def test_images_are_formed_in_no_larger_blocks_than_rows_are_read(n, d):
+    size = formed_block_rows(n, d)
+    for form in (sparse.csr_array((n, d)), np.broadcast_to(0.0, (n, d))):
+        assert 1 <= size <= module.block_size(n, d, is_sparse=sparse.issparse(form))
+
+
+def objectives(rows, transform, signs):
+    """The same objective on formed and on unformed images."""
+    flat = flattened(rows, transform, row_bound=4.0)
+    designs = FormedRows(rows, transform), MappedRows(flat, transform)
+    linear = np.linspace(-1.0, 1.0, rows.shape[1])
+    return [MarginObjective(d, signs, np.ones(N), LOGISTIC, 1.0, linear) for d in designs]
+
+
+@pytest.mark.parametrize("wrong", [None, "other labels", "not a number"])
+def test_a_wrong_surrogate_costs_time_only(wrong):
+    rows, signs = unit_rows(X, 1.0, 0.25), np.sign(RNG.standard_normal(N))
+    exact, surrogate = objectives(rows, root_of(D + 1, upper=True), signs)
+    if wrong == "other labels":
+        surrogate = objectives(rows, root_of(D + 1, upper=True), -signs)[1]
+    elif wrong:
+        surrogate = replace(surrogate, weights=np.full(N, np.nan))
+    w = certified_minimum(exact, 1e-6, radius=1e3, surrogate=surrogate)
+    assert np.linalg.norm(exact.gradient(w)) <= 1e-6
+    assert np.linalg.norm(w) <= 1e3 + 2e-6

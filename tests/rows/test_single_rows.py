@@ -1,0 +1,377 @@
+"""Rows of float32 in float32: ``docs/proofs/certificate.md``, section 9."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier, algorithms
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.column_scales import Units, in_units
+from dp_halfspace.algorithms.engine.defaults import engine_defaults
+from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
+from dp_halfspace.algorithms.engine.preconditioner import Metric
+from dp_halfspace.algorithms.engine.training import Problem
+from dp_halfspace.algorithms.ranking.threshold import threshold_losses
+from dp_halfspace.audit import replay
+from dp_halfspace.estimators import auc
+from dp_halfspace.rows import single_rows as module
+from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.rows.rows import unit_rows
+from dp_halfspace.rows.single_rows import GRAM_GROUP, SingleRows, group_size, single_unit_rows
+
+FORMS = {
+    "C": np.asarray,
+    "F": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, 1)[:, ::2],
+    "left columns": lambda X: np.pad(X, ((0, 0), (0, 1)))[:, :-1],
+    "right columns": lambda X: np.pad(X, ((0, 0), (3, 0)))[:, 3:],
+    "every second row": lambda X: np.repeat(X, 2, 0)[::2],
+    "rows backwards": lambda X: X[::-1].copy()[::-1],
+    "columns backwards": lambda X: X[:, ::-1].copy()[:, ::-1],
+    "rows of F": lambda X: np.asfortranarray(np.pad(X, ((3, 2), (0, 0))))[3:-2],
+    "every second row of F": lambda X: np.asfortranarray(np.repeat(X, 2, 0))[::2],
+    "every second column of F": lambda X: np.asfortranarray(np.repeat(X, 2, 1))[:, ::2],
+}
+forms = pytest.mark.parametrize("form", list(FORMS.values()), ids=list(FORMS))
+estimators = pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateAUCClassifier])
+SINGLE = 2.0**-24
+
+
+def rows_of(n, d, seed=0):
+    """Rows of very different lengths with columns of very different sizes."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-3, 3, (n, 1)) * np.geomspace(1, 1e-3, d)
+    return X.astype(np.float32)
+
+
+def learnt_rows(n, d, seed=0):
+    """The rows of a fit that learns units: most entries are clipped, some missing or zero."""
+    X = rows_of(n, d, seed).astype(np.float64)
+    X[::5, 0], X[1::5] = math.nan, 1e300
+    X[2::5, 1:] = 0.25
+    units = Units(np.full(d, 0.25), np.geomspace(1e-3, 1e2, d))
+    return single_unit_rows(in_units(X, units, kind=np.float32), math.sqrt(d), 0.2)
+
+
+def logical(rows):
+    """The rows in extended precision: exact products of floats of 24 bits."""
+    scale = rows._scale.astype(np.longdouble)[:, None]
+    whole = [] if rows._constant is None else [np.broadcast_to(rows._constant, len(scale))]
+    return scale * np.column_stack([rows._matrix.astype(np.longdouble), *whole])
+
+
+def metric_of(size, stretch, seed=0):
+    """A map with as many directions as it has columns but one."""
+    rng = np.random.default_rng(seed)
+    directions = np.linalg.qr(rng.standard_normal((size, size - 1)))[0]
+    return Metric(stretch, directions, np.geomspace(0.25, stretch, size - 1))
+
+
+def stated_rows(n, d, seed=0):
+    return single_unit_rows(rows_of(n, d, seed), 2.0, 0.2)
+
+
+BOTH = pytest.mark.parametrize("made", [stated_rows, learnt_rows])
+
+
+def longest_image(monkeypatch, unit, made):
+    """Longest image of a row, when the bounds on lengths count roundings of this size."""
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "SINGLE_UNIT", unit)
+        metric = metric_of(8, 200.0)
+        transform = metric.root()
+        flat = made(4000, 7).unit(transform, row_bound=4.0, condition=1.0)
+    images = logical(flat) @ np.asarray(transform, dtype=np.longdouble).T
+    return float(np.sqrt((images**2).sum(axis=1)).max())
+
+
+@forms
+@pytest.mark.parametrize("bias", [None, 0.2])
+@pytest.mark.parametrize("clips", [False, True])
+def test_rows_are_those_of_float64_and_have_norm_one_at_most(form, bias, clips):
+    X = rows_of(3000, 9)
+    rows = single_unit_rows(form(X), 2.0, bias, clips=clips)
+    norms = np.sqrt((logical(rows) ** 2).sum(axis=1))
+    assert norms.max() <= 1
+    assert norms.min() >= 1 - 2.0**-17
+    assert (rows.lengths(np.eye(rows.shape[1])) >= norms).all()
+    other, w = unit_rows(X, 2.0, bias, clips=clips), np.linspace(1.0, 2.0, 9)
+    images = logical(rows) @ np.append(w, [3.0] * (bias is not None))
+    np.testing.assert_allclose(
+        images.astype(float), other.margins(np.append(w, [3.0] * (bias is not None))), atol=1e-5
+    )
+    if bias is not None:
+        scores = other.relative(2.0 * w)
+        np.testing.assert_allclose(rows.relative(w), scores / 2.0, rtol=1e-4, atol=1e-5)
+
+
+@BOTH
+def test_images_have_norm_one_at_most(monkeypatch, made):
+    assert 1 - 1e-3 <= longest_image(monkeypatch, SINGLE, made) <= 1
+
+
+@BOTH
+def test_planted_allowance_of_float64_is_caught_in_lengths(monkeypatch, made):
+    honest = np.divide
+    monkeypatch.setattr(module.np, "divide", lambda a, b, out: honest(1.0, b, out=out))
+    assert longest_image(monkeypatch, 2.0**-53, made) > 1
+
+
+def rows_state(rows):
+    return rows._matrix, rows._constant, rows._scale
+
+
+def worst_group(condition):
+    """Error of the sum of a group, stretched by a map, relative to the reach of a record."""
+    group = group_size(condition)
+    rng = np.random.default_rng(3)
+    X = (1 + rng.random((group, 3))).astype(np.float32)
+    rows = single_unit_rows(X, 1.0, 0.3)
+    rows = SingleRows(*rows_state(rows), row_bound=1.0, group=group)
+    found = rows.fused_adjoint(np.zeros(4), lambda m, lo, hi: np.ones(hi - lo, np.float32))
+    error = np.linalg.norm((found - logical(rows).sum(axis=0)).astype(float))
+    return error * condition
+
+
+def test_roundings_of_a_group_are_within_what_is_paid_for(monkeypatch):
+    conditions = (1.0, 10.0, 100.0, 1000.0)
+    assert max(map(worst_group, conditions)) <= module.SINGLE_SHARE
+    assert [group_size(c) for c in conditions] == [128, 32, 8, 2]
+    monkeypatch.setattr(module, "SINGLE_UNIT", 2.0**-53)
+    # Planted: the allowance of float64.
+    assert worst_group(1e5) > module.SINGLE_SHARE
+
+
+def gram_error(rows):
+    Z = logical(rows)
+    return float(np.linalg.norm((rows.gram(rows.shares) - Z.T @ Z).astype(float)))
+
+
+def test_second_moment_of_a_group_is_within_its_allowance():
+    allowed = 1.02 * SINGLE * (GRAM_GROUP + 8) * GRAM_GROUP
+    positive = np.abs(rows_of(GRAM_GROUP, 5)) + np.float32(1 / 3)
+    error = gram_error(single_unit_rows(positive, 1.0, 0.2))
+    assert 1e-3 * allowed < error <= allowed
+    # Planted: the allowance of float64.
+    assert error > allowed * 2.0**-29
+    assert allowed * 2.0**-29 < gram_error(learnt_rows(GRAM_GROUP, 5)) <= allowed
+
+
+@forms
+@pytest.mark.parametrize(("n_outputs", "clips"), [(1, False), (3, False), (1, True)])
+@pytest.mark.parametrize("d", [3, 8, 30])
+@pytest.mark.parametrize("intruder", [0.0, 1e-30, 7.0, 2.0**61, 3e38])
+def test_a_record_changes_one_group_only(form, d, n_outputs, clips, intruder):
+    """Slopes and scores of all other rows, and sums of all other groups, keep every bit."""
+    X = rows_of(9000, d, seed=1)
+    other = X.copy()
+    other[4321] = intruder
+    shape = (d + 1,) if n_outputs == 1 else (d + 1, n_outputs)
+    w = 100 * np.random.default_rng(2).standard_normal(shape)
+    metric = metric_of(d + 1, 30.0)
+    sums, slopes, scores = [], [], []
+    real = np.matmul
+
+    def spied(A, B, **given):
+        out = real(A, B, **given)
+        sums.append(out)
+        return out
+
+    for table in (X, other):
+        with single_blas_thread(), pytest.MonkeyPatch.context() as patched:
+            rows = single_unit_rows(form(table), 1.0, 0.2, clips=clips)
+            scores.append(rows.relative(w[:-1].T[0] if n_outputs > 1 else w[:-1]))
+            given = {"row_bound": 4.0, "condition": metric.condition}
+            rows = rows.unit(metric.root(), **given)
+            patched.setattr(module.np, "matmul", spied)
+            total = rows.fused_adjoint(w, lambda m, lo, hi: slopes.append(m.copy()) or np.tanh(m))
+        assert np.isfinite(total).all()
+    half = len(sums) // 2
+    changed = sum(
+        int((a != b).any(axis=(1, 2)).sum()) for a, b in zip(sums[:half], sums[half:], strict=True)
+    )
+    assert changed <= 1
+    half = len(slopes) // 2
+    before, after = np.concatenate(slopes[:half]), np.concatenate(slopes[half:])
+    np.testing.assert_array_equal(np.delete(before, 4321, 0), np.delete(after, 4321, 0))
+    assert np.isfinite(scores).all()
+    assert np.flatnonzero(scores[0] != scores[1]).tolist() in ([], [4321])
+
+
+@forms
+@pytest.mark.parametrize("d", [2, 3, 5, 8])
+def test_a_record_out_of_reach_moves_errors_of_a_threshold_by_one_at_most(form, d):
+    """All records have the score of the threshold but for its roundings."""
+    rng = np.random.default_rng(d)
+    X = np.tile(rng.standard_normal(d).astype(np.float32), (8192, 1))
+    other, w = X.copy(), rng.standard_normal(d)
+    other[5] = 2.0**61
+    with single_blas_thread():
+        scores = [
+            single_unit_rows(form(T), 1.0, 0.2, clips=True).relative(0.2 * w) for T in (X, other)
+        ]
+    sides = [np.ones(8192, dtype=bool), np.ones(2), np.median(scores[0])[None]]
+    losses = [threshold_losses(s, *sides, largest=float(np.linalg.norm(w))) for s in scores]
+    assert np.abs(losses[0] - losses[1]).max() <= 1.0
+
+
+@forms
+def test_what_is_copied_is_decided_by_the_layout(form):
+    """Products are given arrays of the same shape and strides, whatever a record is."""
+    X = rows_of(700, 4)
+    other, seen = X.copy(), []
+    other[123] = 3e38
+    for table in (X, other):
+        rows = single_unit_rows(form(table), 1.0, 0.2)
+        seen.append([(A.shape, A.strides) for _, A, _, _ in rows._blocks()])
+    assert seen[0] == seen[1]
+
+
+def largest_change(rng):
+    """Longest distance of two steps on a group in which a record is replaced by its mirror."""
+    plan = plan_descent(
+        engine_defaults(128, 4, 2, 1.0), n_samples=128, n_columns=4, n_outputs=1,
+        block_rows=128, mu=1.0, is_single=True,
+    )  # fmt: skip
+    slopes = clipped_slopes(plan, np.ones(128, dtype=np.intp), np.ones(128, dtype=np.float32))
+    worst = 0.0
+    for _ in range(300):
+        X = np.tile(rng.standard_normal(3), (128, 1)).astype(np.float32)
+        other = X.copy()
+        other[int(rng.integers(128))] *= -1
+        ends = [
+            single_unit_rows(table, 1.0, 2.0**-20, clips=True).fused_adjoint(np.zeros(4), slopes)
+            for table in (X, other)
+        ]
+        worst = max(worst, float(np.linalg.norm(ends[0] - ends[1])))
+    return worst
+
+
+def test_a_step_moves_by_more_than_float64_would_allow_and_by_less_than_is_paid():
+    allowed = [
+        plan_descent(
+            engine_defaults(128, 4, 2, 1.0), n_samples=128, n_columns=4, n_outputs=1,
+            block_rows=128, mu=1.0, is_single=is_single,
+        ).mechanism.sensitivity
+        for is_single in (False, True)
+    ]  # fmt: skip
+    assert allowed[0] < largest_change(np.random.default_rng(0)) <= allowed[1]
+
+
+@estimators
+def test_a_replay_over_float32_finds_nothing(kind):
+    """Records beyond the scale, beyond float32 products, of nothing, mirrored, relabelled."""
+    X, y = rows_of(400, 6, seed=4), np.arange(400) % 7 == 0
+    X[:, 0] += 3 * y
+    worst = 0.0
+    for number, intruder in enumerate((-X[5], 0 * X[5], 3e38 + 0 * X[5], 1e-30 * X[5], X[5])):
+        other, labels = X.copy(), y.copy()
+        other[5], labels[5] = intruder, number % 2
+        model = kind(epsilon=50.0, data_norm=2.0, classes=[False, True])
+        result = replay(model, X, y, other, labels, n_histories=3, random_state=number)
+        assert not result.findings
+        worst = max([worst, *(release.ratio for release in result.releases)])
+    assert 0.9 < worst <= 1
+
+
+def test_a_row_out_of_reach_becomes_zero():
+    X = np.ones((4, 2), dtype=np.float32)
+    X[1], X[2] = 3e38, 1e-30
+    rows = single_unit_rows(X, 1.0, None)
+    seen = []
+    rows.fused_adjoint(np.ones(2), lambda m, lo, hi: seen.append(m.copy()) or m)
+    np.testing.assert_allclose(seen[0], [math.sqrt(2), 0, 0, math.sqrt(2)], rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
+@pytest.mark.parametrize(
+    ("kind", "n_classes"),
+    [(AdaptiveMarginClassifier, 2), (AdaptiveMarginClassifier, 3), (PrivateAUCClassifier, 2)],
+)
+def test_a_fit_is_that_of_float64_and_says_its_precision(kind, n_classes):
+    X = np.random.default_rng(5).standard_normal((4000, 6)).astype(np.float32)
+    y = np.digitize(X[:, 0], [0.0, 0.9][: n_classes - 1])
+    X[18], X[19] = 0, 1e-40
+    models = [
+        kind(epsilon=math.inf, data_norm=2.0, classes=range(n_classes), random_state=0).fit(
+            table, y
+        )
+        for table in (X, X.astype(np.float64))
+    ]
+    np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-3, atol=1e-2)
+    precisions = [dict(model.privacy_.public).get("precision") for model in models]
+    assert precisions == ["float32", None]
+
+
+def read_in_float64(patch):
+    for place in (algorithms, auc):
+        patch.setattr(place, "reads_single", lambda *_, **__: False)
+
+
+@pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_fit_that_learns_units_is_that_of_float64(monkeypatch, n_classes):
+    """Public facts decide: every table of numbers but those of people, whatever its type."""
+    X = np.random.default_rng(5).standard_normal((4000, 6)) * np.geomspace(1e-3, 1e3, 6) + 9.0
+    y = np.digitize(X[:, 4], [9.0, 60.0][: n_classes - 1])
+    X[::9, 3] = math.nan
+    model = AdaptiveMarginClassifier(epsilon=math.inf, classes=range(n_classes), random_state=0)
+    scores = [model.fit(X, y).decision_function(X)]
+    assert dict(model.privacy_.public)["precision"] == "float32"
+    kept = []
+    patched = module.SingleRows.fused_adjoint
+    monkeypatch.setattr(
+        module.SingleRows, "fused_adjoint", lambda rows, *a: kept.append(rows) or patched(rows, *a)
+    )
+    np.testing.assert_array_equal(model.fit(np.asfortranarray(X), y).decision_function(X), *scores)
+    assert kept[0]._matrix.dtype == np.float32
+    pure = AdaptiveMarginClassifier(epsilon=9.0, delta=0, classes=range(n_classes))
+    for other in (model.plan(X, y, groups=np.arange(4000)), pure.plan(X, y)):
+        assert "precision" not in dict(other.public)
+    read_in_float64(monkeypatch)
+    scores.append(model.fit(X, y).decision_function(X))
+    np.testing.assert_allclose(*scores, rtol=1e-3, atol=1e-2)
+
+
+def test_only_the_default_steps_count_on_blocks_of_float32():
+    problem = Problem(10**6, 50, 2, False, 1.0, is_single=True)
+    found = problem.sizes()["block_rows"], problem.sizes(is_single=True)["block_rows"]
+    assert found == (block_size(10**6, 50, is_sparse=False), module.single_block_size(10**6, 50))
+
+
+@estimators
+@pytest.mark.parametrize("data_norm", [1.0, None])
+def test_noise_pays_for_the_roundings_of_float32(monkeypatch, kind, data_norm):
+    X = rows_of(500, 6)
+    y = np.arange(500) % 2
+    model = kind(data_norm=data_norm, classes=[0, 1])
+    plans = [model._prepared(X, y, None).plan]
+    read_in_float64(monkeypatch)
+    plans.append(model._prepared(X, y, None).plan)
+    data = [getattr(plan, "ranker", plan).plan for plan in plans]
+    single, double = (plan.descent.mechanism.sensitivity for plan in data)
+    assert 1 + module.SINGLE_SHARE <= single / double <= 1 + 1.1 * module.SINGLE_SHARE
+    single, double = (plan.metric.mechanism.sensitivity for plan in data)
+    allowed = 2.04 * SINGLE * (GRAM_GROUP + 8) * GRAM_GROUP
+    assert single - double == pytest.approx(allowed)
+
+
+@estimators
+@pytest.mark.parametrize("params", [{"intercept_scaling": 1e45}, {"data_norm": 1e-10}])
+def test_numbers_out_of_reach_of_float32_are_read_in_float64(kind, params):
+    X = rows_of(500, 6)
+    model = kind(epsilon=math.inf, classes=[False, True], **{"data_norm": 1.0, **params})
+    fitted = model.fit(X, X[:, 0] > 0)
+    assert np.isfinite(fitted.coef_).all()
+    assert "precision" not in dict(fitted.privacy_.public)
+
+
+def test_what_ranks_otherwise_reads_float64():
+    X, y = rows_of(500, 6), np.arange(500) % 2
+    for params in ({"mechanism": "mean_difference"}, {"delta": 0.0}, {"mechanism": "objective"}):
+        model = PrivateAUCClassifier(data_norm=1.0, classes=[0, 1], **params)
+        assert "precision" not in dict(model.plan(X, y).public)
+        assert np.isfinite(model.fit(X, y).coef_).all()

@@ -1,0 +1,48 @@
+"""What people wrote into names and labels does nothing where it is shown."""
+
+import pytest
+from matplotlib.figure import Figure
+
+from dp_halfspace._html import aligned, csv_cell, drawn, page, shown, table
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("no (0 %), größer 大", "no (0 %), größer 大"),
+        ("\x1b[2J\x1b]0;title\x07", "\\x1b[2J\\x1b]0;title\\x07"),
+        ("a\nb\r\tc", "a\\nb\\r\\tc"),
+        ("\x9b31m", "\\x9b31m"),
+        ("\u202etxt\u2028\ud800", "\\u202etxt\\u2028\\ud800"),
+    ],
+)
+def test_what_does_not_print_is_shown_as_an_escape(text, line):
+    assert shown(text) == csv_cell(text) == line
+    assert aligned([["label", "n"], [text, "1"]])[1].startswith(f"{line}  ")
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+cmd", "-1+1", "@SUM(A)", " =1", "\uff1d1", "-", "=\x1b"]
+)
+def test_a_formula_begins_with_an_apostrophe(text):
+    assert csv_cell(text) == f"'{shown(text)}"
+
+
+@pytest.mark.parametrize("cell", ["-1", "+1.5e-3", "-.5", "1-2", "a=b", "", -1, -0.5, None])
+def test_numbers_and_other_texts_stay(cell):
+    assert csv_cell(cell) == cell
+
+
+@pytest.mark.parametrize("text", ["$\\frac$", "a$b", "\\$x$", "$$", "\x1b$"])
+def test_dollar_signs_are_drawn_as_they_are(text):
+    figure = Figure()
+    label = figure.text(0.5, 0.5, drawn(text))
+    assert label._preprocess_math(drawn(text)) == (shown(text), False)
+    figure.canvas.draw()
+
+
+def test_pages_show_what_does_not_print_as_an_escape():
+    text = page("a\x1b<", {"b": table(("c\x07", "d\x9b>"))})
+    for words in ("a\\x1b&lt;", "c\\x07", "d\\x9b&gt;"):
+        assert words in text
+    assert not {"\x1b", "\x07", "\x9b"} & set(text)

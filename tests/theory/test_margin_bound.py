@@ -1,0 +1,180 @@
+"""The margin bound: against the method that it is about, and against its parts.
+
+The method is written here again, in numpy, for records given with multiplicities.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from dp_halfspace.privacy import Exponential, Gaussian, delta, gdp_mu
+from dp_halfspace.theory import margin_bound, margin_risk_bound
+
+
+def train(U, counts, c, mu, rng, *, n_steps, runs, norm=1.0):
+    """Averaged noisy gradient descent on the hinge of signed rows, all runs at once."""
+    n, rank = counts.sum(), min(U.shape[1], counts.sum())
+    lipschitz = norm / c
+    sigma = 0.0 if math.isinf(mu) else 2 * lipschitz / n * math.sqrt(n_steps) / mu
+    eta = 1 / math.sqrt(n_steps * (lipschitz**2 + rank * sigma**2))
+    W = np.zeros((runs, U.shape[1]))
+    total = np.zeros_like(W)
+    for _ in range(n_steps):
+        total += W
+        pulling = c - W @ U.T > 0
+        slope = -(pulling * counts) @ U / (n * c)
+        W = W - eta * (slope + sigma * rng.standard_normal(W.shape))
+    return total / n_steps
+
+
+def mean_error(W, U, counts):
+    return float(((W @ U.T <= 0) * counts).sum(axis=1).mean() / counts.sum())
+
+
+def mean_hinge(W, U, counts, c):
+    return float((np.maximum(0, 1 - W @ U.T / c) * counts).sum(axis=1).mean() / counts.sum())
+
+
+def margin_rows(n, d, margin, n_outliers, rng):
+    """Signed unit rows of which some are at the opposite of the separator."""
+    w = np.eye(d)[0]
+    U = rng.standard_normal((n, d))
+    U[:, 0] = 0
+    U *= math.sqrt(1 - margin**2) / np.linalg.norm(U, axis=1, keepdims=True)
+    U[:, 0] = margin
+    U[:n_outliers] = -w
+    return U
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "margin", "n_outliers", "epsilon", "n_steps"),
+    [
+        (3000, 5, 0.3, 0, 1.0, 400),
+        (3000, 5, 0.3, 300, 1.0, 400),
+        (3000, 5, 0.9, 900, 0.3, 100),
+        (300, 400, 0.5, 0, 8.0, 100),
+        (500, 3, 0.2, 5, math.inf, 900),
+    ],
+)
+def test_measured_error_stays_below(n, d, margin, n_outliers, epsilon, n_steps):
+    rng = np.random.default_rng(n + d)
+    U, counts = margin_rows(n, d, margin, n_outliers, rng), np.ones(n, dtype=int)
+    W = train(U, counts, margin, gdp_mu(epsilon, 1e-6), rng, n_steps=n_steps, runs=10)
+    bound = margin_risk_bound(n, d, epsilon, 1e-6, margin, n_outliers=n_outliers, n_steps=n_steps)
+    assert mean_error(W, U, counts) <= mean_hinge(W, U, counts, margin) <= bound < 1
+
+
+def poisoned(margin, n):
+    """Half of the records barely on the right side, and outliers that pull them over."""
+    lift = math.sqrt(1 - margin**2)
+    U = np.array([[margin / lift, 0.0], [-1.0, 0.0], [0.0, 1.0]])
+    weak = n // 2
+    outliers = math.floor(weak * margin / lift * 1.02)
+    return U, np.array([weak, outliers, n - weak - outliers])
+
+
+def test_outliers_do_what_the_bound_allows_and_half_of_it_fails():
+    margin, n, n_steps = 0.25, 10**6, 10_000
+    U, counts = poisoned(margin, n)
+    rng = np.random.default_rng(2)
+    error = mean_error(
+        train(U, counts, margin, gdp_mu(1.0, 1e-6), rng, n_steps=n_steps, runs=2), U, counts
+    )
+    bound = margin_risk_bound(n, 2, 1.0, 1e-6, margin, n_outliers=int(counts[1]), n_steps=n_steps)
+    assert bound / 2 < error <= bound
+    optimisation = margin_risk_bound(n, 2, 1.0, 1e-6, margin, n_steps=n_steps)
+    assert error > 1.5 * (optimisation + counts[1] / n)  # planted: outliers cost 1, not 1 + v/c
+
+
+def noisy_case(mu):
+    """Hinge loss when the noise decides: one direction, a dozen equal records."""
+    U, counts = np.ones((1, 1)), np.array([12])
+    rng = np.random.default_rng(4)
+    return mean_hinge(train(U, counts, 1.0, mu, rng, n_steps=400, runs=4000), U, counts, 1.0)
+
+
+def test_noise_costs_what_the_bound_allows_and_half_of_it_fails(monkeypatch):
+    measured = noisy_case(gdp_mu(1.0, 1e-6))
+    assert measured <= margin_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
+    with monkeypatch.context() as patch:
+        patch.setattr(margin_bound, "gdp_mu", lambda *budget: 2 * gdp_mu(*budget))
+        assert measured > margin_risk_bound(12, 1, 1.0, 1e-6, 1.0, n_steps=400)
+
+
+def test_candidates_share_the_budget_and_an_unshared_bound_fails():
+    n, d, n_steps = 1800, 90, 10_000
+    U, counts = np.eye(d), np.full(d, n // d)
+    margin = 1 / math.sqrt(d)
+    mu = margin_bound._training_mu(1.0, 1e-6, 4, 0.1)
+    rng = np.random.default_rng(7)
+    measured = mean_hinge(
+        train(U, counts, margin, mu, rng, n_steps=n_steps, runs=20), U, counts, margin
+    )
+    shared = {"n_candidates": 4, "selection_epsilon": 0.1}
+    assert measured <= margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=n_steps, **shared) < 1
+    assert measured > margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=n_steps)
+
+
+def test_dimension_costs_its_root_and_one_dimension_fails():
+    d, n, mu = 6, 90, gdp_mu(1.0, 1e-6)
+    U, counts = np.eye(d), np.full(d, n // d)
+    margin = 1 / math.sqrt(d)
+    rng = np.random.default_rng(6)
+    W = train(U, counts, margin, mu, rng, n_steps=900, runs=500)
+    measured = mean_hinge(W, U, counts, margin)
+    assert measured <= margin_risk_bound(n, d, 1.0, 1e-6, margin, n_steps=900) < 1
+    assert measured > margin_risk_bound(n, 1, 1.0, 1e-6, margin, n_steps=900)  # planted
+
+
+def selected(counts, epsilon):
+    """Mean error count that the exponential mechanism selects."""
+    return float(counts @ special.softmax(-epsilon * counts / 2))
+
+
+def test_selection_term_is_used_and_half_of_it_fails():
+    many, epsilon = 1000, 0.1
+    counts = np.full(many, 100)
+    counts[0] = 0
+    options = {"n_steps": 10**6, "n_outliers": 0}
+    alone = margin_risk_bound(10**6, 1, 5.0, 1e-6, 1.0, **options)
+    chosen = margin_risk_bound(
+        10**6, 1, 5.0, 1e-6, 1.0, n_candidates=many, selection_epsilon=epsilon, **options
+    )
+    mu = margin_bound._training_mu(5.0, 1e-6, many, epsilon)
+    term = chosen - math.hypot(1e-3, 2e-6 / mu)
+    assert alone < chosen
+    assert term / 2 < selected(counts, epsilon) / 10**6 <= term * (1 + 1e-9)
+
+
+def test_budget_beside_a_selection_is_the_largest_that_fits():
+    for epsilon, selection in [(1.0, 0.1), (1.0, 0.5), (0.3, 0.05)]:
+        mu = margin_bound._training_mu(epsilon, 1e-6, 1, selection)
+        assert delta([Exponential(selection), Gaussian(mu)], epsilon) <= 1e-6
+        assert delta([Exponential(selection), Gaussian(1.001 * mu)], epsilon) > 1e-6
+    assert margin_bound._training_mu(1.0, 1e-6, 9, 0.1) == pytest.approx(0.2302 / 3, rel=1e-3)
+
+
+def test_population_bound_holds_on_fresh_records():
+    n, margin = 20_000, 0.6
+    rng = np.random.default_rng(11)
+    draw = lambda m: margin_rows(m, 4, margin, rng.binomial(m, 0.02), rng)  # noqa: E731
+    U, counts = draw(n), np.ones(n, dtype=int)
+    outliers = int((U[:, 0] < 0).sum())
+    W = train(U, counts, margin, gdp_mu(1.0, 1e-6), rng, n_steps=200, runs=2)
+    fresh = draw(50_000)
+    options = {"n_outliers": outliers, "population": True}
+    bound = margin_risk_bound(n, 4, 1.0, 1e-6, margin, **options)
+    assert mean_error(W, fresh, np.ones(50_000, dtype=int)) <= bound < 1
+    options["population"] = False
+    assert margin_risk_bound(n, 4, 1.0, 1e-6, margin, **options) < bound
+
+
+def test_edges():
+    assert margin_risk_bound(100, 3, 1.0, 0.0, 0.5) == 1.0
+    assert margin_risk_bound(1, 1, 1.0, 1e-6, 1.0) == 1.0
+    assert margin_risk_bound(100, 3, math.inf, 0.0, 0.5, n_steps=400) == pytest.approx(0.1)
+    assert margin_risk_bound(100, 3, 0.0, 0.1, 1.0) <= 1.0
+    free = {"n_candidates": 5, "selection_epsilon": math.inf, "n_steps": 400}
+    assert margin_risk_bound(100, 3, math.inf, 0.0, 0.5, **free) == pytest.approx(0.1)
