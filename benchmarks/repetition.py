@@ -23,11 +23,7 @@ from benchmarks.cells import RESULTS, merge, read, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.problems import load
 from benchmarks.tuning import PAGE, fill, scores
-from dp_halfspace import (
-    AdaptiveMarginClassifier,
-    OutputPerturbationClassifier,
-    PrivateSearchCV,
-)
+from dp_halfspace import AdaptiveMarginClassifier, OutputPerturbationClassifier, PrivateSearchCV
 from dp_halfspace.model_selection import confidence_repeats
 
 SETS = ("adult", "ijcnn1", "satimage")

@@ -54,6 +54,18 @@ def _is_own(ledger: Any) -> bool:
     return isinstance(ledger, PrivacyLedger)
 
 
+def opened_ledger(ledger: Any) -> Any:
+    """Return the ledger that a parameter stands for: see `open_ledger`, which is loaded for it.
+
+    That is a data base, which a fit without a ledger does without.
+    """
+    if ledger is None:
+        return None
+    from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415
+
+    return open_ledger(ledger)
+
+
 def _is_handle(ledger: Any) -> bool:
     """Whether a pickle of it is known to stand for the same account."""
     if ledger is None or isinstance(ledger, str | os.PathLike) or _is_own(ledger):

@@ -103,11 +103,11 @@ print("fitted")
 
 def test_an_estimator_takes_two_places_in_the_code(package):
     (package / "estimators" / "toy.py").write_text(ESTIMATOR)
-    home = '    "PrivateSearchCV": "dp_halfspace.model_selection.search",\n'
+    home = "    from dp_halfspace.exceptions import BudgetError as BudgetError\n"
     edit(
         package / "__init__.py",
         home,
-        home + '    "ToyClassifier": "dp_halfspace.estimators.toy",\n',
+        "    from dp_halfspace.estimators.toy import ToyClassifier as ToyClassifier\n" + home,
     )
     code = """
 from sklearn.base import clone

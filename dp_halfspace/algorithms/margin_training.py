@@ -9,14 +9,10 @@ from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.engine.defaults import DIRECTIONS_PAY, engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan, plan_descent
 from dp_halfspace.algorithms.engine.training import Problem, Training, gradient_training
-from dp_halfspace.algorithms.perturbation.objective_training import plan_objective_training
-from dp_halfspace.algorithms.published.known_margin import (
-    plan_descent_training,
-    plan_phased_training,
-)
-from dp_halfspace.algorithms.search.direction_training import plan_direction_training
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.privacy.profiles import gdp_mu
+
+# What few fits need is imported by the branch that plans it.
 
 
 def check_phased_prox(solver: str, n_classes: int, *, is_pure: bool) -> None:
@@ -39,8 +35,16 @@ def plan_training(
     is_pure = delta == 0 and math.isfinite(epsilon)
     takes_directions = solver == "noisy_gd" and margin is None and problem.n_classes == 2
     if is_pure and takes_directions and problem.n_samples * epsilon < DIRECTIONS_PAY:
+        from dp_halfspace.algorithms.search.direction_training import (  # noqa: PLC0415
+            plan_direction_training,
+        )
+
         return plan_direction_training(problem, epsilon)
     if is_pure or solver == "objective_perturbation":
+        from dp_halfspace.algorithms.perturbation.objective_training import (  # noqa: PLC0415
+            plan_objective_training,
+        )
+
         return plan_objective_training(problem, margin, epsilon, delta)
     return plan_gaussian_training(problem, solver, margin, gdp_mu(epsilon, delta))
 
@@ -49,12 +53,14 @@ def plan_gaussian_training(
     problem: Problem, solver: str, margin: float | None, mu: float
 ) -> Training:
     """Plan one fit that is mu-Gaussian private; parameters as in `plan_training`."""
-    if solver == "phased_prox":
-        return plan_phased_training(problem, margin, mu)
+    if solver == "phased_prox" or (margin is not None and problem.attack is None):
+        from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
+            plan_known_margin,
+        )
+
+        return plan_known_margin(problem, solver, margin, mu)
     if problem.attack is not None:
         return _attacked(problem, problem.attack, mu)
-    if margin is not None:
-        return plan_descent_training(problem, margin, mu)
     linear_map = problem.drawn(None)
     sizes = (problem.n_samples, problem.n_columns(linear_map), problem.n_classes)
     return gradient_training(problem, engine_defaults(*sizes, mu), mu, linear_map)

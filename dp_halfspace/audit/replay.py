@@ -17,12 +17,7 @@ from typing import Any
 import numpy as np
 
 from dp_halfspace.audit._history import TWISTS, History, fitter
-from dp_halfspace.audit._mechanisms import (
-    delta_at,
-    epsilon_of,
-    noise_level,
-    terms_of,
-)
+from dp_halfspace.audit._mechanisms import delta_at, epsilon_of, noise_level, terms_of
 from dp_halfspace.privacy.events import Gaussian, Selection
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord

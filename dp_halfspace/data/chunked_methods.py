@@ -31,7 +31,6 @@ def by_chunks(method: Method) -> Method:
         if not is_chunked(X):
             with np.errstate(all="ignore"):
                 return method(self, X)
-
         return mapped_by_chunks(method, self, X)
 
     return cast("Method", mapped)

@@ -15,7 +15,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import BUDGET, SharedLedger, warn_of_sparse_columns, warn_of_units
+from dp_halfspace._budget import (
+    BUDGET,
+    SharedLedger,
+    opened_ledger,
+    warn_of_sparse_columns,
+    warn_of_units,
+)
 from dp_halfspace._params import fit_context, public_number, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunked_methods import by_chunks
@@ -142,7 +148,8 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
         from dp_halfspace.privacy.randomness import noise_source  # noqa: PLC0415
 
         ready = self._prepared(X, y, groups)
-        permit = authorise(ready.record, noise_source(self.random_state), self.ledger)
+        source = noise_source(self.random_state)
+        permit = authorise(ready.record, source, opened_ledger(self.ledger))
         self._trained(ready, permit)
         return self
 

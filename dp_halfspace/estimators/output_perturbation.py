@@ -141,7 +141,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
 
     See Also
     --------
-    dp_halfspace.inspection : Reports and excess-risk bounds.
+    dp_halfspace.theory : Excess-risk bounds.
 
     Notes
     -----

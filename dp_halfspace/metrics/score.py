@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._budget import BUDGET
+from dp_halfspace._budget import BUDGET, opened_ledger
 from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions, rows_of
 from dp_halfspace.data.chunked_checks import labelled_chunks
@@ -225,7 +225,7 @@ def private_score(
         public={"n_samples": data.n, "n_classes": len(data.classes), "metric": metric},
     )
     values = [data.outcomes(job.metric, model) for job in jobs]
-    permit = authorise(record, noise_source(random_state), ledger)
+    permit = authorise(record, noise_source(random_state), opened_ledger(ledger))
     scores = [job.run(data, each, permit, record) for job, each in zip(jobs, values, strict=True)]
     return scores[0] if isinstance(metric, str) else scores
 

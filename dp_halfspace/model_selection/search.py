@@ -18,7 +18,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import SharedLedger
+from dp_halfspace._budget import SharedLedger, opened_ledger
 from dp_halfspace._params import fit_context, resolved_delta
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.estimators.base import PrivateLinearClassifier
@@ -266,7 +266,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         """
         grid, plan, total = self._prepared(X, y)
         ledger = model_inside(self.estimator)[1].ledger if self.ledger is None else self.ledger
-        permit = authorise(total, noise_source(self.random_state), ledger)
+        permit = authorise(total, noise_source(self.random_state), opened_ledger(ledger))
 
         index, best = self._searched(plan, X, y, permit)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dp_halfspace._budget import BUDGET, SharedLedger
+from dp_halfspace._budget import BUDGET, SharedLedger, opened_ledger
 from dp_halfspace._params import fit_context, resolved_delta
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.algorithms.engine.column_scales import CLIP, Units, UnitsPlan, plan_units
@@ -122,7 +122,7 @@ class PrivateScaler(SharedLedger, ColumnScaler):
         X = check_dense(probe, X, reset=True, hides_rows=groups is not None)
         X, people, _ = sorted_by_person(groups, X)
         plan, record = self._planned(X.shape[0], X.shape[1], people)
-        permit = authorise(record, noise_source(self.random_state), self.ledger)
+        permit = authorise(record, noise_source(self.random_state), opened_ledger(self.ledger))
 
         units = plan.run(X, permit, people)
 

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
-from os import PathLike
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
@@ -338,9 +337,7 @@ def _drawn(value: NDArray[Any], mechanism: Mechanism, source: ByteSource) -> NDA
     return mechanism.perturb(value, source)
 
 
-def authorise(
-    record: PrivacyRecord, source: ByteSource, ledger: Ledger | str | PathLike[str] | None = None
-) -> Permit:
+def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None = None) -> Permit:
     """Charge the ledger with `record`, then permit its releases.
 
     Parameters
@@ -349,9 +346,8 @@ def authorise(
         Everything that is going to be released, as events.
     source : ByteSource
         Randomness of the noise.
-    ledger : Ledger, str, path or None
-        Charged before this function returns, hence before any noise exists. A path or the
-        handle of a ledger stands for it.
+    ledger : Ledger or None
+        Charged before this function returns, hence before any noise exists.
 
     Returns
     -------
@@ -361,12 +357,7 @@ def authorise(
     ------
     BudgetError
         By the ledger, when the record does not fit into what is left.
-    FileNotFoundError, ValueError
-        If there is no ledger at a path.
     """
     if ledger is not None:
-        # A data base, which a fit without a ledger does without.
-        from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415
-
-        open_ledger(ledger).charge(record)
+        ledger.charge(record)
     return Permit(record, source)

@@ -18,10 +18,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from dp_halfspace import (
-    OutputPerturbationClassifier,
-    PrivateSearchCV,
-)
+from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV
 from dp_halfspace.audit._history import History, fitter
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler

@@ -15,13 +15,7 @@ from scipy.special import expit, ndtr
 from dp_halfspace.privacy import tuning
 from dp_halfspace.privacy._rank_ratio import TradeOff, chord_shares, log_ratio_of, trade_off
 from dp_halfspace.privacy.accounting import delta
-from dp_halfspace.privacy.events import (
-    Exponential,
-    Gaussian,
-    ObjectivePerturbation,
-    Pure,
-    Repeated,
-)
+from dp_halfspace.privacy.events import Exponential, Gaussian, ObjectivePerturbation, Pure, Repeated
 from dp_halfspace.privacy.profiles import LOG_SLACK, gdp_delta
 from dp_halfspace.privacy.tuning import (
     RunLaw,

@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.accounting import epsilon
-from dp_halfspace.privacy.events import (
-    Exponential,
-    Gaussian,
-    ObjectivePerturbation,
-    Pure,
-    Repeated,
-)
+from dp_halfspace.privacy.events import Exponential, Gaussian, ObjectivePerturbation, Pure, Repeated
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord
 

@@ -25,8 +25,7 @@ from dp_halfspace.rows.single_rows import single_block_size, single_unit_rows
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
-# Other ways than the default one import what they need when they are planned: few fits need it.
-# Up to here the metric still applies to what was projected.
+# Dimension of a projection that nothing else asks for: its image still has a metric.
 _COMPONENTS = 500
 
 

@@ -6,6 +6,11 @@ import math
 
 from dp_halfspace.algorithms.engine.defaults import objective_defaults
 from dp_halfspace.algorithms.engine.training import Problem, Training
+from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
+    plan_preconditioned_objective,
+)
+from dp_halfspace.optim.objectives.losses import shifted_logistic
+from dp_halfspace.optim.risks.empirical import empirical_risk
 from dp_halfspace.privacy.profiles import gdp_mu
 
 
@@ -13,12 +18,6 @@ def plan_objective_training(
     problem: Problem, margin: float | None, epsilon: float, delta: float
 ) -> Training:
     """Minimise a perturbed objective; the metric and an automatic ridge without a margin."""
-    from dp_halfspace.algorithms.perturbation.preconditioned_objective import (  # noqa: PLC0415
-        plan_preconditioned_objective,
-    )
-    from dp_halfspace.optim.objectives.losses import shifted_logistic  # noqa: PLC0415
-    from dp_halfspace.optim.risks.empirical import empirical_risk  # noqa: PLC0415
-
     n_samples, n_classes = problem.n_samples, problem.n_classes
     defaults = objective_defaults(n_samples, problem.n_columns(), n_classes, epsilon, delta)
     linear_map = problem.drawn(defaults.n_components)

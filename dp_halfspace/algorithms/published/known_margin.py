@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
 from dp_halfspace.algorithms.engine.training import Problem, Training
@@ -12,18 +10,27 @@ from dp_halfspace.algorithms.published.margin_gd import (
     margin_slopes,
     plan_margin_descent,
 )
+from dp_halfspace.algorithms.published.phased_gd import plan_phased_prox
 from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.projection import PROJECTIONS, LinearMap, jl_dimension, jl_distortion, jl_margin
 
-if TYPE_CHECKING:
-    from dp_halfspace.projection import LinearMap
+
+def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: float) -> Training:
+    """Plan one fit that is mu-Gaussian private, for a margin of rows of norm one.
+
+    `solver` is ``"noisy_gd"`` or ``"phased_prox"``; without a margin the one below which noise
+    alone costs half of the training error stands for it.
+    """
+    if margin is None:
+        margin = default_margin(problem.n_samples, problem.n_columns(), mu)
+    plan = _phased if solver == "phased_prox" else _descent
+    return plan(problem, margin, mu)
 
 
 def _known(
     problem: Problem, margin: float, mu: float
 ) -> tuple[LinearMap | None, float | None, float]:
     """Projection, constant column and what is left of the margin, where it is known."""
-    from dp_halfspace.projection import PROJECTIONS, jl_dimension, jl_distortion, jl_margin  # noqa: PLC0415
-
     is_named = problem.projection in PROJECTIONS
     linear_map = problem.drawn(jl_dimension(margin, problem.n_samples) if is_named else None)
     if linear_map is not None:
@@ -35,7 +42,7 @@ def _known(
     return linear_map, problem.constant(bias), margin
 
 
-def plan_descent_training(problem: Problem, margin: float, mu: float) -> Training:
+def _descent(problem: Problem, margin: float, mu: float) -> Training:
     """Noisy gradient steps for one margin."""
     linear_map, bias, kept = _known(problem, margin, mu)
     n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
@@ -50,12 +57,8 @@ def plan_descent_training(problem: Problem, margin: float, mu: float) -> Trainin
     return Training("noisy_gd", margin, plan.steps.shift, bias, linear_map, steps)
 
 
-def plan_phased_training(problem: Problem, margin: float | None, mu: float) -> Training:
+def _phased(problem: Problem, margin: float, mu: float) -> Training:
     """One pass of proximal steps for one margin."""
-    from dp_halfspace.algorithms.published.phased_gd import plan_phased_prox  # noqa: PLC0415
-
-    if margin is None:
-        margin = default_margin(problem.n_samples, problem.n_columns(), mu)
     linear_map, bias, kept = _known(problem, margin, mu)
     n_samples, n_columns = problem.n_samples, problem.n_columns(linear_map)
     order = public_generator(problem.seed, "permutation").permutation(n_samples)

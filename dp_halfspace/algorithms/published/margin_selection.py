@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN, UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import Problem, RowsOf, Training, public_facts
-from dp_halfspace.algorithms.margin_training import plan_gaussian_training
+from dp_halfspace.algorithms.published.known_margin import plan_known_margin
 from dp_halfspace.algorithms.published.margin_gd import default_margin
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.events import Event, Pure
@@ -146,7 +146,7 @@ def plan_selection(
         share = _SCORE_SHARE[kind]
         each = total * math.sqrt((1.0 - share) / runs) * DOWN
         choice = GaussianNoise(score_bound * math.sqrt(runs), total * math.sqrt(share) * DOWN)
-    candidates = tuple(plan_gaussian_training(problem, solver, margin, each) for margin in margins)
+    candidates = tuple(plan_known_margin(problem, solver, margin, each) for margin in margins)
     events = (*(event for c in candidates for event in c.events), choice.event)
     if math.isinf(epsilon):
         events = (Pure(math.inf),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dp_halfspace.algorithms.engine.training import Problem, Training
+from dp_halfspace.algorithms.search.halfspace_search import direction_defaults, plan_directions
 from dp_halfspace.privacy.randomness import public_generator
 
 
@@ -21,8 +22,6 @@ def plan_direction_training(
 
     A tenth of `margin` is asked of a record; with None only errors count.
     """
-    from dp_halfspace.algorithms.search.halfspace_search import direction_defaults, plan_directions  # noqa: PLC0415
-
     defaults = direction_defaults(problem.n_samples, problem.n_features, epsilon)
     linear_map, bias = problem.drawn(defaults.n_components), problem.constant(defaults.bias)
     # Without noise the result is a function of the data, so the directions are fixed.
