@@ -631,7 +631,7 @@ MUTANTS = [
             "test_each_charged_release_happens_once",
         ),
         (
-            "DisjointReleases.release",
+            "ParallelReleases.release",
             "_next = block.stop",
             "_next = block.start",
             "test_blocks_that_are_not_disjoint_are_refused",
@@ -644,7 +644,7 @@ MUTANTS = [
         ),
         (
             "Permit.release",
-            "spend(mechanism.event)",
+            "consume(mechanism.event)",
             "_source",
             "test_each_charged_release_happens_once",
         ),
@@ -968,7 +968,7 @@ MUTANTS = [
         ),
         (
             "PrivateSearchCV._searched",
-            "spend(plan.events[0])",
+            "consume(plan.events[0])",
             "_source",
             "test_a_search_uses_up_what_it_was_permitted",
         ),
