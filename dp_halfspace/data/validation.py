@@ -56,7 +56,7 @@ class TrainingData:
     people: People | None = None
 
     @property
-    def n_units(self) -> int:
+    def n_privacy_units(self) -> int:
         """Public number of people, or of records."""
         return int(self.X.shape[0]) if self.people is None else len(self.people)
 

@@ -237,7 +237,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _plan(self, data: TrainingData) -> algorithms.Training | algorithms.SelectionPlan:
         """Fix the public numbers of a fit; of the rows, only shape and layout matter."""
-        n_samples, n_features, n_classes = data.n_units, data.X.shape[1], len(data.classes)
+        n_samples, n_features, n_classes = data.n_privacy_units, data.X.shape[1], len(data.classes)
         epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
         is_pure = delta == 0 and math.isfinite(epsilon)
         margins = self._checked_margins(n_classes, is_pure=is_pure)

@@ -207,7 +207,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             raise ValueError("a threshold other than 0 needs fit_intercept=True")
         scales = float(self.data_norm), float(self.intercept_scaling)
         return RankingProblem(
-            n_samples=data.n_units,
+            n_samples=data.n_privacy_units,
             n_features=data.X.shape[1],
             is_sparse=sparse.issparse(data.X),
             is_single=reads_single(
@@ -218,11 +218,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             intercept=self._constant_column(),
             loss=self.loss,
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
-            positive_share=self._positive_share(data.n_units),
+            positive_share=self._positive_share(data.n_privacy_units),
             threshold_share=self.threshold_share if private and self.fit_intercept else 0.0,
             threshold=0.0 if isinstance(self.threshold, str) else float(self.threshold),
             epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, data.n_units),
+            delta=resolved_delta(self.delta, data.n_privacy_units),
         )
 
     def _positive_share(self, n_samples: int) -> float | None:

@@ -305,7 +305,7 @@ class PrivateLinearClassifier(PaidFits):
         from dp_halfspace.privacy.record import proved_delta, proved_epsilon  # noqa: PLC0415
 
         X, epsilon = data.X, float(self.epsilon)
-        n_samples, n_features = data.n_units, X.shape[1]
+        n_samples, n_features = data.n_privacy_units, X.shape[1]
         delta = resolved_delta(self.delta, n_samples)
         paid = None
         if not sparse.issparse(X):
@@ -438,7 +438,7 @@ class PrivateLinearClassifier(PaidFits):
         from dp_halfspace.privacy.randomness import noise_kind  # noqa: PLC0415
         from dp_halfspace.privacy.record import PrivacyRecord  # noqa: PLC0415
 
-        n_samples = data.n_units
+        n_samples = data.n_privacy_units
         return PrivacyRecord(
             epsilon=float(self.epsilon),
             delta=resolved_delta(self.delta, n_samples),

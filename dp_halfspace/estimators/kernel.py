@@ -238,7 +238,11 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         """Draw the public features and fix every public number of a fit."""
         weights = label_weights(self.class_weight, data.classes)
         seed = int(public_generator(self.random_state, "features").integers(2**63))
-        n_samples, n_features, is_sparse = data.n_units, data.X.shape[1], sparse.issparse(data.X)
+        n_samples, n_features, is_sparse = (
+            data.n_privacy_units,
+            data.X.shape[1],
+            sparse.issparse(data.X),
+        )
         problem = Problem(
             n_samples, n_features, len(data.classes), is_sparse, self._constant_column()
         )

@@ -98,14 +98,14 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     ----------
     classes_ : ndarray of shape (2,)
         The public label set.
-    coef_ : ndarray of shape (1, n_units)
+    coef_ : ndarray of shape (1, n_neurons)
         Released weights out of the ``n_hidden_`` units of the last hidden layer.
     intercept_ : ndarray of shape (1,)
         Released bias of the score.
-    hidden_coef_ : ndarray of shape (n_units, n_inputs), or list of them
+    hidden_coef_ : ndarray of shape (n_neurons, n_inputs), or list of them
         Released weights of the inputs: the clipped rows, divided by `data_norm` and projected.
         A list, with the weights of each hidden layer, if `n_hidden` is one.
-    hidden_intercept_ : ndarray of shape (n_units,), or list of them
+    hidden_intercept_ : ndarray of shape (n_neurons,), or list of them
         Released biases of the hidden units.
     n_hidden_ : int
         Number of hidden units, of the last layer.

@@ -285,7 +285,7 @@ class PrivateTableClassifier(PaidFits):
         if groups is not None:
             data = owned_by(groups, data)
 
-        n_samples, epsilon = data.n_units, float(self.epsilon)
+        n_samples, epsilon = data.n_privacy_units, float(self.epsilon)
         delta = resolved_delta(self.delta, n_samples)
         calibration, units, left = None, None, epsilon
         if self.probability:

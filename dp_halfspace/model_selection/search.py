@@ -414,7 +414,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             released = permit.release(scores, plan.choice)
             best = int(released.argmax() if isinstance(plan.choice, NoNoise) else released[0])
             return best, pairs[best][0]
-        source = permit.spend(plan.events[0])
+        source = permit.consume(plan.events[0])
         count = plan.law.draw(source)
         order = [uniform_below(len(plan.candidates), source) for _ in range(count)]
         chosen = (self._candidate(plan.candidates[index]) for index in order)

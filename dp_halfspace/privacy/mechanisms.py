@@ -271,9 +271,9 @@ class Permit:
 
         A RuntimeError is a defect of the calling code, seen before any noise is drawn.
         """
-        return perturbed(value, mechanism, self.spend(mechanism.event))
+        return perturbed(value, mechanism, self.consume(mechanism.event))
 
-    def spend(self, event: Event) -> ByteSource:
+    def consume(self, event: Event) -> ByteSource:
         """Use up one event, and return the randomness that it pays for.
 
         For mechanisms that are more than noise on a value; `release` calls it.
@@ -291,17 +291,17 @@ class Permit:
         """Refuse: a copy would be the right to release everything again."""
         raise TypeError("a permit cannot be pickled or copied: it is the right to release once")
 
-    def disjoint(self, event: Event) -> DisjointReleases:
+    def parallel(self, event: Event) -> ParallelReleases:
         """Use up one event for releases from disjoint blocks of records."""
-        return DisjointReleases(event, self.spend(event))
+        return ParallelReleases(event, self.consume(event))
 
 
 @dataclass(slots=True)
-class DisjointReleases:
+class ParallelReleases:
     """Releases that together cost one of them: a record takes part in one block only.
 
     Which record is in which block must not depend on the data; a release may depend on earlier
-    ones: ``docs/proofs/accounting.md``, section 6. Made by :meth:`Permit.disjoint` only.
+    ones: ``docs/proofs/accounting.md``, section 6. Made by :meth:`Permit.parallel` only.
     """
 
     _event: Event

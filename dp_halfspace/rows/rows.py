@@ -142,8 +142,8 @@ class Rows:
     def block_rows(self) -> int:
         """Number of rows in a block; the last one may be smaller."""
         n, d = self._matrix.shape
-        n_units = n if self.people is None else len(self.people)
-        return block_size(n_units, d, is_sparse=sparse.issparse(self._matrix))
+        n_privacy_units = n if self.people is None else len(self.people)
+        return block_size(n_privacy_units, d, is_sparse=sparse.issparse(self._matrix))
 
     @property
     def shares(self) -> FloatArray:
@@ -241,8 +241,8 @@ class Rows:
     ) -> FloatArray:
         """Add the parts of all blocks; many blocks, or more than people have, by Kahan's rule."""
         n, step = self.shape[0], self.block_rows
-        n_units = n if self.people is None else len(self.people)
-        is_plain = -(-n // step) <= min(-(-n_units // step), PLAIN_BLOCKS)
+        n_privacy_units = n if self.people is None else len(self.people)
+        is_plain = -(-n // step) <= min(-(-n_privacy_units // step), PLAIN_BLOCKS)
         return summed(self._blocks(), shape, add, is_plain)
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:

@@ -579,7 +579,7 @@ def test_noise_that_follows_a_count_is_seen(monkeypatch, estimator):
     """The scale, or the rate of a choice, is made from what is to be hidden."""
 
     def release(self, value, mechanism):
-        self.spend(mechanism.event)
+        self.consume(mechanism.event)
         fields = {f: getattr(mechanism, f) for f in mechanism.__dataclass_fields__}
         name = next(f for f in ("sensitivity", "change", "epsilon") if f in fields)
         follows = 1.0 + float(np.ravel(value).astype(float) ** 2 @ np.arange(value.size)) / 1e3

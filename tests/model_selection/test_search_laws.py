@@ -433,7 +433,7 @@ def test_a_search_uses_up_what_it_was_permitted(monkeypatch, params):
     assert len(selections) == 1
     for event in selections:
         with pytest.raises(RuntimeError, match="was not charged"):
-            permit.spend(event)
+            permit.consume(event)
 
 
 def test_that_test_sees_the_cheapest_run_charged(monkeypatch):

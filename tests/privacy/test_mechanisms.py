@@ -143,30 +143,30 @@ def test_choice_is_one_index_and_is_charged():
 def test_spending_returns_the_source_once():
     source = noise_source(None)
     permit = authorise(record(Repeated(Gaussian(0.1), 2)), source)
-    assert permit.spend(Gaussian(0.1)) is source
+    assert permit.consume(Gaussian(0.1)) is source
     permit.release(np.zeros(1), GaussianNoise(1.0, 0.1))
     for event in (Gaussian(0.1), Gaussian(0.2), Pure(math.inf)):
         with not_charged():
-            permit.spend(event)
+            permit.consume(event)
 
 
 def test_no_guarantee_is_never_used_up():
     entry = PrivacyRecord(epsilon=math.inf, delta=0.0, events=(Pure(math.inf),), noise="none")
     permit = authorise(entry, noise_source(None))
     for _ in range(3):
-        permit.spend(Pure(math.inf))
-    blocks = permit.disjoint(Pure(math.inf))
+        permit.consume(Pure(math.inf))
+    blocks = permit.parallel(Pure(math.inf))
     np.testing.assert_array_equal(blocks.release(np.ones(2), NoNoise(), range(4)), np.ones(2))
 
 
 def test_disjoint_blocks_cost_one_release():
     permit = permit_for(Gaussian(0.1))
-    blocks = permit.disjoint(Gaussian(0.1))
+    blocks = permit.parallel(Gaussian(0.1))
     # The event is used up at once, not at the first release.
     with not_charged():
         permit.release(np.zeros(2), GaussianNoise(1.0, 0.1))
     with not_charged():
-        permit.disjoint(Gaussian(0.1))
+        permit.parallel(Gaussian(0.1))
     # Other sensitivities at the same cost; gaps between blocks are fine.
     used = [(GaussianNoise(1.0, 0.1), range(5)), (GaussianNoise(1e-6, 0.1), range(7, 8))]
     with recording() as releases:
@@ -188,7 +188,7 @@ DEARER = [GaussianNoise(1.0, 0.2), L2LaplaceNoise(1.0, 0.1), ExponentialChoice(1
 )
 def test_blocks_that_are_not_disjoint_are_refused(noise, block):
     """And those of another cost."""
-    blocks = permit_for(Gaussian(0.1)).disjoint(Gaussian(0.1))
+    blocks = permit_for(Gaussian(0.1)).parallel(Gaussian(0.1))
     blocks.release(np.zeros(1), NOISE, range(10))
     with recording() as releases, pytest.raises(RuntimeError, match="disjoint"):
         blocks.release(np.zeros(1), noise, block)
@@ -202,7 +202,7 @@ def test_blocks_that_are_not_disjoint_are_refused(noise, block):
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_rights_to_release_cannot_be_duplicated(duplicate):
     permit = permit_for(Repeated(Gaussian(0.1), 2))
-    for right in (permit, permit.disjoint(Gaussian(0.1))):
+    for right in (permit, permit.parallel(Gaussian(0.1))):
         with pytest.raises(TypeError, match="cannot be pickled or copied"):
             duplicate(right)
 
@@ -215,7 +215,7 @@ def test_threads_cannot_share_the_last_release():
         def spend(_, permit=permit, gate=gate):
             gate.wait()
             try:
-                permit.spend(Gaussian(0.1))
+                permit.consume(Gaussian(0.1))
             except RuntimeError:
                 return 0
             return 1

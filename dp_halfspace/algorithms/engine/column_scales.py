@@ -344,9 +344,9 @@ def _steps_of_people(
     X: NDArray[Any], fine: Units, people: People
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the means of `_steps` over the rows of each person."""
-    n_units, step = len(people), max(1, 4 * _BLOCK_ENTRIES // X.shape[1])
+    n_privacy_units, step = len(people), max(1, 4 * _BLOCK_ENTRIES // X.shape[1])
     ends = np.append(people.starts, len(X))
-    for lo in range(0, n_units, step):
+    for lo in range(0, n_privacy_units, step):
         bounds = ends[lo : lo + step + 1]
         s = np.rint(in_units(X[bounds[0] : bounds[-1]], fine, _GRID))
         # Integers, so these sums are exact. The mean square is rounded up: it is at least the

@@ -85,7 +85,7 @@ class SelectionPlan:
 
         indices = list(range(len(self.candidates)))
         if self.law is not None:
-            source = permit.spend(self.events[0])
+            source = permit.consume(self.events[0])
 
             def attempt(i: int) -> tuple[FloatArray, float]:
                 inner = PrivacyRecord(

@@ -42,7 +42,7 @@ _FEWEST_CANDIDATES = 100
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One hidden layer of m networks: weights of shape (m, n_inputs, n_units) into its units."""
+    """One hidden layer of m networks: weights of shape (m, n_inputs, n_neurons) into its units."""
 
     weights: FloatArray
     biases: FloatArray

@@ -63,7 +63,7 @@ class PhasedPlan:
         # 1. For each phase, start from the release of the one before.
         # 2. Take the proximal steps on its records, block by block.
         # 3. Release the mean of its iterates; no other phase sees these records.
-        releases = permit.disjoint(self.events[0])
+        releases = permit.parallel(self.events[0])
         point = np.zeros(self.n_columns)
         for phase in self.phases:
             total = np.zeros(self.n_columns)

@@ -35,7 +35,7 @@ class Scripted:
     def __init__(self, released):
         self.released, self.values, self.mechanisms = released, [], []
 
-    def disjoint(self, event):
+    def parallel(self, event):
         self.event = event
         return self
 
