@@ -52,7 +52,7 @@ class Prepared:
     Of `data` shape, storage and label set are public, and so are the class `weights`. The `plan`
     is of the estimator's own, for rows of the public scale `data_norm`, to which longer rows
     are scaled down if it `clips`; the `record` says what plan
-    and `units` cost.
+    and `units` cost. Of a small table the plan is one selection: `small_table_rule`.
     """
 
     data: TrainingData
@@ -62,6 +62,7 @@ class Prepared:
     data_norm: float
     clips: bool
     units: UnitsPlan | None = None
+    is_small_table: bool = False
 
     def in_units(self, permit: Permit) -> tuple[TrainingData, ReleasedScaler | None]:
         """Learn the units of the columns, where that was planned, and bring the rows to them.
@@ -252,9 +253,19 @@ class PrivateLinearClassifier(PaidFits):
             from dp_halfspace._groups import owned_by  # noqa: PLC0415
 
             data = owned_by(groups, data)
+        if self._may_select:
+            from dp_halfspace.estimators import _small_tables  # noqa: PLC0415
+
+            if _small_tables.takes_small_table(self, data):
+                return _small_tables.prepared_small_table(self, data)
         ready = self._planned_in_units(data) if learns else self._planned(data)
         self._check_for_plan(ready.plan, data)
         return ready
+
+    @property
+    def _may_select(self) -> bool:
+        """Whether the parameters leave it to the public sizes how a small table is fitted."""
+        return False
 
     def _check_for_chunks(self, plan: Any) -> None:
         """Refuse an estimator, or its plan, that needs more than sums over rows."""

@@ -1,0 +1,178 @@
+"""One exponential mechanism for tables of few rows: the whole budget buys one classifier.
+
+A public list holds directions for rows of norm one, linear classifiers of columns on a scale of
+their own logarithm, and the two constant classifiers. The mechanism picks one of few errors. There
+are no units to be learnt and no steps to pay for, and the guarantee is pure. Proof:
+``docs/proofs/small_tables.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._sklearn import single_blas_thread
+from dp_halfspace.algorithms.plan import FloatArray
+from dp_halfspace.algorithms.selection.asinh_cells import (
+    EXPONENTS,
+    CellStream,
+    asinh_cells,
+)
+from dp_halfspace.algorithms.selection.direction_counts import (
+    IntArray,
+    counts_below,
+    integer_rows,
+    margin_costs,
+    scores,
+)
+from dp_halfspace.algorithms.selection.directions import DirectionStream, unit_length
+from dp_halfspace.optim.design.rows import unit_rows
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.privacy.selection import TalliedChoice
+
+# Candidates, fewer with many rows so that a fit takes seconds; parts of directions and constants.
+_WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9
+_DIRECTIONS, _CONSTANTS = 0.45, 0.1
+# Constant column beside rows of norm one.
+_BIAS = 0.5
+_DOWN = 1.0 - 2.0**-40
+# A power of two, so that scores stay exact: they are then about as large as a mean asinh.
+_UNIT = 2.0**-18
+
+
+@dataclass(frozen=True, slots=True)
+class SmallModel:
+    """A classifier that was chosen: ``coefficients`` of columns and an ``intercept``.
+
+    They are for rows as they are if `exponent` is None, else for ``asinh_cells(rows, exponent)``,
+    whose scores are exact.
+    """
+
+    coefficients: FloatArray
+    intercept: float
+    exponent: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SmallTablePlan:
+    """The public numbers of one selection among `n_candidates`, drawn from the public `seed`."""
+
+    n_columns: int
+    n_candidates: int
+    choice: TalliedChoice
+    seed: tuple[int, ...]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the selection costs: one purely private choice; delta is not spent."""
+        return (self.choice.event,)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {
+            "solver": "small_table_selection",
+            "n_candidates": self.n_candidates,
+            "candidate_seed": self.seed,
+            "private_metric": False,
+        }
+
+    @property
+    def directions(self) -> DirectionStream:
+        """Directions for rows of norm one, constant column included."""
+        return DirectionStream(
+            self.n_columns + 1,
+            round(_DIRECTIONS * self.n_candidates),
+            (*self.seed, 0),
+            constant=_BIAS,
+        )
+
+    @property
+    def cells(self) -> CellStream:
+        """Classifiers of columns on a scale of their logarithm."""
+        rest = 1.0 - _DIRECTIONS - _CONSTANTS
+        return CellStream(self.n_columns, round(rest * self.n_candidates), (*self.seed, 1))
+
+    @property
+    def n_constants(self) -> int:
+        """How often each of the two constant classifiers is in the list."""
+        return max(1, round(_CONSTANTS * self.n_candidates / 2.0))
+
+    def run(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> SmallModel:
+        """Choose a classifier with few errors on rows of numbers without missing entries.
+
+        `codes` are class indices, `weights` the public weights of the two classes, the larger one
+        being 1; `permit` is charged with `events`.
+        """
+        # 1. Count the errors of every candidate, in integers.
+        # 2. Choose one; only its number is released.
+        # 3. Draw its block of the public list again.
+        with single_blas_thread():
+            costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
+        released = permit.release(np.concatenate(costs), self.choice)
+        return self._candidate(int(released[0]), [len(part) for part in costs])
+
+    def _costs(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
+    ) -> Iterator[IntArray]:
+        """Yield the costs of the candidates of every block of the list."""
+        members = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+        sizes = len(members[0]), len(members[1])
+        rows = integer_rows(unit_rows(X, 1.0, _BIAS, None, clips=False))
+        directions = self.directions
+        for number in range(directions.n_blocks):
+            block = directions.block(number)
+            yield margin_costs(block, rows, members, weights, 0.0, paired=True)
+        cells = self.cells
+        for exponent in EXPONENTS:
+            table = asinh_cells(X, exponent)
+            for place in cells.blocks:
+                if place[0] != exponent:
+                    continue
+                coefficients, thresholds = cells.block(*place)
+                limits = thresholds[None, :] + np.float32(1.0)
+                below = [counts_below(coefficients, table, index, limits)[0] for index in members]
+                wrong = sizes[0] - below[0], below[1]
+                yield scores(wrong, sizes, weights, paired=True)
+        ones = np.array([[1, 0], [0, 1]]) * np.array(sizes)
+        constant = scores((ones[0], ones[1]), sizes, weights, paired=False)
+        yield np.repeat(constant, self.n_constants)
+
+    def _candidate(self, number: int, lengths: list[int]) -> SmallModel:
+        """Return a candidate of the list by its number."""
+        ends = np.cumsum(lengths)
+        block = int(np.searchsorted(ends, number, side="right"))
+        place = number - int(ends[block]) + lengths[block]
+        if block == len(lengths) - 1:
+            # The first constant classifier says the second class: wrong on all of the first.
+            sign = 1.0 if place < self.n_constants else -1.0
+            return SmallModel(np.zeros(self.n_columns), sign, None)
+        opposite, column = divmod(place, lengths[block] // 2)
+        sign = -1.0 if opposite else 1.0
+        directions = self.directions
+        if block < directions.n_blocks:
+            found = unit_length(directions.block(block)[:, column, None])[:, 0] * sign
+            return SmallModel(found[:-1], float(found[-1]) * _BIAS, None)
+        exponent, part, width = self.cells.blocks[block - directions.n_blocks]
+        coefficients, thresholds = self.cells.block(exponent, part, width)
+        found = coefficients[:, column].astype(np.float64)
+        limit = float(thresholds[column]) + 0.5
+        return SmallModel(sign * _UNIT * found, -sign * _UNIT * limit, exponent)
+
+
+def plan_small_table(
+    n_samples: int, n_features: int, epsilon: float, *, seed: int | None
+) -> SmallTablePlan:
+    """Fix the public numbers of a selection; `seed` is that of public random objects."""
+    n_candidates = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
+    words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
+    choice = TalliedChoice(epsilon * _DOWN)
+    return SmallTablePlan(n_features, n_candidates, choice, tuple(words))
