@@ -239,8 +239,16 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
+    def _small_table(self, data: TrainingData) -> Prepared | None:
+        if not (self._may_select and self._is_small(data)):
+            return None
+        from dp_halfspace.estimators._small_tables import planned_small_table  # noqa: PLC0415
+
+        return planned_small_table(self, data)
+
     @property
     def _may_select(self) -> bool:
+        """Whether the parameters leave it to public sizes how a small table is fitted."""
         asked = {
             "margin": "auto",
             "solver": "auto",

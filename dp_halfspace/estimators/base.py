@@ -253,19 +253,36 @@ class PrivateLinearClassifier(PaidFits):
             from dp_halfspace._groups import owned_by  # noqa: PLC0415
 
             data = owned_by(groups, data)
-        if self._may_select:
-            from dp_halfspace.estimators import _small_tables  # noqa: PLC0415
-
-            if _small_tables.takes_small_table(self, data):
-                return _small_tables.prepared_small_table(self, data)
+        small = self._small_table(data)
+        if small is not None:
+            return small
         ready = self._planned_in_units(data) if learns else self._planned(data)
         self._check_for_plan(ready.plan, data)
         return ready
 
-    @property
-    def _may_select(self) -> bool:
-        """Whether the parameters leave it to the public sizes how a small table is fitted."""
-        return False
+    def _small_table(self, data: TrainingData) -> Prepared | None:
+        """Plan one selection for a table of few rows, where an estimator has that."""
+        del data
+        return None
+
+    def _is_small(self, data: TrainingData) -> bool:
+        """Tell, by what is public, whether a table is one of few rows: see `small_table_rule`.
+
+        Rows in chunks, sparse rows and rows that people own are left to the engine.
+        """
+        if sparse.issparse(data.X) or are_chunks(data.X) or data.people is not None:
+            return False
+        from dp_halfspace.algorithms.defaults import small_table_rule  # noqa: PLC0415
+
+        n_samples, n_features = data.X.shape
+        return small_table_rule(
+            n_samples=n_samples,
+            n_features=n_features,
+            n_classes=len(data.classes),
+            epsilon=float(self.epsilon),
+            delta=resolved_delta(self.delta, n_samples),
+            is_scale_stated=self.data_norm is not None,
+        )
 
     def _check_for_chunks(self, plan: Any) -> None:
         """Refuse an estimator, or its plan, that needs more than sums over rows."""

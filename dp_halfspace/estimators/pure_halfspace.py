@@ -199,8 +199,16 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return True
 
+    def _small_table(self, data: TrainingData) -> Prepared | None:
+        if not (self._may_select and self._is_small(data)):
+            return None
+        from dp_halfspace.estimators._small_tables import planned_small_table  # noqa: PLC0415
+
+        return planned_small_table(self, data)
+
     @property
     def _may_select(self) -> bool:
+        """Whether the parameters leave it to public sizes how a small table is fitted."""
         automatic = (self.n_directions, self.n_stages, self.projection, self.n_components)
         return (
             all(isinstance(value, str) and value == "auto" for value in automatic)

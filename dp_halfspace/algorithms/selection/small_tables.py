@@ -9,7 +9,7 @@ are no units to be learnt and no steps to pay for, and the guarantee is pure. Pr
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,11 @@ from dp_halfspace.algorithms.selection.direction_counts import (
     scores,
 )
 from dp_halfspace.algorithms.selection.directions import DirectionStream, unit_length
+from dp_halfspace.algorithms.selection.error_count import (
+    USUAL_SHARE,
+    ErrorCount,
+    plan_error_count,
+)
 from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
@@ -51,12 +56,13 @@ class SmallModel:
     """A classifier that was chosen: ``coefficients`` of columns and an ``intercept``.
 
     They are for rows as they are if `exponent` is None, else for ``asinh_cells(rows, exponent)``,
-    whose scores are exact.
+    whose scores are exact. `error_share` was released, or is a public guess.
     """
 
     coefficients: FloatArray
     intercept: float
     exponent: int | None
+    error_share: float = USUAL_SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +73,12 @@ class SmallTablePlan:
     n_candidates: int
     choice: TalliedChoice
     seed: tuple[int, ...]
+    count: ErrorCount | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What the selection costs: one purely private choice; delta is not spent."""
-        return (self.choice.event,)
+        return (self.choice.event, *([] if self.count is None else [self.count.noise.event]))
 
     @property
     def public(self) -> dict[str, Any]:
@@ -115,10 +122,15 @@ class SmallTablePlan:
         # 1. Count the errors of every candidate, in integers.
         # 2. Choose one; only its number is released.
         # 3. Draw its block of the public list again.
+        # 4. Count its errors with noise, where that was planned.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
-        released = permit.release(np.concatenate(costs), self.choice)
-        return self._candidate(int(released[0]), [len(part) for part in costs])
+        whole = np.concatenate(costs)
+        number = int(permit.release(whole, self.choice)[0])
+        model = self._candidate(number, [len(part) for part in costs])
+        if self.count is None:
+            return model
+        return replace(model, error_share=self.count.run(int(whole[number]), permit))
 
     def _costs(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
@@ -169,10 +181,16 @@ class SmallTablePlan:
 
 
 def plan_small_table(
-    n_samples: int, n_features: int, epsilon: float, *, seed: int | None
+    n_samples: int, n_features: int, epsilon: float, *, seed: int | None, counts: bool = False
 ) -> SmallTablePlan:
-    """Fix the public numbers of a selection; `seed` is that of public random objects."""
+    """Fix the public numbers of a selection; `seed` is that of public random objects.
+
+    A part of the budget counts the errors of what was chosen if `counts`.
+    """
+    count = None
+    if counts:
+        count, epsilon = plan_error_count(n_samples, epsilon)
     n_candidates = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
     choice = TalliedChoice(epsilon * _DOWN)
-    return SmallTablePlan(n_features, n_candidates, choice, tuple(words))
+    return SmallTablePlan(n_features, n_candidates, choice, tuple(words), count)
