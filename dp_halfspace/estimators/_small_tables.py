@@ -8,9 +8,9 @@ import numpy as np
 
 from dp_halfspace._sklearn import label_weights
 from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.selection.small_tables import plan_small_table
+from dp_halfspace.algorithms.selection.small_tables import BIAS, plan_small_table
 from dp_halfspace.estimators.base import Prepared
-from dp_halfspace.preprocessing.cell_scaler import CellScaler
+from dp_halfspace.preprocessing.cell_scaler import CellScaler, RowLengths
 from dp_halfspace.privacy.mechanisms import Permit
 
 
@@ -45,4 +45,7 @@ def fit_small_table(estimator: Any, ready: Prepared, permit: Permit) -> float:
     estimator.projection_ = None
     released = np.append(coefficients, model.intercept)[None, :]
     estimator._remember(ready, released, scaler)
+    is_direction = model.exponent is None and bool(model.coefficients.any())
+    constant = BIAS if is_direction else None
+    estimator.row_lengths_ = RowLengths(model.exponent or 0, norm, constant)
     return float(model.error_share)

@@ -375,7 +375,8 @@ class PrivateLinearClassifier(PaidFits):
         """Score rows; the sign, or the largest score, is the predicted label.
 
         ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)`` in the place of `X` where
-        there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first.
+        there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first. With
+        `row_lengths_`, for a table of few rows, scores are divided by these.
 
         Parameters
         ----------
@@ -389,11 +390,13 @@ class PrivateLinearClassifier(PaidFits):
         """
         check_is_fitted(self)
         X = check_features(self, X, reset=False, allow_missing=self.fill_value_ is not None)
+        # Of a model that was chosen for a small table.
+        lengths = self.row_lengths_.of(X)[:, None] if hasattr(self, "row_lengths_") else 1.0
         if self.scaler_ is not None:
             X = self.scaler_.in_units(X)
         elif self.fill_value_ is not None:
             X = np.nan_to_num(X, nan=self.fill_value_)
-        scores = np.asarray(self._margins(X) + self.intercept_)
+        scores = np.asarray((self._margins(X) + self.intercept_) / lengths)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
@@ -477,6 +480,7 @@ class PrivateLinearClassifier(PaidFits):
         """Set the fitted attributes from released coefficients, all at once."""
         data, constant = ready.data, self._constant_column()
         self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.pop("row_lengths_", None)
         if data.feature_names is not None:
             self.feature_names_in_ = data.feature_names
         self.n_features_in_ = data.X.shape[1]

@@ -90,6 +90,9 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     scaler_ : ReleasedScaler, CellScaler or None
         Released units of the columns, None where none were learnt; of a model that was chosen for
         a small table perhaps the public cells that it reads, whose scores are exact.
+    row_lengths_ : RowLengths
+        What scores are divided by, which changes no prediction; only of a model that was chosen
+        for a small table.
     fill_value_ : float or None
         What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord

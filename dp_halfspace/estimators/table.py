@@ -424,7 +424,7 @@ def _rows_in_units(
 def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return numbers of size about one, in the order of scores of any size and of their signs."""
     size = np.abs(scores)
-    return np.asarray(np.sign(scores) * (0.9 + 0.2 * size / (1.0 + size)))
+    return np.asarray(np.sign(scores) * (1.0 + 0.1 * size / (1.0 + size)))
 
 
 def _scores(rows: NDArray[np.float64], model: PrivateKernelClassifier) -> NDArray[np.float64]:

@@ -14,6 +14,33 @@ from dp_halfspace.algorithms.selection.asinh_cells import asinh_cells
 from dp_halfspace.preprocessing.released_scaler import check_dense
 
 
+@dataclass(frozen=True, slots=True)
+class RowLengths:
+    """What scores of a row are divided by: the further out, the less is known of a row.
+
+    One plus the sum of ``asinh(x / data_norm / 2^exponent)^2``, times the length of
+    ``(x / data_norm, constant)`` if there is a constant. Positive, so it changes no sign.
+    """
+
+    exponent: int
+    data_norm: float
+    constant: float | None
+
+    def of(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return one positive number for each row of `X`."""
+        with np.errstate(all="ignore"):
+            numbers = np.nan_to_num(np.asarray(X, dtype=np.float64) / self.data_norm)
+            cells = np.arcsinh(np.nan_to_num(np.ldexp(numbers, -self.exponent)))
+            lengths = 1.0 + np.square(cells).sum(axis=1)
+            if self.constant is not None:
+                # Of the largest entry first: squares of numbers have a shorter range.
+                top = np.maximum(np.abs(numbers).max(axis=1), self.constant)
+                parts = np.square(numbers / top[:, None]).sum(axis=1)
+                parts += np.square(self.constant / top)
+                lengths *= top * np.sqrt(parts)
+            return np.asarray(np.minimum(lengths, np.finfo(np.float64).max))
+
+
 @dataclass(eq=False, repr=False)
 class CellScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Bring columns to ``rint(256 clip(asinh(x / data_norm / 2^exponent), -64, 64))``.

@@ -45,7 +45,7 @@ from dp_halfspace.privacy.selection import TalliedChoice
 _WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9
 _DIRECTIONS, _CONSTANTS = 0.45, 0.1
 # Constant column beside rows of norm one.
-_BIAS = 0.5
+BIAS = 0.5
 _DOWN = 1.0 - 2.0**-40
 # A power of two, so that scores stay exact: they are then about as large as a mean asinh.
 _UNIT = 2.0**-18
@@ -97,7 +97,7 @@ class SmallTablePlan:
             self.n_columns + 1,
             round(_DIRECTIONS * self.n_candidates),
             (*self.seed, 0),
-            constant=_BIAS,
+            constant=BIAS,
         )
 
     @property
@@ -138,7 +138,7 @@ class SmallTablePlan:
         """Yield the costs of the candidates of every block of the list."""
         members = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
         sizes = len(members[0]), len(members[1])
-        rows = integer_rows(unit_rows(X, 1.0, _BIAS, None, clips=False))
+        rows = integer_rows(unit_rows(X, 1.0, BIAS, None, clips=False))
         directions = self.directions
         for number in range(directions.n_blocks):
             block = directions.block(number)
@@ -172,7 +172,7 @@ class SmallTablePlan:
         directions = self.directions
         if block < directions.n_blocks:
             found = unit_length(directions.block(block)[:, column, None])[:, 0] * sign
-            return SmallModel(found[:-1], float(found[-1]) * _BIAS, None)
+            return SmallModel(found[:-1], float(found[-1]) * BIAS, None)
         exponent, part, width = self.cells.blocks[block - directions.n_blocks]
         coefficients, thresholds = self.cells.block(exponent, part, width)
         found = coefficients[:, column].astype(np.float64)
