@@ -43,10 +43,10 @@ SIZES, EPSILONS = (200, 400, 800, 1600), (0.1, 0.3, 1.0, 3.0)
 OTHERS = {
     "engine": lambda **p: AdaptiveMarginClassifier(solver="noisy_gd", **p),
     "directions": lambda delta=0.0, **p: PureHalfspaceClassifier(n_stages=1, **p),
-    "objective": lambda **p: ObjectivePerturbationClassifier(**p),
-    "kernel": lambda **p: PrivateKernelClassifier(**p),
-    "auc": lambda **p: PrivateAUCClassifier(**p),
-    "output": lambda **p: OutputPerturbationClassifier(**p),
+    "objective": ObjectivePerturbationClassifier,
+    "kernel": PrivateKernelClassifier,
+    "auc": PrivateAUCClassifier,
+    "output": OutputPerturbationClassifier,
 }
 
 
@@ -129,16 +129,8 @@ def compared(fits: int, others: tuple[str, ...], names: tuple[str, ...]) -> None
                 beside = [cell(OTHERS[kind], data, epsilon, max(2, fits // 2)) for kind in others]
                 best = max([majority, default.accuracy, *(c.accuracy for c in beside)])
                 regrets.append((best - default.accuracy, f"{name} {size} {epsilon:g}"))
-                areas = [c.area for c in beside]
-                rows.append(
-                    [
-                        majority,
-                        default.accuracy,
-                        *(c.accuracy for c in beside),
-                        default.area,
-                        *areas,
-                    ]
-                )
+                ours = (majority, default.accuracy, default.area)
+                rows.append([*ours, *(v for c in beside for v in (c.accuracy, c.area))])
             means = " ".join(f"{value:.3f}" for value in np.mean(rows, axis=0))
             print(f"n={size} epsilon={epsilon:g}: {means}", flush=True)
     worst = sorted(regrets, reverse=True)[:5]
@@ -156,7 +148,7 @@ def laws(names: tuple[str, ...]) -> None:
     )
     print("directions, cells, constants:", *parts)
     for size in SIZES:
-        lists = [list(candidates(data)) for data in map(lambda n: few(n, size), names) if data]
+        lists = [list(candidates(data)) for data in (few(n, size) for n in names) if data]
         for epsilon in EPSILONS:
             means = [np.mean([expected(one, epsilon, part) for one in lists]) for part in parts]
             print(f"n={size} epsilon={epsilon:g}:", *(f"{m:.3f}" for m in means), flush=True)
