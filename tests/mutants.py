@@ -987,6 +987,76 @@ MUTANTS = [
     ),
     *of(
         "algorithms/selection/direction_counts.py",
+        "tests/estimators/test_pure.py",
+        (
+            "    return np.asarray(np.maximum(limits, 1.0), dtype=np.float32)",
+            "    return np.asarray(limits, dtype=np.float32)",
+            "test_what_was_counted_is_predicted_where_rounded_rows_have_zeros",
+        ),
+    ),
+    *of(
+        "algorithms/selection/small_tables.py",
+        "tests/algorithms/selection/test_small_tables.py",
+        (
+            "        return (self.choice.event, *([] if self.count is None else [self.count.noise.event]))",
+            "        return (self.choice.event,)",
+            "tests/estimators/test_small_tables.py::test_a_table_pays_for_its_choice_and_for_the_count_of_errors",
+        ),
+        (
+            "                wrong = sizes[0] - below[0], below[1]",
+            "                wrong = sizes[0] - below[0], 2 * below[1]",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "    choice = TalliedChoice(epsilon * _DOWN)",
+            "    choice = TalliedChoice(2.0 * epsilon * _DOWN)",
+            "test_one_choice_is_released_and_nothing_else",
+        ),
+        (
+            "        ones = np.array([[1, 0], [0, 1]]) * np.array(sizes)",
+            "        ones = np.array([[2, 0], [0, 1]]) * np.array(sizes)",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+    ),
+    *of(
+        "algorithms/selection/asinh_cells.py",
+        "tests/algorithms/selection/test_small_tables.py",
+        (
+            '    cells = np.searchsorted(_ends(), np.abs(scaled), side="left").astype(np.float32)',
+            '    cells = np.searchsorted(_ends() * np.abs(scaled).max(), np.abs(scaled), side="left").astype(np.float32)',
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "        found *= (LARGEST_SUM - size / 2.0) / np.where(total > 0.0, total, 1.0)",
+            "        found *= 16.0 * LARGEST_SUM / np.where(total > 0.0, total, 1.0)",
+            "test_every_sum_of_products_is_exact_in_single_precision",
+        ),
+    ),
+    *of(
+        "algorithms/selection/error_count.py",
+        "tests/algorithms/selection/test_small_tables.py",
+        (
+            "    return ErrorCount(n_samples, noise), (epsilon - part) * (1.0 - 2.0**-30)",
+            "    return ErrorCount(n_samples, noise), epsilon",
+            "test_a_count_of_errors_is_within_the_budget",
+        ),
+        (
+            "        noisy = float(permit.release(np.array([float(n_errors)]), self.noise)[0])",
+            "        noisy = float(n_errors)",
+            "test_a_count_of_errors_is_within_the_budget",
+        ),
+    ),
+    *of(
+        "estimators/_small_tables.py",
+        "tests/estimators/test_small_tables.py",
+        (
+            "    return float(model.error_share)",
+            "    return float(np.mean(estimator.predict(data.X) != data.classes[data.codes]))",
+            "test_a_share_of_errors_is_made_of_what_was_released",
+        ),
+    ),
+    *of(
+        "algorithms/selection/direction_counts.py",
         "tests/algorithms/selection/test_margin_counts.py",
         (
             "scores((sizes[0] - first[1], second[0])",

@@ -8,10 +8,16 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-from dp_halfspace import AdaptiveMarginClassifier, PureHalfspaceClassifier
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    PrivateTableClassifier,
+    PureHalfspaceClassifier,
+)
 from dp_halfspace.algorithms.selection.asinh_cells import asinh_cells
+from dp_halfspace.algorithms.selection.error_count import share_of
 from dp_halfspace.audit import replay
-from dp_halfspace.privacy import Exponential, Gaussian, PrivacyLedger, accounting
+from dp_halfspace.privacy import Exponential, Gaussian, PrivacyLedger, Pure, accounting
+from dp_halfspace.privacy.mechanisms import recording
 from tests.support import public
 
 KINDS = [
@@ -171,3 +177,82 @@ def test_a_replay_finds_nothing(kind):
     result = replay(model, X, y, other, labels, random_state=0)
     assert not result.findings
     assert max(release.ratio for release in result.releases) <= 1.0
+
+
+SCHEMA = {"0": "number", "1": [0, 1000], "2": "number", "3": "number"}
+
+
+def small_table(**params):
+    given = {"schema": SCHEMA, "classes": [0, 1], "epsilon": 1.0, **params}
+    return PrivateTableClassifier(**given)
+
+
+def test_a_table_pays_for_its_choice_and_for_the_count_of_errors():
+    X, y = ward()
+    with recording() as releases:
+        model = small_table().fit(X, y)
+    choice, count = model.privacy_.events
+    assert (type(choice), type(count)) == (Exponential, Pure)
+    assert [release.mechanism.event for release in releases] == [choice, count]
+    assert 1.0 - 1e-8 < choice.epsilon + count.epsilon <= 1.0
+    assert count.epsilon == pytest.approx(15.0 / 300)
+    assert public(model)["calibrated"]
+    plain = small_table(probability=False).fit(X, y)
+    assert [type(event) for event in plain.privacy_.events] == [Exponential]
+    assert not public(plain)["calibrated"]
+    weighted = small_table(class_weight={0: 1.0, 1: 3.0}).fit(X, y)
+    assert len(weighted.privacy_.events) == 1
+
+
+def test_a_share_of_errors_is_made_of_what_was_released():
+    X, y = ward()
+    with recording() as releases:
+        model = small_table().fit(X, y)
+    noise = releases[1].mechanism
+    share = share_of(float(releases[1].released[0]), 300, noise.epsilon)
+    assert model.calibration_ == (pytest.approx(np.log((1 - share) / share), rel=1e-12), 0.0)
+
+
+def test_probabilities_of_a_small_table_are_as_sure_as_it_is_right():
+    X, y = ward(600, holes=0.05)
+    Z, t = ward(2000, seed=1, holes=0.05)
+    for _ in range(4):
+        model = small_table().fit(X, y)
+        chance = model.predict_proba(Z)[:, 1]
+        assert np.mean((chance - t) ** 2) < 0.22
+        np.testing.assert_array_equal(chance > 0.5, model.predict(Z) == 1)
+
+
+def test_ranges_serve_as_units_and_other_columns_stay_as_they_are():
+    X, y = ward()
+    model = small_table().fit(X, y)
+    np.testing.assert_array_equal(model.units_.center, [0.0, 500.0, 0.0, 0.0])
+    rows = np.array([[1e9, 5e5, -1e9, np.nan]])
+    far = np.array([[2e9, 5e5, -2e9, np.nan]])
+    assert model.model_.coef_.shape == (1, 4)
+    if model.model_.coef_[0, [0, 2]].any():
+        assert (model.decision_function(rows) != model.decision_function(far)).all()
+
+
+@pytest.mark.parametrize("features", ["linear", "additive"])
+def test_a_table_with_named_features_gets_them(features):
+    X, y = ward()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = small_table(features=features).fit(X, y)
+    assert isinstance(model.privacy_.events[0], Gaussian)
+
+
+def test_further_rows_are_less_sure_and_no_sign_changes():
+    """Scores are divided by public lengths, at the ends of the floats, too."""
+    X, y = ward(200)
+    rows = np.vstack([X * 10.0**k for k in (-300, -100, 0, 100, 290)])
+    for kind in KINDS:
+        for _ in range(6):
+            model = fitted(kind, X, y, epsilon=0.5)
+            lengths = model.row_lengths_.of(rows)
+            assert (lengths >= 0.5).all()
+            assert np.isfinite(lengths).all()
+            scores = model.decision_function(rows)
+            assert np.isfinite(scores).all()
+            assert (np.diff(model.row_lengths_.of(np.array([[1.0] * 4, [9.0] * 4]))) > 0).all()

@@ -19,6 +19,7 @@ from dp_halfspace.algorithms.selection.asinh_cells import (
     CellStream,
     asinh_cells,
 )
+from dp_halfspace.algorithms.selection.error_count import share_of
 from dp_halfspace.algorithms.selection.small_tables import SmallTablePlan, plan_small_table
 from dp_halfspace.optim.design.rows import unit_rows
 from dp_halfspace.privacy.mechanisms import recording
@@ -266,3 +267,29 @@ def test_rule_is_that_of_the_pages():
     assert not rule(n_classes=3)
     assert not rule(n_features=513)
     assert not rule(epsilon=math.inf)
+
+
+def test_a_count_of_errors_is_within_the_budget():
+    """Sensitivity one, an exact integer, its own part of epsilon; seldom the number itself."""
+    X, codes = wild(200, 2)
+    plan = plan_small_table(200, 2, EPSILON, seed=0, counts=True)
+    assert sum(event.epsilon for event in plan.events) <= EPSILON
+    assert sum(event.epsilon for event in plan.events) >= EPSILON * (1 - 1e-8)
+    counted = []
+    for _ in range(8):
+        with recording() as releases:
+            model = plan.run(X, codes, ONES, permit_for(*plan.events))
+        choice, count = releases
+        assert count.mechanism.sensitivity == 1
+        assert count.value[0] == choice.value[int(choice.released[0])]
+        share = share_of(float(count.released[0]), 200, plan.count.noise.epsilon)
+        assert model.error_share == share
+        counted.append(count.value[0] != count.released[0])
+    assert any(counted)
+
+
+def test_shares_of_errors_follow_the_count_and_stay_between_zero_and_one_half():
+    shares = [share_of(noisy, 400, 0.5) for noisy in (-1e4, 0.0, 40.0, 100.0, 1e4)]
+    assert shares == sorted(shares)
+    assert 0.0 < shares[0] < 0.02 < 0.08 < shares[2] < 0.12 < 0.48 < shares[-1] < 0.5
+    assert 0.1 < share_of(40.0, 400, 1e-3) < 0.4
