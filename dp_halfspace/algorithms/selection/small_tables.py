@@ -41,9 +41,11 @@ from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.privacy.selection import TalliedChoice
 
-# Candidates, fewer with many rows so that a fit takes seconds; parts of directions and constants.
+# Candidates, fewer with many rows so that a fit takes seconds. The part of the two constant
+# classifiers, a larger one where n epsilon tells little else; of the others that of directions.
 _WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9
-_DIRECTIONS, _CONSTANTS = 0.45, 0.1
+_CONSTANTS, _MORE_CONSTANTS, _LITTLE = 0.1, 0.5, 30.0
+_DIRECTIONS = 0.28
 # Constant column beside rows of norm one.
 BIAS = 0.5
 _DOWN = 1.0 - 2.0**-40
@@ -67,10 +69,14 @@ class SmallModel:
 
 @dataclass(frozen=True, slots=True)
 class SmallTablePlan:
-    """The public numbers of one selection among `n_candidates`, drawn from the public `seed`."""
+    """The public numbers of one selection among listed classifiers, drawn from the public `seed`.
+
+    There are `n_candidates` that look at a row, and `n_constants` of each constant classifier.
+    """
 
     n_columns: int
     n_candidates: int
+    n_constants: int
     choice: TalliedChoice
     seed: tuple[int, ...]
     count: ErrorCount | None = None
@@ -85,7 +91,7 @@ class SmallTablePlan:
         """What a record says about it."""
         return {
             "solver": "small_table_selection",
-            "n_candidates": self.n_candidates,
+            "n_candidates": self.n_candidates + 2 * self.n_constants,
             "candidate_seed": self.seed,
             "private_metric": False,
         }
@@ -103,13 +109,8 @@ class SmallTablePlan:
     @property
     def cells(self) -> CellStream:
         """Classifiers of columns on a scale of their logarithm."""
-        rest = 1.0 - _DIRECTIONS - _CONSTANTS
-        return CellStream(self.n_columns, round(rest * self.n_candidates), (*self.seed, 1))
-
-    @property
-    def n_constants(self) -> int:
-        """How often each of the two constant classifiers is in the list."""
-        return max(1, round(_CONSTANTS * self.n_candidates / 2.0))
+        rest = round((1.0 - _DIRECTIONS) * self.n_candidates)
+        return CellStream(self.n_columns, rest, (*self.seed, 1))
 
     def run(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
@@ -190,7 +191,11 @@ def plan_small_table(
     count = None
     if counts:
         count, epsilon = plan_error_count(n_samples, epsilon)
-    n_candidates = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
+    wanted = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
+    share = _CONSTANTS if n_samples * epsilon > _LITTLE else _MORE_CONSTANTS
+    n_constants = max(1, round(share * wanted / 2.0))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
     choice = TalliedChoice(epsilon * _DOWN)
-    return SmallTablePlan(n_features, n_candidates, choice, tuple(words), count)
+    return SmallTablePlan(
+        n_features, wanted - 2 * n_constants, n_constants, choice, tuple(words), count
+    )

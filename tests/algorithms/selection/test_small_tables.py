@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -38,7 +39,7 @@ def _one_thread_already(monkeypatch):
 
 
 def small_plan(n_columns, n_candidates=60, seed=(1,)):
-    return SmallTablePlan(n_columns, n_candidates, TalliedChoice(EPSILON), seed)
+    return SmallTablePlan(n_columns, n_candidates, 3, TalliedChoice(EPSILON), seed)
 
 
 def costs(plan, X, codes, weights=ONES):
@@ -213,7 +214,7 @@ def family_of_data(patch):
     honest = SmallTablePlan._costs
 
     def drawn(self, X, codes, weights):
-        other = SmallTablePlan(self.n_columns, self.n_candidates, self.choice, (9, int(codes[0])))
+        other = replace(self, seed=(9, int(codes[0])))
         return honest(other, X, codes, weights)
 
     patch.setattr(SmallTablePlan, "_costs", drawn)
@@ -293,3 +294,11 @@ def test_shares_of_errors_follow_the_count_and_stay_between_zero_and_one_half():
     assert shares == sorted(shares)
     assert 0.0 < shares[0] < 0.02 < 0.08 < shares[2] < 0.12 < 0.48 < shares[-1] < 0.5
     assert 0.1 < share_of(40.0, 400, 1e-3) < 0.4
+
+
+def test_constant_classifiers_have_half_of_the_list_where_little_can_be_told():
+    few, more = (plan_small_table(200, 3, epsilon, seed=0) for epsilon in (0.15, 0.16))
+    for plan, share in ((few, 0.5), (more, 0.1)):
+        listed = dict(plan.public)["n_candidates"]
+        assert listed == 50_000
+        assert 2 * plan.n_constants / listed == pytest.approx(share, rel=1e-3)
