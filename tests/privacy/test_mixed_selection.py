@@ -165,6 +165,7 @@ def test_selections_from_small_mechanisms_stay_below(law):
             assert divergence(*best[::-1], at).max() <= bound + 1e-14
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.5])
 def test_gaussian_runs_cost_what_they_did(law, mu):

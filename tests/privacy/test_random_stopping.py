@@ -227,6 +227,7 @@ def log_derivative(law):
     return value
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mu", [1e-5, 2.0**-12, 0.02, 0.15, 1.0, 6.0])
 def test_log_ratio_is_just_above_the_supremum(law, mu):
@@ -254,6 +255,7 @@ def test_log_ratio_at_the_ends():
     assert delta([selection_event(law, math.inf)], 50.0) == 1.0
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mu", [2.0**-11, 0.05, 0.3, 2.0])
 def test_chords_are_above_the_envelope_and_below_one_chord(law, mu):
@@ -273,6 +275,7 @@ def test_chords_are_above_the_envelope_and_below_one_chord(law, mu):
     assert chords <= (at - c * behind).max() * 1.06
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("law", [*LAWS, RunLaw(1.0, 0.5, 2)])
 def test_slopes_are_enclosed(law):
     """With two runs at most f'' is constant, and the normal density alone decides."""
@@ -293,6 +296,7 @@ def test_slopes_are_enclosed(law):
         assert (steepest - flattest <= 5 * width * (law.k_max + 9) * steepest).all()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 2.0])
 def test_cells_bound_their_functions(law, mu, monkeypatch):
@@ -443,6 +447,7 @@ def random_mechanisms(rng, mu, count, n_outcomes=16):
 EPSILONS = (-0.5, 0.0, 0.2, 0.5, 1.0, 2.0)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mu", [0.1, 0.4, 1.0])
 def test_selected_laws_stay_below(law, mu):
@@ -546,6 +551,7 @@ def test_selection_costs_more_than_a_run_and_less_than_one_chord(law, mu, epsilo
     assert event.mean_runs * math.fsum(event.shares) >= event.mean_runs
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("law", "epsilon", "small_delta"),
     [
