@@ -359,14 +359,16 @@ class PrivateLinearClassifier(PaidFits):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Scores; with two classes, positive means ``classes_[1]``.
         """
+        scores = np.asarray(self._margins(self._rows_in_units(X)) + self.intercept_)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _rows_in_units(self, X: Any) -> Any:
+        """Check rows to be scored, and bring them to the units that the coefficients are for."""
         check_is_fitted(self)
         X = check_features(self, X, reset=False, allow_missing=self.fill_value_ is not None)
         if self.scaler_ is not None:
-            X = self.scaler_.in_units(X)
-        elif self.fill_value_ is not None:
-            X = np.nan_to_num(X, nan=self.fill_value_)
-        scores = np.asarray(self._margins(X) + self.intercept_)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+            return self.scaler_.in_units(X)
+        return X if self.fill_value_ is None else np.nan_to_num(X, nan=self.fill_value_)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Multiply rows by the coefficients; no parameter of today has a say."""
