@@ -930,6 +930,58 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/perturbation/preconditioned_output.py",
+        "tests/algorithms/perturbation/test_preconditioned_output.py",
+        (
+            "        return (self.metric.mechanism.event, *self.output.events)",
+            "        return self.output.events",
+            "test_whole_budget_and_no_more",
+        ),
+        (
+            "    left = math.sqrt(1.0 - METRIC_SHARE) * mu",
+            "    left = mu",
+            "test_whole_budget_and_no_more",
+        ),
+        (
+            "    mapped = replace(risk, row_norm=1.0, block_rows=formed)",
+            "    mapped = replace(risk, block_rows=formed)",
+            "test_plan_is_for_images_of_norm_one",
+        ),
+        (
+            "            formed = FormedRows(rows, transform)",
+            "            formed = MappedRows(rows, transform)",
+            "test_private_query_is_certified",
+        ),
+        (
+            "            formed = FormedRows(rows, transform)",
+            "            formed = FormedRows(rows, np.eye(len(transform)))",
+            "test_private_query_is_certified",
+        ),
+    ),
+    *of(
+        "estimators/output_perturbation.py",
+        "tests/estimators/test_output_perturbation.py",
+        (
+            "        if self.preconditioner and (is_robust or delta == 0):",
+            "        if self.preconditioner and is_robust and delta == 0:",
+            "tests/estimators/test_refusals.py::test_what_cannot_be_done_is_refused_by_name",
+        ),
+        (
+            "        if isinstance(plan, PreconditionedOutputPlan):\n            raise ValueError(",
+            "        if plan is True:\n            raise ValueError(",
+            "tests/test_chunks.py::test_what_does_not_run_on_chunks_says_so",
+        ),
+    ),
+    *of(
+        "optim/design/mapped_rows.py",
+        "tests/algorithms/perturbation/test_preconditioned_output.py",
+        (
+            "            yield lo, hi, images, inverse_lengths(lengths, images.shape[1])",
+            "            yield lo, hi, images, np.ones_like(lengths)",
+            "test_sensitivity_against_brute_force",
+        ),
+    ),
+    *of(
         "algorithms/fits/label_training.py",
         "tests/algorithms/perturbation/test_label_statistic.py",
         (
