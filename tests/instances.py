@@ -48,7 +48,6 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"data_norm": None},
         {},
         {"preconditioner": False},
-        {"loss": "huber_hinge", "alpha": 0.5, "preconditioner": True, "epsilon": 2.0},
         {"delta": 0.0},
         {"loss": "huber_hinge"},
         {"loss": "smoothed_hinge", "delta": 0.0},

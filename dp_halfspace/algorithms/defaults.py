@@ -28,10 +28,10 @@ METRIC_SHARE = 0.2
 EFFECTIVE_DIMENSION = 20.0
 # Dimension of the random signs that pure noise on many columns is projected to.
 COMPONENTS = 150
-# Output perturbation behind a preconditioner: shift of the logistic loss of two classes; in learnt
-# units the constant in units of a column, and the columns of which three quarters of the power of
-# the map are used.
-OUTPUT_SHIFT, _OUTPUT_LENGTH, _EVEN_OUT = 2.0, 4.0, 8.0
+# Output perturbation behind a preconditioner: shift of the logistic loss of two classes; constant
+# column of rows of a stated scale; in learnt units its length in columns, and the number of columns
+# at which three quarters of the power of the map are used.
+OUTPUT_SHIFT, _OUTPUT_BIAS, _OUTPUT_LENGTH, _EVEN_OUT = 2.0, 0.15, 4.0, 8.0
 # Features of a kernel, and columns up to which they have a preconditioner.
 _FEWEST, _MOST = 64, 600
 _MAX_COLUMNS = 2049
@@ -253,7 +253,7 @@ def output_defaults(n_features: int, *, in_units: bool) -> OutputDefaults:
     has to even out.
     """
     if not in_units:
-        return OutputDefaults(bias=0.2, power=1.0)
+        return OutputDefaults(_OUTPUT_BIAS, 1.0)
     return OutputDefaults(
         bias=_OUTPUT_LENGTH / math.sqrt(n_features),
         power=1.0 - 0.5 / (1.0 + n_features / _EVEN_OUT),

@@ -23,10 +23,15 @@ from dp_halfspace._sklearn import (
     resolved_delta,
 )
 from dp_halfspace._validation import TrainingData
-from dp_halfspace.algorithms.defaults import OUTPUT_SHIFT, OutputDefaults, output_defaults
+from dp_halfspace.algorithms.defaults import (
+    OUTPUT_SHIFT,
+    OutputDefaults,
+    output_defaults,
+)
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.preconditioned_output import (
     PreconditionedOutputPlan,
+    mean_squares,
     plan_preconditioned_output,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
@@ -44,6 +49,8 @@ _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge"
 # Guessed norm of a good vector of coefficients, in units of 1 / data_norm; see
 # docs/estimators/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
+# Usual rows are no longer than this, in units of the public scale.
+_LONGEST = 4.0
 
 
 def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
@@ -95,8 +102,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     fit_intercept : bool, default=True
         Whether to append a constant column. It is inside the norm and inside the regulariser.
     intercept_scaling : float, default=1.0
-        Size of the constant column: its value; behind a preconditioner relative to a fifth of
-        `data_norm`, or to four columns in learnt units.
+        Size of the constant column: its value; behind a preconditioner relative to
+        .15 `data_norm`, or to four columns in learnt units.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict or None, default=None
@@ -153,6 +160,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     preconditioner_ : ndarray of shape (k, k) or None
         Released map of rows, with a one behind them if there is an intercept; None where there is
         none. A row in the units of `scaler_` counts with its image, brought to norm one.
+    probability_scale_ : float
+        What `predict_proba` multiplies scores by: one over the usual length of the image of a row,
+        as `preconditioner_` tells it; 1 without one.
     scaler_ : ReleasedScaler or None
         Released units of the columns, None where none were learnt.
     fill_value_ : float or None
@@ -235,12 +245,13 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         """Minimise the risk of the rows, and release the minimiser."""
         data, scaler = ready.in_units(permit)
 
-        plan, norm, transform = ready.plan, ready.data_norm, None
+        plan, norm, transform, scale = ready.plan, ready.data_norm, None, 1.0
+        settings = output_defaults(data.X.shape[1], in_units=ready.units is not None)
         if isinstance(plan, PreconditionedOutputPlan):
-            settings = output_defaults(data.X.shape[1], in_units=ready.units is not None)
             bias = self._unit_row_bias(settings)
             rows = unit_rows(data.X, norm, bias)
             released, map_of_units = plan.run(rows, data.codes, ready.weights, permit)
+            scale = self._usual_scale(map_of_units, settings.power, bias)
             # Of rows as they are, with a one behind them: post-processing.
             released, transform = (
                 self._in_units_of_data(matrix, bias, data_norm=norm)
@@ -254,6 +265,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         self.alpha_ = plan.ridge
         self.one_vs_rest_ = plan.risk.n_stacked > 1
         self.preconditioner_ = None if transform is None else self._on_ones(transform)
+        self.probability_scale_ = scale
         self._remember(ready, released, scaler)
 
     def _unit_row_bias(self, settings: OutputDefaults) -> float | None:
@@ -267,6 +279,16 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         if constant is None:
             return transform
         return np.hstack([transform[:, :-1], transform[:, -1:] * constant])
+
+    @staticmethod
+    def _usual_scale(transform: NDArray[np.float64], power: float, bias: float | None) -> float:
+        """One over the usual length of the image of a row, from what was released."""
+        image, constant = mean_squares(transform, power)
+        length = 1.0
+        if bias is not None:
+            # The constant is this share of a unit row; far shorter and longer rows are noise.
+            length = min(max(bias / math.sqrt(max(constant, 1e-9)), bias), _LONGEST * (1.0 + bias))
+        return 1.0 / (length * math.sqrt(max(image, 1e-9)))
 
     def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
@@ -407,27 +429,16 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
             Only with ``loss="logistic"``. Those of each class against the rest, divided by their
-            sum, if `one_vs_rest_`. Behind a preconditioner, of the image of a row, of norm one:
-            the length of a row has no say.
+            sum, if `one_vs_rest_`. Behind a preconditioner, of scores times `probability_scale_`:
+            as if the image of every row had the usual length, so longer rows are surer.
         """
-        if self.preconditioner_ is not None:
-            return self._probabilities(self._log_odds(X, self.preconditioner_))
         scores = self.decision_function(X)
+        if self.preconditioner_ is not None:
+            scores = scores * self.probability_scale_
+            if scores.ndim == 1:
+                # The shifted loss is least where the log odds of the second class are these.
+                scores = log_expit(OUTPUT_SHIFT + scores) - log_expit(OUTPUT_SHIFT - scores)
+            return self._probabilities(scores)
         # The softmax of logarithms divides by the sum, and never divides by zero.
         is_stacked = scores.ndim > 1 and self.one_vs_rest_
         return self._probabilities(log_expit(scores) if is_stacked else scores)
-
-    def _log_odds(self, X: Any, transform: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Score the images of rows, of norm one; with two classes, return the log odds.
-
-        The shifted loss of two classes is least, for a share p of the second one, where
-        ``log(p / (1 - p))`` is as returned.
-        """
-        has_constant = transform.shape[1] > self.n_features_in_
-        rows = unit_rows(self._rows_in_units(X), 1.0, 1.0 if has_constant else None)
-        released = np.column_stack([self.coef_, self.intercept_])[:, : transform.shape[1]]
-        scores = rows.margins(released.T) * rows.inverse_lengths(transform)[:, None]
-        if len(self.classes_) > 2:
-            return np.asarray(scores)
-        t, shift = scores[:, 0], OUTPUT_SHIFT
-        return np.asarray(log_expit(shift + t) - log_expit(shift - t))

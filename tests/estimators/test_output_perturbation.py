@@ -58,7 +58,7 @@ def mapped(X, y, **params):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_infinite_epsilon_is_the_minimiser_on_mapped_rows(table, n_classes):
     X, y = table if n_classes == 2 else separated(300, 4, 3, seed=4)
-    Z = unit(augmented(X, 0.2))
+    Z = unit(augmented(X, 0.15))
     A = exact_metric(Z)
     rows, own = unit(Z @ A), np.eye(n_classes)[y]
     model = mapped(X, y, alpha=0.01)
@@ -73,30 +73,30 @@ def test_infinite_epsilon_is_the_minimiser_on_mapped_rows(table, n_classes):
             return value + 0.005 * w @ w, slope.ravel() + 0.01 * w
 
         found = minimize(objective, np.zeros(15), jac=True, options={"gtol": 1e-10}).x.reshape(3, 5)
-    np.testing.assert_allclose(together(model, 0.2), found @ A, atol=1e-5)
+    np.testing.assert_allclose(together(model, 0.15), found @ A, atol=1e-5)
     # The map is that of the rows up to a rotation: images have the same inner products.
     pictures = augmented(X) @ model.preconditioner_.T
     np.testing.assert_allclose(unit(pictures) @ unit(pictures).T, rows @ rows.T, atol=1e-8)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_probabilities_are_those_of_the_images(table, fit_intercept):
+def test_probabilities_behind_a_preconditioner_undo_the_loss(table, fit_intercept):
     X, y = table
     model = mapped(X, y, fit_intercept=fit_intercept)
-    ones = augmented(X) if fit_intercept else X
-    scores = model.decision_function(X) / np.linalg.norm(ones @ model.preconditioner_.T, axis=1)
-    p = model.predict_proba(X)[:, 1]
+    ones = augmented(X, 0.15) if fit_intercept else X
+    images = unit(ones) @ exact_metric(unit(ones))
+    length = (images**2).sum(axis=1).mean() ** 0.5
+    if fit_intercept:
+        length *= (np.linalg.norm(ones, axis=1) ** -2).mean() ** -0.5
+    assert model.probability_scale_ == pytest.approx(1 / length, rel=1e-3)
+    length = 1 / model.probability_scale_
+    scores, (q, p) = model.decision_function(X) / length, model.predict_proba(X).T
     # Where the expected loss of two classes is least.
     loss = shifted_logistic(2.0)
-    np.testing.assert_allclose(
-        p * loss.derivative(scores), (1 - p) * loss.derivative(-scores), rtol=1e-9
-    )
+    np.testing.assert_allclose(p * loss.derivative(scores), q * loss.derivative(-scores), rtol=1e-9)
     np.testing.assert_array_equal(p > 0.5, model.predict(X) == 1)
-    far = model.predict_proba(1e150 * X)
-    np.testing.assert_allclose(far, model.predict_proba(1e140 * X))
     many = mapped(X, np.arange(len(y)) % 4)
-    lengths = np.linalg.norm(augmented(X) @ many.preconditioner_.T, axis=1)
-    expected = softmax(many.decision_function(X) / lengths[:, None], axis=1)
+    expected = softmax(many.decision_function(X) * many.probability_scale_, axis=1)
     np.testing.assert_allclose(many.predict_proba(X), expected)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from dp_halfspace._sklearn import single_blas_thread
 from dp_halfspace.algorithms.defaults import METRIC_SHARE
@@ -75,6 +76,20 @@ class PreconditionedOutputPlan:
             formed = FormedRows(rows, transform)
             found = self.output.run(formed, classes, weights, permit, surrogate=surrogate)
             return Mapped(np.asarray(found @ transform), transform)
+
+
+def mean_squares(transform: FloatArray, power: float) -> tuple[float, float]:
+    """Estimate two means over the unit rows from a released map and the power it was used to.
+
+    Of the squared length of the image of a row, and of the square of its last entry. The map is
+    ``(H / n)^(-power / 2)`` with a moment ``H`` of trace n but for its floor, which is taken off
+    again: ``docs/proofs/metric.md``, section 2. Post-processing.
+    """
+    squares, directions = eigh(transform.T @ transform)
+    moment = squares ** (-1.0 / power)
+    floor = max(float(moment.sum()) - 1.0, 0.0) / len(moment)
+    moment = np.maximum(moment - floor, 0.0)
+    return float(squares @ moment), float(directions[-1] ** 2 @ moment)
 
 
 def plan_preconditioned_output(
