@@ -31,6 +31,10 @@ METRIC_SHARE = 0.2
 EFFECTIVE_DIMENSION = 20.0
 # Dimension of the random signs that pure noise on many columns is projected to.
 COMPONENTS = 150
+# Output perturbation behind a preconditioner: shift of the logistic loss of two classes; constant
+# column of rows of a stated scale; in learnt units its length in columns, and the number of columns
+# at which three quarters of the power of the map are used.
+OUTPUT_SHIFT, _OUTPUT_BIAS, _OUTPUT_LENGTH, _EVEN_OUT = 2.0, 0.15, 4.0, 8.0
 # Features of a kernel, and columns up to which they have a preconditioner.
 _FEWEST, _MOST = 64, 600
 _MAX_COLUMNS = 2049
@@ -230,6 +234,33 @@ def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
         bias=0.5, shift=shift, clip=clip, n_steps=40, scale=scale, window=0.5,
         metric_columns=_MAX_COLUMNS, effective_dimension=100.0,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDefaults:
+    """What output perturbation uses behind a preconditioner.
+
+    `bias` is the constant column, relative to rows divided by their public scale; `power` of the
+    map of the preconditioner is used.
+    """
+
+    bias: float
+    power: float
+
+
+def output_defaults(n_features: int, *, in_units: bool) -> OutputDefaults:
+    """Return the defaults for rows of so many columns, in learnt units or of a stated scale.
+
+    Columns in learnt units are centred, so that only the constant tells how large a class is: it is
+    as long as four of them. Their widths are even already; the fewer there are, the less a map
+    has to even out.
+    """
+    if not in_units:
+        return OutputDefaults(_OUTPUT_BIAS, 1.0)
+    return OutputDefaults(
+        bias=_OUTPUT_LENGTH / math.sqrt(n_features),
+        power=1.0 - 0.5 / (1.0 + n_features / _EVEN_OUT),
+    )
 
 
 @dataclass(frozen=True, slots=True)
