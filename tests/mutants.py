@@ -1129,7 +1129,7 @@ MUTANTS = [
             "test_sums_of_scores_change_by_no_more_than_their_sensitivity",
         ),
         (
-            "_Search.gaussian",
+            "_Search._run_mu",
             "math.sqrt(mu * mu - mu_score * mu_score) * _DOWN",
             "mu",
             "test_the_charge_covers_the_dearest_run",

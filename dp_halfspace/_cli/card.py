@@ -101,6 +101,8 @@ def _spent(card: Card) -> str:
     rows: list[tuple[Any, ...]] = [
         ("This fit", f"ε = {rounded_text(record.epsilon)}, δ = {rounded_text(record.delta)}")
     ]
+    if record.delta > 0 and record.delta_at(record.epsilon) == 0.0:
+        rows.append(("Of that δ", "nothing is spent: the guarantee of this fit is pure ε"))
     if ledger is None:
         return table(*rows) + "\n<p>No ledger was charged: nobody counts what else is released.</p>"
     return table(

@@ -43,8 +43,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     solver : str, default="auto"
         ``"auto"`` is ``"noisy_gd"``, but for a table of few rows: with two classes, dense rows of
         at most 512 columns, every other parameter that shapes the model at its default and
-        ``n epsilon < 800`` (600 with a stated `data_norm`) it is one exponential mechanism among
-        listed classifiers, at pure epsilon, which spends no delta. ``"objective_perturbation"`` is
+        ``n epsilon < 600`` (1500 for pure epsilon in natural units) it is one exponential mechanism
+        among listed classifiers, which spends no delta. ``"objective_perturbation"`` is
         one noisy objective, exactly minimised, ``"phased_prox"`` one pass of proximal steps for two
         classes. There is no purely private ``"noisy_gd"``: for ``delta=0`` it stands for the
         exponential mechanism of `PureHalfspaceClassifier` with two classes, no known margin and

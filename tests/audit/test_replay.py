@@ -144,7 +144,7 @@ def test_nothing_is_found(estimator, n_classes, request):
     assert largest <= 1.0
 
 
-GD = AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, classes=[0, 1])
+GD = AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, solver="noisy_gd", classes=[0, 1])
 DIFFERENCE = PrivateAUCClassifier("mean_difference", epsilon=50.0, data_norm=1.0, classes=[0, 1])
 FEATURES = PrivateKernelClassifier(
     epsilon=50.0, delta=1e-3, n_components=16, margin=0.3, classes=[0, 1]

@@ -16,9 +16,8 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# Below these n epsilon one selection among listed classifiers is the better choice: where the
-# scales of columns would have to be learnt, and where that of the rows is stated.
-SMALL, SMALL_STATED = 800.0, 600.0
+# Below this n epsilon one selection among listed classifiers is the better choice.
+SMALL = 600.0
 # More columns than this have no metric: its release costs more than it brings.
 WIDE = 512
 # So many features of fewer columns have a metric of all: they are not worth less than columns.
@@ -313,11 +312,10 @@ def small_table_rule(
 ) -> bool:
     """Tell, by what is public, whether a fit is one selection from a list.
 
-    For dense rows of at most 512 columns and two classes, where ``n epsilon`` is below 800, or
-    below 600 if the scale of the rows is stated. If no delta may be spent, below 1500 where the
-    scales of columns would have to be learnt.
+    For dense rows of at most 512 columns and two classes, where ``n epsilon`` is below 600. If no
+    delta may be spent, below 1500 where the scales of columns would have to be learnt.
     """
     if n_classes != 2 or not n_features <= WIDE or math.isinf(epsilon):
         return False
-    pays = SMALL_STATED if is_scale_stated else SMALL if delta > 0 else DIRECTIONS_PAY
+    pays = SMALL if is_scale_stated or delta > 0 else DIRECTIONS_PAY
     return n_samples * epsilon < pays
