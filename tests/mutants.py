@@ -558,7 +558,7 @@ MUTANTS = [
         ),
         (
             "",
-            '"algorithms.units.plan.Units",',
+            '"algorithms.engine.column_scales.Units",',
             "",
             "test_a_model_goes_through_skops",
         ),
@@ -923,7 +923,7 @@ MUTANTS = [
         "privacy/tuning.py",
         "tests/privacy/test_tune.py",
         (
-            "RunLaw.draw",
+            "RunCountDistribution.draw",
             "bisect_left(range(self.k_max), True, lo=1, key=reached)",
             "max(1, round(self.mean))",
             "test_selected_law_is_that_of_the_proof",
@@ -944,8 +944,8 @@ MUTANTS = [
         "tests/model_selection/test_search_laws.py",
         (
             "PrivateSearchCV._searched",
-            "plan.law.draw(source)",
-            "round(plan.law.mean)",
+            "plan.distribution.draw(source)",
+            "round(plan.distribution.mean)",
             "test_random_stopping_has_the_law_of_the_proof",
         ),
         (
@@ -1646,7 +1646,7 @@ MUTANTS = [
         ),
         (
             "plan_selection",
-            "if law is not None else count",
+            "if distribution is not None else count",
             "",
             "test_scores_have_their_noise",
         ),

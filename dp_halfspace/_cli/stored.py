@@ -18,7 +18,7 @@ from dp_halfspace._cli.tables import readable
 TRUSTED = tuple(
     f"dp_halfspace.{name}"
     for name in (
-        "algorithms.units.plan.Units",
+        "algorithms.engine.column_scales.Units",
         "estimators.table.PrivateTableClassifier",
         "estimators.table._Engine",
         "privacy.events.Gaussian",
@@ -27,8 +27,8 @@ TRUSTED = tuple(
         "privacy.record.PrivacyRecord",
         "projection.additive.AdditiveMap",
         "projection.fourier.FourierMap",
-        "tables.encoding.Encoding",
-        "tables.schema.Column",
+        "data.encoding.Encoding",
+        "data.schema.Column",
     )
 )
 
