@@ -25,11 +25,9 @@ import pandas as pd
 from sklearn.model_selection import train_test_split
 
 from dp_halfspace import PrivateTableClassifier
-from dp_halfspace.metrics import private_score
-from dp_halfspace.metrics._tallies import SENSITIVITIES
+from dp_halfspace.metrics import METRICS, private_score
 
 TABLES = ("abalone", "adult_raw", "compactiv", "magic", "winewhite")
-METRICS = tuple(SENSITIVITIES)
 
 
 class Population:

@@ -308,10 +308,11 @@ def test_what_does_not_run_on_chunks_says_so():
         ((rows, local(4)(Y)), "same chunks"),
         ((rows, Y[1:]), "same chunks"),
         ((X, labels), "y is in chunks"),
-        ((rows, labels, Y), "groups is not supported"),
     ):
         with pytest.raises(ValueError, match=expected):
             model.fit(*given)
+    with pytest.raises(ValueError, match="groups is not supported"):
+        model.fit(rows, labels, groups=Y)
     with pytest.raises(ValueError, match="state the public label set"):
         AdaptiveMarginClassifier().fit(rows, labels)
     ragged = LocalChunks.read_by([lambda: X, lambda: X[:, :2]], X[:2])

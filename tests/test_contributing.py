@@ -119,3 +119,29 @@ assert clone(model).fit(X, y).score(X, y) > 0.6 and ledger.spent() == 0.5
 print("fitted")
 """
     assert run(package, code) == "fitted\n"
+
+
+METRIC = """METRICS["error"] = replace(
+    METRICS["accuracy"], tally=lambda values, codes, cells: tallies.count_right(
+        values, 1 - codes, cells
+    )
+)
+"""
+
+
+def test_a_metric_takes_one_place_in_the_code(package):
+    table = package / "metrics" / "_table.py"
+    text = table.read_text().replace("import dataclass\n", "import dataclass, replace\n")
+    table.write_text(text + METRIC)
+    code = """
+from dp_halfspace import AdaptiveMarginClassifier
+from dp_halfspace._cli.arguments import parse_options
+from dp_halfspace.metrics import private_score
+model = AdaptiveMarginClassifier(classes=[-1, 1], data_norm=1.0).fit(X, y)
+both = private_score(model, X, y, metric=["accuracy", "error"], epsilon=float("inf"))
+assert abs(both[0].value + both[1].value - 1.0) < 1e-12
+words = ["evaluate", "m", "t.csv", "--epsilon", "1", "--metric", "error"]
+assert parse_options(words).metric == ["error"]
+print("scored")
+"""
+    assert run(package, code) == "scored\n"

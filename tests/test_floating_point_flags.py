@@ -50,7 +50,9 @@ MODELS = {
     "labels": LabelPrivateClassifier(classes=[0, 1]),
     "cosine labels": LabelPrivateClassifier(n_fourier=20, classes=[0, 1]),
     "network": PureNetworkClassifier(n_candidates=50, **STATED),
-    "table": PrivateTableClassifier(classes=[0, 1], epsilon=9.0),
+    "table": PrivateTableClassifier(
+        classes=[0, 1], epsilon=9.0, schema=dict.fromkeys("012", "number")
+    ),
     "private scaler": PrivateScaler(epsilon=5.0),
     "public scaler": PublicScaler([(0, 1e300), (-1e-300, 1e-300), (0, 1)]),
     "cosines": CosineFeatures(),

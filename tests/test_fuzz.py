@@ -27,8 +27,7 @@ from dp_halfspace import (
     PrivateTableClassifier,
 )
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.metrics import private_score
-from dp_halfspace.metrics._tallies import SENSITIVITIES
+from dp_halfspace.metrics import METRICS, private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy.record import PrivacyRecord
 from tests.instances import VARIANTS
@@ -246,7 +245,7 @@ def score_case(rng):
     n = int(rng.choice([1, 2, 10, 60]))
     X, y = numbers(rng, n, 2), rng.integers(0, 2, n)
     asked = {
-        "metric": str(rng.choice([*SENSITIVITIES, "x"])),
+        "metric": str(rng.choice([*METRICS, "x"])),
         "epsilon": float(10.0 ** rng.uniform(-3, 3)),
         "delta": [0.0, "auto", 1e-6, 0.3, 0.7][rng.integers(5)],
         "groups": rng.integers(0, max(n // 2, 1), n) if rng.random() < 0.2 else None,

@@ -43,8 +43,7 @@ from dp_halfspace.audit import replay
 from dp_halfspace.data import people as people_module
 from dp_halfspace.data.people import People
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.metrics import private_score
-from dp_halfspace.metrics._tallies import SENSITIVITIES
+from dp_halfspace.metrics import METRICS, private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.projection import draw_additive
 from dp_halfspace.rows import blocks
@@ -118,8 +117,8 @@ CASES = {
     "difference": PrivateAUCClassifier("mean_difference", epsilon=50.0, data_norm=1.0),
     "table": PrivateTableClassifier(epsilon=50.0),
     "scaler": PrivateScaler(epsilon=50.0),
-    **{metric: partial(scored, metric) for metric in SENSITIVITIES},
-    "all metrics": partial(scored, list(SENSITIVITIES)),
+    **{metric: partial(scored, metric) for metric in METRICS},
+    "all metrics": partial(scored, list(METRICS)),
 }
 
 

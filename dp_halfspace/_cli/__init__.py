@@ -1,4 +1,4 @@
-"""The command line: compare the estimators of the suite on built-in or own data."""
+"""The command line: a demonstration, and private models of the user's own tables."""
 
 from dp_halfspace._cli.app import main
 

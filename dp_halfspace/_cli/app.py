@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,44 +79,6 @@ def _run(options: Any) -> None:
 
         plan(options, sys.stdout)
     else:
-        _compare(options)
+        from dp_halfspace._cli.demo import demo  # noqa: PLC0415 (loads slowly)
 
-
-def _compare(options: Any) -> None:
-    """Compare, and write what is finished."""
-    from dp_halfspace._cli.compare import compare  # noqa: PLC0415 (loads slowly)
-    from dp_halfspace._cli.places import NUMBERS, PICTURE, REPORT  # noqa: PLC0415
-    from dp_halfspace._cli.problems import builtin_problem, own_problem  # noqa: PLC0415
-    from dp_halfspace._cli.report import save_json, save_picture, text_report  # noqa: PLC0415
-    from dp_halfspace._cli.streams import printable, say  # noqa: PLC0415
-
-    problem = own_problem(options) if options.command else builtin_problem()
-    folder = _writable_folder(options.out)
-    comparison = compare(problem, options, sys.stderr)
-    report = printable(text_report(problem, options, comparison))
-    text, numbers, picture = (folder / name for name in (REPORT, NUMBERS, PICTURE))
-    try:
-        text.write_text(report, encoding="utf-8")
-        save_json(numbers, problem, options, comparison)
-        drawn = save_picture(picture, comparison)
-    except OSError as error:
-        raise UserError(f"cannot write into {folder}: {error.strerror}") from error
-    last = (
-        f"         {shown(picture)}\n"
-        if drawn
-        else 'No picture: matplotlib is missing; pip install "dp-halfspace[plot]" brings it.\n'
-    )
-    say(sys.stdout, f"{report}\nWritten: {shown(text)}\n         {shown(numbers)}\n{last}")
-    if comparison.stopped:
-        raise Stopped(f"interrupted after {comparison.stopped}; they are in {folder}")
-
-
-def _writable_folder(path: Path) -> Path:
-    """Make the folder before any work is done that could not be saved."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--out: {path} cannot be used as a folder: {error.strerror}") from error
-    if not os.access(path, os.W_OK):
-        raise UserError(f"--out: {path} cannot be written to")
-    return path
+        demo(options, sys.stdout, sys.stderr)

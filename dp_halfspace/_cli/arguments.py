@@ -6,15 +6,12 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from dp_halfspace import __version__
 
-_CURATOR = """Scores are exact numbers computed from the records: they, and messages that name a
-line of a file, are for the curator of the data, who may see the records."""
-_MAIN = f"""Compare the private classifiers of dp_halfspace with the majority class and with a
-LinearSVC that is not private, on built-in data in natural units. {_CURATOR}"""
-_COMPARE = f"""The same comparison on a table of your own, or on a svmlight file. {_CURATOR}"""
+_MAIN = """See every private classifier of dp_halfspace at work on a built-in table in natural
+units, beside the majority class and a LinearSVC that is not private."""
 _FIT = """Train a private classifier with probabilities on a table as it comes: numbers in any
 units, texts, dates, missing values. The model and its card may be published."""
 _PREDICT = """Label the rows of a table by a saved model: a CSV with the column prediction and one
@@ -40,10 +37,7 @@ _EXAMPLES = {
     "predict": f"{_COMMON} predict model.joblib new_patients.csv --out predictions.csv",
     "evaluate": f"{_COMMON} evaluate model.joblib held_out.csv --epsilon 0.5 --target outcome "
     "\\\n      --metric accuracy roc_auc --ledger budget.db",
-    "compare": f"{_COMMON} compare patients.csv --target outcome --epsilon 1 3 --repeats 2",
 }
-_NAMES = "accuracy balanced_accuracy brier calibration_curve confusion_matrix roc_auc"
-METRICS = tuple(_NAMES.split())
 COMMANDS = tuple(name for name in _EXAMPLES if name)
 _LARGEST_SEED = 2**32 - 1
 
@@ -123,13 +117,12 @@ def parse_options(argv: Sequence[str], prog: str = _COMMON) -> argparse.Namespac
     """
     command = argv[0] if argv and argv[0] in COMMANDS else ""
     describe, text = {
-        "": (_add_comparison, _MAIN),
+        "": (_add_demo, _MAIN),
         "plan": (_add_plan, _PLAN),
         "fit": (_add_fit, _FIT),
         "predict": (_add_predict, _PREDICT),
         "schema": (_add_schema, _SCHEMA),
         "evaluate": (_add_evaluate, _EVALUATE),
-        "compare": (_add_compare, _COMPARE),
     }[command]
     more = "" if command else f"\n\ncommands: {', '.join(COMMANDS)} (each with --help)"
     parser = _Parser(
@@ -164,11 +157,11 @@ def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
     add("--encoding", default="utf-8-sig", help="of a CSV (default: UTF-8)")
 
 
-def _add_training(parser: argparse.ArgumentParser, kinds: str, *, required: bool) -> None:
+def _add_training(parser: argparse.ArgumentParser) -> None:
     """Describe a table with labels."""
-    _add_table(parser, f"{kinds}, optionally compressed (.gz, .bz2, .xz, .zip)")
+    _add_table(parser, "CSV or Parquet file, optionally compressed (.gz, .bz2, .xz, .zip)")
     add = parser.add_argument
-    add("--target", metavar="COLUMN", required=required, help="column that holds the label")
+    add("--target", metavar="COLUMN", required=True, help="column that holds the label")
     add(
         "--schema",
         type=Path,
@@ -204,13 +197,14 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     )
     add("--majority", type=_fraction, metavar="SHARE", help="public guess for the largest class")
     _add_budgets(parser, [0.3, 1.0, 3.0])
+    add("--delta", type=_delta, default="auto", help=_DELTA_HELP)
     add("--repeats", type=_count, default=12, help="simulated tables to average (default: 12)")
     add("--seed", type=_seed, help="makes the simulation reproducible")
     add("--out", type=Path, metavar="FILE", help="where a picture goes (.png, .svg or .pdf)")
 
 
-def _add_budgets(parser: Any, default: list[float]) -> None:
-    """Describe budgets to compare at."""
+def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
+    """Describe several budgets."""
     parser.add_argument(
         "--epsilon",
         dest="epsilons",
@@ -219,7 +213,6 @@ def _add_budgets(parser: Any, default: list[float]) -> None:
         default=default,
         help=f"privacy budgets (default: {' '.join(f'{e:g}' for e in default)})",
     )
-    parser.add_argument("--delta", type=_delta, default="auto", help=_DELTA_HELP)
 
 
 def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
@@ -245,7 +238,7 @@ def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
     """Describe the training of a model."""
-    _add_training(parser, "CSV or Parquet file", required=True)
+    _add_training(parser)
     add = parser.add_argument
     _add_budget(parser, "fit")
     add(
@@ -281,6 +274,8 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Describe a private evaluation."""
+    from dp_halfspace.metrics import METRICS  # noqa: PLC0415 (loads slowly)
+
     parser.add_argument("model", type=Path, metavar="MODEL", help="file that `fit` has saved")
     _add_table(parser, "CSV or Parquet file with the columns of the fit and the label")
     _add_budget(parser, "evaluation")
@@ -289,45 +284,18 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     add(
         "--metric",
         nargs="+",
-        choices=METRICS,
+        choices=sorted(METRICS),
         default=["accuracy"],
         metavar="METRIC",
-        help=f"{', '.join(METRICS)}; several share the budget (default: accuracy)",
+        help=f"{', '.join(sorted(METRICS))}; several share the budget (default: accuracy)",
     )
 
 
-def _add_compare(parser: argparse.ArgumentParser) -> None:
-    """Describe the comparison on a table of the user."""
-    kinds = "CSV, Parquet or svmlight file (.svm, .svmlight, .libsvm, .txt)"
-    _add_training(parser, kinds, required=False)
-    parser.add_argument(
-        "--data-norm",
-        type=_positive,
-        metavar="NORM",
-        help="PUBLIC scale of rows whose columns are in public units already (default: units "
-        "are learnt; for svmlight 1)",
-    )
-    _add_comparison(parser)
-
-
-def _add_comparison(parser: argparse.ArgumentParser) -> None:
-    """Describe the comparison itself."""
-    group = parser.add_argument_group("the comparison")
-    add = group.add_argument
-    _add_budgets(group, [0.3, 1.0, 3.0, 10.0])
-    add(
-        "--test-size",
-        type=_fraction,
-        default=0.3,
-        metavar="FRACTION",
-        help="fraction of the rows that is held out to measure accuracy (default: 0.3)",
-    )
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    """Describe the main job."""
+    _add_budgets(parser, [0.3, 1.0, 3.0, 10.0])
+    add = parser.add_argument
     add("--repeats", type=_count, default=3, help="splits and fits to average (default: 3)")
-    add(
-        "--seed",
-        type=_seed,
-        help="makes splits and noise reproducible; whoever knows it can subtract the noise",
-    )
     add(
         "--out",
         type=Path,

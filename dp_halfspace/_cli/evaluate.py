@@ -16,7 +16,7 @@ from dp_halfspace._cli.tables import labels_of, read_cells
 from dp_halfspace._html import aligned
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.metrics import PrivateScore, private_score
+from dp_halfspace.metrics import METRICS, PrivateScore, private_score
 
 
 def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
@@ -71,14 +71,8 @@ def _scores(
 
 def _rows(score: PrivateScore) -> Iterator[tuple[str, str, str]]:
     """Write one line for each number."""
-    names = [score.metric]
-    digits = 3
-    if score.metric == "confusion_matrix":
-        names = [f"{true}, predicted {said}" for true in score.classes for said in score.classes]
-        digits = 0
-    elif score.metric == "calibration_curve" and score.curve is not None:
-        names = [f"{score.classes[1]} where .{k} to .{k + 1} is said" for k in range(9)]
-        names.append(f"{score.classes[1]} where .9 to 1 is said")
+    metric = METRICS[score.metric]
     numbers = (np.ravel(part).tolist() for part in (score.value, *score.interval))
-    for name, value, low, high in zip(names, *numbers, strict=True):
-        yield name, f"{value:.{digits}f}", f"{low:.{digits}f} to {high:.{digits}f}"
+    for name, *ends in zip(metric.rows(score), *numbers, strict=True):
+        value, low, high = (f"{end:.{metric.digits}f}" for end in ends)
+        yield name, value, f"{low} to {high}"

@@ -13,11 +13,11 @@ from dp_halfspace._cli.arguments import UserError
 from dp_halfspace._cli.booking import Booking, kept
 from dp_halfspace._cli.card import Card, write_card
 from dp_halfspace._cli.places import write_whole
-from dp_halfspace._cli.problems import TrainingTable, read_training_table
 from dp_halfspace._cli.progress import Progress
 from dp_halfspace._cli.stored import check_kind, load_model, save_model
 from dp_halfspace._cli.streams import say
 from dp_halfspace._cli.tables import Cells, read_cells, typed
+from dp_halfspace._cli.training_table import TrainingTable, read_training_table
 from dp_halfspace._html import csv_cell, shown
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.exceptions import BudgetError, CertificateError, PrivacyWarning

@@ -46,7 +46,7 @@ def check_places(options: Any) -> None:
 
 def _is_report(options: Any) -> bool:
     """Tell whether `--out` is a folder, which is made where it is missing."""
-    return options.command in ("", "compare")
+    return not options.command
 
 
 def _written(options: Any) -> Iterator[tuple[str, Path]]:

@@ -60,6 +60,8 @@ _DATES = tuple(
         r"(?P<month>[0-9]{1,2})/(?P<day>[0-9]{1,2})/(?P<year>[0-9]{4})",
     )
 )
+# A time of day; readers that know the type write six digits of a fraction, or none.
+_CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
 _EPOCH = date(1970, 1, 1).toordinal()
 # Whole numbers that may be a date written as YYYYMMDD.
 _FIRST_COMPACT, _LAST_COMPACT = 1000_01_01, 9999_12_31
@@ -195,7 +197,7 @@ def _of_text(text: str, decimal: str | None) -> Cell:
     if number is not None:
         return number
     moment = _moment_in(text)
-    return text if moment is None else moment
+    return _without_zeros(text) if moment is None else moment
 
 
 def _number_in(text: str, decimal: str | None) -> int | float | None:
@@ -239,6 +241,12 @@ def _moment_in(text: str) -> Moment | None:
     seconds = clock[0] * 3600 + clock[1] * 60 + clock[2] - _offset(parts["zone"])
     part = int((parts["part"] or "0").ljust(9, "0"))
     return _moment(day.toordinal() - _EPOCH, seconds * _PER_SECOND + part)
+
+
+def _without_zeros(text: str) -> str:
+    """Return a text; of a time of day without zeros that change nothing, as its type writes it."""
+    found = _CLOCK.fullmatch(text)
+    return text if found is None else f"{found[1]:0>2}:{found[2]}" + (found[3] or "").rstrip("0")
 
 
 def _offset(zone: str | None) -> int:

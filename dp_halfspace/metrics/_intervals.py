@@ -9,6 +9,7 @@ section 4.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,9 @@ from scipy.special import ndtr, ndtri
 
 from dp_halfspace.metrics._tallies import COUNT, SCALE
 
-__all__ = ["Estimate", "calibration_curve", "estimate", "roc_curve"]
-
 # Value, low end, high end.
 Estimate = tuple[Any, Any, Any]
+Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Quadratic = tuple[float, float, float]
 
 # In deviations: a little more than 95 % of a normal law, and what the tails of one Laplace variable
@@ -33,38 +33,82 @@ _ONE_SIDED = float(ndtri(_INSIDE))
 _WIDE = 0.5
 
 
-def estimate(
-    metric: str, counts: NDArray[np.float64], n: int, variance: float, *, is_laplace: bool
-) -> Estimate:
-    """Estimate a metric from noisy counts, each with noise of the given variance."""
-    tail = _LAPLACE * variance**2 if is_laplace else 0.0
-    if metric == "accuracy":
-        return _share(counts[0], n, (variance, n, -n), tail)
-    if metric == "confusion_matrix":
-        cells = [_share(c, n, (variance, n, -n), tail) for c in counts.ravel()]
-        value, low, high = (n * np.reshape(part, counts.shape) for part in np.transpose(cells))
-        return value, low, high
-    if metric == "brier":
-        total, spread = counts / SCALE
-        known = min(max(total, 0.0), float(n))
-        inner = min(max(spread, 0.0), known * (1.0 - known / n))
-        return _share(total, n, (variance / SCALE**2 - inner, n, -n), tail / SCALE**4)
-    if metric == "roc_auc":
-        return _area(counts, variance)
-    if metric == "calibration_curve":
-        counts, variance, tail = counts[:2].T / COUNT, variance / COUNT**2, tail / COUNT**4
-    recalls = np.array([_recall(wrong, right, variance, tail) for wrong, right in counts])
-    value, low, high = recalls.T
-    if metric == "calibration_curve":
-        return value, low, high
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Noisy counts of `n` records, each with noise of this `variance`, normal or of Laplace."""
+
+    counts: NDArray[np.float64]
+    n: int
+    variance: float
+    is_laplace: bool = False
+
+    @property
+    def tail(self) -> float:
+        """Fourth moment of the noise that a normal law does not have."""
+        return _LAPLACE * self.variance**2 if self.is_laplace else 0.0
+
+    def in_units(self, unit: float) -> Released:
+        """Return counts divided by the unit that they are multiples of."""
+        return replace(self, counts=self.counts / unit, variance=self.variance / unit**2)
+
+
+def share_of_records(released: Released) -> Estimate:
+    """Estimate the share of the records that are counted by the first number."""
+    return _share_of_n(released.counts[0], released)
+
+
+def counts_of_records(released: Released) -> Estimate:
+    """Estimate every count, as a number of records."""
+    counts, n = released.counts, released.n
+    cells = [_share_of_n(count, released) for count in counts.ravel()]
+    value, low, high = (n * np.reshape(part, counts.shape) for part in np.transpose(cells))
+    return value, low, high
+
+
+def mean_loss(released: Released) -> Estimate:
+    """Estimate the mean of losses in [0, 1] from their sum and a sum that says how they vary."""
+    losses, n = released.in_units(SCALE), released.n
+    total, spread = losses.counts
+    known = min(max(total, 0.0), float(n))
+    inner = min(max(spread, 0.0), known * (1.0 - known / n))
+    return _share(total, n, (losses.variance - inner, n, -n), losses.tail)
+
+
+def mean_recall(released: Released) -> Estimate:
+    """Estimate the mean over classes of the share that is predicted right."""
+    value, low, high = _recalls(released)
     # Deviations of independent estimates add up in squares, on each side by itself; but where next
     # to nothing is known of a class, the estimate may be off on one side, and they add up.
     is_known = high - low < _WIDE
     ends = []
     for gaps in (value - low, high - value):
         ends.append(math.hypot(*gaps[is_known]) + gaps[~is_known].sum())
-    mean, k = float(value.mean()), len(counts)
+    mean, k = float(value.mean()), len(value)
     return mean, max(0.0, mean - float(ends[0]) / k), min(1.0, mean + float(ends[1]) / k)
+
+
+def share_in_bins(released: Released) -> Estimate:
+    """Estimate the share of the second class in every bin."""
+    bins = released.in_units(COUNT)
+    return _recalls(replace(bins, counts=bins.counts[:2].T))
+
+
+def area_under_curve(released: Released) -> Estimate:
+    """Estimate the area under the ROC curve of scores that are rounded to cells."""
+    return _area(released.counts, released.variance)
+
+
+def _recalls(released: Released) -> Estimate:
+    """Estimate the share of the second of two counts in every row."""
+    noise = released.variance, released.tail
+    found = [_recall(wrong, right, *noise) for wrong, right in released.counts.tolist()]
+    value, low, high = np.array(found).T
+    return value, low, high
+
+
+def _share_of_n(count: float, released: Released) -> Estimate:
+    n = released.n
+    return _share(count, n, (released.variance, n, -n), released.tail)
 
 
 def _share(numerator: float, denominator: float, variance: _Quadratic, tail: float) -> Estimate:
@@ -112,7 +156,7 @@ def _recall(wrong: float, right: float, variance: float, tail: float) -> Estimat
 
 
 def _area(counts: NDArray[np.float64], variance: float) -> Estimate:
-    """Estimate the area under the curve of scores that are rounded to cells."""
+    """Estimate the area; its variance is a quadratic polynomial in it."""
     negative, positive = counts
     m = counts.shape[1]
     above = np.tri(m, m, -1) + 0.5 * np.eye(m)  # positive cell, negative cell
@@ -134,17 +178,19 @@ def _area(counts: NDArray[np.float64], variance: float) -> Estimate:
 
 
 def calibration_curve(
-    counts: NDArray[np.float64], borders: NDArray[np.float64], shares: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    counts: NDArray[np.float64], borders: NDArray[np.float64] | None, shares: Any
+) -> Curve:
     """Return the share of positives and the mean probability of every bin."""
+    assert borders is not None, "bins have borders"
     edges = np.array([0.0, *borders, 1.0])
     place = counts[2] / np.maximum(0.5 * (counts[0] + counts[1]), 0.5 * COUNT)
     means = edges[:-1] + np.diff(edges) * (0.5 + np.clip(place, -0.5, 0.5))
     return shares, means
 
 
-def roc_curve(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def roc_curve(counts: NDArray[np.float64], borders: NDArray[np.float64] | None, area: Any) -> Curve:
     """Return false and true positive rates from the highest threshold down, both rising."""
+    del borders, area
     rates = np.cumsum(counts[:, ::-1], axis=1) / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     rising = np.maximum.accumulate(np.clip(rates, 0.0, 1.0), axis=1)
     rising[:, -1] = 1.0

@@ -6,9 +6,9 @@ and so are their sensitivities. Proof: ``docs/proofs/metrics.md``, sections 1 an
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,35 +16,16 @@ from scipy.special import expit
 
 from dp_halfspace.data.people import People
 
-__all__ = [
-    "COUNT",
-    "SCALE",
-    "SENSITIVITIES",
-    "between_places",
-    "cells_between",
-    "outcomes",
-    "places",
-    "public_thresholds",
-    "tally",
-]
+FloatArray: TypeAlias = NDArray[np.float64]
 
 # Losses of the Brier score are rounded to multiples of 1 / SCALE.
 SCALE = 2**16
 # Of a calibration curve: what a record counts for, and half a bin, in whole units.
-COUNT, _HALF = 64, 16
-# Of every metric under the replacement of one record: in the sum of absolute values, and Euclidean.
-SENSITIVITIES: dict[str, tuple[int, float]] = {
-    "accuracy": (1, 1.0),
-    "balanced_accuracy": (2, math.sqrt(2.0)),
-    "confusion_matrix": (2, math.sqrt(2.0)),
-    "roc_auc": (2, math.sqrt(2.0)),
-    "calibration_curve": (2 * COUNT + 2 * _HALF, 96.0),
-    "brier": (SCALE, float(SCALE)),
-}
+COUNT, HALF = 64, 16
 # Half units of log-odds; tenths; and of scores whose scale is not known, thirds of their width
 # where most of them are and ever wider steps beyond.
-_PROBABILITIES = expit(np.linspace(-8.0, 8.0, 33))
-_TENTHS = np.arange(1, 10) / 10.0
+HALF_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 33))
+TENTHS = np.arange(1, 10) / 10.0
 _WIDTHS = np.sinh(np.linspace(-4.2, 4.2, 33))
 # Where quartiles of such scores may lie; they are as far apart as 1.35 deviations of a normal law.
 _SIZES = 2.0 ** (np.arange(-24 * 128, 32 * 128 + 1) / 128.0)
@@ -52,18 +33,42 @@ PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
 _QUARTILES = 1.35
 
 
-def public_thresholds(
-    metric: str, model: Any, given: ArrayLike | None
-) -> NDArray[np.float64] | None:
-    """Return the public borders of the cells of scores; None if they are to be learnt."""
-    if given is None:
-        if metric == "calibration_curve":
-            return _TENTHS
-        return _PROBABILITIES if hasattr(model, "predict_proba") else None
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What fixes the cells of a count: classes, borders of scores, and who owns which records."""
+
+    n_classes: int
+    borders: FloatArray | None = None
+    people: People | None = None
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """Weights of the records of a person, which sum to at most one; None without people."""
+        return None if self.people is None else self.people.weights_for(COUNT)
+
+
+def checked_borders(given: ArrayLike) -> FloatArray:
+    """Return borders that a user states."""
     borders = np.asarray(given, dtype=np.float64)
     if borders.ndim != 1 or not borders.size or not (np.diff(borders) > 0).all():
         raise ValueError("thresholds must be None or an increasing list of public numbers")
-    if metric == "calibration_curve" and not (borders[0] > 0.0 and borders[-1] < 1.0):
+    return borders
+
+
+def score_borders(model: Any, given: ArrayLike | None) -> FloatArray | None:
+    """Return the public borders of the cells of scores; None if they are to be learnt."""
+    if given is not None:
+        return checked_borders(given)
+    return HALF_LOG_ODDS if hasattr(model, "predict_proba") else None
+
+
+def bin_borders(model: Any, given: ArrayLike | None) -> FloatArray:
+    """Return the inner borders of the bins of a calibration curve."""
+    del model
+    if given is None:
+        return TENTHS
+    borders = checked_borders(given)
+    if not (borders[0] > 0.0 and borders[-1] < 1.0):
         raise ValueError("thresholds of a calibration curve must be between 0 and 1")
     return borders
 
@@ -89,29 +94,42 @@ def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
     return borders
 
 
-def outcomes(
-    X: Any, metric: str, model: Any, codes: NDArray[np.intp], classes: NDArray[Any]
-) -> NDArray[Any]:
-    """Return what the model makes of each record: a code, a score, or a loss in whole units.
+def predicted_classes(
+    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
+) -> NDArray[np.intp]:
+    """Return the class index that the model predicts for each record; `classes` are sorted."""
+    return _coded_labels(_shaped(model, "predict", X, codes.shape), codes, classes)
 
-    `classes` are sorted; those of the model need not be.
-    """
-    n = len(codes)
-    if metric not in ("roc_auc", "calibration_curve", "brier"):
-        return _coded_labels(_shaped(model, "predict", X, (n,)), codes, classes)
-    order = np.argsort(np.asarray(model.classes_))
-    if not hasattr(model, "predict_proba"):
-        scores = _numbers(_shaped(model, "decision_function", X, (n,)), "decision_function")
-        # A positive score is one for the second class of the model.
-        return np.nan_to_num(scores if order[1] == 1 else -scores)
-    answers = _shaped(model, "predict_proba", X, (n, len(classes)))
-    chances = _numbers(answers, "predict_proba")[:, order]
-    if metric != "brier":
-        return np.nan_to_num(chances[:, 1])
-    chances[np.arange(n), codes] -= 1.0
+
+def scores_of(
+    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the score of each record for the second of two classes: a probability, if it has."""
+    if hasattr(model, "predict_proba"):
+        return np.nan_to_num(_probabilities(model, X, codes, classes)[:, 1])
+    scores = _numbers(_shaped(model, "decision_function", X, codes.shape), "decision_function")
+    # A positive score is one for the second class of the model, which need not be sorted.
+    is_sorted = np.argsort(np.asarray(model.classes_))[1] == 1
+    return np.nan_to_num(scores if is_sorted else -scores)
+
+
+def losses_of(
+    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Return half the squared distance of the probabilities from the truth, in units of 1/SCALE."""
+    chances = _probabilities(model, X, codes, classes)
+    chances[np.arange(len(codes)), codes] -= 1.0
     loss = np.nan_to_num(0.5 * (chances**2).sum(axis=1), nan=1.0)
     whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
     return whole
+
+
+def _probabilities(
+    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return probabilities in the order of the sorted classes."""
+    answers = _shaped(model, "predict_proba", X, (len(codes), len(classes)))
+    return _numbers(answers, "predict_proba")[:, np.argsort(np.asarray(model.classes_))]
 
 
 def _shaped(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -156,39 +174,61 @@ def _position(label: Any, positions: dict[Any, int]) -> int:
     return -1
 
 
-def tally(
-    values: NDArray[Any],
-    codes: NDArray[np.intp],
-    *,
-    metric: str,
-    n_classes: int,
-    thresholds: NDArray[np.float64] | None,
-    people: People | None = None,
-) -> NDArray[np.float64]:
-    """Sum the outcomes of all records, or of all people, who own consecutive ones."""
-    if metric == "brier":
-        if people is not None:
-            values = np.add.reduceat(values, people.starts) // people.counts
-        # The second sum says how the losses vary, and costs nothing.
-        spread = values * (SCALE - values) // SCALE
-        return np.array([values.sum(), spread.sum()], dtype=np.float64)
-    weights = None if people is None else people.weights_for(COUNT)
-    if thresholds is not None:
-        cells = np.searchsorted(thresholds, values, side="right")
-        counts = _histogram(codes, cells, (2, len(thresholds) + 1), weights)
-        if metric == "roc_auc":
-            return counts
-        edges = np.array([0.0, *thresholds, 1.0])
-        share = (values - edges[cells]) / np.diff(edges)[cells]
-        place = np.rint(_HALF * np.clip(2.0 * share - 1.0, -1.0, 1.0))
-        place = place if weights is None else place * weights
-        return np.vstack([COUNT * counts, np.bincount(cells, place, counts.shape[1])])
-    if metric == "confusion_matrix":
-        return _histogram(codes, values, (n_classes, n_classes), weights)
+def count_right(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
+    """Count the records that are predicted right."""
     hits = (values == codes).astype(np.intp)
-    if metric == "accuracy":
-        return _histogram(0 * hits, hits, (1, 2), weights)[0, 1:]
-    return _histogram(codes, hits, (n_classes, 2), weights)
+    return _histogram(0 * hits, hits, (1, 2), cells.weights)[0, 1:]
+
+
+def count_right_by_class(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
+    """Count the records of each class that are predicted wrong, and right."""
+    return _histogram(codes, (values == codes).astype(np.intp), (cells.n_classes, 2), cells.weights)
+
+
+def count_confusions(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
+    """Count the records of each class by the class that is predicted."""
+    return _histogram(codes, values, (cells.n_classes, cells.n_classes), cells.weights)
+
+
+def count_scores(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
+    """Count the records of each class by the cell of their score."""
+    return _by_cell(values, codes, cells)[1]
+
+
+def count_bins(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
+    """Count the records of each class by the bin of their probability, and where they are in it."""
+    found, counts = _by_cell(values, codes, cells)
+    edges = np.array([0.0, *_borders(cells), 1.0])
+    share = (values - edges[found]) / np.diff(edges)[found]
+    place = np.rint(HALF * np.clip(2.0 * share - 1.0, -1.0, 1.0))
+    weights = cells.weights
+    place = place if weights is None else place * weights
+    return np.vstack([COUNT * counts, np.bincount(found, place, counts.shape[1])])
+
+
+def sum_losses(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
+    """Sum the losses of all records, or of the means of all people."""
+    del codes
+    people = cells.people
+    if people is not None:
+        values = np.add.reduceat(values, people.starts) // people.counts
+    # The second sum says how the losses vary, and costs nothing.
+    spread = values * (SCALE - values) // SCALE
+    return np.array([values.sum(), spread.sum()], dtype=np.float64)
+
+
+def _borders(cells: Cells) -> FloatArray:
+    assert cells.borders is not None, "cells of scores have borders"
+    return cells.borders
+
+
+def _by_cell(
+    values: NDArray[Any], codes: NDArray[np.intp], cells: Cells
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return the cell of each score, and the count of each class in each cell."""
+    borders = _borders(cells)
+    found = np.searchsorted(borders, values, side="right")
+    return found, _histogram(codes, found, (2, len(borders) + 1), cells.weights)
 
 
 def _histogram(

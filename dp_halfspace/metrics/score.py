@@ -6,9 +6,8 @@ All counts of a metric are released at once, and everything shown is a function 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,17 +22,9 @@ from dp_halfspace.data.chunks import Chunks, applied, kept, summed
 from dp_halfspace.data.groups import sorted_by_person
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import check_lengths, is_chunked, label_codes, refuse_mask
-from dp_halfspace.metrics._intervals import calibration_curve, estimate, roc_curve
-from dp_halfspace.metrics._tallies import (
-    PLACES,
-    SENSITIVITIES,
-    between_places,
-    cells_between,
-    outcomes,
-    places,
-    public_thresholds,
-    tally,
-)
+from dp_halfspace.metrics._intervals import Released
+from dp_halfspace.metrics._table import METRICS, Metric
+from dp_halfspace.metrics._tallies import PLACES, Cells, between_places, cells_between, places
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.events import Event, Gaussian
@@ -103,19 +94,11 @@ class PrivateScore:
         ValueError
             For other metrics, which are one number.
         """
-        from sklearn.calibration import CalibrationDisplay  # noqa: PLC0415
-        from sklearn.metrics import ConfusionMatrixDisplay, RocCurveDisplay  # noqa: PLC0415
-
-        if self.metric == "confusion_matrix":
-            counts = np.rint(self.value).astype(int)
-            return ConfusionMatrixDisplay(counts, display_labels=self.classes)
-        if self.curve is None:
+        draw = METRICS[self.metric].display
+        if draw is None:
             raise ValueError(f"metric={self.metric!r} is one number: there is nothing to draw")
-        first, second = self.curve
-        if self.metric == "roc_auc":
-            return RocCurveDisplay(fpr=first, tpr=second, roc_auc=self.value)
-        is_known = np.subtract(*self.interval[::-1]) < 1.0
-        return CalibrationDisplay(first[is_known], second[is_known], None)
+        display: RocCurveDisplay | ConfusionMatrixDisplay | CalibrationDisplay = draw(self)
+        return display
 
 
 @np.errstate(all="ignore")
@@ -224,13 +207,13 @@ def private_score(
         noise="none" if math.isinf(epsilon) else noise_kind(random_state),
         public={"n_samples": data.n, "n_classes": len(data.classes), "metric": metric},
     )
-    values = [data.outcomes(job.metric, model) for job in jobs]
+    values = [data.outcomes(METRICS[job.name].outcome, model) for job in jobs]
     permit = authorise(record, noise_source(random_state), opened_ledger(ledger))
     scores = [job.run(data, each, permit, record) for job, each in zip(jobs, values, strict=True)]
     return scores[0] if isinstance(metric, str) else scores
 
 
-_CONSTRAINTS = {"metric": [StrOptions(set(SENSITIVITIES))], **BUDGET}
+_CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,28 +234,33 @@ class _HeldOut:
         """Public number of records, or of people."""
         return int(self.codes.shape[0]) if self.people is None else len(self.people)
 
-    def outcomes(self, metric: str, model: Any) -> Any:
+    def outcomes(self, outcome: Callable[..., Any], model: Any) -> Any:
         """Return what the model makes of each record, by itself, which stays beside it."""
         if isinstance(self.X, Chunks):
             model = travelling(model)
             # What is wrong with the columns is said before anything travels.
             codes = np.zeros(len(self.X.sample), dtype=np.intp)
-            outcomes(self.X.sample, metric, model, codes, self.classes)
+            outcome(model, self.X.sample, codes, self.classes)
         if self.people is None:
-            return kept(applied(outcomes, self.X, metric, model, self.codes, self.classes))
+            return kept(applied(_by_rows, self.X, outcome, model, self.codes, self.classes))
 
         def of(index: NDArray[np.intp]) -> NDArray[Any]:
             rows = rows_of(self.X, self.order[index])
-            return outcomes(rows, metric, model, self.codes[index], self.classes)
+            return np.asarray(outcome(model, rows, self.codes[index], self.classes))
 
         return self.people.row_by_row(of)
+
+
+def _by_rows(X: Any, outcome: Callable[..., Any], model: Any, *labels: Any) -> Any:
+    """Call a function of a model with the rows first, as chunks are mapped."""
+    return outcome(model, X, *labels)
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
     """One metric: what it releases, fixed by public numbers."""
 
-    metric: str
+    name: str
     borders: NDArray[np.float64] | None
     place: ExponentialChoice | NoNoise | None
     noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise
@@ -286,28 +274,18 @@ class _Job:
         self, data: _HeldOut, values: Any, permit: Permit, record: PrivacyRecord
     ) -> PrivateScore:
         """Count, add the noise and estimate."""
-        borders = self.borders
-        if self.metric == "roc_auc" and borders is None:
+        metric, borders = METRICS[self.name], self.borders
+        if metric.borders is not None and borders is None:
             borders = cells_between(self._quartiles(values, data, permit))
-        counted = partial(
-            tally,
-            metric=self.metric,
-            n_classes=len(data.classes),
-            thresholds=borders,
-            people=data.people,
-        )
-        exact = summed(counted, values, data.codes)
+        cells = Cells(len(data.classes), borders, data.people)
+        exact = summed(_counted, values, data.codes, metric.tally, cells)
         counts = permit.release(exact, self.noise)
 
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
-        variance = _variance(self.noise)
-        value, low, high = estimate(self.metric, counts, data.n, variance, is_laplace=is_laplace)
-        curve = None
-        if self.metric == "roc_auc":
-            curve = roc_curve(counts)
-        elif borders is not None:
-            curve = calibration_curve(counts, borders, value)
-        return PrivateScore(self.metric, value, (low, high), record, data.classes, curve)
+        released = Released(counts, data.n, _variance(self.noise), is_laplace)
+        value, low, high = metric.estimate(released)
+        curve = None if metric.curve is None else metric.curve(counts, borders, value)
+        return PrivateScore(self.name, value, (low, high), record, data.classes, curve)
 
     def _quartiles(self, values: Any, data: _HeldOut, permit: Permit) -> NDArray[np.float64]:
         """Release the quartiles of the scores."""
@@ -321,6 +299,10 @@ class _Job:
         return found
 
 
+def _counted(values: Any, codes: Any, tally: Callable[..., Any], cells: Cells) -> Any:
+    return tally(values, codes, cells)
+
+
 def _jobs(
     metrics: Sequence[str],
     model: Any,
@@ -331,13 +313,9 @@ def _jobs(
     delta: float,
 ) -> list[_Job]:
     """Divide a budget: equal parts of mu^2, beside what quartiles cost, or of a pure epsilon."""
-    borders = [
-        public_thresholds(metric, model, thresholds)
-        if metric in ("roc_auc", "calibration_curve")
-        else None
-        for metric in metrics
-    ]
-    learns = [m == "roc_auc" and b is None for m, b in zip(metrics, borders, strict=True)]
+    ways = [METRICS[name].borders for name in metrics]
+    borders = [None if way is None else way(model, thresholds) for way in ways]
+    learns = [way is not None and b is None for way, b in zip(ways, borders, strict=True)]
     part = epsilon / len(metrics) * (1.0 - 2.0**-40 * (len(metrics) > 1))
     place: ExponentialChoice | NoNoise | None = None
     share = max(_PLACE / (n * part), _LEAST_SHARE)
@@ -355,9 +333,10 @@ def _jobs(
             )
         mu *= math.sqrt(1.0 / len(metrics)) * (1.0 - 2.0**-40 * (len(metrics) > 1))
     jobs = []
-    for metric, border, learn in zip(metrics, borders, learns, strict=True):
+    for name, border, learn in zip(metrics, borders, learns, strict=True):
         left = part * (1.0 - 2.0 * share) * (1.0 - 2.0**-40) if learn and place else part
-        jobs.append(_Job(metric, border, place if learn else None, _noise(metric, left, mu)))
+        noise = _noise(METRICS[name], left, mu)
+        jobs.append(_Job(name, border, place if learn else None, noise))
     return jobs
 
 
@@ -365,18 +344,13 @@ def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: A
     """Check the schema of the records against the model."""
     if not hasattr(model, "classes_"):
         raise ValueError("model must be a fitted classifier: it has no attribute classes_")
-    needed = {
-        "brier": ("predict_proba",),
-        "calibration_curve": ("predict_proba",),
-        "roc_auc": ("predict_proba", "decision_function"),
-    }
     classes = np.asarray(model.classes_)
-    for metric in metrics:
-        methods = needed.get(metric, ("predict",))
-        if not any(hasattr(model, name) for name in methods):
-            raise ValueError(f"metric={metric!r} needs a model with {' or '.join(methods)}")
-        if metric in ("roc_auc", "calibration_curve") and len(classes) != 2:
-            raise ValueError(f"metric={metric!r} needs a model of two classes")
+    for name in metrics:
+        metric = METRICS[name]
+        if not any(hasattr(model, method) for method in metric.methods):
+            raise ValueError(f"metric={name!r} needs a model with {' or '.join(metric.methods)}")
+        if metric.is_binary and len(classes) != 2:
+            raise ValueError(f"metric={name!r} needs a model of two classes")
     if is_chunked(X):
         rows, labels = labelled_chunks(X, y, classes)
         sorted_by_person(groups, rows)  # refuses groups
@@ -389,10 +363,10 @@ def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: A
 
 
 def _noise(
-    metric: str, epsilon: float, mu: float
+    metric: Metric, epsilon: float, mu: float
 ) -> GaussianNoise | DiscreteLaplaceNoise | NoNoise:
     """Choose the noise by public numbers alone: pure where there is no mu."""
-    absolute, euclidean = SENSITIVITIES[metric]
+    absolute, euclidean = metric.sensitivity
     if math.isinf(epsilon):
         return NoNoise()
     return GaussianNoise(euclidean, mu) if mu else DiscreteLaplaceNoise(absolute, epsilon)

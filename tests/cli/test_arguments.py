@@ -6,7 +6,7 @@ from dp_halfspace._cli.arguments import UserError, parse_options
 
 
 def test_delta_and_labels_are_read():
-    assert parse_options(["--delta", "0"]).delta == 0.0
+    assert parse_options(["plan", "--rows", "9", "--columns", "2", "--delta", "0"]).delta == 0.0
     fit = ["fit", "a.csv", "--target", "y", "--epsilon", "1", "--save", "m"]
     options = parse_options([*fit, "--classes", "no, yes", "--separator", "tab"])
     assert (options.command, options.classes, options.separator) == ("fit", ["no", "yes"], "\t")
@@ -22,16 +22,15 @@ def test_delta_and_labels_are_read():
         (["--epsilon", "nan"], ["--epsilon", "positive"]),
         (["--epsilon", "inf"], ["--epsilon", "finite"]),
         (["--epsilon", "one"], ["--epsilon", "'one'", "number"]),
-        (["--delta", "0.5"], ["--delta", "0.5", "auto"]),
-        (["--delta", "none"], ["--delta", "auto"]),
-        (["--delta", "nan"], ["--delta", "auto"]),
-        (["--test-size", "1"], ["--test-size", "between 0 and 1"]),
+        (["plan", "--delta", "0.5"], ["--delta", "0.5", "auto"]),
+        (["plan", "--delta", "none"], ["--delta", "auto"]),
+        (["fit", "--delta", "nan"], ["--delta", "auto"]),
+        (["plan", "--reference", "1"], ["--reference", "between 0 and 1"]),
         (["--repeats", "0"], ["--repeats", "at least 1"]),
-        (["--seed", "-1"], ["--seed"]),
-        (["--seed", "x"], ["--seed", "whole number"]),
-        (["--seed", str(2**32)], ["--seed", "between"]),
+        (["plan", "--seed", "-1"], ["--seed"]),
+        (["plan", "--seed", "x"], ["--seed", "whole number"]),
+        (["plan", "--seed", str(2**32)], ["--seed", "between"]),
         (["--target", "y"], ["--target"]),
-        (["compare", "a.csv", "--data-norm", "0"], ["--data-norm", "positive"]),
         (["fit", "a.csv"], ["--target", "--epsilon", "--save", "fit --help"]),
         (["fit", "a.csv", "--classes", "a,a"], ["--classes", "distinct"]),
         (["fit", "a.csv", "--classes", "a"], ["--classes", "two or more"]),
@@ -41,7 +40,7 @@ def test_delta_and_labels_are_read():
         (["--unknown"], ["--unknown"]),
         (
             ["file.csv"],
-            ["'file.csv' is no command", "plan, fit, schema, predict, evaluate, compare"],
+            ["'file.csv' is no command", "plan, fit, schema, predict, evaluate"],
         ),
     ],
 )

@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 from dp_halfspace._cli.arguments import UserError, parse_options
-from dp_halfspace._cli.problems import read_training_table
+from dp_halfspace._cli.training_table import read_training_table
 from dp_halfspace.data.cells import canonical, date_of, text_of, truth_of
 
 SECRET = "98765.4321"

@@ -1,5 +1,6 @@
 """No cell, and no way of a reader to store a column, changes what any other row becomes."""
 
+import functools
 import io
 import itertools
 import warnings
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 from dp_halfspace import PrivateTableClassifier
 from dp_halfspace._cli.arguments import parse_options
-from dp_halfspace._cli.problems import read_training_table
+from dp_halfspace._cli.training_table import read_training_table
 from dp_halfspace.audit import replay
 from dp_halfspace.data import cells, frame
 from dp_halfspace.data.cells import (
@@ -61,6 +62,7 @@ KINDS = {
     "dates": ["2020-01-02", "9999-12-31"],
     "time stamps": ["2020-01-02 03:04:05", "2020-01-02T00:00:00"],
     "compact dates": ["20200102", "19991231"],
+    "times": ["03:04:05.5", "23:59:00"],
     "texts": ["Oslo", " Rome"],
 }
 ODD = ["unknown", "", "true", "yes", "-7", "7.5", "2020-05-06 10:00:00.123456789", "NA", "1e999"]
@@ -107,6 +109,7 @@ LOSSY = {
     ("parsed dates", "leading zeros"): "a number is read as a month",
     ("parsed dates", "whole"): "a number is read as a year",
     ("parsed dates", "postcodes"): "a number is read as a year and a month",
+    ("parsed dates", "times"): "a time of day gets the day on which it is read",
     ("parsed dates", "compact dates"): "under rules other than that of dates",
 }
 # A missing or fractional cell turns whole numbers beyond 2^53 into floats.
@@ -120,13 +123,18 @@ def encoded(X, rule):
     return np.hstack(Encoding(columns, table.is_named).encoded(table))
 
 
+@functools.lru_cache(maxsize=8)
+def table_of(reader, text):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return READERS[reader](text)
+
+
 def moved(reader, kind, odd, rule):
     """Tell whether any other row changes, to the last bit, when the last one becomes odd."""
     column = KINDS[kind] * 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        both = [encoded(READERS[reader](text_file([*column, last])), RULES[rule])[:-1]
-                for last in (column[0], odd)]  # fmt: skip
+    tables = [table_of(reader, text_file([*column, last])) for last in (column[0], odd)]
+    both = [encoded(table, RULES[rule])[:-1] for table in tables]
     assert both[0].shape[1] == both[1].shape[1]
     return both[0].tobytes() != both[1].tobytes()
 

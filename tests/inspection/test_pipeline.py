@@ -232,7 +232,6 @@ def test_what_tells_of_records_is_found(step):
         columns((PublicScaler([(0, 1)]), sk.make_column_selector("^age"))),
         FeatureUnion([("codes", codes()), ("unit", sk.Normalizer())]),
     ],
-    ids=str,
 )
 def test_formats_that_parameters_decide_pass(step):
     assert check_pipeline(make_pipeline(step, OURS)) == ()

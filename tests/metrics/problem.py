@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from dp_halfspace import PrivacyWarning
 from dp_halfspace.metrics import private_score
-from dp_halfspace.metrics._tallies import _PROBABILITIES, _TENTHS
+from dp_halfspace.metrics._tallies import HALF_LOG_ODDS, TENTHS
 
 SHARE, SHIFT = 0.4, 0.8
 
@@ -35,7 +35,7 @@ def records(rng, n):
 
 def calibrated():
     """Share of positives in tenths of the probability, which are those of the law."""
-    ends = np.concatenate([[-np.inf], np.log(_TENTHS / (1 - _TENTHS)), [np.inf]])
+    ends = np.concatenate([[-np.inf], np.log(TENTHS / (1 - TENTHS)), [np.inf]])
     ends = (ends - np.log(SHARE / (1.0 - SHARE))) / (2.0 * SHIFT)
     positive, negative = (
         q * np.diff(norm.cdf(ends - s)) for q, s in ((SHARE, SHIFT), (1.0 - SHARE, -SHIFT))
@@ -56,7 +56,7 @@ def truths():
     x = np.linspace(-9.0, 9.0, 200_001)
     p = Known().predict_proba(x[:, None])[:, 1]
     density = SHARE * norm.pdf(x - SHIFT) * (1 - p) ** 2 + (1 - SHARE) * norm.pdf(x + SHIFT) * p**2
-    odds = np.log(_PROBABILITIES / (1 - _PROBABILITIES))
+    odds = np.log(HALF_LOG_ODDS / (1 - HALF_LOG_ODDS))
     ends = np.concatenate([[-np.inf], (odds / (2 * SHIFT)) + border, [np.inf]])
     positive, negative = (np.diff(norm.cdf(ends - s)) for s in (SHIFT, -SHIFT))
     below = np.cumsum(negative) - negative / 2.0

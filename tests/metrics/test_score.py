@@ -6,6 +6,7 @@ import math
 import os
 import re
 import warnings
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -22,7 +23,7 @@ import dp_halfspace
 from benchmarks import score_coverage
 from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.metrics import PrivateScore, _intervals, _tallies, private_score, score
+from dp_halfspace.metrics import METRICS, PrivateScore, _intervals, _tallies, private_score, score
 from dp_halfspace.privacy import epsilon as composed
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
@@ -30,9 +31,8 @@ from tests.conftest import separated
 from tests.metrics.problem import Known, coverage, records
 from tests.support import Book, fitted, one_of_each, plant_noise
 
-METRICS = sorted(_tallies.SENSITIVITIES)
-every_metric = pytest.mark.parametrize("metric", METRICS)
-BORDERS = {"roc_auc": _tallies._PROBABILITIES, "calibration_curve": _tallies._TENTHS}
+every_metric = pytest.mark.parametrize("metric", sorted(METRICS))
+BORDERS = {"roc_auc": _tallies.HALF_LOG_ODDS, "calibration_curve": _tallies.TENTHS}
 X, Y = records(np.random.default_rng(0), 500)
 
 
@@ -91,12 +91,8 @@ def largest_changes(metric, scale):
     thresholds = BORDERS.get(metric)
     kept = np.array([*values][1:2])
     sums = [
-        _tallies.tally(
-            np.append(kept, value),
-            np.array([0, code]),
-            metric=metric,
-            n_classes=2,
-            thresholds=thresholds,
+        METRICS[metric].tally(
+            np.append(kept, value), np.array([0, code]), _tallies.Cells(2, thresholds)
         )
         for value, code in product(values, (0, 1))
     ]
@@ -107,7 +103,7 @@ def largest_changes(metric, scale):
 @every_metric
 def test_no_record_moves_more_than_is_charged_for(metric, monkeypatch):
     scale = 60
-    absolute, euclidean = _tallies.SENSITIVITIES[metric]
+    absolute, euclidean = METRICS[metric].sensitivity
     if metric == "brier":
         absolute, euclidean = scale, scale
         monkeypatch.setattr(_tallies, "SCALE", scale)
@@ -194,14 +190,15 @@ def test_answers_that_are_no_probabilities_move_no_more(metric, kind):
 def test_a_score_that_is_no_number_is_zero():
     rows, codes, classes = np.array([[math.nan], [math.inf], [1.0]]), np.zeros(3, int), np.arange(2)
     for kind, metric in ((Wild, "roc_auc"), (WildScores, "roc_auc"), (Wild, "calibration_curve")):
-        found = _tallies.outcomes(rows, metric, kind(), codes, classes)
+        found = METRICS[metric].outcome(kind(), rows, codes, classes)
         assert found.tolist() == [0.0, np.finfo(float).max, 1.0]
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_a_missing_factor_is_seen(monkeypatch, delta):
     """Planted: noise for one cell of a table instead of two."""
-    monkeypatch.setitem(_tallies.SENSITIVITIES, "confusion_matrix", (1, 1.0))
+    less = replace(METRICS["confusion_matrix"], sensitivity=(1, 1.0))
+    monkeypatch.setitem(METRICS, "confusion_matrix", less)
     seen, charged = moved("confusion_matrix", Table(), delta)
     assert seen > 1.4 * charged
 
@@ -220,7 +217,7 @@ def test_a_record_is_scored_by_itself(estimator):
             others_i = others.copy()
             others_i[i] = rows[i]
             first, second = (
-                _tallies.outcomes(z, metric, model, labels, model.classes_)[i]
+                METRICS[metric].outcome(model, z, labels, model.classes_)[i]
                 for z in (rows, others_i)
             )
             assert first == second
@@ -237,7 +234,7 @@ def test_without_noise_scores_are_those_of_scikit_learn():
     assert exact("balanced_accuracy").value == pytest.approx(balanced_accuracy_score(Y, guess))
     np.testing.assert_allclose(exact("confusion_matrix").value, confusion_matrix(Y, guess))
     assert exact("brier").value == pytest.approx(brier_score_loss(Y, chance), abs=1e-5)
-    rounded = np.searchsorted(_tallies._PROBABILITIES, chance, side="right")
+    rounded = np.searchsorted(_tallies.HALF_LOG_ODDS, chance, side="right")
     assert exact("roc_auc").value == pytest.approx(roc_auc_score(Y, rounded), abs=1e-12)
     fpr, tpr = exact("roc_auc").curve
     assert auc(fpr, tpr) == pytest.approx(exact("roc_auc").value)
@@ -259,7 +256,7 @@ def test_classes_of_a_model_may_be_in_any_order(kind, same, cut):
     """Columns of probabilities, and the sign of a score, are those of the class they are for."""
     model, labels = kind(), kind.classes_[Y]
     rows, named = (X, labels) if cut is None else (in_chunks(X, cut), in_chunks(labels, cut))
-    for metric in METRICS:
+    for metric in sorted(METRICS):
         if kind is BackwardsScores and metric in ("brier", "calibration_curve"):
             continue
         found = private_score(model, rows, named, metric=metric, epsilon=math.inf)
@@ -346,7 +343,8 @@ def test_scores_far_from_zero_are_told_apart(delta):
 
 def test_a_bin_that_is_not_paid_for_is_seen(monkeypatch):
     """Planted: places within bins are free."""
-    monkeypatch.setitem(_tallies.SENSITIVITIES, "calibration_curve", (128, 64 * math.sqrt(2.0)))
+    less = replace(METRICS["calibration_curve"], sensitivity=(128, 64 * math.sqrt(2.0)))
+    monkeypatch.setitem(METRICS, "calibration_curve", less)
     for delta in (0, 1e-6):
         seen, charged = moved("calibration_curve", Table(), delta)
         assert seen > 1.05 * charged
@@ -403,7 +401,7 @@ def test_intervals_cover_a_little(metric):
 @pytest.mark.parametrize("table", score_coverage.TABLES)
 def test_intervals_cover_on_real_tables(table):
     people = score_coverage.population(table)
-    for metric, delta in product(METRICS, (1e-6, 0)):
+    for metric, delta in product(sorted(METRICS), (1e-6, 0)):
         found = score_coverage.coverage(people, metric, 2000, 2000, epsilon=1.0, delta=delta)
         assert 0.94 < found < 0.97, (metric, delta)
 
@@ -434,7 +432,7 @@ def test_intervals_need_the_noise():
 
 
 def test_few_records_and_absent_classes_give_numbers():
-    for metric, n, epsilon in product(METRICS, (1, 2, 30), (0.01, math.inf)):
+    for metric, n, epsilon in product(sorted(METRICS), (1, 2, 30), (0.01, math.inf)):
         found = private_score(Known(), X[:n], np.zeros(n, int), metric=metric, epsilon=epsilon)
         low, high = found.interval
         assert np.isfinite(found.value).all()
@@ -538,5 +536,5 @@ def test_a_loss_of_probabilities_that_are_none_is_one_at_most():
         def predict_proba(self, X):
             return np.array([[5.0, -4.0], [0.5, 0.5], [np.nan, 1.0]])
 
-    losses = _tallies.outcomes(np.zeros((3, 1)), "brier", Odd(), np.array([1, 1, 0]), np.arange(2))
+    losses = _tallies.losses_of(Odd(), np.zeros((3, 1)), np.array([1, 1, 0]), np.arange(2))
     assert losses.tolist() == [_tallies.SCALE, _tallies.SCALE // 4, _tallies.SCALE]
