@@ -1186,7 +1186,7 @@ MUTANTS = [
         "tests/algorithms/engine/test_descent.py",
         (
             "GradientPlan.events",
-            "metric.mechanism.event, self.descent.event",
+            "preconditioner.mechanism.event, self.descent.event",
             "descent.event,",
             "test_whole_budget_and_no_more",
         ),
@@ -1198,7 +1198,7 @@ MUTANTS = [
         ),
         (
             "plan_gradient",
-            "mu if metric is None else math.sqrt(1.0 - share) *",
+            "mu if preconditioner is None else math.sqrt(1.0 - share) *",
             "",
             "test_whole_budget_and_no_more",
         ),
@@ -1319,7 +1319,7 @@ MUTANTS = [
             "test_few_directions_are_the_whole_map",
         ),
         (
-            "release_metric",
+            "release_preconditioner",
             "rows.shares",
             "np.ones(rows.shape[0])",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
@@ -1378,7 +1378,7 @@ MUTANTS = [
         "tests/algorithms/perturbation/test_preconditioned_objective.py",
         (
             "PreconditionedObjectivePlan.events",
-            "(self.metric.mechanism.event, *self.objective.events)",
+            "(self.preconditioner.mechanism.event, *self.objective.events)",
             "self.objective.events",
             "test_whole_budget_and_no_more",
         ),

@@ -169,7 +169,7 @@ def test_a_wrong_command_is_seen(command, error):
 DEFAULTS = (ROOT / "docs" / "defaults.md").read_text()
 SETTINGS = {
     "constant column": "bias",
-    "metric": "metric_share",
+    "preconditioner": "preconditioner_share",
     "shift": "shift",
     "clip": "clip",
     "steps": "n_steps",

@@ -16,14 +16,15 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# More columns than this have no metric: its release costs more than it brings.
+# More columns than this have no preconditioner: its release costs more than it brings.
 WIDE = 512
-# So many features of fewer columns have a metric of all: they are not worth less than columns.
+# So many features of fewer columns have a preconditioner of all: they are not worth less than
+# columns.
 _WIDE_FEATURES = 1024
 # Largest step of the sum over records, times their number.
 MAX_STRIDE = 2000.0
 # Share of mu^2, or of epsilon, that the preconditioner is worth where it is released.
-METRIC_SHARE = 0.2
+PRECONDITIONER_SHARE = 0.2
 # How many directions the preconditioner may tell apart.
 EFFECTIVE_DIMENSION = 20.0
 # Dimension of the random signs that pure noise on many columns is projected to.
@@ -42,9 +43,9 @@ _JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
 _COARSE = 0.7
 _FINE = (0.04, 0.35)
 _FINE_RECORDS, _LARGEST_FINE_SHARE = 2000.0, 0.5
-# Records of the rarer class times mu at which half of the power of the metric is used, and half of
-# a step is taken; how many of them the larger class keeps in any case, for each root of a column;
-# the share up to which a class is rare, and the power of the weights of the rarest.
+# Records of the rarer class times mu at which half of the power of the preconditioner is used, and
+# half of a step is taken; how many of them the larger class keeps in any case, for each root of a
+# column; the share up to which a class is rare, and the power of the weights of the rarest.
 _RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 0.8
 
 
@@ -74,14 +75,15 @@ class Steps:
 class EngineDefaults(Steps):
     """What the engine uses for one shape of problem and one budget.
 
-    `bias` is the constant column, relative to rows divided by their public scale; `metric_share`
-    the share of mu^2 that the metric is worth, where it is released; the last four are as in
-    :func:`~dp_halfspace.algorithms.engine.preconditioner.plan_metric`.
+    `bias` is the constant column, relative to rows divided by their public scale;
+    `preconditioner_share` the share of mu^2 that the preconditioner is worth, where it is released;
+    the last four are as in
+    :func:`~dp_halfspace.algorithms.engine.preconditioner.plan_preconditioner`.
     """
 
     bias: float
-    metric_share: float = METRIC_SHARE
-    metric_columns: int = WIDE
+    preconditioner_share: float = PRECONDITIONER_SHARE
+    preconditioner_columns: int = WIDE
     effective_dimension: float = EFFECTIVE_DIMENSION
     lead: int | None = None
     stretch: float = 1.0
@@ -92,7 +94,13 @@ def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -
     wide = n_columns > WIDE
     if n_classes > 2 and wide:
         return EngineDefaults(
-            bias=0.1, metric_share=0.0, shift=3.0, clip=1.0, n_steps=20, scale=1.0, window=0.1
+            bias=0.1,
+            preconditioner_share=0.0,
+            shift=3.0,
+            clip=1.0,
+            n_steps=20,
+            scale=1.0,
+            window=0.1,
         )
     if n_classes > 2:
         scale = 4.25 / n_classes**0.25
@@ -105,7 +113,13 @@ def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -
         return EngineDefaults(bias=0.2, shift=2.0, clip=0.7, n_steps=steps, scale=scale, window=0.5)
     bias, scale = _wide_bias(strength), min(4.0 * strength**0.6, 3.8)
     return EngineDefaults(
-        bias=bias, metric_share=0.0, shift=4.0, clip=0.5, n_steps=steps + 4, scale=scale, window=0.3
+        bias=bias,
+        preconditioner_share=0.0,
+        shift=4.0,
+        clip=0.5,
+        n_steps=steps + 4,
+        scale=scale,
+        window=0.3,
     )
 
 
@@ -123,12 +137,12 @@ def _wide_bias(strength: float) -> float:
 class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
-    The map of the metric is used to the power `metric`, steps are `pace` as long, and the larger
-    class weighs the ratio of the sizes to the power `weight`, computed as if so many records as
-    `pull` says moved from the larger class to the smaller one.
+    The map of the preconditioner is used to the power `map_power`, steps are `pace` as long, and
+    the larger class weighs the ratio of the sizes to the power `weight`, computed as if so many
+    records as `pull` says moved from the larger class to the smaller one.
     """
 
-    metric: float
+    map_power: float
     pace: float
     weight: float
     pull: float
@@ -145,7 +159,7 @@ def rare_defaults(
     records = share * n_samples * mu
     rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
     return RareDefaults(
-        metric=1.0 / (1.0 + (_RESOLVED / records) ** 2),
+        map_power=1.0 / (1.0 + (_RESOLVED / records) ** 2),
         pace=1.0 / (1.0 + (_PACED / records) ** 2),
         weight=power + (_RAREST_POWER - power) * rarity,
         pull=0.0 if centred else _PULL * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
@@ -200,15 +214,15 @@ def additive_defaults(
     """Return what the engine uses on `lead` columns with features behind them.
 
     `behind` is the length of these, relative to that of the columns. Only the columns have a
-    metric where there are more features than 1024, or where the noise of a moment of all would
-    drown a quarter of it: ``docs/proofs/metric.md``, section 4.
+    preconditioner where there are more features than 1024, or where the noise of a moment of all
+    would drown a quarter of it: ``docs/proofs/preconditioner.md``, section 4.
     """
     if lead >= WIDE or lead + 1 >= n_columns:
         return engine_defaults(n_samples, n_columns, n_classes, mu)
     defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
-    edge = 2.0 * math.sqrt(n_columns / METRIC_SHARE) / mu
+    edge = 2.0 * math.sqrt(n_columns / PRECONDITIONER_SHARE) / mu
     if n_columns <= _WIDE_FEATURES and edge <= n_samples / 4:
-        return replace(defaults, metric_columns=_WIDE_FEATURES)
+        return replace(defaults, preconditioner_columns=_WIDE_FEATURES)
     # The mean square of a mapped row of the block is about as many directions as are told apart.
     share = min(max(0.05 * _reach(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
@@ -225,7 +239,7 @@ def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
     shift, clip, scale = (2.0, 0.5, 3.5) if n_classes == 2 else (3.0, 1.0, 4.25 / n_classes**0.25)
     return EngineDefaults(
         bias=0.5, shift=shift, clip=clip, n_steps=40, scale=scale, window=0.5,
-        metric_columns=_MAX_COLUMNS, effective_dimension=100.0,
+        preconditioner_columns=_MAX_COLUMNS, effective_dimension=100.0,
     )  # fmt: skip
 
 

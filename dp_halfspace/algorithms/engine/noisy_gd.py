@@ -25,10 +25,10 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import EngineDefaults, Steps
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.preconditioner import (
-    Metric,
-    MetricPlan,
-    plan_metric,
-    release_metric,
+    Preconditioner,
+    PreconditionerPlan,
+    plan_preconditioner,
+    release_preconditioner,
 )
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.solvers.certificate import gradient_error
@@ -96,9 +96,9 @@ class DescentPlan:
     """The public numbers of one run; one output for two classes, K for K classes.
 
     Iterates are projected to a ball of `radius`, which they leave only by accident;
-    floating-point errors are bounded inside it. Queries that the metric has mapped are projected
-    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step. With
-    `is_single` slopes and sums of groups of rows are in float32.
+    floating-point errors are bounded inside it. Queries that the preconditioner has mapped are
+    projected to a ball of radius `reach`, for the same reason. `mechanism` is that of one step.
+    With `is_single` slopes and sums of groups of rows are in float32.
     """
 
     n_columns: int
@@ -133,8 +133,8 @@ def plan_descent(
     """Fix the public numbers of a run on unit rows that is mu-Gaussian private as a whole.
 
     `block_rows` are summed at a time. `amplification` and `compression` bound how much the
-    metric stretches coefficients and rows; they enter the rounding errors only. An `attack`
-    moves the rows, for one output and no metric.
+    preconditioner stretches coefficients and rows; they enter the rounding errors only. An `attack`
+    moves the rows, for one output and no preconditioner.
 
     The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
     classes, attained by ``x' = -x``. An attack whose reach is at most one does not change it.
@@ -143,7 +143,7 @@ def plan_descent(
     # Of the order of the noise in the coefficients, times eight.
     radius = 8.0 * steps.scale * (1.0 + math.sqrt(n_columns * n_outputs))
     reach = min(amplification, _MAX_STRETCH) * radius
-    # Errors of the sums, which the metric stretches.
+    # Errors of the sums, which the preconditioner stretches.
     sums = gradient_error(
         n_samples=n_samples,
         n_columns=n_columns,
@@ -162,11 +162,11 @@ def plan_descent(
     per_record = 1.01 * 2.0**-53 * steps.smoothness * margins
     mapped = 0.0
     if amplification > 1.0:
-        # The product of the sum with the metric.
+        # The product of the sum with the preconditioner.
         roundings = 1.01 * 2.0**-53 * (n_columns + 2) * math.sqrt(n_columns)
         mapped = roundings * amplification * compression * n_samples * steps.clip
     rounding = amplification * sums + mapped + n_samples * per_record
-    # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
+    # Mapped rows are this much longer than one at most: docs/proofs/preconditioner.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
     length += _single_excess(n_outputs) if is_single else 0.0
@@ -238,7 +238,7 @@ def descend(
     slopes: Slopes,
     plan: DescentPlan,
     permit: Permit,
-    transform: Metric | FloatArray | None = None,
+    transform: Preconditioner | FloatArray | None = None,
 ) -> FloatArray:
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
@@ -282,27 +282,27 @@ def _project(point: FloatArray, radius: float) -> FloatArray:
 class GradientPlan:
     """The public numbers of a fit by noisy gradient steps.
 
-    There is no `metric` where it would cost more than it brings, and none beside an `adversary`,
-    who is in the units of the rows and attacks two classes. `slopes` turns the plan of the
-    steps, classes and weights of the records into their slopes.
+    There is no `preconditioner` where it would cost more than it brings, and none beside an
+    `adversary`, who is in the units of the rows and attacks two classes. `slopes` turns the plan of
+    the steps, classes and weights of the records into their slopes.
     """
 
     descent: DescentPlan
-    metric: MetricPlan | None = None
+    preconditioner: PreconditionerPlan | None = None
     adversary: Adversary | None = None
     slopes: Callable[[DescentPlan, NDArray[np.intp], FloatArray], Slopes] = clipped_slopes
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
-        if self.metric is None or isinstance(self.descent.event, Pure):
+        if self.preconditioner is None or isinstance(self.descent.event, Pure):
             return (self.descent.event,)
-        return (self.metric.mechanism.event, self.descent.event)
+        return (self.preconditioner.mechanism.event, self.descent.event)
 
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"private_metric": self.metric is not None}
+        return {"private_preconditioner": self.preconditioner is not None}
 
     def gentler(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.
@@ -310,14 +310,16 @@ class GradientPlan:
         Both are public or released numbers in [0, 1], and no scale of noise depends on them.
         """
         descent = replace(self.descent, step_size=pace * self.descent.step_size)
-        metric = None if self.metric is None else replace(self.metric, power=power)
-        return replace(self, descent=descent, metric=metric)
+        preconditioner = (
+            None if self.preconditioner is None else replace(self.preconditioner, power=power)
+        )
+        return replace(self, descent=descent, preconditioner=preconditioner)
 
     def run(
         self, rows: Any, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
         """Take the steps on unit rows; see `Plan`."""
-        # 1. Without a metric, the noisy steps are all there is.
+        # 1. Without a preconditioner, the noisy steps are all there is.
         # 2. Else release the second moment, and map the rows to where it is flat.
         # 3. Take the steps there and map the coefficients back.
         with single_blas_thread():
@@ -326,14 +328,14 @@ class GradientPlan:
                 signs = np.where(classes == 1, 1.0, -1.0)
                 moved = AdversarialRows(rows, signs, self.adversary)
                 return descend(moved, slopes, self.descent, permit)
-            if self.metric is None:
+            if self.preconditioner is None:
                 return descend(rows, slopes, self.descent, permit)
-            metric = release_metric(rows, self.metric, permit)
+            preconditioner = release_preconditioner(rows, self.preconditioner, permit)
             # Any square root of the released moment gives the same distribution of results.
-            transform = metric.root()
-            bound = self.metric.compression
+            transform = preconditioner.root()
+            bound = self.preconditioner.compression
             if self.descent.is_single:
-                flat = rows.unit(transform, row_bound=bound, condition=metric.condition)
+                flat = rows.unit(transform, row_bound=bound, condition=preconditioner.condition)
             else:
                 flat = flattened(rows, transform, row_bound=bound)
             return descend(flat, slopes, self.descent, permit, transform)
@@ -353,21 +355,21 @@ def plan_gradient(
 
     `is_single` lets the steps read dense rows of float32 in float32.
     """
-    share = defaults.metric_share
-    metric = None
+    share = defaults.preconditioner_share
+    preconditioner = None
     if share > 0:
-        metric = plan_metric(
+        preconditioner = plan_preconditioner(
             n_samples,
             n_columns,
             block_rows,
             mu=math.sqrt(share) * mu,
-            max_columns=defaults.metric_columns,
+            max_columns=defaults.preconditioner_columns,
             effective_dimension=defaults.effective_dimension,
             lead=defaults.lead,
             stretch=defaults.stretch,
             is_single=is_single,
         )
-    left = mu if metric is None else math.sqrt(1.0 - share) * mu
+    left = mu if preconditioner is None else math.sqrt(1.0 - share) * mu
     descent = plan_descent(
         defaults,
         n_samples=n_samples,
@@ -375,8 +377,8 @@ def plan_gradient(
         n_outputs=1 if n_classes == 2 else n_classes,
         block_rows=block_rows,
         mu=left * DOWN,
-        amplification=1.0 if metric is None else metric.amplification,
-        compression=1.0 if metric is None else metric.compression,
+        amplification=1.0 if preconditioner is None else preconditioner.amplification,
+        compression=1.0 if preconditioner is None else preconditioner.compression,
         is_single=is_single,
     )
-    return GradientPlan(descent, metric)
+    return GradientPlan(descent, preconditioner)

@@ -25,7 +25,7 @@ from dp_halfspace.rows.single_rows import single_block_size, single_unit_rows
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
-# Dimension of a projection that nothing else asks for: its image still has a metric.
+# Dimension of a projection that nothing else asks for: its image still has a preconditioner.
 _COMPONENTS = 500
 
 
@@ -176,7 +176,7 @@ def public_facts(candidates: Sequence[Training]) -> dict[str, Any]:
         "relative_constant_column": first.bias,
         "solver": first.solver,
         "margins": [candidate.margin for candidate in candidates],
-        "private_metric": first.plan.public["private_metric"],
+        "private_preconditioner": first.plan.public["private_preconditioner"],
         "n_components": [None if drawn is None else drawn.n_components for drawn in maps],
         **({"precision": "float32"} if first.is_single else {}),
     }
@@ -206,7 +206,7 @@ def asked_margin(training: Training, released: FloatArray) -> float:
 def gradient_training(
     problem: Problem, defaults: EngineDefaults, mu: float, linear_map: LinearMap | None = None
 ) -> Training:
-    """Private metric and accelerated steps: no margin is needed."""
+    """Private preconditioner and accelerated steps: no margin is needed."""
     if not problem.averaged:
         defaults = replace(defaults, window=0.0)
     is_single = problem.is_single and linear_map is None

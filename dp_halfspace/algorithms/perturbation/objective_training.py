@@ -17,7 +17,7 @@ from dp_halfspace.privacy.profiles import gdp_mu
 def plan_objective_training(
     problem: Problem, margin: float | None, epsilon: float, delta: float
 ) -> Training:
-    """Minimise a perturbed objective; the metric and an automatic ridge without a margin."""
+    """Plan a perturbed objective; without a margin, preconditioner and ridge are automatic."""
     n_samples, n_classes = problem.n_samples, problem.n_classes
     defaults = objective_defaults(n_samples, problem.n_columns(), n_classes, epsilon, delta)
     linear_map = problem.drawn(defaults.n_components)
@@ -30,6 +30,8 @@ def plan_objective_training(
     loss = shifted_logistic(defaults.shift)
     sizes = problem.sizes(linear_map)
     risk = empirical_risk(loss, n_classes=n_classes, row_norm=1.0, **sizes)
-    plan = plan_preconditioned_objective(risk, epsilon, delta, ridge=ridge, metric=margin is None)
+    plan = plan_preconditioned_objective(
+        risk, epsilon, delta, ridge=ridge, preconditioner=margin is None
+    )
     bias = problem.constant(defaults.bias)
     return Training("objective_perturbation", margin, defaults.shift, bias, linear_map, plan)

@@ -160,9 +160,9 @@ _HIGHEST_PURE_POWER, _PURE_POWER_STRENGTH = 0.25, 40.0
 _LARGEST_CONSTANT = 0.25
 # Share of the last steps that are averaged: a direction gains less from averages than a margin.
 _WINDOW = 0.25
-# A metric takes its share of a pure epsilon in full: it needs little noise, or a large
+# A preconditioner takes its share of a pure epsilon in full: it needs little noise, or a large
 # epsilon and less noise than signal.
-_METRIC_STRENGTH, _METRIC_EPSILON, _LEAST_STRENGTH = 50.0, 0.75, 5.0
+_PRECONDITIONER_STRENGTH, _PRECONDITIONER_EPSILON, _LEAST_STRENGTH = 50.0, 0.75, 5.0
 # Without one: where noise is large a weak regulariser would saturate the loss before the noise.
 _PURE_STRETCH, _PURE_STRETCH_POWER = 0.6, 0.7
 # A class rarer than this, among more columns than this, is ranked by the mean difference.
@@ -195,7 +195,7 @@ class Ranker:
             sizes = (n_samples, problem.n_columns(), self.mu)
             # Units that were learnt are those of centred rows.
             wanted = rare_defaults(share, *sizes, power, centred=not problem.clips)
-            ranker = replace(self, plan=self.plan.gentler(wanted.pace, wanted.metric))
+            ranker = replace(self, plan=self.plan.gentler(wanted.pace, wanted.map_power))
             power, deviation = wanted.weight, max(deviation, wanted.pull)
         return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
 
@@ -320,7 +320,7 @@ def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
         return RankingPlan(problem, ranker, choice, {"mechanism": mechanism, **public})
     count, left = plan_count(problem, budget)
     sizes = (problem.n_samples, problem.n_features, problem.sizes()["block_rows"])
-    rare, known = None, "private_metric"
+    rare, known = None, "private_preconditioner"
     if mechanism == "mean_difference":
         ranker = _difference(plan_mean_difference(*sizes, mu=left.mu, epsilon=left.epsilon))
         known = "private_standardisation"
@@ -336,7 +336,7 @@ def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
 
 
 def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
-    """Plan a metric and accelerated steps; for pure epsilon one perturbed objective."""
+    """Plan a preconditioner and accelerated steps; for pure epsilon one perturbed objective."""
     power, columns = _power(problem, budget), problem.n_columns()
     if not problem.is_pure:
         defaults = engine_defaults(problem.n_samples, columns, 2, left.mu)
@@ -368,9 +368,9 @@ def _power(problem: RankingProblem, budget: Budget) -> float:
 def _plan_perturbed(
     risk: MarginRisk | SoftmaxRisk, epsilon: float, strength: float, defaults: ObjectiveDefaults
 ) -> PreconditionedObjectivePlan:
-    """Plan a metric where a pure epsilon can pay for it, else a regulariser for much noise."""
-    affordable = epsilon >= _METRIC_EPSILON and strength >= _LEAST_STRENGTH
-    if affordable or strength >= _METRIC_STRENGTH:
+    """Plan a preconditioner if a pure epsilon suffices, else a regulariser for much noise."""
+    affordable = epsilon >= _PRECONDITIONER_EPSILON and strength >= _LEAST_STRENGTH
+    if affordable or strength >= _PRECONDITIONER_STRENGTH:
         return plan_preconditioned_objective(risk, epsilon, 0.0)
     ridge = unit_row_ridge(
         risk,
@@ -379,7 +379,7 @@ def _plan_perturbed(
         stretch=min(_PURE_STRETCH * strength**_PURE_STRETCH_POWER, defaults.stretch),
         jacobian_share=defaults.jacobian_share,
     )
-    return plan_preconditioned_objective(risk, epsilon, 0.0, ridge=ridge, metric=False)
+    return plan_preconditioned_objective(risk, epsilon, 0.0, ridge=ridge, preconditioner=False)
 
 
 def _difference(plan: MeanDifferencePlan) -> Ranker:

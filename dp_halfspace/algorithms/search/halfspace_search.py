@@ -74,7 +74,7 @@ class DirectionPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"private_metric": False}
+        return {"private_preconditioner": False}
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit

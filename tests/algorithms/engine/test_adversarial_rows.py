@@ -74,7 +74,7 @@ def test_brute_force_sees_a_missing_half(monkeypatch):
 
 
 def test_brute_force_sees_a_pull_of_each_row(monkeypatch):
-    """Planted: the direction of the adversary is a function of the row, as in a metric."""
+    """Planted: the direction of the adversary is a function of the row, as in a preconditioner."""
 
     def own_direction(self, w, slopes):
         total = np.zeros(len(w))

@@ -15,7 +15,7 @@ budgets = st.one_of(st.floats(1e-9, 1e6), st.just(math.inf))
 def test_descent_is_always_usable(n, k, n_classes, mu):
     defaults = engine_defaults(n, k, n_classes, mu)
     assert 0.1 <= defaults.bias <= 0.5
-    assert 0 <= defaults.metric_share < 1
+    assert 0 <= defaults.preconditioner_share < 1
     assert 0 < defaults.clip <= math.sqrt(2)
     assert 0 < defaults.window <= 1
     assert 0 <= defaults.momentum < 1
