@@ -17,6 +17,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "AdaptiveMarginClassifier": [
         {"data_norm": None},
         {},
+        {"data_norm": None, "solver": "noisy_gd"},
+        {"solver": "noisy_gd"},
         {"delta": 0.0},
         {"solver": "objective_perturbation"},
         {"margin": 0.1},
@@ -87,6 +89,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "PureHalfspaceClassifier": [
         {"data_norm": None},
         {},
+        {"n_stages": 1},
         {"directions": "lattice", "projection": "rademacher", "n_components": 5},
         {"n_stages": 3, "n_directions": 5000},
         {"margin": 0.3, "n_stages": 2, "n_directions": 2000},

@@ -2583,4 +2583,104 @@ MUTANTS = [
             "test_roots_found_by_iteration_are_on_the_safe_side",
         ),
     ),
+    *of(
+        "algorithms/search/directions.py",
+        "tests/estimators/test_pure.py",
+        (
+            "margin_limits",
+            "np.maximum(limits, 1.0)",
+            "limits",
+            "test_what_was_counted_is_predicted_where_rounded_rows_have_zeros",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_tables.py",
+        "tests/estimators/test_small_tables.py",
+        (
+            "SmallTablePlan.events",
+            "event, *([] if self.count is None else [self.count.noise.event])",
+            "event, ",
+            "test_a_table_pays_for_its_choice_and_for_the_count_of_errors",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_tables.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "SmallTablePlan._costs",
+            "[0], below",
+            "[0], 2 * below",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_tables.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "plan_small_table",
+            "(epsilon * _DOWN)",
+            "(2.0 *epsilon * _DOWN)",
+            "test_one_choice_is_released_and_nothing_else",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_tables.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "SmallTablePlan._costs",
+            "[[1",
+            "[[2",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+    ),
+    *of(
+        "algorithms/search/asinh_cells.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "asinh_cells",
+            "_ends",
+            "_ends() * np.abs(scaled).max",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+    ),
+    *of(
+        "algorithms/search/asinh_cells.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "CellStream.block",
+            "(LARGEST_SUM - size / 2.0)",
+            "16.0 * LARGEST_SUM",
+            "test_every_sum_of_products_is_exact_in_single_precision",
+        ),
+    ),
+    *of(
+        "algorithms/search/error_count.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "plan_error_count",
+            "(epsilon - part) * (1.0 - 2.0**-30)",
+            "epsilon",
+            "test_a_count_of_errors_is_within_the_budget",
+        ),
+    ),
+    *of(
+        "algorithms/search/error_count.py",
+        "tests/algorithms/search/test_small_tables.py",
+        (
+            "ErrorCount.run",
+            "permit.release(np.array([float(n_errors)]), self.noise)[0]",
+            "n_errors",
+            "test_a_count_of_errors_is_within_the_budget",
+        ),
+    ),
+    *of(
+        "estimators/_small_tables.py",
+        "tests/estimators/test_small_tables.py",
+        (
+            "fit_small_table",
+            "model.error_share",
+            "np.mean(estimator.predict(data.X) != data.classes[data.codes])",
+            "test_a_share_of_errors_is_made_of_what_was_released",
+        ),
+    ),
 ]

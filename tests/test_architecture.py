@@ -215,7 +215,8 @@ def test_the_default_estimator_leaves_what_a_fit_needs_for_the_fit():
 
 def test_a_default_fit_loads_what_it_executes():
     rows = "import numpy; X = numpy.eye(9)"
-    fit = f"{DEFAULT}(data_norm=1, classes=[0, 1]).fit(X, [0, 1, 1] * 3).predict(X)"
+    engine = f"{DEFAULT}(data_norm=1, solver='noisy_gd', classes=[0, 1])"
+    fit = f"{engine}.fit(X, [0, 1, 1] * 3).predict(X)"
     own = {name for name in loaded_after(f"{rows}; {fit}") if name.startswith("dp_halfspace.")}
     others = (
         "algorithms.kernel", "algorithms.labels", "algorithms.perturbation",

@@ -26,6 +26,7 @@ from dp_halfspace import (
     PrivateSearchCV,
     privacy,
 )
+from dp_halfspace.preprocessing.cell_scaler import CellScaler
 from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
 from tests.instances import (
@@ -45,6 +46,7 @@ from tests.support import (
     first_of_each,
     fitted,
     one_of_each,
+    public,
     releases_of,
     together,
     two_of_each,
@@ -167,6 +169,8 @@ def test_bit_identity_test_sees_a_scale_made_from_the_data(monkeypatch, margin_d
 def test_rows_beyond_the_norm_are_clipped_or_keep_their_scores_linear(estimator, margin_data):
     X, y = margin_data
     once = fitted(estimator, X, y, data_norm=0.5, random_state=3)
+    if isinstance(getattr(once, "scaler_", None), CellScaler):
+        pytest.skip("cells are no linear scale")
     if getattr(estimator, "kernel", None) in ("auto", "additive"):
         pytest.skip("features of far entries are those of the end of their range")
     if np.isinf(once.data_norm_) and hasattr(once, "intercept_"):
@@ -288,7 +292,10 @@ def test_sparse_dense_pandas_and_layouts_agree(estimator, margin_data):
     frame = pd.DataFrame(X, columns=list("abcde"))
     duplicated = sparse.csr_array((np.r_[X[0], X[0]], np.r_[0:5, 0:5], [0, 10]), shape=(1, 5))
     stacked = sparse.vstack([duplicated / 2, sparse.csr_array(X[1:])]).tocsr()
-    for variant in (sparse.csc_matrix(X), np.asfortranarray(X), stacked):
+    variants = [np.asfortranarray(X), sparse.csc_matrix(X), stacked]
+    # Of few rows only dense ones are fitted by a selection.
+    is_small = public(plain).get("solver") == "small_table_selection"
+    for variant in variants[:1] if is_small else variants:
         got = together(fitted(estimator, variant, y, random_state=1))
         np.testing.assert_allclose(got, together(plain), rtol=1e-4, atol=1e-6)
     model = fitted(estimator, frame, y, random_state=1)

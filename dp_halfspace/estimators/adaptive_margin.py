@@ -39,12 +39,15 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     margin : "auto", float or array-like of float, default="auto"
         ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the distance of the
         rows from the hyperplane, after they have been brought to norm one; then there is no
-        preconditioner. An array-like is the grid of `selection`.
-    solver : str, default="noisy_gd"
-        ``"noisy_gd"``, ``"objective_perturbation"`` (one noisy objective, exactly
-        minimised) or ``"phased_prox"`` (one pass of proximal steps, two classes). There is no
-        purely private ``"noisy_gd"``: for pure epsilon the default stands for the exponential
-        mechanism of `PureHalfspaceClassifier` with two classes, no known margin and
+        metric. An array-like is the grid of `selection`.
+    solver : str, default="auto"
+        ``"auto"`` is ``"noisy_gd"``, but for a table of few rows: with two classes, dense rows of
+        at most 512 columns, every other parameter that shapes the model at its default and
+        ``n epsilon < 800`` (600 with a stated `data_norm`) it is one exponential mechanism among
+        listed classifiers, at pure epsilon, which spends no delta. ``"objective_perturbation"`` is
+        one noisy objective, exactly minimised, ``"phased_prox"`` one pass of proximal steps for two
+        classes. There is no purely private ``"noisy_gd"``: for ``delta=0`` it stands for the
+        exponential mechanism of `PureHalfspaceClassifier` with two classes, no known margin and
         ``n epsilon < 1500``, and else for ``"objective_perturbation"``.
     selection : str, default="none"
         How to choose from a grid of margins: ``"exponential"`` mechanism on error counts,
@@ -112,8 +115,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         The public map that was used.
     data_norm_ : float
         Norm to which rows are scaled down at prediction; infinite where they were normalised.
-    scaler_ : ReleasedScaler or None
-        Released units of the columns, None where none were learnt.
+    scaler_ : ReleasedScaler, CellScaler or None
+        Released units of the columns, None where none were learnt; of a model that was chosen for
+        a small table perhaps the public cells that it reads, whose scores are exact.
+    row_lengths_ : RowLengths
+        What scores are divided by, which changes no prediction; only of a model that was chosen
+        for a small table.
     fill_value_ : float or None
         What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord
@@ -169,7 +176,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     margin: Any = "auto"
     _: KW_ONLY
-    solver: str = "noisy_gd"
+    solver: str = "auto"
     selection: str = "none"
     selection_score: str = "training"
     iterate: str = "averaged"
@@ -185,7 +192,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             Interval(Real, algorithms.SMALLEST_MARGIN, 1, closed="both"),
             "array-like",
         ],
-        "solver": [StrOptions(set(algorithms.SOLVERS))],
+        "solver": [StrOptions({"auto", *algorithms.SOLVERS})],
         "selection": [StrOptions({"none", *algorithms.SELECTIONS})],
         "selection_score": [StrOptions({"training", "population"})],
         "iterate": [StrOptions({"averaged", "last"})],
@@ -197,6 +204,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _trained(self, ready: Prepared, permit: Permit) -> None:
         """Make the rows of each way to fit, and run the plan."""
+        if ready.is_small_table:
+            from dp_halfspace.estimators._small_tables import fit_small_table  # noqa: PLC0415
+
+            self.margin_ = 0.0
+            fit_small_table(self, ready, permit)
+            return
         data, scaler = ready.in_units(permit)
         norm = ready.data_norm
 
@@ -231,6 +244,34 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     def _is_binary(self) -> bool:
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
+    def _small_table(self, data: TrainingData) -> Prepared | None:
+        if not (self._may_select and self._is_small(data)):
+            return None
+        from dp_halfspace.estimators._small_tables import planned_small_table  # noqa: PLC0415
+
+        return planned_small_table(self, data)
+
+    @property
+    def _may_select(self) -> bool:
+        """Whether the parameters leave it to public sizes how a small table is fitted."""
+        asked = {
+            "margin": "auto",
+            "solver": "auto",
+            "selection": "none",
+            "iterate": "averaged",
+            "projection": "auto",
+            "n_components": "auto",
+            "adversary_radius": 0.0,
+            "fit_intercept": True,
+            "intercept_scaling": 1.0,
+        }
+        return all(_is_same(getattr(self, name), value) for name, value in asked.items())
+
+    @property
+    def _solver(self) -> str:
+        """The solver of tables that are not small."""
+        return "noisy_gd" if self.solver == "auto" else self.solver
+
     def _protects_people(self, plan: Any) -> bool:
         return plan is None or (isinstance(plan, algorithms.Training) and plan.protects_people)
 
@@ -262,10 +303,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         )
         if self.selection == "none":
             margin = margins[0] if margins else None
-            return algorithms.plan_training(problem, self.solver, margin, epsilon, delta)
+            return algorithms.plan_training(problem, self._solver, margin, epsilon, delta)
         return algorithms.plan_selection(
             problem,
-            self.solver,
+            self._solver,
             self.selection,
             margins or algorithms.margin_grid(problem, epsilon, delta),
             epsilon=epsilon,
@@ -320,7 +361,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 "Only binary classification is supported with adversary_radius: for more classes "
                 "use OutputPerturbationClassifier"
             )
-        is_default = self.solver == "noisy_gd" and isinstance(self.margin, str)
+        is_default = self._solver == "noisy_gd" and isinstance(self.margin, str)
         if is_pure or not is_default or self.selection != "none":
             raise ValueError(
                 "adversary_radius needs solver='noisy_gd', margin='auto', selection='none' and "
@@ -332,6 +373,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 "of a change of a row"
             )
         return replace(attack, radius=attack.radius / norm, smoothing=_SMOOTHING)
+
+
+def _is_same(given: Any, value: Any) -> bool:
+    """Tell whether a parameter is at a value; arrays are at none."""
+    return isinstance(given, type(value) | int) and bool(given == value)
 
 
 def _checked_numbers(margin: Any) -> NDArray[np.float64]:

@@ -59,7 +59,7 @@ class Prepared:
     Of `data` shape, storage and label set are public, and so are the class `weights`. The `plan`
     is of the estimator's own, for rows of the public scale `data_norm`, to which longer rows
     are scaled down if it `clips`; the `record` says what plan
-    and `units` cost.
+    and `units` cost. Of a small table the plan is one selection: `small_table_rule`.
     """
 
     data: TrainingData
@@ -69,6 +69,7 @@ class Prepared:
     data_norm: float
     clips: bool
     units: UnitsPlan | None = None
+    is_small_table: bool = False
 
     def in_units(self, permit: Permit) -> tuple[TrainingData, ReleasedScaler | None]:
         """Learn the units of the columns, where that was planned, and bring the rows to them.
@@ -260,9 +261,36 @@ class PrivateLinearClassifier(PaidFits):
             from dp_halfspace.data.groups import owned_by  # noqa: PLC0415
 
             data = owned_by(groups, data)
+        small = self._small_table(data)
+        if small is not None:
+            return small
         ready = self._planned_in_units(data) if learns else self._planned(data)
         self._check_for_plan(ready.plan, data)
         return ready
+
+    def _small_table(self, data: TrainingData) -> Prepared | None:
+        """Plan one selection for a table of few rows, where an estimator has that."""
+        del data
+        return None
+
+    def _is_small(self, data: TrainingData) -> bool:
+        """Tell, by what is public, whether a table is one of few rows: see `small_table_rule`.
+
+        Rows in chunks, sparse rows and rows that people own are left to the engine.
+        """
+        if sparse.issparse(data.X) or are_chunks(data.X) or data.people is not None:
+            return False
+        from dp_halfspace.algorithms.engine.defaults import small_table_rule  # noqa: PLC0415
+
+        n_samples, n_features = data.X.shape
+        return small_table_rule(
+            n_samples=n_samples,
+            n_features=n_features,
+            n_classes=len(data.classes),
+            epsilon=float(self.epsilon),
+            delta=resolved_delta(self.delta, n_samples),
+            is_scale_stated=self.data_norm is not None,
+        )
 
     def _check_for_chunks(self, plan: Any) -> None:
         """Refuse an estimator, or its plan, that needs more than sums over rows."""
@@ -355,7 +383,8 @@ class PrivateLinearClassifier(PaidFits):
         """Score rows; the sign, or the largest score, is the predicted label.
 
         ``X @ coef_.T + intercept_``, with ``scaler_.transform(X)`` in the place of `X` where
-        there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first.
+        there is a `scaler_`. Rows beyond a finite `data_norm_` are scaled down to it first. With
+        `row_lengths_`, for a table of few rows, scores are divided by these.
 
         Parameters
         ----------
@@ -369,11 +398,13 @@ class PrivateLinearClassifier(PaidFits):
         """
         check_is_fitted(self)
         X = check_features(self, X, reset=False, allow_missing=self.fill_value_ is not None)
+        # Of a model that was chosen for a small table.
+        lengths = self.row_lengths_.of(X)[:, None] if hasattr(self, "row_lengths_") else 1.0
         if self.scaler_ is not None:
             X = self.scaler_.in_units(X)
         elif self.fill_value_ is not None:
             X = np.nan_to_num(X, nan=self.fill_value_)
-        scores = np.asarray(self._margins(X) + self.intercept_)
+        scores = np.asarray((self._margins(X) + self.intercept_) / lengths)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
@@ -457,6 +488,7 @@ class PrivateLinearClassifier(PaidFits):
         """Set the fitted attributes from released coefficients, all at once."""
         data, constant = ready.data, self._constant_column()
         self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.pop("row_lengths_", None)
         if data.feature_names is not None:
             self.feature_names_in_ = data.feature_names
         self.n_features_in_ = data.X.shape[1]

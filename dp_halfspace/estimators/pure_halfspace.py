@@ -89,8 +89,12 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         The public map that was used.
     data_norm_ : float
         Norm to which rows are scaled down at prediction; infinite where they were normalised.
-    scaler_ : ReleasedScaler or None
-        Released units of the columns, None where none were learnt.
+    scaler_ : ReleasedScaler, CellScaler or None
+        Released units of the columns, None where none were learnt; of a model that was chosen for
+        a small table perhaps the public cells that it reads, whose scores are exact.
+    row_lengths_ : RowLengths
+        What scores are divided by, which changes no prediction; only of a model that was chosen
+        for a small table.
     fill_value_ : float or None
         What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord
@@ -159,6 +163,11 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
     def _trained(self, ready: Prepared, permit: Permit) -> None:
         """Search among directions."""
+        if ready.is_small_table:
+            from dp_halfspace.estimators._small_tables import fit_small_table  # noqa: PLC0415
+
+            fit_small_table(self, ready, permit)
+            return
         data, scaler = ready.in_units(permit)
 
         training, norm = ready.plan, ready.data_norm
@@ -194,6 +203,25 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     @property
     def _is_binary(self) -> bool:
         return True
+
+    def _small_table(self, data: TrainingData) -> Prepared | None:
+        if not (self._may_select and self._is_small(data)):
+            return None
+        from dp_halfspace.estimators._small_tables import planned_small_table  # noqa: PLC0415
+
+        return planned_small_table(self, data)
+
+    @property
+    def _may_select(self) -> bool:
+        """Whether the parameters leave it to public sizes how a small table is fitted."""
+        automatic = (self.n_directions, self.n_stages, self.projection, self.n_components)
+        return (
+            all(isinstance(value, str) and value == "auto" for value in automatic)
+            and self.directions == "random"
+            and self.margin is None
+            and bool(self.fit_intercept)
+            and self.intercept_scaling == 1.0
+        )
 
     def _training(self, X: Any) -> Training:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""

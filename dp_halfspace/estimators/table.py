@@ -44,6 +44,8 @@ from dp_halfspace.data.schema import (
     unstated_kinds,
 )
 from dp_halfspace.data.validation import TrainingData, check_training_data, is_chunked
+from dp_halfspace.estimators._small_tables import fit_small_table, planned_small_table
+from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.estimators.base import PaidFits, Prepared
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
 from dp_halfspace.exceptions import PrivacyWarning
@@ -88,13 +90,18 @@ class _Ready:
     learnt: NDArray[np.bool_]
     units: UnitsPlan | None
     prepared: Prepared
-    engine: _Engine
+    engine: _Engine | AdaptiveMarginClassifier
     calibration: CalibrationPlan | None = None
 
     @property
     def data(self) -> TrainingData:
         """Encoded rows, numbers first, and labels."""
         return self.prepared.data
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the table is one of few rows, for which one classifier is chosen."""
+        return self.prepared.is_small_table
 
     @property
     def record(self) -> PrivacyRecord:
@@ -110,7 +117,7 @@ class _Ready:
             **dict(self.record.public),
             "columns": {column.name: column.describe() for column in self.encoding.columns},
             "private_units": [] if self.units is None else np.array(names)[self.learnt],
-            "calibrated": calibration is not None,
+            "calibrated": calibration is not None or (self.is_small and len(events) > 1),
         }
         record = replace(self.record, epsilon=epsilon, events=events, public=public)
         prepared = replace(self.prepared, record=record)
@@ -132,7 +139,7 @@ class _Ready:
 
     def rows(self, units: Units) -> Any:
         """Return the rows that the engine reads."""
-        return applied(_rows_in_units, self.data.X, units)
+        return applied(_rows_in_units, self.data.X, units, _as_they_are(self.encoding, self.engine))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -142,6 +149,8 @@ class PrivateTableClassifier(PaidFits):
     Texts, categories, booleans and dates are encoded by public rules; the units of columns of
     numbers are stated, or learnt within the budget. Then follow the features and the engine of
     ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores that calibrate them.
+    With few rows (two classes, at most 512 encoded columns, ``n epsilon < 800``) the model is one
+    purely private selection among listed classifiers, where `features` is ``"auto"``.
 
     Parameters
     ----------
@@ -164,7 +173,8 @@ class PrivateTableClassifier(PaidFits):
         What is made of columns: themselves (``"linear"``), also decaying cosines of each column of
         numbers (``"additive"``), also features of all columns where they pay (``"auto"``).
     probability : bool, default=True
-        Whether 4 % of the budget (a tenth, purely) calibrate the scores, where that pays.
+        Whether 4 % of the budget (a tenth, purely) calibrate the scores, where that pays. For few
+        rows ``15 / (n epsilon)`` of it, within .05 and .25, counts errors.
     class_weight : dict or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused. Probabilities of
         two classes are those of a population with these weights.
@@ -183,11 +193,13 @@ class PrivateTableClassifier(PaidFits):
     encoding_ : Encoding
         The public rules by which rows become numbers.
     units_ : Units
-        ``center`` and ``scale`` of every column of numbers, stated or released.
-    model_ : PrivateKernelClassifier
-        The released model of encoded rows.
+        ``center`` and ``scale`` of every column of numbers, stated or released. Columns without a
+        range are used as they are in a table of few rows.
+    model_ : PrivateKernelClassifier or AdaptiveMarginClassifier
+        The released model of encoded rows; the latter for a table of few rows.
     calibration_ : tuple of float
-        Released slope and offset that turn scores into log odds.
+        Released slope and offset that turn scores into log odds. For a table of few rows the slope
+        is the log odds of a right answer, by a noisy count of errors.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -244,8 +256,12 @@ class PrivateTableClassifier(PaidFits):
         units = ready.released_units(permit)
         prepared = replace(ready.prepared, data=replace(ready.data, X=ready.rows(units)))
         model = ready.engine
-        model._trained(prepared, permit)
         line = DEFAULT_SLOPE, 0.0
+        if isinstance(model, AdaptiveMarginClassifier):
+            share = fit_small_table(model, prepared, permit)
+            line = math.log((1.0 - share) / share), 0.0
+        else:
+            model._trained(prepared, permit)
         if ready.calibration is not None:
             scores = _scores_of_all(model, prepared.data)
             line = ready.calibration.run(
@@ -285,6 +301,9 @@ class PrivateTableClassifier(PaidFits):
         if groups is not None:
             data = owned_by(groups, data)
 
+        small = self._small_table(encoding, data, classes)
+        if small is not None:
+            return small
         n_samples, epsilon = data.n_privacy_units, float(self.epsilon)
         delta = resolved_delta(self.delta, n_samples)
         calibration, units, left = None, None, epsilon
@@ -312,6 +331,24 @@ class PrivateTableClassifier(PaidFits):
         ready = _Ready(encoding, learnt, units, planned, engine)
         return ready.completed(epsilon, calibration)
 
+    def _small_table(self, encoding: Encoding, data: TrainingData, classes: Any) -> _Ready | None:
+        """Plan one selection for a table of few rows; by what is public alone."""
+        model = AdaptiveMarginClassifier(
+            epsilon=float(self.epsilon),
+            delta=self.delta,
+            classes=classes,
+            class_weight=self.class_weight,
+            random_state=self.random_state,
+        )
+        if self.features != "auto" or not model._is_small(data):
+            return None
+        # Of a population with other weights nothing is counted.
+        counts = self.probability and self.class_weight is None
+        planned = planned_small_table(model, data, counts=counts)
+        nothing = np.zeros(len(encoding.numbers), dtype=bool)
+        ready = _Ready(encoding, nothing, None, planned, model)
+        return ready.completed(float(self.epsilon), None)
+
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows: calibrated log odds, up to a constant of each row for more classes.
@@ -333,9 +370,13 @@ class PrivateTableClassifier(PaidFits):
             If a column of the fit is missing.
         """
         check_is_fitted(self)
-        rows = _rows_in_units(_encoded(read_frame(X), self.encoding_), self.units_)
+        as_is = _as_they_are(self.encoding_, self.model_)
+        rows = _rows_in_units(_encoded(read_frame(X), self.encoding_), self.units_, as_is)
         slope, offset = self.calibration_
-        return np.asarray(slope * self.model_.decision_function(rows) + offset)
+        scores = self.model_.decision_function(rows)
+        if isinstance(self.model_, AdaptiveMarginClassifier):
+            scores = _surety(scores)
+        return np.asarray(slope * scores + offset)
 
     @available_if(lambda self: self.probability)
     @by_chunks
@@ -369,10 +410,26 @@ def _columns(rows: NDArray[np.float64], columns: NDArray[np.intp]) -> NDArray[np
     return rows[:, columns]
 
 
-def _rows_in_units(rows: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
-    """Bring the numbers of encoded rows to their units."""
+def _as_they_are(encoding: Encoding, model: Any) -> NDArray[np.bool_]:
+    """Tell which columns of numbers are not brought to units: of small tables, without a range."""
+    is_small = isinstance(model, AdaptiveMarginClassifier)
+    return np.array([is_small and not c.has_range for c in encoding.numbers], dtype=bool)
+
+
+def _rows_in_units(
+    rows: NDArray[np.float64], units: Units, as_is: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Bring the numbers of encoded rows to their units, those that are not left as they are."""
     numbers, others = np.hsplit(rows, [len(units.center)])
-    return np.hstack([in_units(numbers, units), others])
+    scaled = in_units(numbers, units)
+    scaled[:, as_is] = np.nan_to_num(numbers[:, as_is])
+    return np.hstack([scaled, others])
+
+
+def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers of size about one, in the order of scores of any size and of their signs."""
+    size = np.abs(scores)
+    return np.asarray(np.sign(scores) * (1.0 + 0.1 * size / (1.0 + size)))
 
 
 def _scores(rows: NDArray[np.float64], model: PrivateKernelClassifier) -> NDArray[np.float64]:

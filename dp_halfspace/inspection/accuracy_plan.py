@@ -19,6 +19,7 @@ from sklearn.utils import check_X_y
 
 from dp_halfspace._html import aligned
 from dp_halfspace._params import resolved_delta
+from dp_halfspace.algorithms.engine.defaults import small_table_rule
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
@@ -295,7 +296,11 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
     """Fit once, with noise that is to this table as the real one is to `n_samples` rows."""
     times = n_samples / len(table.y)
     if times > 1.0:
-        scaled = gdp_epsilon(times * gdp_mu(epsilon, delta), delta) if delta else times * epsilon
+        # One choice for a table of few rows depends on n epsilon, noisy sums on n mu.
+        is_choice = delta == 0.0 or _is_small(model, table, n_samples, epsilon, delta)
+        scaled = times * epsilon
+        if not is_choice:
+            scaled = gdp_epsilon(times * gdp_mu(epsilon, delta), delta)
         epsilon = min(scaled, _LARGEST_EPSILON)
     budget = {"epsilon": epsilon, "delta": delta, "classes": np.union1d(table.y, table.y_test)}
     seed = None if seeds is None else int(seeds.integers(2**31))
@@ -304,3 +309,15 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
         # Seeds are harmless here: nothing private is released.
         warnings.simplefilter("ignore", PrivacyWarning)
         return float(fit.fit(table.X, table.y).score(table.X_test, table.y_test))
+
+
+def _is_small(model: Any, table: _Table, n_samples: int, epsilon: float, delta: float) -> bool:
+    """Tell whether the planned fit is one choice: see `small_table_rule`."""
+    return getattr(model, "solver", None) == "auto" and small_table_rule(
+        n_samples=n_samples,
+        n_features=table.X.shape[1],
+        n_classes=len(np.unique(table.y)),
+        epsilon=epsilon,
+        delta=delta,
+        is_scale_stated=model.data_norm is not None,
+    )

@@ -187,10 +187,16 @@ def plan_search(
     way = search.way(selection)
     if way == "exponential":
         return search.exponential()
-    distribution = run_count_distribution(len(grid), miss, eta=_SHAPES[way])
-    return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](
-        distribution
-    )
+    law = run_law(len(grid), miss, eta=_SHAPES[way])
+    if way == "gaussian" and not search.stays_gaussian(law):
+        # With the budget of a run the table is one of few rows, for which there is a choice.
+        if selection != "auto":
+            raise ValueError(
+                "selection='random_stopping' leaves a run a budget at which a table of few rows is "
+                "fitted by one choice: use selection='exponential', or solver='noisy_gd'"
+            )
+        return search.exponential()
+    return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](law)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +240,14 @@ class _Search:
             )
         return "mixed", "" if len(set(events)) == 1 else _ALIKE
 
-    def gaussian(self, distribution: RunCountDistribution) -> SearchPlan:
+    def stays_gaussian(self, law: RunLaw) -> bool:
+        """Tell whether releases are still Gaussian with the budget of a run."""
+        mu, mu_score = self._mu(law)
+        mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN
+        records = self.planned(run_epsilon(mu_train, self.delta))[1]
+        return all(_gaussian_cost(record.events) is not None for record in records)
+
+    def gaussian(self, law: RunLaw) -> SearchPlan:
         """Plan random stopping where every run is Gaussian private; the dearest sets the price."""
         mu, mu_score = self._mu(distribution)
         mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN

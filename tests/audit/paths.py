@@ -10,6 +10,7 @@ from dp_halfspace import (
     OutputPerturbationClassifier,
     PrivateSearchCV,
     PrivateTableClassifier,
+    PureHalfspaceClassifier,
 )
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
@@ -51,6 +52,12 @@ OTHERS = {
         for metric in ("accuracy", "balanced_accuracy", "confusion_matrix", "roc_auc", "brier")
         for delta in (0.0, 1e-6)
     },
+}
+# Tables of few rows, each fitted by one choice.
+SMALL = {
+    "small": AdaptiveMarginClassifier(epsilon=0.5, classes=[0, 1]),
+    "small, stated": AdaptiveMarginClassifier(epsilon=0.5, data_norm=1.0, classes=[0, 1]),
+    "small, pure": PureHalfspaceClassifier(epsilon=0.5, classes=[0, 1]),
 }
 BUDGET = {"epsilon": 20.0}
 MODELS = [

@@ -91,13 +91,14 @@ def test_a_pure_budget_pays_for_units_and_model(estimator, options):
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_one_budget_pays_for_units_and_model(estimator, epsilon):
     X, y = hospital(2000)
-    planned = estimator(data_norm=None, classes=[0, 1], epsilon=epsilon).plan(X, y)
+    engine = {"solver": "noisy_gd"} if estimator is AdaptiveMarginClassifier else {}
+    planned = estimator(data_norm=None, classes=[0, 1], epsilon=epsilon, **engine).plan(X, y)
     assert planned.epsilon == epsilon
     assert accounting.delta(planned.events, epsilon) <= planned.delta
     # Little is left over: what is unspent is noise for nothing.
     assert accounting.epsilon(planned.events, planned.delta) > 0.9 * epsilon
     assert [type(event) for event in planned.events[:3]] == [Gaussian] * 3
-    model = fitted(estimator, X, y, epsilon=epsilon)
+    model = fitted(estimator, X, y, epsilon=epsilon, **engine)
     assert model.privacy_.events == planned.events
 
 
@@ -135,7 +136,7 @@ def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
     """And a warning names the public sizes, at the line of the caller."""
     X, y = hospital(300)
     with pytest.warns(PrivacyWarning, match=r"for 300 records .* units of \d+ columns") as seen:
-        model = AdaptiveMarginClassifier(classes=[0, 1], **options).fit(X, y)
+        model = AdaptiveMarginClassifier(solver="noisy_gd", classes=[0, 1], **options).fit(X, y)
     assert seen[0].filename == __file__
     assert model.scaler_ is None
     assert dict(model.privacy_.public)["private_units"] is False

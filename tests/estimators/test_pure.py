@@ -1,11 +1,15 @@
 """The pure classifiers beyond the common tests: directions, weights, margins, layers."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from dp_halfspace import PureHalfspaceClassifier, PureNetworkClassifier
 from dp_halfspace.algorithms.search import directions
 from dp_halfspace.algorithms.search import halfspace_search as direction_search
+from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.privacy.mechanisms import recording
 from tests.conftest import separated
 from tests.support import fitted, public
 
@@ -21,6 +25,23 @@ def test_counted_errors_are_those_of_the_model():
     X, y = separated(400, 5, seed=2)
     model = PureHalfspaceClassifier(epsilon=np.inf, n_stages=1, n_directions=2000, data_norm=1.0)
     assert model.fit(X, y).score(X, y) > 0.98
+
+
+def test_what_was_counted_is_predicted_where_rounded_rows_have_zeros():
+    """A column that dwarfs the others: directions that do not look at it score zero, not right."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.choice([-1e6, 1e6], 60), rng.standard_normal((60, 12))])
+    y = (rng.random(60) < 0.75).astype(int)
+    params = {"n_stages": 1, "n_directions": 4000, "classes": [0, 1], "data_norm": None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)
+        for seed in range(6):
+            model = PureHalfspaceClassifier(epsilon=10.0, random_state=seed, **params)
+            with recording() as releases:
+                model.fit(X, y)
+            (release,) = releases
+            counted = release.value[int(release.released[0])]
+            assert counted == np.sum(model.predict(X) != y)
 
 
 def test_class_weights_move_the_choice():

@@ -380,3 +380,19 @@ def test_too_little_for_one_run_is_a_budget_error(estimator, selection):
     with pytest.raises(BudgetError, match="too small for a search"):
         model.fit(X[few], Y[few])
     assert not hasattr(model, "privacy_")
+
+
+def test_runs_that_would_be_choices_of_a_small_table_are_planned_as_one():
+    """Enough records for Gaussian steps with the whole budget, too few with that of a run."""
+    X, y = separated(1000, 3)
+    grid = {"class_weight": [None, *({0: 1.0, 1: 1.0 + k} for k in range(1, 6))]}
+
+    def planned(**params):
+        model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0)
+        return PrivateSearchCV(model, grid, epsilon=1.0, **params).fit(X, y).privacy_
+
+    record = planned()
+    assert all(isinstance(event, Exponential) for event in record.events)
+    assert record.epsilon_at(record.delta) <= 1.0
+    with pytest.raises(ValueError, match="solver='noisy_gd'"):
+        planned(selection="random_stopping")

@@ -16,7 +16,10 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# More columns than this have no preconditioner: its release costs more than it brings.
+# Below these n epsilon one selection among listed classifiers is the better choice: where the
+# scales of columns would have to be learnt, and where that of the rows is stated.
+SMALL, SMALL_STATED = 800.0, 600.0
+# More columns than this have no metric: its release costs more than it brings.
 WIDE = 512
 # So many features of fewer columns have a preconditioner of all: they are not worth less than
 # columns.
@@ -280,3 +283,24 @@ def objective_defaults(
     else:
         bias, shift, stretch = 0.25, 3.0, 1.5 * (strength * math.sqrt(0.8)) ** 0.4
     return ObjectiveDefaults(bias, shift, stretch, 0.35, None)
+
+
+def small_table_rule(
+    *,
+    n_samples: int,
+    n_features: int,
+    n_classes: int,
+    epsilon: float,
+    delta: float,
+    is_scale_stated: bool,
+) -> bool:
+    """Tell, by what is public, whether a fit is one selection from a list.
+
+    For dense rows of at most 512 columns and two classes, where ``n epsilon`` is below 800, or
+    below 600 if the scale of the rows is stated. If no delta may be spent, below 1500 where the
+    scales of columns would have to be learnt.
+    """
+    if n_classes != 2 or not n_features <= WIDE or math.isinf(epsilon):
+        return False
+    pays = SMALL_STATED if is_scale_stated else SMALL if delta > 0 else DIRECTIONS_PAY
+    return n_samples * epsilon < pays

@@ -2,9 +2,10 @@
 
 Directions and rows are rounded, each by itself, to integers so small that every sum of every
 product is exact in float32. The sign of a score is then that of exact arithmetic, whatever the
-order in which a library adds. With a known margin a record counts if it has less than a tenth of
-it, the utility of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2; the limit of a direction is
-an integer too. See ``docs/proofs/pure_halfspace.md``, sections 2 to 4.
+order in which a library adds. A score of zero is an error for either label: prediction reads rows
+that are not rounded, so nothing is known of such a record. With a known margin a record counts if
+it has less than a tenth of it, the utility of Nguyen, Ullman and Zakynthinou (2020), Algorithm 2;
+the limit of a direction is an integer too. See ``docs/proofs/pure_halfspace.md``, sections 2 to 4.
 """
 
 from __future__ import annotations
@@ -242,13 +243,14 @@ def open_records(
 
 def counts_below(
     directions: NDArray[np.float32],
-    rows: IntegerRows,
+    rows: IntegerRows | NDArray[np.float32],
     index: NDArray[np.intp],
     limits: NDArray[np.float32],
 ) -> IntArray:
     """Count the records whose score is below each limit, exactly, for every direction.
 
-    `directions` come from `DirectionStream.block`; `limits` of shape (L, m) are integers, and so
+    `rows` and `directions` are integers with exact products, such as those of `integer_rows` and
+    `DirectionStream.block`; `limits` of shape (L, m) are integers, and so
     many counts of the records with the numbers `index` are returned.
     """
     width = directions.shape[1]
@@ -266,14 +268,6 @@ def counts_below(
                 np.less(products[shape], limit[part], out=below[shape])
                 count[part] += below[shape].view(np.uint8).sum(axis=0, dtype=np.uint8)
     return counts
-
-
-def negative_counts(
-    directions: NDArray[np.float32], rows: IntegerRows, index: NDArray[np.intp]
-) -> IntArray:
-    """Count the records that have a negative score, which zero is not, for every direction."""
-    limits = np.broadcast_to(np.float32(0.0), (1, directions.shape[1]))
-    return np.asarray(counts_below(directions, rows, index, limits)[0])
 
 
 def scores(
@@ -295,8 +289,8 @@ def scores(
 def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
     """Return the integer score from which on a record does not count, for every direction.
 
-    It is at least 1: a tenth of the public `margin` of unit rows times the norms of direction and
-    integer row.
+    It is at least 1, so a score of zero counts for either label: a tenth of the public `margin` of
+    unit rows times the norms of direction and integer row. With ``margin=0`` errors count.
     """
     # Sums of squared integers up to 2047^2 are exact in any order.
     norms = np.sqrt(np.square(directions, dtype=np.float64).sum(axis=0))
@@ -312,17 +306,22 @@ def margin_costs(
     margin: float,
     *,
     paired: bool,
+    settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0)),
 ) -> IntArray:
     """Return the weighted number of records whose margin is below a tenth of `margin`.
 
     `members` are the numbers of the records of either class; a positive score predicts the
-    second. The rest is as in `negative_counts` and `scores`.
+    second. `settled` says of how many further records of each class all scores are negative, and
+    of how many they are positive: see `open_records`. The rest is as in `scores`.
     """
     limits = margin_limits(directions, margin)
     # Scores are integers: above minus the limit is what is not below the next one.
     edges = np.stack([limits, 1.0 - limits])
-    first, second = (counts_below(directions, rows, index, edges) for index in members)
-    sizes = len(members[0]), len(members[1])
+    first, second = (
+        counts_below(directions, rows, index, edges) + negative
+        for index, (negative, _) in zip(members, settled, strict=True)
+    )
+    sizes = len(members[0]) + sum(settled[0]), len(members[1]) + sum(settled[1])
     costs = [scores((sizes[0] - first[1], second[0]), sizes, weights, paired=False)]
     if paired:
         costs.append(scores((first[0], sizes[1] - second[1]), sizes, weights, paired=False))

@@ -27,9 +27,7 @@ from dp_halfspace.algorithms.search.directions import (
     integer_rows,
     lattice_reach,
     margin_costs,
-    negative_counts,
     open_records,
-    scores,
     unit_length,
 )
 from dp_halfspace.privacy.events import Event, Pure
@@ -177,16 +175,20 @@ class _Problem:
 def _costs(problem: _Problem, stream: DirectionStream) -> Iterator[NDArray[np.int64]]:
     """Yield the costs of the candidates of every block of a stream."""
     rows, members, weights = problem.rows, problem.members, problem.weights
-    sizes = len(members[0]), len(members[1])
-    if problem.margin is None:
+    margin = problem.margin
+    settled: tuple[tuple[int, int], ...] = ((0, 0), (0, 0))
+    if margin is None:
         # Far from the hyperplane of the centre all directions agree: those are counted once.
         left = [open_records(stream, rows, index) for index in members]
+        settled = tuple(
+            (negative, len(index) - len(kept) - negative)
+            for index, (kept, negative) in zip(members, left, strict=True)
+        )
+        members = tuple(kept for kept, _ in left)
     for block in map(stream.block, range(stream.n_blocks)):
-        if problem.margin is not None:
-            yield margin_costs(block, rows, members, weights, problem.margin, paired=stream.paired)
-            continue
-        first, second = (negative_counts(block, rows, index) + known for index, known in left)
-        yield scores((sizes[0] - first, second), sizes, weights, paired=stream.paired)
+        yield margin_costs(
+            block, rows, members, weights, margin or 0.0, paired=stream.paired, settled=settled
+        )
 
 
 def _chosen(

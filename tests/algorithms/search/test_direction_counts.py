@@ -10,8 +10,9 @@ from scipy import sparse
 from dp_halfspace.algorithms.search import directions
 from dp_halfspace.algorithms.search.directions import (
     DirectionStream,
+    counts_below,
     integer_rows,
-    negative_counts,
+    margin_costs,
     open_records,
     scores,
 )
@@ -19,9 +20,11 @@ from dp_halfspace.projection import PROJECTIONS, draw_projection
 from dp_halfspace.rows.rows import Rows, unit_rows
 from tests.adversarial import neighbouring_pairs
 
+ONES = np.ones(2)
+
 
 def exact_counts(block, rows, codes):
-    """Errors by the definition: integer rows, integer scores, zero is positive."""
+    """Errors by the definition: integer rows, integer scores, zero is wrong for either label."""
     n, d = rows.shape
     scale = 4094.0 - np.sqrt(d) / 2.0
     integers = [[round(v * scale) for v in row] for row in rows.dense(np.arange(n)).tolist()]
@@ -29,14 +32,23 @@ def exact_counts(block, rows, codes):
     for row, code in zip(integers, codes, strict=True):
         for j, w in enumerate(block.T.tolist()):
             score = sum(Fraction(a) * Fraction(b) for a, b in zip(row, w, strict=True))
-            wrong[code, j] += (score >= 0) != (code == 1)
+            wrong[code, j] += score <= 0 if code == 1 else score >= 0
     return wrong
 
 
 def error_counts(block, rows, members):
     """Errors on either class, as a search counts them."""
-    first, second = (negative_counts(block, rows, index) for index in members)
-    return len(members[0]) - first, second
+    none = np.array([], dtype=np.intp)
+    return [
+        errors(block, rows, [m if k == code else none for k, m in enumerate(members)], ONES)[
+            : block.shape[1]
+        ]
+        for code in (0, 1)
+    ]
+
+
+def negative_counts(block, rows, index):
+    return counts_below(block, rows, index, np.zeros((1, block.shape[1]), dtype=np.float32))[0]
 
 
 def members(codes):
@@ -70,16 +82,18 @@ def test_counts_are_the_definition(d):
     )
 
 
-def test_opposite_directions_make_the_other_errors_ties_included():
-    """Half of the integer scores are zero here."""
+def test_a_score_of_zero_is_an_error_for_either_label():
+    """Half of the integer scores are zero here: neither direction nor opposite gets them right."""
     X = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0], [0.0, 0.0]])
     codes = np.array([0, 1, 1, 0, 1])
     rows = Rows(X)
     block = np.array([[5.0, 0.0, 3.0], [0.0, 5.0, -3.0]], dtype=np.float32)
     counts = error_counts(block, integer_rows(rows), members(codes))
     np.testing.assert_array_equal(np.stack(counts), exact_counts(block, rows, codes))
-    total = scores(counts, (2, 3), np.ones(2), paired=True)
-    np.testing.assert_array_equal(total[:3] + total[3:], 5)
+    total = errors(block, integer_rows(rows), members(codes), ONES)
+    np.testing.assert_array_equal(total[:3], exact_counts(block, rows, codes).sum(axis=0))
+    np.testing.assert_array_equal(total[3:], exact_counts(-block, rows, codes).sum(axis=0))
+    np.testing.assert_array_equal(total[:3] + total[3:], [5 + 3, 5 + 3, 5 + 1])
 
 
 def test_tiles_and_classes_add_up(monkeypatch):
@@ -173,8 +187,7 @@ def largest_change(costs, trials=60):
 
 def errors(block, rows, index, weights):
     """Weighted errors of all directions and of their opposites."""
-    sizes = tuple(map(len, index))
-    return scores(error_counts(block, rows, index), sizes, weights, paired=True)
+    return margin_costs(block, rows, index, weights, 0.0, paired=True)
 
 
 def test_a_record_changes_a_score_by_one_at_most():

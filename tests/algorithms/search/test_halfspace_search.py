@@ -51,7 +51,8 @@ def law(plan, problem):
     integers = np.rint(rows.dense(np.arange(len(codes))) * (4094.0 - math.sqrt(3) / 2))
     found = integers @ blocks
     positive = (codes == 1)[:, None]
-    costs = [((found >= 0) != positive).sum(axis=0), ((found < 0) != positive).sum(axis=0)]
+    signed = np.where(positive, found, -found)
+    costs = [(signed <= 0).sum(axis=0), (signed >= 0).sum(axis=0)]
     if plan.margin is not None:
         lengths = (4094.0 - math.sqrt(3) / 2) * np.sqrt((blocks**2).sum(axis=0))
         signed = np.where(positive, found, -found) / lengths
@@ -83,12 +84,12 @@ def test_law_test_sees_the_whole_of_a_margin_where_a_tenth_is_asked_for(problem,
 
 def test_law_test_sees_errors_counted_on_half_the_records(problem, monkeypatch):
     """Planted: every second record of a class has no negative score."""
-    honest = direction_search.negative_counts
+    honest = margin_counts.counts_below
 
-    def some(block, rows, index):
-        return honest(block, rows, index[::2])
+    def some(block, rows, index, limits):
+        return honest(block, rows, index[::2], limits)
 
-    monkeypatch.setattr(direction_search, "negative_counts", some)
+    monkeypatch.setattr(margin_counts, "counts_below", some)
     with pytest.raises(AssertionError):
         assert_law(small_plan(), problem, 600)
 

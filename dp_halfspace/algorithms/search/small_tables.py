@@ -1,0 +1,194 @@
+"""One exponential mechanism for tables of few rows: the whole budget buys one classifier.
+
+A public list holds directions for rows of norm one, linear classifiers of columns on a scale of
+their own logarithm, and the two constant classifiers. The mechanism picks one of few errors. There
+are no units to be learnt and no steps to pay for, and the guarantee is pure. Proof:
+``docs/proofs/small_tables.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.search.asinh_cells import EXPONENTS, CellStream, asinh_cells
+from dp_halfspace.algorithms.search.directions import (
+    DirectionStream,
+    IntArray,
+    counts_below,
+    integer_rows,
+    margin_costs,
+    scores,
+    unit_length,
+)
+from dp_halfspace.algorithms.search.error_count import USUAL_SHARE, ErrorCount, plan_error_count
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.privacy.selection import TalliedChoice
+from dp_halfspace.rows.rows import unit_rows
+
+# Candidates, fewer with many rows so that a fit takes seconds. The part of the two constant
+# classifiers, a larger one where n epsilon tells little else; of the others that of directions.
+_WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9
+_CONSTANTS, _MORE_CONSTANTS, _LITTLE = 0.1, 0.5, 30.0
+_DIRECTIONS = 0.28
+# Constant column beside rows of norm one.
+BIAS = 0.5
+_DOWN = 1.0 - 2.0**-40
+# A power of two, so that scores stay exact: they are then about as large as a mean asinh.
+_UNIT = 2.0**-18
+
+
+@dataclass(frozen=True, slots=True)
+class SmallModel:
+    """A classifier that was chosen: ``coefficients`` of columns and an ``intercept``.
+
+    They are for rows as they are if `exponent` is None, else for ``asinh_cells(rows, exponent)``,
+    whose scores are exact. `error_share` was released, or is a public guess.
+    """
+
+    coefficients: FloatArray
+    intercept: float
+    exponent: int | None
+    error_share: float = USUAL_SHARE
+
+
+@dataclass(frozen=True, slots=True)
+class SmallTablePlan:
+    """The public numbers of one selection among listed classifiers, drawn from the public `seed`.
+
+    There are `n_candidates` that look at a row, and `n_constants` of each constant classifier.
+    """
+
+    n_columns: int
+    n_candidates: int
+    n_constants: int
+    choice: TalliedChoice
+    seed: tuple[int, ...]
+    count: ErrorCount | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the selection costs: one purely private choice; delta is not spent."""
+        return (self.choice.event, *([] if self.count is None else [self.count.noise.event]))
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return {
+            "solver": "small_table_selection",
+            "n_candidates": self.n_candidates + 2 * self.n_constants,
+            "candidate_seed": self.seed,
+            "private_metric": False,
+        }
+
+    @property
+    def directions(self) -> DirectionStream:
+        """Directions for rows of norm one, constant column included."""
+        return DirectionStream(
+            self.n_columns + 1,
+            round(_DIRECTIONS * self.n_candidates),
+            (*self.seed, 0),
+            constant=BIAS,
+        )
+
+    @property
+    def cells(self) -> CellStream:
+        """Classifiers of columns on a scale of their logarithm."""
+        rest = round((1.0 - _DIRECTIONS) * self.n_candidates)
+        return CellStream(self.n_columns, rest, (*self.seed, 1))
+
+    def run(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> SmallModel:
+        """Choose a classifier with few errors on rows of numbers without missing entries.
+
+        `codes` are class indices, `weights` the public weights of the two classes, the larger one
+        being 1; `permit` is charged with `events`.
+        """
+        # 1. Count the errors of every candidate, in integers.
+        # 2. Choose one; only its number is released.
+        # 3. Draw its block of the public list again.
+        # 4. Count its errors with noise, where that was planned.
+        with single_blas_thread():
+            costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
+        whole = np.concatenate(costs)
+        number = int(permit.release(whole, self.choice)[0])
+        model = self._candidate(number, [len(part) for part in costs])
+        if self.count is None:
+            return model
+        return replace(model, error_share=self.count.run(int(whole[number]), permit))
+
+    def _costs(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
+    ) -> Iterator[IntArray]:
+        """Yield the costs of the candidates of every block of the list."""
+        members = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+        sizes = len(members[0]), len(members[1])
+        rows = integer_rows(unit_rows(X, 1.0, BIAS, None, clips=False))
+        directions = self.directions
+        for number in range(directions.n_blocks):
+            block = directions.block(number)
+            yield margin_costs(block, rows, members, weights, 0.0, paired=True)
+        cells = self.cells
+        for exponent in EXPONENTS:
+            table = asinh_cells(X, exponent)
+            for place in cells.blocks:
+                if place[0] != exponent:
+                    continue
+                coefficients, thresholds = cells.block(*place)
+                limits = thresholds[None, :] + np.float32(1.0)
+                below = [counts_below(coefficients, table, index, limits)[0] for index in members]
+                wrong = sizes[0] - below[0], below[1]
+                yield scores(wrong, sizes, weights, paired=True)
+        ones = np.array([[1, 0], [0, 1]]) * np.array(sizes)
+        constant = scores((ones[0], ones[1]), sizes, weights, paired=False)
+        yield np.repeat(constant, self.n_constants)
+
+    def _candidate(self, number: int, lengths: list[int]) -> SmallModel:
+        """Return a candidate of the list by its number."""
+        ends = np.cumsum(lengths)
+        block = int(np.searchsorted(ends, number, side="right"))
+        place = number - int(ends[block]) + lengths[block]
+        if block == len(lengths) - 1:
+            # The first constant classifier says the second class: wrong on all of the first.
+            sign = 1.0 if place < self.n_constants else -1.0
+            return SmallModel(np.zeros(self.n_columns), sign, None)
+        opposite, column = divmod(place, lengths[block] // 2)
+        sign = -1.0 if opposite else 1.0
+        directions = self.directions
+        if block < directions.n_blocks:
+            found = unit_length(directions.block(block)[:, column, None])[:, 0] * sign
+            return SmallModel(found[:-1], float(found[-1]) * BIAS, None)
+        exponent, part, width = self.cells.blocks[block - directions.n_blocks]
+        coefficients, thresholds = self.cells.block(exponent, part, width)
+        found = coefficients[:, column].astype(np.float64)
+        limit = float(thresholds[column]) + 0.5
+        return SmallModel(sign * _UNIT * found, -sign * _UNIT * limit, exponent)
+
+
+def plan_small_table(
+    n_samples: int, n_features: int, epsilon: float, *, seed: int | None, counts: bool = False
+) -> SmallTablePlan:
+    """Fix the public numbers of a selection; `seed` is that of public random objects.
+
+    A part of the budget counts the errors of what was chosen if `counts`.
+    """
+    count = None
+    if counts:
+        count, epsilon = plan_error_count(n_samples, epsilon)
+    wanted = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
+    share = _CONSTANTS if n_samples * epsilon > _LITTLE else _MORE_CONSTANTS
+    n_constants = max(1, round(share * wanted / 2.0))
+    words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
+    choice = TalliedChoice(epsilon * _DOWN)
+    return SmallTablePlan(
+        n_features, wanted - 2 * n_constants, n_constants, choice, tuple(words), count
+    )
