@@ -187,8 +187,8 @@ def plan_search(
     way = search.way(selection)
     if way == "exponential":
         return search.exponential()
-    law = run_law(len(grid), miss, eta=_SHAPES[way])
-    if way == "gaussian" and not search.stays_gaussian(law):
+    distribution = run_count_distribution(len(grid), miss, eta=_SHAPES[way])
+    if way == "gaussian" and not search.stays_gaussian(distribution):
         # With the budget of a run the table is one of few rows, for which there is a choice.
         if selection != "auto":
             raise ValueError(
@@ -196,7 +196,9 @@ def plan_search(
                 "fitted by one choice: use selection='exponential', or solver='noisy_gd'"
             )
         return search.exponential()
-    return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](law)
+    return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](
+        distribution
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,14 +242,14 @@ class _Search:
             )
         return "mixed", "" if len(set(events)) == 1 else _ALIKE
 
-    def stays_gaussian(self, law: RunLaw) -> bool:
+    def stays_gaussian(self, distribution: RunCountDistribution) -> bool:
         """Tell whether releases are still Gaussian with the budget of a run."""
-        mu, mu_score = self._mu(law)
+        mu, mu_score = self._mu(distribution)
         mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN
         records = self.planned(run_epsilon(mu_train, self.delta))[1]
         return all(_gaussian_cost(record.events) is not None for record in records)
 
-    def gaussian(self, law: RunLaw) -> SearchPlan:
+    def gaussian(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping where every run is Gaussian private; the dearest sets the price."""
         mu, mu_score = self._mu(distribution)
         mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN

@@ -19,7 +19,7 @@ DIRECTIONS_PAY = 1500.0
 # Below these n epsilon one selection among listed classifiers is the better choice: where the
 # scales of columns would have to be learnt, and where that of the rows is stated.
 SMALL, SMALL_STATED = 800.0, 600.0
-# More columns than this have no metric: its release costs more than it brings.
+# More columns than this have no preconditioner: its release costs more than it brings.
 WIDE = 512
 # So many features of fewer columns have a preconditioner of all: they are not worth less than
 # columns.
