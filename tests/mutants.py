@@ -1208,7 +1208,7 @@ MUTANTS = [
         "tests/algorithms/engine/test_adversarial_rows.py",
         (
             "scaled_rows",
-            "np.hypot(1.0, bias or 0.0)",
+            "np.hypot(1.0, constant_column or 0.0)",
             "1.0",
             "test_rows_have_one_factor",
         ),
@@ -1662,7 +1662,7 @@ MUTANTS = [
         ),
         (
             "_attacked",
-            "attack.radius / math.hypot(1.0, bias or 0.0)",
+            "attack.radius / math.hypot(1.0, constant_column or 0.0)",
             "2.0 * attack.radius",
             "test_the_noise_against_an_attack_is_that_of_moved_rows",
         ),

@@ -220,7 +220,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         self.margin_ = algorithms.asked_margin(used, released)
         self.projection_ = used.linear_map
-        released = self._in_units_of_data(released, used.bias, used.linear_map, data_norm=norm)
+        released = self._in_units_of_data(
+            released, used.constant_column, used.linear_map, data_norm=norm
+        )
         self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:

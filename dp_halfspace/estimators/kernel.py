@@ -221,7 +221,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             features = _features(data.X, ready.data_norm, feature_map, memory, data.people)
 
         def rows_of(training: Training) -> Any:
-            people, bias = data.people, training.bias
+            people, bias = data.people, training.constant_column
             if features is None:
                 return rows_over(unit_rows, data.X, ready.data_norm, bias, people=people)
             return rows_over(unit_feature_rows, features, bias, people=people)
@@ -231,7 +231,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         self.margin_ = asked_margin(used, released)
         self.feature_map_ = feature_map
         self.n_components_ = feature_map.n_components
-        released = self._in_units_of_data(released, used.bias, data_norm=1.0)
+        released = self._in_units_of_data(released, used.constant_column, data_norm=1.0)
         self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:

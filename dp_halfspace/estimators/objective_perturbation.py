@@ -251,8 +251,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         n_kept = n_features if linear_map is None else linear_map.n_components
         bias, row_norm = constant, math.hypot(self.data_norm, constant or 0.0) * UP
         if self.rows == "unit":
-            bias, row_norm = None if constant is None else defaults.bias * constant, 1.0
-        shift = defaults.shift if isinstance(self.shift, str) else float(self.shift)
+            bias, row_norm = None if constant is None else defaults.constant_column * constant, 1.0
+        shift = defaults.margin_offset if isinstance(self.shift, str) else float(self.shift)
         loss = get_loss(self.loss, **({"shift": shift} if self.loss == "shifted_logistic" else {}))
         is_sparse = sparse.issparse(X) and linear_map is None
         risk = empirical_risk(

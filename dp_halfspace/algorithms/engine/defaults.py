@@ -56,19 +56,19 @@ _RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 0.8
 class Steps:
     """Settings of noisy gradient steps.
 
-    `shift` is the margin below which a record still pulls: it is added to the margin that the
-    logistic loss asks for. `clip` bounds the norm of a record's slope. `scale` is the length of
-    the path that saturated slopes of all records would draw, in units of what the noise allows:
-    the norm of the result is of this order. The iterates of the last share `window` of the steps
-    are averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of
-    the slopes, enters the rounding errors only.
+    `margin_offset` is the margin below which a record still pulls: it is added to the margin that
+    the logistic loss asks for. `clip` bounds the norm of a record's slope. `path_length` is the
+    length of the path that saturated slopes of all records would draw, in units of what the noise
+    allows: the norm of the result is of this order. The iterates of the last share `tail_fraction`
+    of the steps are averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz
+    constant of the slopes, enters the rounding errors only.
     """
 
-    shift: float
+    margin_offset: float
     clip: float
     n_steps: int
-    scale: float
-    window: float
+    path_length: float
+    tail_fraction: float
     momentum: float = 0.8
     smoothness: float = 0.5
     max_stride: float = MAX_STRIDE
@@ -78,13 +78,13 @@ class Steps:
 class EngineDefaults(Steps):
     """What the engine uses for one shape of problem and one budget.
 
-    `bias` is the constant column, relative to rows divided by their public scale;
-    `preconditioner_share` the share of mu^2 that the preconditioner is worth, where it is released;
-    the last four are as in
+    `constant_column` is the value of the constant column, relative to rows divided by their public
+    scale; `preconditioner_share` the share of mu^2 that the preconditioner is worth, where it is
+    released; the last four are as in
     :func:`~dp_halfspace.algorithms.engine.preconditioner.plan_preconditioner`.
     """
 
-    bias: float
+    constant_column: float
     preconditioner_share: float = PRECONDITIONER_SHARE
     preconditioner_columns: int = WIDE
     effective_dimension: float = EFFECTIVE_DIMENSION
@@ -97,32 +97,46 @@ def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -
     wide = n_columns > WIDE
     if n_classes > 2 and wide:
         return EngineDefaults(
-            bias=0.1,
+            constant_column=0.1,
             preconditioner_share=0.0,
-            shift=3.0,
+            margin_offset=3.0,
             clip=1.0,
             n_steps=20,
-            scale=1.0,
-            window=0.1,
+            path_length=1.0,
+            tail_fraction=0.1,
         )
     if n_classes > 2:
-        scale = 4.25 / n_classes**0.25
-        return EngineDefaults(bias=0.2, shift=3.0, clip=1.0, n_steps=30, scale=scale, window=0.35)
+        path_length = 4.25 / n_classes**0.25
+        return EngineDefaults(
+            constant_column=0.2,
+            margin_offset=3.0,
+            clip=1.0,
+            n_steps=30,
+            path_length=path_length,
+            tail_fraction=0.35,
+        )
     strength = _strength(n_samples, n_columns, mu)
     # The less noise, the finer the optimum that is worth approaching.
     steps = round(min(max(80.0 * mu, 20), 60))
     if not wide:
-        scale = min(max(1.6 * strength**0.25, 1.8), 3.0)
-        return EngineDefaults(bias=0.2, shift=2.0, clip=0.7, n_steps=steps, scale=scale, window=0.5)
-    bias, scale = _wide_bias(strength), min(4.0 * strength**0.6, 3.8)
+        path_length = min(max(1.6 * strength**0.25, 1.8), 3.0)
+        return EngineDefaults(
+            constant_column=0.2,
+            margin_offset=2.0,
+            clip=0.7,
+            n_steps=steps,
+            path_length=path_length,
+            tail_fraction=0.5,
+        )
+    constant_column, path_length = _wide_constant_column(strength), min(4.0 * strength**0.6, 3.8)
     return EngineDefaults(
-        bias=bias,
+        constant_column=constant_column,
         preconditioner_share=0.0,
-        shift=4.0,
+        margin_offset=4.0,
         clip=0.5,
         n_steps=steps + 4,
-        scale=scale,
-        window=0.3,
+        path_length=path_length,
+        tail_fraction=0.3,
     )
 
 
@@ -131,7 +145,7 @@ def _strength(n_samples: int, n_columns: int, mu: float) -> float:
     return max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
 
 
-def _wide_bias(strength: float) -> float:
+def _wide_constant_column(strength: float) -> float:
     """Return the constant column beside many columns."""
     return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
 
@@ -239,26 +253,35 @@ def _reach(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
 
 def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
     """Return what the engine uses on features of a kernel."""
-    shift, clip, scale = (2.0, 0.5, 3.5) if n_classes == 2 else (3.0, 1.0, 4.25 / n_classes**0.25)
+    margin_offset, clip, path_length = (
+        (2.0, 0.5, 3.5) if n_classes == 2 else (3.0, 1.0, 4.25 / n_classes**0.25)
+    )
     return EngineDefaults(
-        bias=0.5, shift=shift, clip=clip, n_steps=40, scale=scale, window=0.5,
-        preconditioner_columns=_MAX_COLUMNS, effective_dimension=100.0,
-    )  # fmt: skip
+        constant_column=0.5,
+        margin_offset=margin_offset,
+        clip=clip,
+        n_steps=40,
+        path_length=path_length,
+        tail_fraction=0.5,
+        preconditioner_columns=_MAX_COLUMNS,
+        effective_dimension=100.0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectiveDefaults:
     """What objective perturbation uses for one shape of problem and one budget.
 
-    `bias` is the constant column, relative to rows divided by their public scale; `shift` that of
-    the logistic loss. `stretch` is the standard deviation of the linear term over the
-    regulariser, both on the scale of the sum: how far the noise may push a coefficient that the
-    data do not hold. `jacobian_share` is the largest share of epsilon that the ratio of the
-    Jacobians may take; `n_components` the dimension to project to by random signs, if at all.
+    `constant_column` is the value of the constant column, relative to rows divided by their public
+    scale; `margin_offset` that of the logistic loss. `stretch` is the standard deviation of the
+    linear term over the regulariser, both on the scale of the sum: how far the noise may push a
+    coefficient that the data do not hold. `jacobian_share` is the largest share of epsilon that the
+    ratio of the Jacobians may take; `n_components` the dimension to project to by random signs, if
+    at all.
     """
 
-    bias: float
-    shift: float
+    constant_column: float
+    margin_offset: float
     stretch: float
     jacobian_share: float
     n_components: int | None
@@ -271,18 +294,26 @@ def objective_defaults(
     wide = n_columns > WIDE
     if delta == 0:
         # What is left of wide rows drowns first: then the intercept has to carry the model.
-        bias, n_components = (2.5, COMPONENTS) if wide else (0.25, None)
-        shift, stretch, share = (2.0, 4.0, 0.5) if n_classes == 2 else (3.0, 2.0, 0.25)
-        return ObjectiveDefaults(bias, shift, stretch, share, n_components)
+        constant_column, n_components = (2.5, COMPONENTS) if wide else (0.25, None)
+        margin_offset, stretch, share = (2.0, 4.0, 0.5) if n_classes == 2 else (3.0, 2.0, 0.25)
+        return ObjectiveDefaults(constant_column, margin_offset, stretch, share, n_components)
     mu = min(gdp_mu(epsilon, delta), 1e3) if math.isfinite(epsilon) else 1e3
     strength = _strength(n_samples, n_columns, mu)
     if wide:
-        bias, shift, stretch = _wide_bias(strength), 4.0, 5.0 / 3.0 * strength**0.4
+        constant_column, margin_offset, stretch = (
+            _wide_constant_column(strength),
+            4.0,
+            5.0 / 3.0 * strength**0.4,
+        )
     elif n_classes > 2:
-        bias, shift, stretch = 0.25, 2.0, 2.0
+        constant_column, margin_offset, stretch = 0.25, 2.0, 2.0
     else:
-        bias, shift, stretch = 0.25, 3.0, 1.5 * (strength * math.sqrt(0.8)) ** 0.4
-    return ObjectiveDefaults(bias, shift, stretch, 0.35, None)
+        constant_column, margin_offset, stretch = (
+            0.25,
+            3.0,
+            1.5 * (strength * math.sqrt(0.8)) ** 0.4,
+        )
+    return ObjectiveDefaults(constant_column, margin_offset, stretch, 0.35, None)
 
 
 def small_table_rule(

@@ -70,16 +70,18 @@ class AdversarialRows:
         return ascent - (self.attack.radius * mass) * self.attack.gradient(w)
 
 
-def scaled_rows(X: Any, data_norm: float, bias: float | None) -> Rows:
-    """Return the rows ``[x / data_norm, bias]``, divided by the norm of the longest.
+def scaled_rows(X: Any, data_norm: float, constant_column: float | None) -> Rows:
+    """Return the rows ``[x / data_norm, constant_column]``, divided by the norm of the longest.
 
     Rows longer than the public `data_norm` are scaled down to it before the public constant is
     appended. The result has norm at most one as real numbers, but for roundings of a part in
     2^50. All rows have the same factor, so that a change of a given size means the same for each.
     """
-    length = np.hypot(1.0, bias or 0.0)
+    length = np.hypot(1.0, constant_column or 0.0)
     scale = clip_scales(X, data_norm) / (data_norm * length)
-    return Rows(X, scale, None if bias is None else bias / length, row_bound=UP)
+    return Rows(
+        X, scale, None if constant_column is None else constant_column / length, row_bound=UP
+    )
 
 
 # From the margins of the rows lo to hi - 1 to their negative slopes.
@@ -141,7 +143,7 @@ def plan_descent(
     What is added to it bounds rounding errors.
     """
     # Of the order of the noise in the coefficients, times eight.
-    radius = 8.0 * steps.scale * (1.0 + math.sqrt(n_columns * n_outputs))
+    radius = 8.0 * steps.path_length * (1.0 + math.sqrt(n_columns * n_outputs))
     reach = min(amplification, _MAX_STRETCH) * radius
     # Errors of the sums, which the preconditioner stretches.
     sums = gradient_error(
@@ -174,7 +176,7 @@ def plan_descent(
     step_mu = mu / math.sqrt(steps.n_steps) * DOWN
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
     # With little noise the curvature limits the step, not the noise.
-    stride = steps.scale * mu / (2.0 * steps.clip * steps.n_steps)
+    stride = steps.path_length * mu / (2.0 * steps.clip * steps.n_steps)
     step_size = (1.0 - steps.momentum) * min(stride, steps.max_stride / n_samples)
     return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism, is_single)
 
@@ -196,22 +198,27 @@ def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> f
     return max(2.0, further) * longest + 4.0 * further**2 * rounding
 
 
-def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArray) -> Slopes:
+def clipped_slopes(
+    plan: DescentPlan, class_indices: NDArray[np.intp], weights: FloatArray
+) -> Slopes:
     """Return the negative slopes of the shifted logistic loss, clipped record by record.
 
-    `codes` and `weights` are the classes of the records and their weights in [0, 1]; the norm
-    of a slope is at most the clip.
+    `class_indices` and `weights` are the classes of the records and their weights in [0, 1]; the
+    norm of a slope is at most the clip.
     """
-    shift, clip = plan.steps.shift, plan.steps.clip
+    margin_offset, clip = plan.steps.margin_offset, plan.steps.clip
     kind = np.float32 if plan.is_single else np.float64
     if plan.n_outputs == 1:
-        pulls = np.copysign(weights, np.where(codes == 1, kind(1.0), kind(-1.0)), dtype=kind)
+        pulls = np.copysign(
+            weights, np.where(class_indices == 1, kind(1.0), kind(-1.0)), dtype=kind
+        )
         signs = pulls if (weights == 1.0).all() else np.copysign(kind(1.0), pulls)
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-            # In place: the largest of 1 + exp(margin - shift) and 1 / clip divides the weights.
+            # In place: the largest of 1 + exp(margin - margin_offset) and 1 / clip divides the
+            # weights.
             margins *= signs[lo:hi]
-            margins -= shift
+            margins -= margin_offset
             np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
             margins += 1.0
             np.maximum(margins, 1.0 / clip, out=margins)
@@ -220,8 +227,8 @@ def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArr
         return binary
 
     def softmax(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-        records, own = np.arange(hi - lo), codes[lo:hi]
-        margins[records, own] -= shift
+        records, own = np.arange(hi - lo), class_indices[lo:hi]
+        margins[records, own] -= margin_offset
         margins -= margins.max(axis=1, keepdims=True)
         pull = np.exp(margins)
         pull /= -pull.sum(axis=1, keepdims=True)
@@ -252,7 +259,7 @@ def descend(
     steps = plan.steps
     shape = (plan.n_columns,) if plan.n_outputs == 1 else (plan.n_columns, plan.n_outputs)
     point, velocity, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    n_averaged = max(1, round(steps.window * steps.n_steps))
+    n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
     for step in range(steps.n_steps):
         ahead = _project(point + steps.momentum * velocity, plan.radius)
         query = ahead if transform is None else _project(transform.T @ ahead, plan.reach)

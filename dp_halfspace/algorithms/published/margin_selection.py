@@ -180,7 +180,7 @@ def _score_bound(problem: Problem, *, population: bool) -> float:
 
 
 def _errors(
-    rows: Rows, codes: NDArray[np.intp], weights: FloatArray, released: FloatArray
+    rows: Rows, class_indices: NDArray[np.intp], weights: FloatArray, released: FloatArray
 ) -> float:
     """Count the records with a wrong prediction, each by its class weight.
 
@@ -188,5 +188,5 @@ def _errors(
     """
     scores = rows.scores(released.T)
     guess = (scores[:, 0] > 0).astype(np.intp) if len(released) == 1 else scores.argmax(axis=1)
-    wrong = np.bincount(codes[guess != codes], minlength=len(weights))
+    wrong = np.bincount(class_indices[guess != class_indices], minlength=len(weights))
     return float(wrong @ weights)

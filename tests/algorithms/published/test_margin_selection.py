@@ -55,7 +55,7 @@ def select(plan, permit=None, weights=None):
     permit = permit_for(plan) if permit is None else permit
 
     def rows_of(training):
-        return unit_rows(X, 1.0, training.bias, training.linear_map)
+        return unit_rows(X, 1.0, training.constant_column, training.linear_map)
 
     return plan.run(rows_of, codes, weights, permit)
 
