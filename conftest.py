@@ -2,6 +2,7 @@
 
 Every test reads the bytes of a stream named after it instead of the operating system's, so
 that a run tells about the code and not about luck. `pytest --fresh` gives the real bytes.
+A test marked ``sampled(n)`` runs n of its cases; `pytest -m slow` runs the others, too.
 """
 
 from __future__ import annotations
@@ -14,10 +15,42 @@ import pytest
 
 from dp_halfspace.privacy import randomness
 
+# What the default path of the default classifier runs through, for `pytest -m core`.
+CORE = (
+    "tests/algorithms/engine/",
+    "tests/data/test_encoding.py",
+    "tests/estimators/test_adaptive_margin.py",
+    "tests/estimators/test_base.py",
+    "tests/privacy/test_exact.py",
+    "tests/privacy/test_gaussian.py",
+    "tests/privacy/test_mechanisms.py",
+    "tests/rows/",
+)
+
 
 def pytest_addoption(parser):
-    """Add the option that gives every draw back to the operating system."""
+    """Add the options for real randomness and for whole cross products."""
     parser.addoption("--fresh", action="store_true", help="randomness of the operating system")
+    parser.addoption("--all-cases", action="store_true", help="all cases of sampled tests")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leave all but an even sample of the cases of a large cross product to the slow run."""
+    cases = {}
+    for item in items:
+        marker = item.get_closest_marker("sampled")
+        if marker is not None and not config.getoption("--all-cases"):
+            cases.setdefault(item.nodeid.partition("[")[0], (marker.args[0], []))[1].append(item)
+    for size, found in cases.values():
+        step = max(1.0, len(found) / size)
+        kept = {int(step * k) for k in range(size)}
+        for place, item in enumerate(found):
+            if place not in kept:
+                item.add_marker(pytest.mark.slow)
+    for item in items:
+        if item.nodeid.startswith(CORE) and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.core)
 
 
 @contextmanager

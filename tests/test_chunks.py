@@ -120,6 +120,7 @@ def image(model, rows):
     return getattr(model, "decision_function" if hasattr(model, "predict") else "transform")(rows)
 
 
+@pytest.mark.sampled(3)
 @quiet
 @pytest.mark.parametrize("name", MODELS)
 def test_chunks_change_nothing_but_roundings(name):
@@ -374,6 +375,7 @@ def test_one_row_that_changes_between_passes_is_noticed(name):
             CHANGING[name]().fit(rows, TWO)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "U3", "M8[D]", "f16", "O", "frame"])
 def test_every_row_is_in_the_checksum(dtype):
     """Each single bit that tells two rows apart, and every swap of rows: a sample of them."""

@@ -86,6 +86,7 @@ def models_to_check():
     return models
 
 
+@pytest.mark.sampled(89)
 @pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 @pytest.mark.parametrize(("estimator", "check"), checks(models_to_check()))
 def test_sklearn_checks(estimator, check):
@@ -131,6 +132,7 @@ def neighbours(estimator, X, y):
     yield 1e-9 * X, 1 - y
 
 
+@pytest.mark.sampled(16)
 @every_estimator
 def test_noise_scale_is_bit_identical_on_other_data(estimator, margin_data):
     if estimator.data_norm is None and estimator._takes_units:
@@ -165,6 +167,7 @@ def test_bit_identity_test_sees_a_scale_made_from_the_data(monkeypatch, margin_d
         )
 
 
+@pytest.mark.sampled(18)
 @with_every_way
 def test_rows_beyond_the_norm_are_clipped_or_keep_their_scores_linear(estimator, margin_data):
     X, y = margin_data
@@ -182,6 +185,7 @@ def test_rows_beyond_the_norm_are_clipped_or_keep_their_scores_linear(estimator,
     np.testing.assert_allclose(together(once), together(twice), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.sampled(19)
 @every_estimator
 def test_units_of_the_data_are_a_choice(estimator, margin_data):
     """Rows, norm, radius, length and constant in other units: the same from the same noise."""
@@ -209,6 +213,7 @@ def test_only_declared_attributes(estimator, margin_data):
     assert added <= RELEASED
 
 
+@pytest.mark.sampled(4)
 @two_of_each
 def test_absent_class_does_not_raise(estimator, margin_data):
     X, y = margin_data
@@ -220,6 +225,7 @@ def test_absent_class_does_not_raise(estimator, margin_data):
     assert model.coef_.shape == (1, n_coefficients(model))
 
 
+@pytest.mark.sampled(16)
 @every_estimator
 def test_degenerate_data_fit_silently(estimator):
     for X in (np.zeros((6, 3)), np.ones((6, 3)), np.full((6, 3), 1e300), np.full((6, 3), 1e-320)):
@@ -231,6 +237,7 @@ def test_degenerate_data_fit_silently(estimator):
     assert np.isfinite(together(model)).all()
 
 
+@pytest.mark.sampled(16)
 @every_estimator
 def test_ledger_is_charged_before_noise(estimator, margin_data):
     book = Book()
@@ -243,6 +250,7 @@ def test_ledger_is_charged_before_noise(estimator, margin_data):
     assert set(vars(refusing)) == set(estimator.get_params())
 
 
+@pytest.mark.sampled(4)
 @two_of_each
 def test_seed_reproduces_and_warns(estimator, margin_data):
     X, y = margin_data
@@ -257,6 +265,7 @@ def test_seed_reproduces_and_warns(estimator, margin_data):
     assert_fits_differ(estimator, X, y, together(fitted(estimator, X, y)))
 
 
+@pytest.mark.sampled(4)
 @two_of_each
 def test_clone_and_pickle_share_no_state(estimator, margin_data):
     X, y = margin_data
@@ -281,6 +290,7 @@ def test_parameters_are_untouched_by_fit(estimator, margin_data):
     assert json.dumps(before)
 
 
+@pytest.mark.sampled(6)
 @three_of_each_way
 def test_sparse_dense_pandas_and_layouts_agree(estimator, margin_data):
     if estimator.data_norm is None and estimator._takes_units:
@@ -306,6 +316,7 @@ def test_sparse_dense_pandas_and_layouts_agree(estimator, margin_data):
     assert not hasattr(model, "feature_names_in_")
 
 
+@pytest.mark.sampled(4)
 @two_of_each
 def test_string_labels_and_order_of_classes(estimator, margin_data):
     X, y = margin_data
@@ -316,6 +327,7 @@ def test_string_labels_and_order_of_classes(estimator, margin_data):
     np.testing.assert_array_equal(model.predict(X) == "yes", numbers.predict(X) == 1)
 
 
+@pytest.mark.sampled(4)
 @two_of_each
 def test_large_epsilon_separates(estimator):
     for n_classes in (2, 4) if takes_many_classes(estimator) else (2,):
@@ -325,6 +337,7 @@ def test_large_epsilon_separates(estimator):
         assert any(model.score(X, y) > 0.9 for model in fits)
 
 
+@pytest.mark.sampled(4)
 @two_of_each
 def test_infinite_epsilon_has_no_noise(estimator, margin_data):
     X, y = margin_data
@@ -337,6 +350,7 @@ def test_infinite_epsilon_has_no_noise(estimator, margin_data):
     assert privacy.epsilon(a.privacy_.events, 1e-6) == np.inf
 
 
+@pytest.mark.sampled(3)
 @one_of_each
 def test_model_selection_tools_work(estimator, margin_data):
     X, y = margin_data
@@ -361,6 +375,7 @@ def frame(margin_data):
 NUMBERS = (FunctionTransformer(np.negative, feature_names_out="one-to-one"), ["a", "b", "c"])
 
 
+@pytest.mark.sampled(3)
 @one_of_each
 def test_pipeline_of_columns(estimator, frame, margin_data):
     """Public rules: ranges and categories that are stated, not learnt."""
@@ -374,6 +389,7 @@ def test_pipeline_of_columns(estimator, frame, margin_data):
 SEARCH = PrivateSearchCV(OutputPerturbationClassifier(classes=[0, 1]), {"alpha": [0.01, 0.1]})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "estimator",
     [*(getattr(dp_halfspace, name)(classes=[0, 1]) for name in ESTIMATORS), SEARCH],
@@ -465,6 +481,7 @@ def test_unknown_label_is_refused_without_naming_it(estimator, margin_data):
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.sampled(19)
 @every_estimator
 def test_fit_prints_and_warns_nothing(estimator, margin_data, capsys):
     clone(estimator).set_params(verbose=1).fit(*margin_data)

@@ -58,6 +58,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.sampled(28)
 @one_of_each
 @pytest.mark.parametrize(("column", "said"), COLUMNS.values(), ids=COLUMNS)
 def test_what_is_no_number_is_refused_by_the_name_of_its_column(name, column, said):
@@ -130,6 +131,7 @@ FORMS = {
 }
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.filterwarnings("ignore:random_state:dp_halfspace.exceptions.PrivacyWarning")
 @pytest.mark.parametrize("form", FORMS)
 @one_of_each

@@ -37,6 +37,7 @@ def generous(path=None):
     return PrivacyLedger(path, epsilon=1e5, delta=0.4, adjacency="replace-one-label")
 
 
+@pytest.mark.sampled(19)
 @every_estimator
 def test_parameters_stay_plain_and_lead_to_the_same_account(estimator):
     ledger = generous()
@@ -126,6 +127,7 @@ def test_a_model_predicts_where_its_ledger_is_not(tmp_path):
         thawed.fit(X, Y)
 
 
+@pytest.mark.sampled(5)
 @one_of_each
 @pytest.mark.parametrize("kind", ["memory", "file", "path"])
 def test_a_model_survives_skops(estimator, kind, tmp_path):

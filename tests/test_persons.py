@@ -154,6 +154,7 @@ def worst(estimator, trials=25, seed=1, n_classes=2):
     return largest
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have(name):
     assert worst(CASES[name], 4) <= 1.0
@@ -319,6 +320,7 @@ def rows_that_moved(form, kind="rows"):
     return moved
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", ["rows", "features"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("entries", "tile"), [(3 * 2**16, 128), (64, 128), (3 * 2**16, 2)])
@@ -430,6 +432,7 @@ def small_table(n=300, d=3):
     return X, (X[:, 0] > 0).astype(int)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.filterwarnings("ignore:X is sparse")
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.float32, sparse.csr_array])
 @pytest.mark.parametrize("name", [name for name in CASES if hasattr(CASES[name], "classes")])
@@ -450,6 +453,7 @@ def test_people_of_one_row_each_are_records_bit_for_bit(name, form):
     assert clone(model).plan(form(X), y, groups=range(len(y))) == grouped.privacy_
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "model",
     [
@@ -618,6 +622,7 @@ def refusals(case, n_rows):
         yield metric, refusal(lambda asked=asked: private_score(fitted, X, y, **asked))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", refused_tables(100))
 def test_no_refusal_tells_how_many_rows_people_have(case):
     found = [list(refusals(case, n_rows)) for n_rows in (317, 431)]

@@ -19,8 +19,12 @@ TRUSTED = tuple(
     f"dp_halfspace.{name}"
     for name in (
         "algorithms.engine.column_scales.Units",
+        "estimators.adaptive_margin.AdaptiveMarginClassifier",
         "estimators.table.PrivateTableClassifier",
         "estimators.table._Engine",
+        "preprocessing.cell_scaler.CellScaler",
+        "preprocessing.cell_scaler.RowLengths",
+        "privacy.events.Exponential",
         "privacy.events.Gaussian",
         "privacy.events.Pure",
         "privacy.events.Repeated",

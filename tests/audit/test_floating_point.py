@@ -133,6 +133,7 @@ def attacked(estimator, attack, n=400):
     return max(release.ratio for release in result.releases) / most, result.findings
 
 
+@pytest.mark.sampled(17)
 @every_path
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_values_stay_within_their_sensitivity(path, attack):
@@ -155,6 +156,7 @@ def apart_by_threads(estimator):
     return max(d / s for _, d, s in History(0, limited, (1.0, 1.0), *data).played().compared())
 
 
+@pytest.mark.sampled(5)
 @every_path
 def test_threads_change_nothing_but_roundings(path):
     if "Pure" in path or "small" in path:

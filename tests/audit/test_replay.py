@@ -133,6 +133,7 @@ def is_selected(model):
     return model.get_params().get("margin") == "select"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("estimator", "n_classes"), cases())
 def test_nothing_is_found(estimator, n_classes, request):
     is_slow = request.node.get_closest_marker("slow")
@@ -165,6 +166,7 @@ HALFSPACE = PureHalfspaceClassifier(
 NETWORK = PureNetworkClassifier(epsilon=20.0, n_candidates=50, data_norm=1.0, classes=[0, 1])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("estimator", "near"),
     [
@@ -239,6 +241,7 @@ TOO_LITTLE = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("kind", "estimator", "n_histories"),
     TOO_LITTLE,
@@ -343,6 +346,7 @@ def coarse(patch):
     patch.setattr(module, "certified_minimum", lambda *a, **k: np.round(honest(*a, **k), 2))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("estimator", "planted"),
     [
@@ -440,6 +444,7 @@ def found(estimator, n_histories=2):
     return " ".join(result.findings)
 
 
+@pytest.mark.sampled(8)
 @each_class
 @pytest.mark.parametrize(
     ("also", "text"),

@@ -112,6 +112,7 @@ def neighbours(estimator):
     return data, others
 
 
+@pytest.mark.sampled(3)
 @every_object
 def test_nothing_beside_the_model_differs(estimator, monkeypatch, caplog):
     """Under errstate raise: pickles, representations, logs, streams, bytes read, and no trace."""

@@ -62,6 +62,7 @@ def assert_refused(folder, capsys, arguments, *options):
     assert contents(folder) == before
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("option", "other"), [("--save", "--card"), ("--card", "--save")])
 @pytest.mark.parametrize("name", ["t.csv", "s.json", "l.db"])
 def test_a_model_or_card_is_never_written_over_what_a_fit_uses(folder, capsys, name, option, other):
@@ -104,6 +105,7 @@ def test_predictions_are_never_written_over_what_they_are_made_from(folder, caps
         assert_refused(folder, capsys, arguments, f"--out and {option}")
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "name", ["l.db", "soft-l.db", "hard-l.db", "below/../l.db", "l.db-journal", "soft-l.db-wal"]
 )

@@ -139,6 +139,7 @@ def moved(reader, kind, odd, rule):
     return both[0].tobytes() != both[1].tobytes()
 
 
+@pytest.mark.sampled(33)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("reader", READERS)
 def test_one_cell_changes_no_other_row(reader, kind):
@@ -321,6 +322,7 @@ def file_of(odd):
     return table.to_csv(index=False), np.where(age.astype(int) > 55, "yes", "no")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:random_state")
 @pytest.mark.parametrize("odd", ["unknown", "", "12.5", "9999-12-31T00:00:00.000000001"])
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def seeded(X, y, **params):
     return fitted(model, X, y, **params)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "params",
     [

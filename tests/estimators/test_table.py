@@ -253,6 +253,7 @@ def test_a_record_leaves_the_scores_of_the_others_alone():
     assert first[0] != second[0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "column",
     [np.nan, 0.0, 1e300, -1e300, "", None, True, pd.Timestamp("1970-01-01"), pd.NaT, 1e-320],
@@ -289,6 +290,7 @@ def test_other_dtypes_and_orders_at_prediction():
         model.predict(TEST.drop(columns="city"))
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
 @pytest.mark.parametrize(("estimator", "check"), checks([PrivateTableClassifier(epsilon=50.0)]))
 def test_sklearn_checks(estimator, check):

@@ -215,6 +215,7 @@ def test_an_adaptive_cap_takes_the_better_of_two_sums():
 SPENT = ([], [Pure(0.3)], [Gaussian(0.1)], [Repeated(Pure(0.02), 30)], [Gaussian(0.1), Pure(0.1)])
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("spent", SPENT)
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 1e-3])

@@ -79,6 +79,7 @@ def assert_every_flip_is_seen_or_harmless(path, n_entries, places):
 EVERY = [pytest.param(n_entries, True, marks=pytest.mark.slow) for n_entries in (0, 3)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("n_entries", "every"), [(0, False), (1, False), (3, False), *EVERY])
 def test_every_wrong_bit_is_seen_or_harmless(path, n_entries, every):
     assert_every_flip_is_seen_or_harmless(path, n_entries, lambda right: flips(right, every))
@@ -104,6 +105,7 @@ def test_flip_test_sees_terms_without_a_digest(path, monkeypatch):
         assert_every_flip_is_seen_or_harmless(path, 0, number_of)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("n_entries", [0, 2])
 @pytest.mark.parametrize(
     "change",

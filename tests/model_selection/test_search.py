@@ -69,6 +69,7 @@ def search(estimator=OUTPUT, grid=GRID, **params):
     return PrivateSearchCV(estimator, grid, **{"epsilon": 2.0, **params})
 
 
+@pytest.mark.sampled(3)
 @each_case
 def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
     fitted = search(estimator, selection=selection, delta=delta).fit(X, Y)
@@ -82,6 +83,7 @@ def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
     assert kinds == {Selection} or selection == "exponential" or kinds == {Pure}
 
 
+@pytest.mark.sampled(3)
 @each_case
 def test_every_run_has_the_budget_that_was_accounted_for(estimator, selection, delta):
     """Recompute the total from the runs, by the definition of the selection."""
@@ -353,6 +355,7 @@ def test_bad_parameters_are_named_and_leave_the_search_alone(params, message):
     assert vars(model) == before
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.filterwarnings("ignore:random_state")
 @pytest.mark.parametrize(
     ("estimator", "check"),

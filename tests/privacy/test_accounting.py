@@ -72,6 +72,7 @@ def exact_beside_exponential(mu, epsilon0, value):
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("event", "exact", "tightness"),
     [(Pure, exact_beside_pure, 1e-8), (Exponential, exact_beside_exponential, 1e-6)],
@@ -515,6 +516,7 @@ def exceeds(events, p, q, values):
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_adaptive_trees_stay_below(seed):
     rng = np.random.default_rng(seed)
@@ -591,6 +593,7 @@ def test_repeated_is_repetition(event, count, small_delta, others):
     assert folded == epsilon([*others, Repeated(Repeated(event, 1), count)], small_delta)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "make",
     [

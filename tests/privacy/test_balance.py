@@ -162,6 +162,7 @@ def refused(handle):
         handle.charge(pure(0.2))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_interruption_leaves_more_than_the_entries_do(kind, action, tmp_path_factory):

@@ -25,6 +25,7 @@ def norm_pvalue(draws, dimension, scale):
     return stats.kstest(norms, "gamma", args=(dimension, 0, scale)).pvalue
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dimension", [1, 2, 5, 50])
 def test_norm_is_gamma(dimension, monkeypatch):
     """Planted: half the scale, and one degree of freedom too many."""

@@ -390,6 +390,7 @@ def exact_delta(first, second, value):
 MORE = (pytest.param(seed, marks=pytest.mark.slow) for seed in (2, *range(4, 60)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", [0, 1, 3, *MORE])
 def test_never_below_an_exact_composition(seed):
     first, second, small = random_pair(seed)

@@ -249,7 +249,8 @@ def log_derivative(distribution):
     return value
 
 
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mu", [1e-5, 2.0**-12, 0.02, 0.15, 1.0, 6.0])
 def test_log_ratio_is_just_above_the_supremum(distribution, mu):
     found = log_ratio(distribution, mu)
@@ -276,7 +277,8 @@ def test_log_ratio_at_the_ends():
     assert delta([selection_event(distribution, math.inf)], 50.0) == 1.0
 
 
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mu", [2.0**-11, 0.05, 0.3, 2.0])
 def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
     event = selection_event(distribution, mu)
@@ -295,8 +297,9 @@ def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
     assert chords <= (at - c * behind).max() * 1.06
 
 
-@pytest.mark.parametrize("distribution", [*LAWS, RunCountDistribution(1.0, 0.5, 2)])
-def test_slopes_are_enclosed(distribution):
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("law", [*LAWS, RunLaw(1.0, 0.5, 2)])
+def test_slopes_are_enclosed(law):
     """With two runs at most f'' is constant, and the normal density alone decides."""
     coefficients = _rank_ratio._coefficients(distribution.probabilities)
     low = np.linspace(-7, 7, 141)
@@ -317,7 +320,8 @@ def test_slopes_are_enclosed(distribution):
         assert (steepest - flattest <= 5 * width * (distribution.k_max + 9) * steepest).all()
 
 
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 2.0])
 def test_cells_bound_their_functions(distribution, mu, monkeypatch):
     """On random cells, wide ones and one across 0 included, at many points of each."""
@@ -467,7 +471,8 @@ def random_mechanisms(rng, mu, count, n_outcomes=16):
 EPSILONS = (-0.5, 0.0, 0.2, 0.5, 1.0, 2.0)
 
 
-@pytest.mark.parametrize("distribution", LAWS)
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("mu", [0.1, 0.4, 1.0])
 def test_selected_laws_stay_below(distribution, mu):
     """Over 10^4 random mechanisms in all, both directions."""
@@ -577,6 +582,7 @@ def test_selection_costs_more_than_a_run_and_less_than_one_chord(distribution, m
     assert event.mean_runs * math.fsum(event.shares) >= event.mean_runs
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("distribution", "epsilon", "small_delta"),
     [

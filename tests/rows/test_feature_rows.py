@@ -30,6 +30,7 @@ def formed(rows):
     return rows.margins(np.eye(rows.shape[1]))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("memory", [0, 10**6, 10**9])
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, np.float32, sparse.csr_array])
 def test_passes_agree_with_a_plain_matrix(memory, form):

@@ -151,6 +151,7 @@ def differing(computed, X, form, places, seed=0):
     return moved
 
 
+@pytest.mark.sampled(9)
 @each_form
 @pytest.mark.parametrize(
     ("n", "d", "bias"), [(67, 1, 0.5), (131, 9, None), (131, 9, 0.5), (59, 130, 0.5)]
@@ -161,6 +162,7 @@ def test_no_bit_of_a_row_depends_on_the_others(form, n, d, bias):
     assert not differing(lambda T: of_linear_rows(T, bias), X, form, positions(n, step))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", ["C", "F", "strided", "float32"])
 @pytest.mark.parametrize(("n", "d"), [(67, 1), (131, 9), (700, 130)])
 def test_nor_in_learnt_units(form, n, d):
@@ -169,6 +171,7 @@ def test_nor_in_learnt_units(form, n, d):
     assert not differing(of_learnt_units, X, form, positions(n, 2**15 // d))
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("form", [name for name in FORMS if name.startswith("float32")])
 @pytest.mark.parametrize(("n", "d"), [(67, 1), (131, 3), (131, 8), (700, 130)])
 @pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
@@ -210,6 +213,7 @@ def test_nor_behind_a_projection(form, kind):
     assert not differing(lambda T: of_linear_rows(T, 0.5, linear_map), X, form, [0, 7, 64, 100])
 
 
+@pytest.mark.sampled(4)
 @some_forms
 @pytest.mark.parametrize("kind", ["additive", "fourier", "sketch"])
 @pytest.mark.parametrize("memory", [0, 10**9], ids=["made again", "kept"])

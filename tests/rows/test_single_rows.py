@@ -160,6 +160,7 @@ def test_second_moment_of_a_group_is_within_its_allowance():
     assert allowed * 2.0**-29 < gram_error(learnt_rows(GRAM_GROUP, 5)) <= allowed
 
 
+@pytest.mark.sampled(99)
 @forms
 @pytest.mark.parametrize(("n_outputs", "clips"), [(1, False), (3, False), (1, True)])
 @pytest.mark.parametrize("d", [3, 8, 30])
@@ -347,7 +348,7 @@ def test_only_the_default_steps_count_on_blocks_of_float32():
 def test_noise_pays_for_the_roundings_of_float32(monkeypatch, kind, data_norm):
     X = rows_of(500, 6)
     y = np.arange(500) % 2
-    model = kind(data_norm=data_norm, classes=[0, 1])
+    model = kind(data_norm=data_norm, epsilon=3.0, classes=[0, 1])
     plans = [model._prepared(X, y, None).plan]
     read_in_float64(monkeypatch)
     plans.append(model._prepared(X, y, None).plan)

@@ -71,6 +71,7 @@ def value_of(bound):
     return bound.value
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "arguments"), CASES)
 @given(data=st.data())
 def test_bounds_are_monotone(name, arguments, data):

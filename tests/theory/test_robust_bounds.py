@@ -50,6 +50,7 @@ def bound_of(n, d, budget, attack=None, **own):
     return adversarial_risk_bound(n, d, *budget, **own)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(h=0.5)], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("attack", [None, (0.01, 2), (0.3, "inf"), (1.5, 2), (1.5, "inf")])
 @pytest.mark.parametrize("tilt", [0.0, 0.3, 3.0])
@@ -81,6 +82,7 @@ def measured_cost(loss, Z, w, tilt, budget, sensitivity, draws=50_000):
     return cost.mean(), 3 * cost.std() / math.sqrt(draws)
 
 
+@pytest.mark.sampled(12)
 @every_budget
 @pytest.mark.parametrize("tilt", [0.0, 0.1, 1.0, 30.0])
 @pytest.mark.parametrize("sensitivity", [0.01, 2.0])

@@ -379,6 +379,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("bug", PLANTED)
 def test_density_tests_see_a_planted_bug(bug):
     assert PLANTED[bug]() > 1.0
@@ -397,6 +398,7 @@ RISKS = {
 every_risk = pytest.mark.parametrize("risk", RISKS.values(), ids=RISKS)
 
 
+@pytest.mark.sampled(5)
 @every_risk
 @pytest.mark.parametrize(("ridge", "epsilon"), [(1e-9, 0.1), (1e-2, 1.0), (1e-9, 8.0)])
 def test_budget_is_spent_and_not_exceeded(risk, epsilon, ridge):
@@ -485,6 +487,7 @@ SHARES = [((Gaussian, 0.05),), ((Pure, 0.2),), ((Gaussian, 0.02), (Pure, 0.1)),
           ((Exponential, 0.02),)]  # fmt: skip
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("risk", [records(), pairs(HUBER)], ids=["records", "pairs"])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
 @pytest.mark.parametrize("shares", SHARES, ids=range(len(SHARES)))
@@ -574,6 +577,7 @@ def assert_certified(**params):
     assert np.linalg.norm(solution) <= plan.radius * math.sqrt(plan.risk.n_stacked)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("params", CASES, ids=range(len(CASES)))
 def test_solution_is_certified(params):
     assert_certified(**params)

@@ -33,6 +33,7 @@ def run(X, y, plan, *, k=2, weights=None):
     return plan.run(unit_rows(X, 1.0, None), y, weights, permit_for(*plan.events))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("delta", [0.0, 1e-7])
 @pytest.mark.parametrize("epsilon", [0.1, 8.0])
 @pytest.mark.parametrize("k", [2, 7])

@@ -99,6 +99,7 @@ def test_derivatives_against_differences(name):
     np.testing.assert_allclose(J.hessian_product(W)(v), hessian @ v, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.sampled(25)
 @every
 def test_public_constants_bound_the_curvature_and_the_gap(name):
     if "kink" in name:  # is as steep as it is fine
@@ -125,6 +126,7 @@ def test_storage_makes_no_difference(name, form):
     np.testing.assert_allclose(first.hessian(W), second.hessian(W), atol=1e-9 * scale)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("case", list(data_sets()), ids=lambda case: case[0])
 @pytest.mark.parametrize("tilt", [0.0, 50.0, 1e4, 1e300])
 def test_no_point_and_no_data_warn(case, tilt):

@@ -36,6 +36,7 @@ def errors(positive, negative):
     ), per_pair
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("reach", [*RANGES, 1e6, 1e9])
 @pytest.mark.parametrize("sizes", [(400, 900), (30, 2500)])
 def test_equals_brute_force_at_every_range(reach, sizes):

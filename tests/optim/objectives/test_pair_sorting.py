@@ -37,6 +37,7 @@ def pairs_of(positive, negative, knot, width):
     return ramp_pairs(*ramp), ramp_curvature(*ramp)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("reach", [0.0, *RANGES, 1e8])
 @pytest.mark.parametrize(("knot", "width"), [*RAMPS, (1.0, None)])
 @pytest.mark.parametrize("offset", [0.0, -77.7])

@@ -74,6 +74,7 @@ def exact_norm(J, Z, w):
     return float(np.sqrt((gradient**2).sum()))
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 @each_loss
 def test_certified_on_every_data_set(case, loss):
@@ -88,6 +89,7 @@ def test_certified_on_every_data_set(case, loss):
         assert np.linalg.norm(w) <= rule.radius
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge(0.5), SQUARED_HINGE], ids=loss_id)
 def test_certified_by_every_optimizer(optimizer, loss):

@@ -84,6 +84,7 @@ def margin_objective(loss, n=300, tilt=0.0, adversary=None):
     return J, logical_rows(X, rows._scale, 0.25)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("loss", LOSSES, ids=loss_id)
 @pytest.mark.parametrize("size", [0.0, 1.0, 30.0, 1e4])
 def test_error_of_margin_gradients_is_below_the_bound(loss, size):
@@ -103,6 +104,7 @@ ROBUST = [
 ]
 
 
+@pytest.mark.sampled(12)
 @each_adversary
 @pytest.mark.parametrize(("loss", "n", "tilt", "size"), ROBUST + STEEP)
 def test_error_of_robust_gradients_is_below_the_bound(loss, n, tilt, size, name):

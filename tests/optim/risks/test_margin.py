@@ -137,6 +137,7 @@ def brute_params():
         yield pytest.param(loss, special, near, full, marks=marks, id=f"{loss.name}-{name}")
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(("loss", "special", "near", "full"), brute_params())
 def test_sensitivity_and_radius_against_brute_force(loss, special, near, full, record_property):
     distance, size = worst(loss, **special)
@@ -341,6 +342,7 @@ def certified_cases():
                 yield pytest.param(loss, name, tilt, marks=marks, id=case)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("loss", "name", "tilt"), certified_cases())
 def test_solutions_are_certified_in_exact_arithmetic(loss, name, tilt):
     weights = np.array([1.0, 0.5])

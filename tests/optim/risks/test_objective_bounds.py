@@ -170,6 +170,7 @@ JACOBIANS = [margin(loss) for loss in LOSSES]
 JACOBIANS += [multinomial(k, shift) for k in (3, 6) for shift in (0.0, 2.0)]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", JACOBIANS)
 @pytest.mark.parametrize("ridge", [1e-3, 0.1, 10.0])
 def test_jacobian_ratio(case, ridge):

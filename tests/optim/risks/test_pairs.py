@@ -93,6 +93,7 @@ def test_sensitivity_against_brute_force(loss, record_property):
 SEEDS = [pytest.param({"trials": 600, "seed": s}, marks=pytest.mark.slow) for s in range(1, 5)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", LOSSES, ids=loss_id)
 @pytest.mark.parametrize("special", [{"r": 0.01, "trials": 4}, {"r": 30.0, "trials": 4}, *SEEDS])
 def test_sensitivity_against_more_brute_force(loss, special):
@@ -171,6 +172,7 @@ def curvature_log_det(u, scale, ridge):
     return np.linalg.slogdet(np.eye(u.shape[1]) + scale / ridge * u.T @ u)[1]
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 @pytest.mark.parametrize("n", [2, 3, 6, 12])
 @pytest.mark.parametrize("ridge", [1e-3, 0.1, 3.0, 100.0])
