@@ -171,7 +171,7 @@ def test_selections_from_small_mechanisms_stay_below(distribution):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.5])
 def test_gaussian_runs_cost_what_they_did(distribution, mu):
     general = mixed_selection_event(distribution, [Gaussian(0.6 * mu), Gaussian(0.8 * mu)])

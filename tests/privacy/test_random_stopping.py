@@ -250,7 +250,7 @@ def log_derivative(distribution):
 
 
 @pytest.mark.sampled(8)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [1e-5, 2.0**-12, 0.02, 0.15, 1.0, 6.0])
 def test_log_ratio_is_just_above_the_supremum(distribution, mu):
     found = log_ratio(distribution, mu)
@@ -278,7 +278,7 @@ def test_log_ratio_at_the_ends():
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [2.0**-11, 0.05, 0.3, 2.0])
 def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
     event = selection_event(distribution, mu)
@@ -298,8 +298,8 @@ def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("law", [*LAWS, RunLaw(1.0, 0.5, 2)])
-def test_slopes_are_enclosed(law):
+@pytest.mark.parametrize("distribution", [*LAWS, RunCountDistribution(1.0, 0.5, 2)])
+def test_slopes_are_enclosed(distribution):
     """With two runs at most f'' is constant, and the normal density alone decides."""
     coefficients = _rank_ratio._coefficients(distribution.probabilities)
     low = np.linspace(-7, 7, 141)
@@ -321,7 +321,7 @@ def test_slopes_are_enclosed(law):
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 2.0])
 def test_cells_bound_their_functions(distribution, mu, monkeypatch):
     """On random cells, wide ones and one across 0 included, at many points of each."""
@@ -472,7 +472,7 @@ EPSILONS = (-0.5, 0.0, 0.2, 0.5, 1.0, 2.0)
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [0.1, 0.4, 1.0])
 def test_selected_laws_stay_below(distribution, mu):
     """Over 10^4 random mechanisms in all, both directions."""
