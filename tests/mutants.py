@@ -923,7 +923,7 @@ MUTANTS = [
         "privacy/tuning.py",
         "tests/privacy/test_tune.py",
         (
-            "RunLaw.draw",
+            "RunCountDistribution.draw",
             "bisect_left(range(self.k_max), True, lo=1, key=reached)",
             "max(1, round(self.mean))",
             "test_selected_law_is_that_of_the_proof",
@@ -944,8 +944,8 @@ MUTANTS = [
         "tests/model_selection/test_search_laws.py",
         (
             "PrivateSearchCV._searched",
-            "plan.law.draw(source)",
-            "round(plan.law.mean)",
+            "plan.distribution.draw(source)",
+            "round(plan.distribution.mean)",
             "test_random_stopping_has_the_law_of_the_proof",
         ),
         (
@@ -1186,7 +1186,7 @@ MUTANTS = [
         "tests/algorithms/engine/test_descent.py",
         (
             "GradientPlan.events",
-            "metric.mechanism.event, self.descent.event",
+            "preconditioner.mechanism.event, self.descent.event",
             "descent.event,",
             "test_whole_budget_and_no_more",
         ),
@@ -1198,7 +1198,7 @@ MUTANTS = [
         ),
         (
             "plan_gradient",
-            "mu if metric is None else math.sqrt(1.0 - share) *",
+            "mu if preconditioner is None else math.sqrt(1.0 - share) *",
             "",
             "test_whole_budget_and_no_more",
         ),
@@ -1208,7 +1208,7 @@ MUTANTS = [
         "tests/algorithms/engine/test_adversarial_rows.py",
         (
             "scaled_rows",
-            "np.hypot(1.0, bias or 0.0)",
+            "np.hypot(1.0, constant_column or 0.0)",
             "1.0",
             "test_rows_have_one_factor",
         ),
@@ -1319,7 +1319,7 @@ MUTANTS = [
             "test_few_directions_are_the_whole_map",
         ),
         (
-            "release_metric",
+            "release_preconditioner",
             "rows.shares",
             "np.ones(rows.shape[0])",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
@@ -1378,7 +1378,7 @@ MUTANTS = [
         "tests/algorithms/perturbation/test_preconditioned_objective.py",
         (
             "PreconditionedObjectivePlan.events",
-            "(self.metric.mechanism.event, *self.objective.events)",
+            "(self.preconditioner.mechanism.event, *self.objective.events)",
             "self.objective.events",
             "test_whole_budget_and_no_more",
         ),
@@ -1646,7 +1646,7 @@ MUTANTS = [
         ),
         (
             "plan_selection",
-            "if law is not None else count",
+            "if distribution is not None else count",
             "",
             "test_scores_have_their_noise",
         ),
@@ -1662,7 +1662,7 @@ MUTANTS = [
         ),
         (
             "_attacked",
-            "attack.radius / math.hypot(1.0, bias or 0.0)",
+            "attack.radius / math.hypot(1.0, constant_column or 0.0)",
             "2.0 * attack.radius",
             "test_the_noise_against_an_attack_is_that_of_moved_rows",
         ),

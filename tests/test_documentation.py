@@ -169,14 +169,14 @@ def test_a_wrong_command_is_seen(command, error):
 
 DEFAULTS = (ROOT / "docs" / "defaults.md").read_text()
 SETTINGS = {
-    "constant column": "bias",
-    "metric": "metric_share",
-    "shift": "shift",
+    "constant column": "constant_column",
+    "preconditioner": "preconditioner_share",
+    "margin offset": "margin_offset",
     "clip": "clip",
     "steps": "n_steps",
     "momentum": "momentum",
-    "scale": "scale",
-    "window": "window",
+    "path length": "path_length",
+    "tail fraction": "tail_fraction",
     "effective dimension": "effective_dimension",
 }
 # Each row of the table: columns and classes to compare at, and whether it is of a kernel.
@@ -247,8 +247,8 @@ def test_constants_on_the_page_are_those_of_the_code():
     ("here", "there", "wrong"),
     [
         ("| `30` | `.8` | `4.25 / K**.25` |", "| `40` | `.8` | `4.25 / K**.25` |", "steps"),
-        ("`4.25 / K**.25` | `.35` |", "`5 / K**.25` | `.35` |", "scale"),
-        ("`4.25 / K**.25` | `.35` |", "`4.25 / K**.25` | `.1` |", "window"),
+        ("`4.25 / K**.25` | `.35` |", "`5 / K**.25` | `.35` |", "path length"),
+        ("`4.25 / K**.25` | `.35` |", "`4.25 / K**.25` | `.1` |", "tail fraction"),
         ("clamp(80 * mu, 20, 60) + 4", "clamp(80 * mu, 24, 64)", "steps"),
     ],
 )

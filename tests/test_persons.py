@@ -37,7 +37,7 @@ from dp_halfspace.algorithms.engine.column_scales import (
     linear_counts,
     octave_counts,
 )
-from dp_halfspace.algorithms.engine.preconditioner import Metric
+from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.ranking.threshold import threshold_grid, threshold_losses
 from dp_halfspace.audit import replay
 from dp_halfspace.data import people as people_module
@@ -297,7 +297,7 @@ def own_bits(X, people, kind):
     size = rows.shape[1]
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))[0]
     root = np.linalg.qr((turn * np.geomspace(0.25, 200.0, size)) @ turn.T)[1]
-    thin = Metric(150.0, np.ascontiguousarray(turn[:, :2]), np.array([0.25, 3.0]))
+    thin = Preconditioner(150.0, np.ascontiguousarray(turn[:, :2]), np.array([0.25, 3.0]))
     found += [rows._scale, rows.relative(turn[:-1, 0])]
     found += [flattened(rows, m, row_bound=4.0)._scale for m in (root, thin)]
     return found

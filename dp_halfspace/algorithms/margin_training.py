@@ -69,15 +69,17 @@ def plan_gaussian_training(
 def _attacked(problem: Problem, attack: Adversary, mu: float) -> Training:
     """Accelerated steps on rows that keep their lengths, against an adversary."""
     defaults = engine_defaults(problem.n_samples, problem.n_columns(), problem.n_classes, mu)
-    bias = problem.constant(defaults.bias)
+    constant_column = problem.constant(defaults.constant_column)
     # The longest row has norm one, constant column included.
-    scaled = replace(attack, radius=attack.radius / math.hypot(1.0, bias or 0.0))
+    scaled = replace(attack, radius=attack.radius / math.hypot(1.0, constant_column or 0.0))
     plan = plan_descent(
-        defaults if problem.averaged else replace(defaults, window=0.0),
+        defaults if problem.averaged else replace(defaults, tail_fraction=0.0),
         **problem.sizes(),
         n_outputs=1,
         mu=mu * DOWN,
         attack=scaled,
     )
     steps = GradientPlan(plan, adversary=scaled)
-    return Training("noisy_gd", None, plan.steps.shift, bias, None, steps, attack=scaled)
+    return Training(
+        "noisy_gd", None, plan.steps.margin_offset, constant_column, None, steps, attack=scaled
+    )

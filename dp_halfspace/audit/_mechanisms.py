@@ -130,9 +130,9 @@ def _responses_ratio(response: RandomizedResponse, changed: int, n: int) -> floa
 def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], float]:
     """Return a Gaussian term, the other losses with their probabilities, and their largest sum.
 
-    What a choice or a perturbed objective may lose has no simple law. Of a choice the loss of a
-    response at random with half its range is taken, of an objective that of its longest vertex:
-    each is one that the contract allows, so nothing right costs more than its charge.
+    What a choice or a perturbed objective may lose has no simple distribution. Of a choice the loss
+    of a response at random with half its range is taken, of an objective that of its longest
+    vertex: each is one that the contract allows, so nothing right costs more than its charge.
     """
     squares = shift = largest = 0.0
     losses = {0.0: 1.0}

@@ -29,7 +29,7 @@ _SMOOTHING = 1e-3
 class AdaptiveMarginClassifier(PrivateLinearClassifier):
     """Private linear classifier for any margin: the default of the suite.
 
-    Rows are brought to norm one. A fifth of the budget buys a private metric (the second
+    Rows are brought to norm one. A fifth of the budget buys a private preconditioner (the second
     moment of the rows), the rest a few dozen accelerated full-batch gradient steps on clipped
     slopes of a shifted logistic loss. Nothing has to be tuned, no margin be known. The published
     algorithms for a known margin and for a grid of margins can be chosen instead.
@@ -87,7 +87,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     adversary_radius : float, default=0.0
         Largest change of a row, in the units of the columns, against which the model is
         trained; less than `data_norm`. For two classes, ``solver="noisy_gd"``, no margin and
-        ``delta > 0``. Rows then keep their lengths, and there is neither metric nor projection.
+        ``delta > 0``. Rows then keep their lengths, and there is neither preconditioner nor
+        projection.
     adversary_norm : {2, "inf"}, default=2
         Norm of that change: Euclidean, which does not raise the noise, or the largest change
         of one column.
@@ -152,7 +153,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     A. Suresh, "Differentially Private Learning with Margin Guarantees", 2022, Algorithms 2
     and 5; H. Nguyen, J. Ullman and L. Zakynthinou, "Efficient Private Algorithms for Learning
     Large-Margin Halfspaces", 2020, Algorithms 1 and 3; all with corrected noise. Proofs:
-    ``docs/proofs/metric.md``, ``noisy_gradient.md``, ``phased_prox.md``, ``selection.md``,
+    ``docs/proofs/preconditioner.md``, ``noisy_gradient.md``, ``phased_prox.md``, ``selection.md``,
     ``objective_perturbation.md``, ``pure_halfspace.md``. Constants: ``docs/defaults.md``.
 
     Examples
@@ -219,7 +220,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         self.margin_ = algorithms.asked_margin(used, released)
         self.projection_ = used.linear_map
-        released = self._in_units_of_data(released, used.bias, used.linear_map, data_norm=norm)
+        released = self._in_units_of_data(
+            released, used.constant_column, used.linear_map, data_norm=norm
+        )
         self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:

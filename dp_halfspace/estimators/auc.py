@@ -35,15 +35,15 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     Parameters
     ----------
     mechanism : str, default="auto"
-        ``"noisy_gd"``: private metric and noisy gradient steps, as in
+        ``"noisy_gd"``: private preconditioner and noisy gradient steps, as in
         `AdaptiveMarginClassifier`, with the larger class weighted down, and shorter steps behind
-        a weaker metric where a noisy count says that noise drowns the smaller class (for pure
-        epsilon one perturbed objective of the same rows). ``"mean_difference"``: difference of
-        the class means of privately standardised rows. ``"objective"`` and ``"output"``: the
-        exact minimiser of a loss over all pairs, with a random linear term or with noise.
-        ``"auto"`` is ``"noisy_gd"``, but for a class of less than 3 % of the records (by the count
-        bought or given) among more than 40 columns: there, not for pure epsilon, it is the mean
-        difference, at the same price.
+        a weaker preconditioner where a noisy count says that noise drowns the smaller class (for
+        pure epsilon one perturbed objective of the same rows). ``"mean_difference"``: difference of
+        the class means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
+        minimiser of a loss over all pairs, with a random linear term or with noise. ``"auto"`` is
+        ``"noisy_gd"``, but for a class of less than 3 % of the records (by the count bought or
+        given) among more than 40 columns: there, not for pure epsilon, it is the mean difference,
+        at the same price.
     loss : {"logistic", "squared", "huber", "squared_hinge"}, default="logistic"
         Loss of a pair's difference of scores, for ``"objective"`` (``"logistic"`` or
         ``"huber"``) and ``"output"``. The squared loss is solved in closed form.
@@ -130,7 +130,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     ----------
     P. Wang, Z. Yang, Y. Lei, Y. Ying and H. Zhang, "Differentially private empirical risk
     minimization for AUC maximization", 2021, Algorithms 1 and 2, with corrected noise. Proofs:
-    ``docs/proofs/auc.md``, ``pairwise.md``, ``metric.md``, ``noisy_gradient.md``,
+    ``docs/proofs/auc.md``, ``pairwise.md``, ``preconditioner.md``, ``noisy_gradient.md``,
     ``objective_perturbation.md``. Measurements: ``docs/estimators/auc.md``.
 
     Examples

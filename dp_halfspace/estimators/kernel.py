@@ -53,7 +53,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     By default the columns lead, and what a halfspace cannot see follows as far as the sizes and
     the budget pay for it: decaying cosines of each column, Fourier features of all of them. Each
     row is mapped by itself by a map from public randomness, and brought to norm one. A fifth of
-    the budget buys a private metric, the rest accelerated noisy gradient steps.
+    the budget buys a private preconditioner, the rest accelerated noisy gradient steps.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         columns; ``"auto"`` are 511. With ``"additive"`` the number per column is what fits. Of
         random features alone the number itself; an odd one is raised to the next even one, since
         Fourier features come in pairs; ``"auto"`` is about the number of records times mu, within
-        [64, 600]. Beyond 2048 there is no metric.
+        [64, 600]. Beyond 2048 there is no preconditioner.
     degree : int, default=3
         Of ``"polynomial"``.
     coef0 : float, default=1.0
@@ -166,7 +166,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     ----------
     R. Bassily, M. Mohri and A. Suresh, "Differentially Private Learning with Margin
     Guarantees", 2022, Algorithms 3, 5 and 6, section 4; with fewer features, exact noise and a
-    computable selection. Proofs: ``docs/proofs/kernel.md``, ``metric.md``,
+    computable selection. Proofs: ``docs/proofs/kernel.md``, ``preconditioner.md``,
     ``noisy_gradient.md``, ``phased_prox.md``. Constants: ``docs/defaults.md``.
 
     Examples
@@ -221,7 +221,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             features = _features(data.X, ready.data_norm, feature_map, memory, data.people)
 
         def rows_of(training: Training) -> Any:
-            people, bias = data.people, training.bias
+            people, bias = data.people, training.constant_column
             if features is None:
                 return rows_over(unit_rows, data.X, ready.data_norm, bias, people=people)
             return rows_over(unit_feature_rows, features, bias, people=people)
@@ -231,7 +231,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         self.margin_ = asked_margin(used, released)
         self.feature_map_ = feature_map
         self.n_components_ = feature_map.n_components
-        released = self._in_units_of_data(released, used.bias, data_norm=1.0)
+        released = self._in_units_of_data(released, used.constant_column, data_norm=1.0)
         self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:

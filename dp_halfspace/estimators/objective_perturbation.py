@@ -66,8 +66,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
 
     where the random ``b`` is Gaussian (``delta > 0``) or has the density
     ``exp(-||b|| / scale)`` (``delta = 0``). The ``z_i`` are the rows brought to norm one, by
-    default in a private metric that a fifth of the budget buys. The minimum is found to a
-    tolerance that is fixed in advance and certified on every data set; a second, far smaller
+    default behind a private preconditioner that a fifth of the budget buys. The minimum is found to
+    a tolerance that is fixed in advance and certified on every data set; a second, far smaller
     noise hides what is left of the error.
 
     Parameters
@@ -78,8 +78,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         more, the logistic ones are multinomial; any other is one class against the rest.
     alpha : float or "auto", default="auto"
         Strength of the regulariser. ``"auto"`` is a rule in n, d, the number of classes and
-        the budget. Raised to a public floor: with two classes and no metric ``max(c) beta r^2
-        / (n (exp(epsilon / 2) - 1))``, where r bounds the rows and beta the second derivative
+        the budget. Raised to a public floor: with two classes and no preconditioner ``max(c) beta
+        r^2 / (n (exp(epsilon / 2) - 1))``, where r bounds the rows and beta the second derivative
         of the loss (1/4 for the logistic ones, else 1), and never below ``1e-8 r^2``.
     shift : float or "auto", default="auto"
         Margin at which ``log(1 + exp(shift - t))``, the ``"shifted_logistic"`` loss, has half
@@ -99,8 +99,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         no halfspace changes by that. ``"clipped"`` leaves shorter rows as they are: then
         ``loss="logistic"`` is the usual logistic model and has probabilities.
     metric : bool or "auto", default="auto"
-        Whether to release a private metric of the unit rows first. ``"auto"`` does so for at
-        most 512 columns where the noise leaves something of it; True insists.
+        Whether to release a private preconditioner of the unit rows first. ``"auto"`` does so for
+        at most 512 columns where the noise leaves something of it; True insists.
     projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
         Public random map of the columns to fewer, for unit rows. ``"auto"``: random signs
         for pure epsilon with more than 512 columns, else none.
@@ -169,7 +169,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     A. Smith and A. Thakurta, "Private Convex Empirical Risk Minimization and High-dimensional
     Regression", COLT 2012; R. Iyengar, J. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang,
     "Towards Practical Differentially Private Convex Optimization", 2019. Proofs for the code
-    as it is: ``docs/proofs/objective_perturbation.md``, ``metric.md``, ``certificate.md``,
+    as it is: ``docs/proofs/objective_perturbation.md``, ``preconditioner.md``, ``certificate.md``,
     ``noise.md``, ``accounting.md``.
 
     Examples
@@ -251,8 +251,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         n_kept = n_features if linear_map is None else linear_map.n_components
         bias, row_norm = constant, math.hypot(self.data_norm, constant or 0.0) * UP
         if self.rows == "unit":
-            bias, row_norm = None if constant is None else defaults.bias * constant, 1.0
-        shift = defaults.shift if isinstance(self.shift, str) else float(self.shift)
+            bias, row_norm = None if constant is None else defaults.constant_column * constant, 1.0
+        shift = defaults.margin_offset if isinstance(self.shift, str) else float(self.shift)
         loss = get_loss(self.loss, **({"shift": shift} if self.loss == "shifted_logistic" else {}))
         is_sparse = sparse.issparse(X) and linear_map is None
         risk = empirical_risk(
@@ -269,10 +269,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             float(self.epsilon),
             delta,
             ridge=self._ridge(risk, delta),
-            metric=self.metric is not False and self.rows == "unit",
+            preconditioner=self.metric is not False and self.rows == "unit",
             optimizer=self.optimizer,
         )
-        if self.metric is True and plan.metric is None:
+        if self.metric is True and plan.preconditioner is None:
             raise ValueError(
                 'metric=True needs rows="unit", at most 512 columns and enough budget and rows'
             )

@@ -172,11 +172,13 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
 
         training, norm = ready.plan, ready.data_norm
         projected = training.linear_map
-        rows = unit_rows(data.X, norm, training.bias, projected, clips=ready.clips)
+        rows = unit_rows(data.X, norm, training.constant_column, projected, clips=ready.clips)
         released = training.plan.run(rows, data.codes, ready.weights, permit)
 
         self.projection_ = training.linear_map
-        released = self._in_units_of_data(released, training.bias, projected, data_norm=norm)
+        released = self._in_units_of_data(
+            released, training.constant_column, projected, data_norm=norm
+        )
         self._remember(ready, released, scaler)
 
     def _planned(self, data: TrainingData) -> Prepared:
@@ -191,7 +193,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         record = self._record(
             data,
             training.events,
-            relative_constant_column=training.bias,
+            relative_constant_column=training.constant_column,
             directions=self.directions,
             margin=None if self.margin is None else float(self.margin),
             n_stages=len(training.events),

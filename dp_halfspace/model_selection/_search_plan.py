@@ -29,11 +29,11 @@ from dp_halfspace.privacy.mechanisms import (
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.privacy.tuning import (
-    RunLaw,
+    RunCountDistribution,
     calibrate_selection,
     is_mixable,
     mixed_selection_event,
-    run_law,
+    run_count_distribution,
     selection_event,
 )
 
@@ -49,8 +49,8 @@ _CHOICE_SHARE = 0.1
 # Largest share that a noisy score takes, of mu^2 or of a pure epsilon, and the share of the
 # records that its noise need not be smaller than.
 _SCORE_SHARE, _PURE_SCORE_SHARE, _PRECISION = 0.2, 0.1, 5e-4
-# Shape of the law of the number of runs; a pure run costs 2 + shape times itself, and so does
-# the ratio of Jacobians of a perturbed objective.
+# Shape of the distribution of the number of runs; a pure run costs 2 + shape times itself, and so
+# does the ratio of Jacobians of a perturbed objective.
 _SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
 # Between what a candidate is allowed and what it asks for.
 _DOWN = 1.0 - 2.0**-20
@@ -66,12 +66,12 @@ _FEW = {"gaussian": 4, "mixed": 2, "pure": 3}
 class SearchPlan:
     """The public numbers of a search: its candidates with their budgets, and what it costs.
 
-    The law is of the number of runs, None where every candidate is trained once. The choice is of
-    one candidate from all scores, or the noise on one score.
+    The distribution is of the number of runs, None where every candidate is trained once. The
+    choice is of one candidate from all scores, or the noise on one score.
     """
 
     candidates: tuple[Params, ...]
-    law: RunLaw | None
+    distribution: RunCountDistribution | None
     choice: Choice
     events: tuple[Event, ...]
     adjacency: str
@@ -187,8 +187,8 @@ def plan_search(
     way = search.way(selection)
     if way == "exponential":
         return search.exponential()
-    law = run_law(len(grid), miss, eta=_SHAPES[way])
-    if way == "gaussian" and not search.stays_gaussian(law):
+    distribution = run_count_distribution(len(grid), miss, eta=_SHAPES[way])
+    if way == "gaussian" and not search.stays_gaussian(distribution):
         # With the budget of a run the table is one of few rows, for which there is a choice.
         if selection != "auto":
             raise ValueError(
@@ -196,7 +196,9 @@ def plan_search(
                 "fitted by one choice: use selection='exponential', or solver='noisy_gd'"
             )
         return search.exponential()
-    return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](law)
+    return {"pure": search.pure, "gaussian": search.gaussian, "mixed": search.mixed}[way](
+        distribution
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,52 +242,52 @@ class _Search:
             )
         return "mixed", "" if len(set(events)) == 1 else _ALIKE
 
-    def _run_mu(self, law: RunLaw) -> tuple[float, float]:
+    def _run_mu(self, distribution: RunCountDistribution) -> tuple[float, float]:
         """Return the mu of the training of a run, and that of its score."""
-        mu, mu_score = self._mu(law)
+        mu, mu_score = self._mu(distribution)
         mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN
         return mu_train, mu_score
 
-    def stays_gaussian(self, law: RunLaw) -> bool:
+    def stays_gaussian(self, distribution: RunCountDistribution) -> bool:
         """Tell whether releases are still Gaussian with the budget of a run."""
-        records = self.planned(run_epsilon(self._run_mu(law)[0], self.delta))[1]
+        records = self.planned(run_epsilon(self._run_mu(distribution)[0], self.delta))[1]
         return all(_gaussian_cost(record.events) is not None for record in records)
 
-    def gaussian(self, law: RunLaw) -> SearchPlan:
+    def gaussian(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping where every run is Gaussian private; the dearest sets the price."""
-        mu_train, mu_score = self._run_mu(law)
+        mu_train, mu_score = self._run_mu(distribution)
         candidates, records = self.planned(run_epsilon(mu_train, self.delta))
         costs = [_gaussian_cost(record.events) for record in records]
         if None in costs:
             raise RuntimeError("a candidate releases something else than it did with more budget")
         worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * (1.0 + 2.0**-40)
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
-        events = (selection_event(law, worst),)
-        return SearchPlan(candidates, law, choice, events, records[0].adjacency)
+        events = (selection_event(distribution, worst),)
+        return SearchPlan(candidates, distribution, choice, events, records[0].adjacency)
 
-    def mixed(self, law: RunLaw) -> SearchPlan:
+    def mixed(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping where every run releases the same, perturbed objectives too."""
-        mu, mu_score = self._mu(law)
+        mu, mu_score = self._mu(distribution)
         mu_train = math.sqrt(mu * mu - mu_score * mu_score)
 
         def stopping(records: Sequence[PrivacyRecord]) -> tuple[Event, ...]:
             if len({record.events for record in records}) > 1:
                 raise ValueError(f"selection='random_stopping' needs {_ALIKE}")
-            return (mixed_selection_event(law, [*records[0].events, Gaussian(mu_score)]),)
+            return (mixed_selection_event(distribution, [*records[0].events, Gaussian(mu_score)]),)
 
         candidates, records = self._largest(stopping, mu_train, _LEAST_SHARE, 1.0)
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
-        return SearchPlan(candidates, law, choice, stopping(records), records[0].adjacency)
+        return SearchPlan(candidates, distribution, choice, stopping(records), records[0].adjacency)
 
-    def _mu(self, law: RunLaw) -> tuple[float, float]:
+    def _mu(self, distribution: RunCountDistribution) -> tuple[float, float]:
         """Return the mu of a Gaussian run, and of its noisy score.
 
         A score need not be known better than a share of the records.
         """
-        mu = calibrate_selection(law, self.epsilon, self.delta)
+        mu = calibrate_selection(distribution, self.epsilon, self.delta)
         return mu, min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
 
-    def pure(self, law: RunLaw) -> SearchPlan:
+    def pure(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping where every run is purely private."""
         run = self.epsilon / (2.0 + _SHAPES["pure"]) * _DOWN
         score = min(_PURE_SCORE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
@@ -295,7 +297,9 @@ class _Search:
                 raise RuntimeError("a candidate would spend more than it was given")
         choice = L2LaplaceNoise(score_sensitivity(self.n_samples), score)
         # Rounded up: the cost of a run is at most run / _DOWN.
-        return SearchPlan(candidates, law, choice, (Pure(self.epsilon),), records[0].adjacency)
+        return SearchPlan(
+            candidates, distribution, choice, (Pure(self.epsilon),), records[0].adjacency
+        )
 
     def exponential(self) -> SearchPlan:
         """Plan the training of all candidates, and one exponential mechanism."""

@@ -346,10 +346,10 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
                 "estimator": type(self.estimator).__name__,
                 "scoring": self.scoring if isinstance(self.scoring, str) else repr(self.scoring),
                 "candidates": [sorted(params.items(), key=str) for params in grid],
-                "selection": "exponential" if plan.law is None else "random_stopping",
+                "selection": "exponential" if plan.distribution is None else "random_stopping",
                 "epsilon_of_a_run": plan.candidates[0]["epsilon"],
                 "choice": repr(plan.choice),
-                "mean_runs": None if plan.law is None else plan.law.mean,
+                "mean_runs": None if plan.distribution is None else plan.distribution.mean,
             },
         )
         return grid, plan, record
@@ -403,7 +403,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             seed=None if self.random_state is None else int(self.random_state),
             n_jobs=self.n_jobs,
         )
-        if plan.law is None:
+        if plan.distribution is None:
             # The trainings are paid for by events of the same record.
             models = [self._candidate(params) for params in plan.candidates]
             with warnings.catch_warnings():
@@ -415,7 +415,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             best = int(released.argmax() if isinstance(plan.choice, NoNoise) else released[0])
             return best, pairs[best][0]
         source = permit.consume(plan.events[0])
-        count = plan.law.draw(source)
+        count = plan.distribution.draw(source)
         order = [uniform_below(len(plan.candidates), source) for _ in range(count)]
         chosen = (self._candidate(plan.candidates[index]) for index in order)
         with unheard():

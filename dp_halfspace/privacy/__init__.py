@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.randomness import public_generator as public_generator
     from dp_halfspace.privacy.record import PrivacyRecord as PrivacyRecord
     from dp_halfspace.privacy.selection import exponential_mechanism as exponential_mechanism
-    from dp_halfspace.privacy.tuning import RunLaw as RunLaw
+    from dp_halfspace.privacy.tuning import RunCountDistribution as RunCountDistribution
     from dp_halfspace.privacy.tuning import calibrate_selection as calibrate_selection
-    from dp_halfspace.privacy.tuning import geometric_law as geometric_law
+    from dp_halfspace.privacy.tuning import geometric_run_count as geometric_run_count
     from dp_halfspace.privacy.tuning import mixed_selection_event as mixed_selection_event
-    from dp_halfspace.privacy.tuning import run_law as run_law
+    from dp_halfspace.privacy.tuning import run_count_distribution as run_count_distribution
     from dp_halfspace.privacy.tuning import select_best as select_best
     from dp_halfspace.privacy.tuning import selection_event as selection_event
 

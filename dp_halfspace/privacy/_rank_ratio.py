@@ -27,7 +27,7 @@ _Cells = Callable[[FloatArray, FloatArray, _Indices], tuple[FloatArray, FloatArr
 Behind: TypeAlias = "Shifted | TradeOff"
 
 _KNOTS = 16
-# Differences over a smaller mu would cancel. Beyond the largest the two laws hardly
+# Differences over a smaller mu would cancel. Beyond the largest the two distributions hardly
 # overlap, and the whole range of F is the bound.
 SMALLEST_MU = 2.0**-12
 LARGEST_MU = 64.0
@@ -56,7 +56,7 @@ def polynomials(coefficients: FloatArray, points: FloatArray) -> FloatArray:
 
 
 def normal_density(s: FloatArray) -> FloatArray:
-    """Density of the standard normal law."""
+    """Density of the standard normal distribution."""
     return np.asarray(np.exp(-0.5 * s * s) / math.sqrt(2.0 * math.pi))
 
 

@@ -1,8 +1,8 @@
 r"""Selection of the best of a random number of private runs, and what it costs.
 
 Each of :math:`K` runs draws a candidate and returns a model with a noisy score; only the model of
-the best score is published. A fixed :math:`K` would cost every run, a random one of the right law
-little more than one run: ``docs/proofs/selection.md``.
+the best score is published. A fixed :math:`K` would cost every run, a random one of the right
+distribution little more than one run: ``docs/proofs/selection.md``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from dp_halfspace.privacy.profiles import (
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
 
 MOST_RUNS = 100_000
-"""Largest cap of a law."""
+"""Largest cap of a distribution."""
 
 # With at most 10^5 runs this keeps P(K = 1), a divisor, above 10^-232.
 _LARGEST_ETA = 64.0
@@ -64,12 +64,12 @@ _DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class RunLaw:
-    r"""Truncated negative binomial law of the number of runs :math:`K`.
+class RunCountDistribution:
+    r"""Truncated negative binomial distribution of the number of runs :math:`K`.
 
     .. math:: P(K = k) \propto \binom{k + \eta - 1}{k} (1 - r)^k, \qquad 1 \le k \le k_{max},
 
-    normalised after the truncation, with the logarithmic law as the limit at
+    normalised after the truncation, with the logarithmic distribution as the limit at
     :math:`\eta = 0`. The case :math:`\eta = 1` is geometric.
 
     Parameters
@@ -92,11 +92,11 @@ class RunLaw:
 
     Examples
     --------
-    >>> from dp_halfspace.privacy.tuning import RunLaw
-    >>> law = RunLaw(eta=1.0, r=0.5, k_max=3)
-    >>> law.probabilities.round(6).tolist(), round(law.mean, 6)
+    >>> from dp_halfspace.privacy.tuning import RunCountDistribution
+    >>> distribution = RunCountDistribution(eta=1.0, r=0.5, k_max=3)
+    >>> distribution.probabilities.round(6).tolist(), round(distribution.mean, 6)
     ([0.571429, 0.285714, 0.142857], 1.571429)
-    >>> 1 <= law.draw() <= 3
+    >>> 1 <= distribution.draw() <= 3
     True
     """
 
@@ -130,46 +130,46 @@ class RunLaw:
     def draw(self, source: ByteSource = OS_RANDOMNESS) -> int:
         """Draw the number of runs; it must stay hidden.
 
-        Its law is this one up to a total variation of 2**-440: a uniform number is compared with
-        enclosures of the distribution function.
+        Its distribution is this one up to a total variation of 2**-440: a uniform number is
+        compared with enclosures of the distribution function.
         """
         uniform = LazyUniform(0, 0, source)
         uniform.refine()
 
         def reached(k: int) -> bool:
-            return uniform.below(lambda bits: _distribution(self, bits)[k - 1])
+            return uniform.below(lambda bits: _cumulative(self, bits)[k - 1])
 
         return bisect_left(range(self.k_max), True, lo=1, key=reached)
 
 
-def _weights(law: RunLaw) -> list[Decimal]:
+def _weights(distribution: RunCountDistribution) -> list[Decimal]:
     """P(K = k) over P(K = 1), in the precision of the current context."""
-    shape, ratio = Decimal(law.eta), 1 - Decimal(law.r)
+    shape, ratio = Decimal(distribution.eta), 1 - Decimal(distribution.r)
     weights = [Decimal(1)]
-    for k in range(1, law.k_max):
+    for k in range(1, distribution.k_max):
         weights.append(weights[-1] * (k + shape) * ratio / (k + 1))
     return weights
 
 
 @lru_cache(maxsize=32)
-def _moments(law: RunLaw) -> tuple[NDArray[np.float64], float]:
+def _moments(distribution: RunCountDistribution) -> tuple[NDArray[np.float64], float]:
     """Probabilities, and the mean rounded up."""
     with localcontext(decimal_context(_DIGITS)):
-        weights = _weights(law)
+        weights = _weights(distribution)
         total = sum(weights)
         probabilities = np.array([float(weight / total) for weight in weights])
         mean = sum(k * weight for k, weight in enumerate(weights, 1)) / total
-        rounded = float(mean) if law.k_max == 1 else math.nextafter(float(mean), math.inf)
+        rounded = float(mean) if distribution.k_max == 1 else math.nextafter(float(mean), math.inf)
     probabilities.setflags(write=False)
     return probabilities, rounded
 
 
 @lru_cache(maxsize=4)
-def _distribution(law: RunLaw, bits: int) -> list[int]:
+def _cumulative(distribution: RunCountDistribution, bits: int) -> list[int]:
     """Integers within 1 of ``P(K <= k) * 2**bits``, k = 1, ..., k_max."""
     # As many decimal digits as bits: their rounding errors are out of sight.
     with localcontext(decimal_context(bits)):
-        weights = _weights(law)
+        weights = _weights(distribution)
         scale = Decimal(1 << bits) / sum(weights)
         reached, values = Decimal(0), []
         for weight in weights:
@@ -182,8 +182,8 @@ def _distribution(law: RunLaw, bits: int) -> list[int]:
 _CUT = 1e-9
 
 
-def geometric_law(mean: float) -> RunLaw:
-    """Geometric law of the number of runs.
+def geometric_run_count(mean: float) -> RunCountDistribution:
+    """Geometric distribution of the number of runs.
 
     Parameters
     ----------
@@ -193,14 +193,14 @@ def geometric_law(mean: float) -> RunLaw:
 
     Returns
     -------
-    RunLaw
+    RunCountDistribution
         Shape 1, capped where less than 1e-9 of the probability is cut.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy import geometric_law
-    >>> law = geometric_law(15.0)
-    >>> law.k_max, round(law.mean, 4)
+    >>> from dp_halfspace.privacy import geometric_run_count
+    >>> distribution = geometric_run_count(15.0)
+    >>> distribution.k_max, round(distribution.mean, 4)
     (301, 15.0)
     """
     if not 1.0 <= mean < math.inf:
@@ -208,8 +208,8 @@ def geometric_law(mean: float) -> RunLaw:
     return _capped(1.0, 1.0 / mean)
 
 
-def _capped(eta: float, r: float) -> RunLaw:
-    """Law with a cap beyond which less than `_CUT` of the probability lies."""
+def _capped(eta: float, r: float) -> RunCountDistribution:
+    """Distribution with a cap beyond which less than `_CUT` of the probability lies."""
     k = np.arange(1.0, MOST_RUNS + 1.0)
     ratios = (k + eta) / (k + 1.0) * (1.0 - r)
     with np.errstate(divide="ignore"):
@@ -220,14 +220,16 @@ def _capped(eta: float, r: float) -> RunLaw:
     enough = (worst < 1.0) & (weights * worst <= _CUT * (1.0 - worst) * np.cumsum(weights))
     if not enough.any():
         raise ValueError(
-            f"the law with eta={eta!r}, r={r!r} needs more than {MOST_RUNS} runs at most; "
+            f"the distribution with eta={eta!r}, r={r!r} needs more than {MOST_RUNS} runs at most; "
             "accept fewer runs or a larger probability to miss a candidate"
         )
-    return RunLaw(eta, r, int(np.argmax(enough)) + 1)
+    return RunCountDistribution(eta, r, int(np.argmax(enough)) + 1)
 
 
-def run_law(n_candidates: int, miss: float, *, eta: float = 1.0) -> RunLaw:
-    """Law with the fewest runs that tries a given candidate with probability ``1 - miss``.
+def run_count_distribution(
+    n_candidates: int, miss: float, *, eta: float = 1.0
+) -> RunCountDistribution:
+    """Distribution with the fewest runs that tries a given candidate with probability ``1 - miss``.
 
     Parameters
     ----------
@@ -236,28 +238,28 @@ def run_law(n_candidates: int, miss: float, *, eta: float = 1.0) -> RunLaw:
     miss : float
         Largest accepted probability that a given candidate is never tried, in (0, 1).
     eta : float, default=1.0
-        Shape of the law, in (-1, 64]. At an equal `miss`, 2 takes a third to a half fewer
+        Shape of the distribution, in (-1, 64]. At an equal `miss`, 2 takes a third to a half fewer
         runs than 1 and lowers the mu of a run by 2 to 7 percent.
 
     Returns
     -------
-    RunLaw
+    RunCountDistribution
         Capped where less than 1e-9 of the probability is cut; more than 100000 runs are refused.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy import run_law
-    >>> round(run_law(15, 0.2).mean, 1)
+    >>> from dp_halfspace.privacy import run_count_distribution
+    >>> round(run_count_distribution(15, 0.2).mean, 1)
     56.0
     """
     if n_candidates < 1:
         raise ValueError(f"n_candidates must be at least 1, got {n_candidates!r}")
     if not 0.0 < miss < 1.0:
         raise ValueError(f"miss must be in (0, 1), got {miss!r}")
-    RunLaw(eta, 1.0, 1)  # refuses a shape that is out of range
+    RunCountDistribution(eta, 1.0, 1)  # refuses a shape that is out of range
     share = 1.0 - 1.0 / n_candidates
     if miss >= share:
-        return RunLaw(eta, 1.0, 1)
+        return RunCountDistribution(eta, 1.0, 1)
     # The cap raises the probability of a miss by a relative 1e-9 at most.
     target = math.log(miss * (1.0 - 10.0 * _CUT))
 
@@ -275,13 +277,13 @@ def run_law(n_candidates: int, miss: float, *, eta: float = 1.0) -> RunLaw:
     return _capped(float(eta), math.exp(root(excess, smallest, -1e-12)))
 
 
-def selection_event(law: RunLaw, mu: float) -> Selection:
+def selection_event(distribution: RunCountDistribution, mu: float) -> Selection:
     r"""Event of publishing the best of a random number of `mu`-GDP runs.
 
     Parameters
     ----------
-    law : RunLaw
-        Law of the number of runs.
+    distribution : RunCountDistribution
+        Distribution of the number of runs.
     mu : float
         Each run is `mu`-GDP in its output and noisy score together: training with
         ``mu_train`` and a score with ``mu_score`` make
@@ -310,31 +312,36 @@ def selection_event(law: RunLaw, mu: float) -> Selection:
 
     Examples
     --------
-    >>> from dp_halfspace.privacy import delta, geometric_law, selection_event
-    >>> f"{delta([selection_event(geometric_law(15.0), 0.15)], 1.0):.2e}"
+    >>> from dp_halfspace.privacy import delta, geometric_run_count, selection_event
+    >>> f"{delta([selection_event(geometric_run_count(15.0), 0.15)], 1.0):.2e}"
     '2.82e-07'
     """
     mu = check_nonnegative("mu", mu)
-    event = _classical(law, mu)
-    # Differences over a smaller mu would cancel; beyond the largest the laws hardly overlap.
+    event = _classical(distribution, mu)
+    # Differences over a smaller mu would cancel; beyond the largest the distributions hardly
+    # overlap.
     if not SMALLEST_MU <= mu < LARGEST_MU or event.log_ratio == 0.0:
         return event
-    shares = chord_shares(law.probabilities, law.mean, Shifted(mu), event.log_ratio)
+    shares = chord_shares(
+        distribution.probabilities, distribution.mean, Shifted(mu), event.log_ratio
+    )
     return replace(event, shares=shares)
 
 
-def _classical(law: RunLaw, mu: float) -> Selection:
+def _classical(distribution: RunCountDistribution, mu: float) -> Selection:
     """Return the bound with all of its mass at the largest ratio of the rank factors."""
-    return Selection(law.mean, log_rank_ratio(law.probabilities, mu), ((1.0, 0.0, mu),))
+    return Selection(
+        distribution.mean, log_rank_ratio(distribution.probabilities, mu), ((1.0, 0.0, mu),)
+    )
 
 
-def calibrate_selection(law: RunLaw, epsilon: float, delta: float) -> float:
+def calibrate_selection(distribution: RunCountDistribution, epsilon: float, delta: float) -> float:
     """Largest mu of a run for which the selection stays within a budget, rounded down.
 
     Parameters
     ----------
-    law : RunLaw
-        Law of the number of runs.
+    distribution : RunCountDistribution
+        Distribution of the number of runs.
     epsilon : float
         Budget of the whole selection, >= 0; infinity gives infinity.
     delta : float
@@ -343,13 +350,13 @@ def calibrate_selection(law: RunLaw, epsilon: float, delta: float) -> float:
     Returns
     -------
     float
-        At most ``gdp_mu(epsilon, delta)``; ``selection_event(law, mu)`` was checked to be
+        At most ``gdp_mu(epsilon, delta)``; ``selection_event(distribution, mu)`` was checked to be
         within the budget, and the largest such mu is larger by a relative 1e-5 at most.
 
     Examples
     --------
-    >>> from dp_halfspace.privacy import calibrate_selection, geometric_law
-    >>> round(calibrate_selection(geometric_law(15.0), 1.0, 1e-6), 4)
+    >>> from dp_halfspace.privacy import calibrate_selection, geometric_run_count
+    >>> round(calibrate_selection(geometric_run_count(15.0), 1.0, 1e-6), 4)
     0.1559
     """
     epsilon, delta = check_nonnegative("epsilon", epsilon), check_delta(delta)
@@ -358,10 +365,10 @@ def calibrate_selection(law: RunLaw, epsilon: float, delta: float) -> float:
         return whole
     # The classical bound needs no chords: it brackets the answer in little time.
     classical = calibrate(
-        lambda mu: [_classical(law, mu)], epsilon, delta, lower=0.0, upper=whole, rtol=1e-2
+        lambda mu: [_classical(distribution, mu)], epsilon, delta, lower=0.0, upper=whole, rtol=1e-2
     )
     return calibrate(
-        lambda mu: [selection_event(law, mu)],
+        lambda mu: [selection_event(distribution, mu)],
         epsilon,
         delta,
         lower=0.5 * classical,
@@ -384,13 +391,13 @@ def is_mixable(events: Iterable[Event]) -> bool:
     )
 
 
-def mixed_selection_event(law: RunLaw, run: Iterable[Event]) -> Selection:
+def mixed_selection_event(distribution: RunCountDistribution, run: Iterable[Event]) -> Selection:
     """Event of publishing the best of a random number of runs that are not all Gaussian.
 
     Parameters
     ----------
-    law : RunLaw
-        Law of the number of runs.
+    distribution : RunCountDistribution
+        Distribution of the number of runs.
     run : iterable of Event
         Everything that one run releases, whatever its candidate, its noisy score included.
 
@@ -417,9 +424,9 @@ def mixed_selection_event(law: RunLaw, run: Iterable[Event]) -> Selection:
     Examples
     --------
     >>> from dp_halfspace.privacy import Gaussian, ObjectivePerturbation, delta
-    >>> from dp_halfspace.privacy import geometric_law, mixed_selection_event
+    >>> from dp_halfspace.privacy import geometric_run_count, mixed_selection_event
     >>> run = [ObjectivePerturbation(0.05, ((1, 0.0), (2, 0.06), (1, 0.12))), Gaussian(0.09)]
-    >>> f"{delta([mixed_selection_event(geometric_law(15.0), run)], 1.0):.2e}"
+    >>> f"{delta([mixed_selection_event(geometric_run_count(15.0), run)], 1.0):.2e}"
     '2.49e-05'
     """
     terms = _terms(run)
@@ -433,14 +440,14 @@ def mixed_selection_event(law: RunLaw, run: Iterable[Event]) -> Selection:
         return np.asarray(np.logaddexp.reduce(logs, axis=0) + LOG_SLACK)
 
     bound = trade_off(log_delta) if np.isfinite(terms).all() else None
-    whole = math.log(law.mean / law.probabilities[0]) * UP + 2.0**-50
-    if bound is None or law.k_max == 1 or not math.isfinite(bound.top):
-        return Selection(law.mean, whole, terms)
-    ratio = log_ratio_of(law.probabilities, bound, _TOLERANCE)
+    whole = math.log(distribution.mean / distribution.probabilities[0]) * UP + 2.0**-50
+    if bound is None or distribution.k_max == 1 or not math.isfinite(bound.top):
+        return Selection(distribution.mean, whole, terms)
+    ratio = log_ratio_of(distribution.probabilities, bound, _TOLERANCE)
     if ratio < _SMALLEST:
-        return Selection(law.mean, ratio, terms)
-    shares = chord_shares(law.probabilities, law.mean, bound, ratio)
-    return Selection(law.mean, ratio, terms, shares)
+        return Selection(distribution.mean, ratio, terms)
+    shares = chord_shares(distribution.probabilities, distribution.mean, bound, ratio)
+    return Selection(distribution.mean, ratio, terms, shares)
 
 
 def _terms(run: Iterable[Event]) -> tuple[Term, ...]:
@@ -461,7 +468,7 @@ Output = TypeVar("Output")
 def select_best(
     run: Callable[[Candidate], tuple[Output, float]],
     candidates: Sequence[Candidate],
-    law: RunLaw,
+    distribution: RunCountDistribution,
     source: ByteSource = OS_RANDOMNESS,
 ) -> tuple[Candidate, Output]:
     """Run random candidates a random number of times; return the one of the best score.
@@ -477,8 +484,8 @@ def select_best(
     candidates : sequence
         Public and nonempty; fixed without looking at the data. Each run draws one of them
         uniformly, with replacement.
-    law : RunLaw
-        Law of the number of runs.
+    distribution : RunCountDistribution
+        Distribution of the number of runs.
     source : ByteSource, default=OS_RANDOMNESS
         Randomness of the number of runs, of the candidates and of ties.
 
@@ -489,7 +496,7 @@ def select_best(
 
     Notes
     -----
-    Privacy: what is returned costs ``selection_event(law, mu)``, to be charged once and
+    Privacy: what is returned costs ``selection_event(distribution, mu)``, to be charged once and
     before the call. The guarantee is void if anything else leaves: the number of runs, the
     other candidates, outputs and scores, the winning score, or their traces (a log, a
     progress bar, a warning, an entry in a ledger, an attribute of an object that ``run``
@@ -504,12 +511,13 @@ def select_best(
 
     Examples
     --------
-    >>> from dp_halfspace.privacy import rounded_gaussian, run_law, select_best
+    >>> from dp_halfspace.privacy import rounded_gaussian, run_count_distribution, select_best
     >>> records = [0, 1, 1, 2, 0, 5]
     >>> def run(threshold, mu=0.15):
     ...     count = sum(record >= threshold for record in records)
     ...     return f"rule {threshold}", rounded_gaussian([count], 1 / mu)[0]
-    >>> threshold, rule = select_best(run, [1, 2, 3], run_law(n_candidates=3, miss=0.1))
+    >>> distribution = run_count_distribution(n_candidates=3, miss=0.1)
+    >>> threshold, rule = select_best(run, [1, 2, 3], distribution)
     >>> rule == f"rule {threshold}"
     True
     """
@@ -521,7 +529,7 @@ def select_best(
         output, score = run(candidate)
         return (candidate, output), score
 
-    count = law.draw(source)
+    count = distribution.draw(source)
     return best_run((one_run() for _ in range(count)), source)[1]
 
 

@@ -68,7 +68,7 @@ def test_planned_sizes_are_those_of_the_rows(form, kind, intercept):
     X = form(np.random.default_rng(0).random((9000, 40)))
     problem = Problem(9000, 40, 2, sparse.issparse(X), intercept, kind, 7, True, None)
     training = plan_gaussian_training(problem, "noisy_gd", 0.1, 1.0)
-    rows = unit_rows(X, 1.0, training.bias, training.linear_map)
+    rows = unit_rows(X, 1.0, training.constant_column, training.linear_map)
     n_samples, n_columns, block_rows = problem.sizes(training.linear_map).values()
     assert rows.shape == (n_samples, n_columns)
     assert rows.block_rows == block_rows
@@ -87,7 +87,7 @@ def test_order_of_the_pass_is_public_and_seeded():
 
     def first_value(seed):
         training = plan_training(replace(PROBLEM, seed=seed), "phased_prox", 0.1, 2.0, 1e-5)
-        rows, permit = unit_rows(X, 1.0, training.bias), permit_for(*training.events)
+        rows, permit = unit_rows(X, 1.0, training.constant_column), permit_for(*training.events)
         with recording() as releases:
             training.plan.run(rows, codes, np.ones(2), permit)
         return releases[0].value
@@ -102,11 +102,11 @@ def test_automatic_margin_is_the_shift_over_the_norm():
     w = np.zeros((1, 7))
     assert asked_margin(training, w) == 1.0
     w[0, :2] = 3.0, 4.0
-    assert asked_margin(training, 10 * w) == pytest.approx(training.shift / 50)
+    assert asked_margin(training, 10 * w) == pytest.approx(training.margin_offset / 50)
     assert asked_margin(training, 1e-3 * w) == 1.0
     # Several classes: the largest difference, here of the first and the last.
     classes = np.array([[3.0, 0.0], [0.0, 0.5], [-3.0, 8.0]])
-    assert asked_margin(training, classes) == pytest.approx(training.shift / 10)
+    assert asked_margin(training, classes) == pytest.approx(training.margin_offset / 10)
 
 
 def test_the_noise_against_an_attack_is_that_of_moved_rows():

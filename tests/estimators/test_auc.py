@@ -104,9 +104,9 @@ def test_auto_charges_the_same_events_whatever_the_count(d):
     ("n", "epsilon", "pays"),
     [(1000, 0.6, False), (1000, 0.9, True), (100, 0.9, False), (10**5, 0.2, True)],
 )
-def test_pure_epsilon_buys_a_metric_when_it_is_large_or_the_noise_is_small(n, epsilon, pays):
+def test_pure_epsilon_buys_a_preconditioner_if_large_or_if_the_noise_is_small(n, epsilon, pays):
     plan = plan_of("auto", n, epsilon, 0.0)
-    assert plan.public["private_metric"] == pays
+    assert plan.public["private_preconditioner"] == pays
     assert privacy.epsilon(plan.events, 0.0) == pytest.approx(epsilon)
 
 
@@ -121,7 +121,7 @@ def test_what_follows_the_count_moves_no_noise():
         assert adapted.plan.descent.mechanism == ranker.plan.descent.mechanism
         assert 0 < weights.min() <= weights.max() == 1.0
         paces.append(adapted.plan.descent.step_size / ranker.plan.descent.step_size)
-        powers.append(adapted.plan.metric.power)
+        powers.append(adapted.plan.preconditioner.power)
     for values in (paces, powers):
         assert 0 < values[1] < values[2] < values[3] < values[4] < values[5] < 1.0
         assert values[:2] == pytest.approx([values[-1]] * 2)
@@ -130,7 +130,7 @@ def test_what_follows_the_count_moves_no_noise():
 
 @pytest.mark.filterwarnings("ignore:random_state")
 def test_a_class_of_few_records_is_ranked_better_by_small_steps(monkeypatch):
-    """Planted: the steps and the metric of classes of equal size."""
+    """Planted: the steps and the preconditioner of classes of equal size."""
     rng = np.random.default_rng(0)
     y = (rng.random(8000) < 0.025).astype(int)
     X = np.exp(0.7 * (rng.standard_normal((8000, 6)) + y[:, None])) / 10.0 - 1.0

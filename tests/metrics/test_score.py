@@ -23,7 +23,15 @@ import dp_halfspace
 from benchmarks import score_coverage
 from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.metrics import METRICS, PrivateScore, _intervals, _tallies, private_score, score
+from dp_halfspace.metrics import (
+    METRICS,
+    Metric,
+    PrivateScore,
+    _intervals,
+    _tallies,
+    private_score,
+    score,
+)
 from dp_halfspace.privacy import epsilon as composed
 from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
 from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
@@ -540,3 +548,14 @@ def test_a_loss_of_probabilities_that_are_none_is_one_at_most():
 
     losses = _tallies.losses_of(Odd(), np.zeros((3, 1)), np.array([1, 1, 0]), np.arange(2))
     assert losses.tolist() == [_tallies.SCALE, _tallies.SCALE // 4, _tallies.SCALE]
+
+
+def test_a_metric_that_says_no_more_is_of_predicted_classes(monkeypatch):
+    """Sensitivity, tally and estimate are all that an entry has to state."""
+    plain = Metric((1, 1.0), _tallies.count_right, _intervals.share_of_records)
+    expected = private_score(Known(), X, Y, epsilon=np.inf).value
+    monkeypatch.setitem(METRICS, "accuracy", plain)
+    assert private_score(Known(), X, Y, epsilon=np.inf).value == expected
+    wrong = replace(plain, tally=lambda *given: 2.0 * _tallies.count_right(*given))
+    monkeypatch.setitem(METRICS, "accuracy", wrong)
+    assert private_score(Known(), X, Y, epsilon=np.inf).value != expected

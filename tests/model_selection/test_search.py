@@ -34,7 +34,7 @@ from dp_halfspace.privacy import Exponential, Gaussian, Pure, tuning
 from dp_halfspace.privacy.events import Selection
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, recording
 from dp_halfspace.privacy.randomness import SeededBytes
-from dp_halfspace.privacy.tuning import RunLaw, best_run
+from dp_halfspace.privacy.tuning import RunCountDistribution, best_run
 from tests.conftest import separated
 from tests.support import checks
 
@@ -190,7 +190,7 @@ def warnings_of(monkeypatch, runs, n_jobs=None):
         warnings.warn("a score says something", UserWarning, stacklevel=1)
         return np.ones(len(y))
 
-    monkeypatch.setattr(RunLaw, "draw", lambda law, source: runs)
+    monkeypatch.setattr(RunCountDistribution, "draw", lambda law, source: runs)
     model = search(selection="random_stopping", scoring=talkative, n_jobs=n_jobs)
     with warnings.catch_warnings(record=True) as said, parallel_config(backend="threading"):
         warnings.simplefilter("always")

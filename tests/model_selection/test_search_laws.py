@@ -2,7 +2,8 @@
 
 Each of them carries the guarantee: a number of runs that is fixed, scores without their noise or
 the largest score in place of a random choice void it, and nothing else shows. The candidates here
-are classifiers whose number of correct predictions is known, so every law can be written down.
+are classifiers whose number of correct predictions is known, so every distribution can be written
+down.
 """
 
 import itertools
@@ -26,10 +27,10 @@ from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, mechani
 from dp_halfspace.privacy.mechanisms import authorise, recording
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.privacy.tuning import RunLaw
+from dp_halfspace.privacy.tuning import RunCountDistribution
 from tests.privacy.oracles import slope
 
-# Below the 1e-6 that is meant: the chi-square law is not exact in its tail.
+# Below the 1e-6 that is meant: the chi-square distribution is not exact in its tail.
 FALSE_ALARM = 1e-8
 N = 400
 RUNS = []
@@ -137,9 +138,9 @@ def plan_of(model):
     )
 
 
-def pvalue(counts, law, draws):
+def pvalue(counts, distribution, draws):
     """Chi-square test, what is rare in one class."""
-    expected = draws * np.asarray(law)
+    expected = draws * np.asarray(distribution)
     rare = expected < 20
     merged = np.append(expected[~rare], expected[rare].sum())
     seen = np.append(np.asarray(counts)[~rare], np.asarray(counts)[rare].sum())
@@ -169,14 +170,14 @@ def name_of(params):
     return params["hits"], params["expected"]
 
 
-def law_of_stopping(law, mu, values):
-    """Law of the best of a random number of runs with noisy scores: (b) of Theorem 1."""
+def law_of_stopping(distribution, mu, values):
+    """Distribution of the best of a random number of runs with noisy scores: (b) of Theorem 1."""
     values = np.asarray(values)
     low, high = values.min() - 10 / mu, values.max() + 10 / mu
     s = np.linspace(low, high, 20_001)
     below = stats.norm.cdf((s[:, None] - values) * mu).mean(axis=1)
     density = stats.norm.pdf((s[:, None] - values) * mu) * mu / len(values)
-    won = integrate.trapezoid(slope(law, below)[:, None] * density, s, axis=0)
+    won = integrate.trapezoid(slope(distribution, below)[:, None] * density, s, axis=0)
     assert won.sum() == pytest.approx(1.0, abs=1e-6)
     return won
 
@@ -196,8 +197,8 @@ LOUD = {"selection": "random_stopping", "epsilon": 4.0, "miss": 0.3}
 def stopping_plan():
     plan = plan_of(search(**LOUD))
     # The noise matters: neither does the best always win, nor are all alike.
-    law = law_of_stopping(plan.law, plan.choice.mu, scores())
-    assert 0.25 < law.max() < 0.7
+    distribution = law_of_stopping(plan.distribution, plan.choice.mu, scores())
+    assert 0.25 < distribution.max() < 0.7
     return plan
 
 
@@ -205,12 +206,12 @@ def assert_law_of_stopping(draws=700, **params):
     plan = stopping_plan()
     for first in (0, 1):
         won, counts, tried = chosen(draws, first, **LOUD, **params)
-        exact = law_of_stopping(plan.law, plan.choice.mu, scores(first))
-        number = np.bincount(counts, minlength=plan.law.k_max + 1)[1:]
-        assert len(number) == plan.law.k_max
+        exact = law_of_stopping(plan.distribution, plan.choice.mu, scores(first))
+        number = np.bincount(counts, minlength=plan.distribution.k_max + 1)[1:]
+        assert len(number) == plan.distribution.k_max
         found = {
             "released": pvalue(won, exact, draws),
-            "number of runs": pvalue(number, plan.law.probabilities, draws),
+            "number of runs": pvalue(number, plan.distribution.probabilities, draws),
             "tried": stats.chisquare(tried).pvalue,
         }
         assert min(found.values()) > FALSE_ALARM, found
@@ -298,22 +299,24 @@ class Always:
         return SeededBytes(0, "again").read(n)
 
 
-# Which law is tested on how many draws, and what takes the place of a function.
+# Which distribution is tested on how many draws, and what takes the place of a function.
 STOPPING, CHOICE = assert_law_of_stopping, assert_law_of_exponential
 NOISE, EXPONENTIAL = (mechanisms.GaussianNoise, "perturb"), (selection, "exponential_mechanism")
 TURN = itertools.count()
 PLANTED = {
     "a fixed number of runs": (
-        (STOPPING, 300, RunLaw, "draw"),
-        lambda honest: lambda law, source=None: round(law.mean),
+        (STOPPING, 300, RunCountDistribution, "draw"),
+        lambda honest: lambda distribution, source=None: round(distribution.mean),
     ),
     "one run less": (
-        (STOPPING, 1500, RunLaw, "draw"),
-        lambda honest: lambda law, source: max(honest(law, source) - 1, 1),
+        (STOPPING, 1500, RunCountDistribution, "draw"),
+        lambda honest: lambda distribution, source: max(honest(distribution, source) - 1, 1),
     ),
     "one run more": (
-        (STOPPING, 1500, RunLaw, "draw"),
-        lambda honest: lambda law, source: min(honest(law, source) + 1, law.k_max),
+        (STOPPING, 1500, RunCountDistribution, "draw"),
+        lambda honest: (
+            lambda distribution, source: min(honest(distribution, source) + 1, distribution.k_max)
+        ),
     ),
     "scores without noise": (
         (STOPPING, 700, *NOISE),
@@ -356,9 +359,9 @@ SLOW = ("one run more", "a choice of half more")
     "bug", [pytest.param(b, marks=[pytest.mark.slow] * (b in SLOW)) for b in PLANTED]
 )
 def test_a_planted_bug_has_another_law(monkeypatch, bug):
-    (law, draws, place, name), wrong = PLANTED[bug]
+    (distribution, draws, place, name), wrong = PLANTED[bug]
     monkeypatch.setattr(place, name, wrong(getattr(place, name)))
-    caught(law, draws=draws)
+    caught(distribution, draws=draws)
 
 
 # -- neighbours -------------------------------------------------------------------------
@@ -369,18 +372,23 @@ def divergence(p, q, epsilon):
 
 
 def test_exact_laws_of_neighbours_are_within_the_charge():
-    """The laws above, integrated: what the choice alone gives away."""
+    """The distributions above, integrated: what the choice alone gives away."""
     for params in (LOUD, SHARP):
         plan = plan_of(search(**params))
-        if plan.law is None:
-            laws = [law_of_exponential(plan.choice.epsilon, scores(first)) for first in (0, 1)]
+        if plan.distribution is None:
+            distributions = [
+                law_of_exponential(plan.choice.epsilon, scores(first)) for first in (0, 1)
+            ]
         else:
-            laws = [law_of_stopping(plan.law, plan.choice.mu, scores(first)) for first in (0, 1)]
+            distributions = [
+                law_of_stopping(plan.distribution, plan.choice.mu, scores(first))
+                for first in (0, 1)
+            ]
         for epsilon in (0.0, 0.5, 2.0):
-            assert divergence(*laws, epsilon) <= privacy.delta(plan.events, epsilon)
+            assert divergence(*distributions, epsilon) <= privacy.delta(plan.events, epsilon)
 
 
-# -- what is charged for the laws -----------------------------------------------------------------
+# -- what is charged for the distributions ---------------------------------------------------------
 
 
 SHARES = (1.0, 0.5, 0.9, 0.2, 0.7)
@@ -398,7 +406,7 @@ def assert_charge_covers_the_runs(**params):
     ]
     fitted = model.fit(X, y)
     assert fitted.privacy_.events == plan.events
-    if plan.law is None:
+    if plan.distribution is None:
         assert Counter(plan.events) == Counter(
             [*(event for events in spent for event in events), Exponential(plan.choice.epsilon)]
         )
@@ -407,7 +415,7 @@ def assert_charge_covers_the_runs(**params):
     runs = [math.hypot(events[0].mu, plan.choice.mu) for events in spent]
     (event,) = plan.events
     assert max(runs) <= event.terms[0][2] <= max(runs) * (1 + 1e-9)
-    assert event == privacy.selection_event(plan.law, event.terms[0][2])
+    assert event == privacy.selection_event(plan.distribution, event.terms[0][2])
     # Not only is it within the budget: next to nothing is left.
     assert 0.99 * model.delta <= privacy.delta(plan.events, model.epsilon) <= model.delta
 
@@ -459,16 +467,16 @@ def test_scores_are_perturbed_by_what_was_charged(kind):
         assert plan.choice.sigma >= plan.choice.sensitivity / plan.choice.mu * (1 - 1e-12)
     else:
         each = plan.candidates[0]["epsilon"] + plan.choice.epsilon
-        assert (2.0 + plan.law.eta) * each <= 4.0
-        assert (2.0 + plan.law.eta) * each >= 4.0 * (1 - 1e-5)
+        assert (2.0 + plan.distribution.eta) * each <= 4.0
+        assert (2.0 + plan.distribution.eta) * each >= 4.0 * (1 - 1e-5)
     source = OS_RANDOMNESS if kind == "pure" else SeededBytes(1, "test")
     drawn = [float(plan.choice.perturb(np.array([7.0]), source)[0]) - 7.0 for _ in range(1500)]
-    law = (
+    distribution = (
         stats.laplace(scale=plan.choice.sensitivity / plan.choice.epsilon)
         if kind == "pure"
         else stats.norm(scale=1 / plan.choice.mu)
     )
-    assert stats.kstest(drawn, law.cdf).pvalue > FALSE_ALARM
+    assert stats.kstest(drawn, distribution.cdf).pvalue > FALSE_ALARM
 
 
 # -- the sum of the scores ------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from dp_halfspace.model_selection import _search_runs as runs_module
 from dp_halfspace.model_selection import _silence as silence_module
 from dp_halfspace.preprocessing import PublicScaler
 from dp_halfspace.privacy.mechanisms import recording
-from dp_halfspace.privacy.tuning import RunLaw
+from dp_halfspace.privacy.tuning import RunCountDistribution
 from tests.conftest import separated
 from tests.support import Book
 
@@ -46,7 +46,7 @@ def search(estimator, **params):
 
 
 def runs_of(monkeypatch, count):
-    monkeypatch.setattr(RunLaw, "draw", lambda law, source: count)
+    monkeypatch.setattr(RunCountDistribution, "draw", lambda law, source: count)
 
 
 def verbose_steps():

@@ -18,27 +18,32 @@ from dp_halfspace.privacy.accounting import delta
 from dp_halfspace.privacy.events import Exponential, Gaussian, ObjectivePerturbation, Pure, Repeated
 from dp_halfspace.privacy.profiles import LOG_SLACK, gdp_delta
 from dp_halfspace.privacy.tuning import (
-    RunLaw,
-    geometric_law,
+    RunCountDistribution,
+    geometric_run_count,
     is_mixable,
     mixed_selection_event,
     selection_event,
 )
 from tests.privacy.oracles import divergence, exact_gdp, glm, slope
 
-UNIFORM = RunLaw(1.0, 1e-6, 12)
-LAWS = [RunLaw(1.0, 1 / 15, 301), RunLaw(0.0, 0.01, 600), RunLaw(2.0, 0.1, 200), UNIFORM]
+UNIFORM = RunCountDistribution(1.0, 1e-6, 12)
+LAWS = [
+    RunCountDistribution(1.0, 1 / 15, 301),
+    RunCountDistribution(0.0, 0.01, 600),
+    RunCountDistribution(2.0, 0.1, 200),
+    UNIFORM,
+]
 EPSILONS = (-0.5, 0.0, 0.2, 0.5, 1.0, 2.0)
 
 
-def selected(law, masses, ranks):
-    """Law of the best run when outcomes of a higher rank are better; no ties.
+def selected(distribution, masses, ranks):
+    """Distribution of the best run when outcomes of a higher rank are better; no ties.
 
     `ranks` of shape (n_rankings, n_outcomes).
     """
     order = np.argsort(ranks, axis=-1)
     reached = np.minimum(np.cumsum(masses[order], axis=-1), 1.0)
-    f = np.polynomial.polynomial.polyval(reached, np.append(0.0, law.probabilities))
+    f = np.polynomial.polynomial.polyval(reached, np.append(0.0, distribution.probabilities))
     found = np.empty_like(reached)
     np.put_along_axis(found, order, np.diff(f, prepend=0.0, axis=-1), axis=-1)
     return found
@@ -58,10 +63,10 @@ def adversaries(pair, rng, count=3):
     return np.array(rankings)
 
 
-def worst(law, pair, at, seed=0):
+def worst(distribution, pair, at, seed=0):
     """Largest divergence over rankings and both directions."""
     rankings = adversaries(pair, np.random.default_rng(seed))
-    p, q = (selected(law, masses, rankings) for masses in pair)
+    p, q = (selected(distribution, masses, rankings) for masses in pair)
     return max(divergence(p, q, at).max(), divergence(q, p, at).max())
 
 
@@ -140,17 +145,17 @@ def exact_profile(pair):
 # --- the theorem --------------------------------------------------------------------------------
 
 
-def general_bound(law, log_delta, at):
+def general_bound(distribution, log_delta, at):
     """The right side of the theorem for any profile."""
     lines = trade_off(log_delta)
-    ratio = log_ratio_of(law.probabilities, lines, 2.0**-18)
-    shares = chord_shares(law.probabilities, law.mean, lines, ratio)
+    ratio = log_ratio_of(distribution.probabilities, lines, 2.0**-18)
+    shares = chord_shares(distribution.probabilities, distribution.mean, lines, ratio)
     places = at - ratio * np.arange(1, len(shares) + 1) / len(shares)
-    return law.mean * float(np.array(shares) @ np.exp(log_delta(places)))
+    return distribution.mean * float(np.array(shares) @ np.exp(log_delta(places)))
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_selections_from_small_mechanisms_stay_below(law):
+@pytest.mark.parametrize("distribution", LAWS)
+def test_selections_from_small_mechanisms_stay_below(distribution):
     """Every ranking of six outcomes, random masses of many sizes."""
     rng = np.random.default_rng(1)
     for _ in range(4):
@@ -158,19 +163,19 @@ def test_selections_from_small_mechanisms_stay_below(law):
         q = p * np.exp(rng.normal(0.0, 0.4, 6))
         pair = [p / p.sum(), q / q.sum()]
         rankings = np.array(list(itertools.permutations(range(6))))
-        best = [selected(law, masses, rankings) for masses in pair]
+        best = [selected(distribution, masses, rankings) for masses in pair]
         for at in EPSILONS:
-            bound = general_bound(law, exact_profile(pair), at)
+            bound = general_bound(distribution, exact_profile(pair), at)
             assert divergence(*best, at).max() <= bound + 1e-14
             assert divergence(*best[::-1], at).max() <= bound + 1e-14
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [0.05, 0.3, 1.5])
-def test_gaussian_runs_cost_what_they_did(law, mu):
-    general = mixed_selection_event(law, [Gaussian(0.6 * mu), Gaussian(0.8 * mu)])
-    special = selection_event(law, mu)
+def test_gaussian_runs_cost_what_they_did(distribution, mu):
+    general = mixed_selection_event(distribution, [Gaussian(0.6 * mu), Gaussian(0.8 * mu)])
+    special = selection_event(distribution, mu)
     assert general.log_ratio == pytest.approx(special.log_ratio, rel=2e-4)
     for at in (0.0, mu, 4 * mu):
         ours, theirs = (delta([event], at) for event in (general, special))
@@ -181,9 +186,9 @@ def test_gaussian_runs_cost_what_they_did(law, mu):
 
 
 def objective_pair(one, other, ridge, sigma, cells=1200):
-    """Exact laws of the minimiser in one dimension, which moves with the linear term."""
+    """Exact distributions of the minimiser in one dimension, which moves with the linear term."""
     ends = np.linspace(-40.0 / ridge, 40.0 / ridge, 200_001)
-    # What the linear term has to be falls with the minimiser; its law is Gaussian.
+    # What the linear term has to be falls with the minimiser; its distribution is Gaussian.
     reached = [
         ndtr((ridge * ends - sum(z * expit(-z * ends) for z in records)) / sigma)
         for records in (one, other)
@@ -197,24 +202,24 @@ def objective_event(ridge, sigma):
     return glm(2.0 / sigma, math.log1p(0.25 / ridge))
 
 
-@pytest.mark.parametrize("law", [LAWS[0], UNIFORM])
+@pytest.mark.parametrize("distribution", [LAWS[0], UNIFORM])
 @pytest.mark.parametrize(("ridge", "sigma"), [(2.0, 9.0), (8.0, 7.0)])
-def test_selections_of_perturbed_objectives_stay_below(law, ridge, sigma):
+def test_selections_of_perturbed_objectives_stay_below(distribution, ridge, sigma):
     rows = [1.0, -1.0, 0.4]
     pair = objective_pair([*rows, 1.0], [*rows, -1.0], ridge, sigma)
-    event = mixed_selection_event(law, [objective_event(ridge, sigma)])
+    event = mixed_selection_event(distribution, [objective_event(ridge, sigma)])
     for at in (0.3, 0.8, 1.4):
-        assert worst(law, pair, at) <= delta([event], at)
+        assert worst(distribution, pair, at) <= delta([event], at)
 
 
 def test_selection_of_a_loss_that_uses_the_whole_contract():
     """Randomised response of the Jacobian beside a Gaussian: the contract nearly attained."""
-    law, jump, mu = geometric_law(15), 0.06, 0.12
+    distribution, jump, mu = geometric_run_count(15), 0.06, 0.12
     wide = product(response(jump), line(mu, 1500))
-    event = mixed_selection_event(law, [ObjectivePerturbation(jump, ((1, 0.0), (1, mu)))])
+    event = mixed_selection_event(distribution, [ObjectivePerturbation(jump, ((1, 0.0), (1, mu)))])
     for at in (0.6, 1.0):
         bound = delta([event], at)
-        assert 0.02 * bound <= worst(law, wide, at) <= bound
+        assert 0.02 * bound <= worst(distribution, wide, at) <= bound
 
 
 # --- planted bugs -------------------------------------------------------------------------------
@@ -231,7 +236,7 @@ def with_half_the_profile(log_delta):
     return TradeOff(right.slopes, np.append(1.0, 0.5 * right.heights[1:]))
 
 
-LAW, MU = geometric_law(15), 0.15
+LAW, MU = geometric_run_count(15), 0.15
 
 
 @pytest.mark.parametrize("planted", [without_factor, with_half_the_profile])
@@ -267,22 +272,22 @@ def test_forgotten_jacobian_is_caught():
 # --- numerics and the event ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [0.02, 0.4, 2.0])
-def test_cells_bound_their_functions(law, mu):
+def test_cells_bound_their_functions(distribution, mu):
     """B is above its value at the lower end plus what its slope promises, on random cells."""
     lines = trade_off(gaussian_profile(mu))
-    k = np.arange(1, law.k_max + 1)
-    first = k * law.probabilities
+    k = np.arange(1, distribution.k_max + 1)
+    first = k * distribution.probabilities
     coefficients = np.stack([first, np.append((first * (k - 1))[1:], 0.0)])
     rng = np.random.default_rng(0)
     low = rng.uniform(-6.0, 6.0 + mu, 300)
     high = low + rng.exponential(0.3, 300)
     at_low, at_high, flattest = lines.enclosed(coefficients, low, high)
-    assert (at_low <= slope(law, ndtr(low - mu)) * (1 + 1e-10)).all()
-    assert (at_high <= slope(law, ndtr(high - mu)) * (1 + 1e-10)).all()
+    assert (at_low <= slope(distribution, ndtr(low - mu)) * (1 + 1e-10)).all()
+    assert (at_high <= slope(distribution, ndtr(high - mu)) * (1 + 1e-10)).all()
     inside = low + (high - low) * np.linspace(0, 1, 21)[:, None]
-    true = slope(law, ndtr(inside - mu))
+    true = slope(distribution, ndtr(inside - mu))
     promised = at_low + (inside - low) * flattest
     assert (true >= promised * (1 - 1e-10)).all()
 
@@ -296,7 +301,7 @@ def profile_used(monkeypatch, run):
         return SimpleNamespace(top=math.inf)
 
     monkeypatch.setattr(tuning, "trade_off", keep)
-    event = mixed_selection_event(geometric_law(5), run)
+    event = mixed_selection_event(geometric_run_count(5), run)
     return seen[0], event.terms
 
 
@@ -344,26 +349,26 @@ def test_weights_of_a_composition_are_taken_over(monkeypatch):
         return [(1.1 * weight, shift, mu) for weight, shift, mu in honest(counts)]
 
     monkeypatch.setattr(tuning, "gaussian_terms", heavier)
-    event = mixed_selection_event(geometric_law(5), [Gaussian(0.15)])
+    event = mixed_selection_event(geometric_run_count(5), [Gaussian(0.15)])
     assert sum(w for w, _, _ in event.terms) == pytest.approx(1.1, rel=1e-9)
 
 
 def test_the_whole_range_is_rounded_up(monkeypatch):
     monkeypatch.setattr(tuning, "trade_off", lambda _: SimpleNamespace(top=math.inf))
     for mean in np.linspace(1.5, 30, 40):
-        law = geometric_law(float(mean))
-        found = mixed_selection_event(law, [Gaussian(0.1)]).log_ratio
+        distribution = geometric_run_count(float(mean))
+        found = mixed_selection_event(distribution, [Gaussian(0.1)]).log_ratio
         with mpmath.workdps(40):
-            first = mpmath.mpf(float(law.probabilities[0])) * (1 - mpmath.mpf(2) ** -52)
-            assert found >= mpmath.log(mpmath.mpf(law.mean) / first)
+            first = mpmath.mpf(float(distribution.probabilities[0])) * (1 - mpmath.mpf(2) ** -52)
+            assert found >= mpmath.log(mpmath.mpf(distribution.mean) / first)
 
 
 def test_ends_of_the_range():
-    law, one = geometric_law(5), RunLaw(2.0, 0.3, 1)
-    whole = math.log(law.mean / law.probabilities[0])
-    far, still = (mixed_selection_event(law, [Gaussian(mu)]) for mu in (60.0, 0.0))
+    distribution, one = geometric_run_count(5), RunCountDistribution(2.0, 0.3, 1)
+    whole = math.log(distribution.mean / distribution.probabilities[0])
+    far, still = (mixed_selection_event(distribution, [Gaussian(mu)]) for mu in (60.0, 0.0))
     assert whole * (1 - 1e-15) <= far.log_ratio <= whole * (1 + 1e-6)
-    assert delta([mixed_selection_event(law, [Gaussian(math.inf)])], 50.0) == 1.0
+    assert delta([mixed_selection_event(distribution, [Gaussian(math.inf)])], 50.0) == 1.0
     assert abs(mixed_selection_event(one, [Gaussian(0.7)]).log_ratio) < 1e-12
     assert still.log_ratio < 1e-5
     assert delta([still], 0.01) < 1e-9
@@ -376,4 +381,4 @@ def test_what_can_be_mixed():
     for other in (Pure(0.1), Exponential(0.1), ranking, Repeated(Pure(0.1), 2)):
         assert not is_mixable([Gaussian(0.1), other])
         with pytest.raises(ValueError, match="a run must release"):
-            mixed_selection_event(geometric_law(3), [Gaussian(0.1), other])
+            mixed_selection_event(geometric_run_count(3), [Gaussian(0.1), other])

@@ -27,7 +27,7 @@ from dp_halfspace.privacy.events import (
 )
 from dp_halfspace.privacy.pld import PLD, bounded_range, compose, envelope, randomised_response
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
-from dp_halfspace.privacy.tuning import geometric_law, selection_event
+from dp_halfspace.privacy.tuning import geometric_run_count, selection_event
 from tests.privacy.oracles import (
     exact_gdp,
     exponential_delta,
@@ -245,7 +245,7 @@ def test_many_fits_and_searches(count, fits, searches):
     """
     mu = calibrate(lambda mu: [glm(mu)], 0.1, 1e-9, lower=0.0, upper=1.0)
     assert epsilon([Repeated(glm(mu), count)], 1e-6) == pytest.approx(fits, abs=6e-4)
-    event = selection_event(geometric_law(15.0), 0.01387722952260507)
+    event = selection_event(geometric_run_count(15.0), 0.01387722952260507)
     assert epsilon([event], 1e-9) == pytest.approx(0.1, abs=1e-4)
     assert epsilon([Repeated(event, count)], 1e-6) == pytest.approx(searches, abs=1e-3)
 

@@ -1,4 +1,4 @@
-"""The law of the number of runs against fractions; its cost against brute force."""
+"""The distribution of the number of runs against fractions; its cost against brute force."""
 
 import functools
 import itertools
@@ -18,10 +18,10 @@ from dp_halfspace.privacy.accounting import delta
 from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
 from dp_halfspace.privacy.tuning import (
-    RunLaw,
+    RunCountDistribution,
     calibrate_selection,
-    geometric_law,
-    run_law,
+    geometric_run_count,
+    run_count_distribution,
     selection_event,
 )
 from tests.privacy.oracles import (
@@ -36,78 +36,83 @@ from tests.privacy.oracles import (
 )
 
 LAWS = [
-    RunLaw(1.0, 1 / 15, 301),
-    RunLaw(0.0, 0.01, 600),
-    RunLaw(-0.5, 0.05, 80),
-    RunLaw(2.0, 0.1, 200),
-    RunLaw(3.5, 0.5, 7),
-    RunLaw(1.0, 1e-6, 12),
+    RunCountDistribution(1.0, 1 / 15, 301),
+    RunCountDistribution(0.0, 0.01, 600),
+    RunCountDistribution(-0.5, 0.05, 80),
+    RunCountDistribution(2.0, 0.1, 200),
+    RunCountDistribution(3.5, 0.5, 7),
+    RunCountDistribution(1.0, 1e-6, 12),
 ]
 
 
-def log_ratio(law, mu):
-    return selection_event(law, mu).log_ratio
+def log_ratio(distribution, mu):
+    return selection_event(distribution, mu).log_ratio
 
 
-def miss_probability(law, n_candidates):
+def miss_probability(distribution, n_candidates):
     """Probability that a given candidate is tried in none of the runs."""
-    return law.probabilities @ (1.0 - 1.0 / n_candidates) ** np.arange(1, law.k_max + 1)
+    return distribution.probabilities @ (1.0 - 1.0 / n_candidates) ** np.arange(
+        1, distribution.k_max + 1
+    )
 
 
-# --- the law ----------------------------------------------------------------------------------
+# --- the distribution -----------------------------------------------------------------------------
 
 
-def exact_probabilities(law):
+def exact_probabilities(distribution):
     """Probabilities as fractions, from the gamma function of the definition."""
-    eta, r = Fraction(law.eta), Fraction(law.r)
+    eta, r = Fraction(distribution.eta), Fraction(distribution.r)
     weights = [
         math.prod([(eta + i) / i for i in range(1, k)], start=Fraction(1, k)) * (1 - r) ** (k - 1)
-        for k in range(1, law.k_max + 1)
+        for k in range(1, distribution.k_max + 1)
     ]
     return [weight / sum(weights) for weight in weights]
 
 
 SMALL = [
-    RunLaw(0.3, 0.2, 1),
-    RunLaw(1.0, 0.5, 3),
-    RunLaw(-0.9, 0.01, 9),
-    RunLaw(7.0, 0.3, 20),
-    RunLaw(0.0, 0.3, 60),
+    RunCountDistribution(0.3, 0.2, 1),
+    RunCountDistribution(1.0, 0.5, 3),
+    RunCountDistribution(-0.9, 0.01, 9),
+    RunCountDistribution(7.0, 0.3, 20),
+    RunCountDistribution(0.0, 0.3, 60),
 ]
 
 
-@pytest.mark.parametrize("law", SMALL)
-def test_numbers_of_the_law_are_those_of_fractions(law):
-    exact = exact_probabilities(law)
-    assert law.probabilities.tolist() == [float(p) for p in exact]
-    assert not law.probabilities.flags.writeable
+@pytest.mark.parametrize("distribution", SMALL)
+def test_numbers_of_the_law_are_those_of_fractions(distribution):
+    exact = exact_probabilities(distribution)
+    assert distribution.probabilities.tolist() == [float(p) for p in exact]
+    assert not distribution.probabilities.flags.writeable
     mean = sum(k * p for k, p in enumerate(exact, 1))
-    assert mean <= Fraction(law.mean) <= mean * (1 + Fraction(1, 2**51))
+    assert mean <= Fraction(distribution.mean) <= mean * (1 + Fraction(1, 2**51))
     for bits in (96, 160, 544):
         reached = itertools.accumulate(exact)
         for k, value in enumerate(reached, 1):
-            assert abs(tuning._distribution(law, bits)[k - 1] - value * 2**bits) <= 1
+            assert abs(tuning._cumulative(distribution, bits)[k - 1] - value * 2**bits) <= 1
 
 
 def test_the_largest_cap_and_shape_keep_a_divisor_from_the_subnormal_numbers():
-    assert RunLaw(5.0, 1.0, 10).probabilities.tolist() == [1.0] + [0.0] * 9
-    assert 1e-232 < RunLaw(64.0, 1e-300, 100_000).probabilities[0] < 1e-200
+    assert RunCountDistribution(5.0, 1.0, 10).probabilities.tolist() == [1.0] + [0.0] * 9
+    assert 1e-232 < RunCountDistribution(64.0, 1e-300, 100_000).probabilities[0] < 1e-200
 
 
 REFUSED = [
-    *((RunLaw, (eta, 0.5, 3), "^eta must be") for eta in (-1.0, 64.5, math.nan)),
-    *((RunLaw, (1.0, r, 3), "^r must be") for r in (0.0, 1.1, math.nan)),
-    *((RunLaw, (1.0, 0.5, k), "^k_max must be") for k in (0, 100_001, 3.0, True)),
-    *((geometric_law, (mean,), "mean must be") for mean in (0.9, math.inf, math.nan)),
-    (geometric_law, (1e5,), "needs more than 100000 runs"),
-    (run_law, (0, 0.1), "n_candidates must be"),
-    *((run_law, (3, miss), "miss must be") for miss in (0.0, 1.0)),
-    (functools.partial(run_law, eta=-1.0), (3, 0.5), "eta must be"),
-    (run_law, (15, 1e-5), "needs more than"),
-    (functools.partial(run_law, eta=-0.9), (15, 1e-3), "needs too many runs"),
-    *((selection_event, (RunLaw(1.0, 0.1, 30), mu), "mu must be") for mu in (-0.1, math.nan)),
-    (calibrate_selection, (RunLaw(1.0, 0.1, 30), -1.0, 1e-6), "epsilon must be"),
-    (calibrate_selection, (RunLaw(1.0, 0.1, 30), 1.0, 1.0), "delta must be"),
+    *((RunCountDistribution, (eta, 0.5, 3), "^eta must be") for eta in (-1.0, 64.5, math.nan)),
+    *((RunCountDistribution, (1.0, r, 3), "^r must be") for r in (0.0, 1.1, math.nan)),
+    *((RunCountDistribution, (1.0, 0.5, k), "^k_max must be") for k in (0, 100_001, 3.0, True)),
+    *((geometric_run_count, (mean,), "mean must be") for mean in (0.9, math.inf, math.nan)),
+    (geometric_run_count, (1e5,), "needs more than 100000 runs"),
+    (run_count_distribution, (0, 0.1), "n_candidates must be"),
+    *((run_count_distribution, (3, miss), "miss must be") for miss in (0.0, 1.0)),
+    (functools.partial(run_count_distribution, eta=-1.0), (3, 0.5), "eta must be"),
+    (run_count_distribution, (15, 1e-5), "needs more than"),
+    (functools.partial(run_count_distribution, eta=-0.9), (15, 1e-3), "needs too many runs"),
+    *(
+        (selection_event, (RunCountDistribution(1.0, 0.1, 30), mu), "mu must be")
+        for mu in (-0.1, math.nan)
+    ),
+    (calibrate_selection, (RunCountDistribution(1.0, 0.1, 30), -1.0, 1e-6), "epsilon must be"),
+    (calibrate_selection, (RunCountDistribution(1.0, 0.1, 30), 1.0, 1.0), "delta must be"),
 ]
 
 
@@ -120,9 +125,9 @@ def test_bad_parameters_are_named(function, arguments, message):
 # --- sampling ---------------------------------------------------------------------------------
 
 
-def draw_pvalue(draws, law):
+def draw_pvalue(draws, distribution):
     """Chi-square test of the frequencies, the thin tail in one class."""
-    expected = law.probabilities * len(draws)
+    expected = distribution.probabilities * len(draws)
     last = int(np.flatnonzero(expected >= 8)[-1])
     counts = np.bincount(np.minimum(draws, last + 2), minlength=last + 3)[1:]
     rest = expected[last + 1 :].sum()
@@ -133,74 +138,91 @@ def draw_pvalue(draws, law):
     return stats.chisquare(counts, merged * len(draws) / merged.sum()).pvalue
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_frequencies_of_draws(law):
+@pytest.mark.parametrize("distribution", LAWS)
+def test_frequencies_of_draws(distribution):
     source = seeded(1)
-    draws = [law.draw(source) for _ in range(4000)]
+    draws = [distribution.draw(source) for _ in range(4000)]
     assert min(draws) >= 1
-    assert max(draws) <= law.k_max
-    assert draw_pvalue(draws, law) > FALSE_ALARM
+    assert max(draws) <= distribution.k_max
+    assert draw_pvalue(draws, distribution) > FALSE_ALARM
 
 
 def test_planted_sampling_bugs_are_caught():
-    law, source = RunLaw(1.0, 0.2, 12), seeded(2)
-    draws = np.array([law.draw(source) for _ in range(8000)])
-    assert draw_pvalue(draws, law) > FALSE_ALARM
-    assert draw_pvalue(np.minimum(draws + 1, 12), law) < CAUGHT  # off by one
+    distribution, source = RunCountDistribution(1.0, 0.2, 12), seeded(2)
+    draws = np.array([distribution.draw(source) for _ in range(8000)])
+    assert draw_pvalue(draws, distribution) > FALSE_ALARM
+    assert draw_pvalue(np.minimum(draws + 1, 12), distribution) < CAUGHT  # off by one
     uncapped = np.random.default_rng(0).geometric(0.2, 8000)
-    assert draw_pvalue(np.minimum(uncapped, 12), law) < CAUGHT  # the tail put on the cap
-    assert draw_pvalue([RunLaw(1.0, 0.25, 12).draw(source) for _ in range(8000)], law) < CAUGHT
+    assert draw_pvalue(np.minimum(uncapped, 12), distribution) < CAUGHT  # the tail put on the cap
+    assert (
+        draw_pvalue(
+            [RunCountDistribution(1.0, 0.25, 12).draw(source) for _ in range(8000)], distribution
+        )
+        < CAUGHT
+    )
 
 
-@pytest.mark.parametrize("law", [RunLaw(1.0, 0.5, 3), RunLaw(0.25, 1 / 16, 90)])
-def test_bits_beyond_the_first_word_decide_close_calls(law):
+@pytest.mark.parametrize(
+    "distribution", [RunCountDistribution(1.0, 0.5, 3), RunCountDistribution(0.25, 1 / 16, 90)]
+)
+def test_bits_beyond_the_first_word_decide_close_calls(distribution):
     """A first word that agrees with P(K <= k) to 64 bits leaves the order open."""
 
     def drawn(words, byte):
-        return law.draw(Script(words, Constant(byte)))
+        return distribution.draw(Script(words, Constant(byte)))
 
-    exact = list(itertools.accumulate(exact_probabilities(law)))
-    for k in (1, law.k_max // 2 + 1):
+    exact = list(itertools.accumulate(exact_probabilities(distribution)))
+    for k in (1, distribution.k_max // 2 + 1):
         cell = math.floor(exact[k - 1] * 2**64)
         assert drawn([cell], 0) == drawn([cell - 1], 255) == k
         assert drawn([cell], 255) == drawn([cell + 1], 0) == k + 1
-    assert (drawn([], 0), drawn([], 255)) == (1, law.k_max)
+    assert (drawn([], 0), drawn([], 255)) == (1, distribution.k_max)
 
 
-# --- choosing a law ---------------------------------------------------------------------------
+# --- choosing a distribution ----------------------------------------------------------------------
 
 
 def test_geometric_laws():
     for mean in (1.5, 5, 15, 100, 2000.0):
-        law = geometric_law(mean)
-        assert law.eta == 1.0
-        assert mean * (1 - 1e-6) < law.mean <= mean
-        assert (1 - law.r) ** law.k_max <= 1e-9 < (1 - law.r) ** (law.k_max - 2)
-    assert geometric_law(1) == RunLaw(1.0, 1.0, 1)
-    assert geometric_law(1).mean == 1.0
+        distribution = geometric_run_count(mean)
+        assert distribution.eta == 1.0
+        assert mean * (1 - 1e-6) < distribution.mean <= mean
+        assert (
+            (1 - distribution.r) ** distribution.k_max
+            <= 1e-9
+            < (1 - distribution.r) ** (distribution.k_max - 2)
+        )
+    assert geometric_run_count(1) == RunCountDistribution(1.0, 1.0, 1)
+    assert geometric_run_count(1).mean == 1.0
 
 
 @given(st.integers(1, 40), st.floats(0.05, 0.98), st.floats(0.6, 20.0))
 def test_run_law_meets_its_miss_with_no_run_to_spare(n_candidates, miss, eta):
-    law = run_law(n_candidates, miss, eta=eta)
-    found = miss_probability(law, n_candidates)
+    distribution = run_count_distribution(n_candidates, miss, eta=eta)
+    found = miss_probability(distribution, n_candidates)
     assert found <= miss
-    assert law.k_max == 1 or found >= miss * (1 - 1e-6)
+    assert distribution.k_max == 1 or found >= miss * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("eta", [0.5, 0.7, 1.0, 2.0, 9.0])
 @pytest.mark.parametrize("miss", [0.3, 0.1])
 def test_default_caps_cut_less_than_they_say(eta, miss):
-    law = run_law(8, miss, eta=eta)
-    oracle = stats.nbinom(eta, law.r)
-    assert oracle.sf(law.k_max) / oracle.sf(0) <= 1e-9 * (1 + 1e-6)
-    assert oracle.sf(0.98 * law.k_max) / oracle.sf(0) > 1e-9
+    distribution = run_count_distribution(8, miss, eta=eta)
+    oracle = stats.nbinom(eta, distribution.r)
+    assert oracle.sf(distribution.k_max) / oracle.sf(0) <= 1e-9 * (1 + 1e-6)
+    assert oracle.sf(0.98 * distribution.k_max) / oracle.sf(0) > 1e-9
 
 
 def test_run_law_edges():
-    assert run_law(1, 0.5) == run_law(10, 0.95) == RunLaw(1.0, 1.0, 1)
-    assert run_law(3, 0.3, eta=0.0).eta == 0.0
-    assert miss_probability(run_law(3, 0.4, eta=-0.3), 3) == pytest.approx(0.4, rel=1e-6)
+    assert (
+        run_count_distribution(1, 0.5)
+        == run_count_distribution(10, 0.95)
+        == RunCountDistribution(1.0, 1.0, 1)
+    )
+    assert run_count_distribution(3, 0.3, eta=0.0).eta == 0.0
+    assert miss_probability(run_count_distribution(3, 0.4, eta=-0.3), 3) == pytest.approx(
+        0.4, rel=1e-6
+    )
 
 
 # --- certified suprema ------------------------------------------------------------------------
@@ -214,9 +236,9 @@ def test_normal_distribution_function_is_as_accurate_as_the_proof_assumes():
         assert error < (2.0**-50 if t >= -2 else 2.0**-46)
 
 
-def log_derivative(law):
+def log_derivative(distribution):
     """Logarithm of f'(Phi(t)) in high precision."""
-    weights = [mpmath.mpf(float(p)) * k for k, p in enumerate(law.probabilities, 1)]
+    weights = [mpmath.mpf(float(p)) * k for k, p in enumerate(distribution.probabilities, 1)]
 
     def value(t):
         q, total = mpmath.ncdf(t), mpmath.mpf(0)
@@ -228,15 +250,15 @@ def log_derivative(law):
 
 
 @pytest.mark.sampled(8)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [1e-5, 2.0**-12, 0.02, 0.15, 1.0, 6.0])
-def test_log_ratio_is_just_above_the_supremum(law, mu):
-    found = log_ratio(law, mu)
+def test_log_ratio_is_just_above_the_supremum(distribution, mu):
+    found = log_ratio(distribution, mu)
     # A fine grid locates the supremum, high precision evaluates it.
     s = np.linspace(-8, 9 + mu, 20_001)
-    values = np.log(slope(law, ndtr(s)) / slope(law, ndtr(s - max(mu, 1e-3))))
+    values = np.log(slope(distribution, ndtr(s)) / slope(distribution, ndtr(s - max(mu, 1e-3))))
     with mpmath.workdps(50):
-        value = log_derivative(law)
+        value = log_derivative(distribution)
         top = mpmath.mpf(float(s[values.argmax()]))
         grid = [top + mpmath.mpf(j) / 5000 for j in range(-10, 11)]
         best = float(max(value(t) - value(t - mu) for t in grid))
@@ -244,26 +266,26 @@ def test_log_ratio_is_just_above_the_supremum(law, mu):
 
 
 def test_log_ratio_at_the_ends():
-    law, one = RunLaw(1.0, 0.1, 30), RunLaw(2.0, 0.3, 1)
-    whole = math.log(law.mean / law.probabilities[0])
+    distribution, one = RunCountDistribution(1.0, 0.1, 30), RunCountDistribution(2.0, 0.3, 1)
+    whole = math.log(distribution.mean / distribution.probabilities[0])
     for mu in (20.0, 64.0, 1e9, math.inf):
-        assert log_ratio(law, mu) == pytest.approx(whole, rel=1e-6)
-        assert log_ratio(law, mu) >= whole * (1 - 1e-15)
-    assert log_ratio(law, 0.0) == log_ratio(one, 3.0) == 0.0
+        assert log_ratio(distribution, mu) == pytest.approx(whole, rel=1e-6)
+        assert log_ratio(distribution, mu) >= whole * (1 - 1e-15)
+    assert log_ratio(distribution, 0.0) == log_ratio(one, 3.0) == 0.0
     assert selection_event(one, 0.7) == of_gaussian(1.0, 0.0, 0.7)
-    assert selection_event(law, 0.0) == of_gaussian(law.mean, 0.0, 0.0)
-    assert delta([selection_event(law, math.inf)], 50.0) == 1.0
+    assert selection_event(distribution, 0.0) == of_gaussian(distribution.mean, 0.0, 0.0)
+    assert delta([selection_event(distribution, math.inf)], 50.0) == 1.0
 
 
 @pytest.mark.sampled(6)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [2.0**-11, 0.05, 0.3, 2.0])
-def test_chords_are_above_the_envelope_and_below_one_chord(law, mu):
-    event = selection_event(law, mu)
+def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
+    event = selection_event(distribution, mu)
     shares = np.array(event.shares)
     knots = np.exp(event.log_ratio * np.arange(1, len(shares) + 1) / len(shares))
     s = np.concatenate([np.linspace(-8, 8 + mu, 20_001), [40.0 + mu]])
-    at, behind = slope(law, ndtr(s)), slope(law, ndtr(s - mu))
+    at, behind = slope(distribution, ndtr(s)), slope(distribution, ndtr(s - mu))
     for c in np.concatenate([[0.0], np.exp(event.log_ratio * np.linspace(-1, 1.1, 43))]):
         envelope = max(0.0, (at - c * behind).max())
         chords = event.mean_runs * (shares * np.maximum(0, 1 - c / knots)).sum()
@@ -276,30 +298,32 @@ def test_chords_are_above_the_envelope_and_below_one_chord(law, mu):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("law", [*LAWS, RunLaw(1.0, 0.5, 2)])
-def test_slopes_are_enclosed(law):
+@pytest.mark.parametrize("distribution", [*LAWS, RunCountDistribution(1.0, 0.5, 2)])
+def test_slopes_are_enclosed(distribution):
     """With two runs at most f'' is constant, and the normal density alone decides."""
-    coefficients = _rank_ratio._coefficients(law.probabilities)
+    coefficients = _rank_ratio._coefficients(distribution.probabilities)
     low = np.linspace(-7, 7, 141)
     for width in (0.3, 1e-3):
         at_low, at_high, flattest, steepest = _rank_ratio._enclosed_slopes(
             coefficients, low, low + width
         )
         inside = low + width * np.linspace(0, 1, 51)[:, None]
-        value = slope(law, ndtr(inside))
+        value = slope(distribution, ndtr(inside))
         q = ndtr(inside)
-        curve = sum(k * (k - 1) * p * q ** (k - 2) for k, p in enumerate(law.probabilities, 1))
+        curve = sum(
+            k * (k - 1) * p * q ** (k - 2) for k, p in enumerate(distribution.probabilities, 1)
+        )
         rise = stats.norm.pdf(inside) * curve
         assert (rise >= flattest * (1 - 1e-12)).all()
         assert (rise <= steepest * (1 + 1e-12)).all()
         np.testing.assert_allclose([at_low, at_high], value[[0, -1]], rtol=1e-11)
-        assert (steepest - flattest <= 5 * width * (law.k_max + 9) * steepest).all()
+        assert (steepest - flattest <= 5 * width * (distribution.k_max + 9) * steepest).all()
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [1e-4, 0.1, 2.0])
-def test_cells_bound_their_functions(law, mu, monkeypatch):
+def test_cells_bound_their_functions(distribution, mu, monkeypatch):
     """On random cells, wide ones and one across 0 included, at many points of each."""
     families = []
     exact = _rank_ratio._supremum
@@ -309,7 +333,7 @@ def test_cells_bound_their_functions(law, mu, monkeypatch):
         return exact(cells, mu, tolerance)
 
     monkeypatch.setattr(_rank_ratio, "_supremum", record)
-    event = selection_event(law, mu)
+    event = selection_event(distribution, mu)
     rng = np.random.default_rng(0)
     low = np.append(rng.uniform(-6, 6 + mu, 400), -0.7)
     high = np.append(low[:-1] + rng.exponential(0.5, 400), 0.3)
@@ -327,26 +351,26 @@ def test_cells_bound_their_functions(law, mu, monkeypatch):
 
 def test_first_order_cells_would_be_seen(monkeypatch):
     """Planted bug: cells are dropped although they may still hold the supremum."""
-    law = RunLaw(1.0, 1 / 15, 301)
-    right = log_ratio(law, 0.15)
+    distribution = RunCountDistribution(1.0, 1 / 15, 301)
+    right = log_ratio(distribution, 0.15)
     monkeypatch.setattr(_rank_ratio, "_rise", lambda low, high, slope: 0.0 * slope)
-    assert log_ratio(law, 0.15) < right * (1 - 1e-4)
+    assert log_ratio(distribution, 0.15) < right * (1 - 1e-4)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_rounding_is_within_its_allowance(law):
+@pytest.mark.parametrize("distribution", LAWS)
+def test_rounding_is_within_its_allowance(distribution):
     """F, from floats and in 50 digits: the errors are there, and far below what is added."""
-    coefficients = _rank_ratio._coefficients(law.probabilities)
+    coefficients = _rank_ratio._coefficients(distribution.probabilities)
     points = np.linspace(-8.0, 8.0, 65)
     found = _rank_ratio.polynomials(coefficients, ndtr(points))[0]
     with mpmath.workdps(50):
-        value = log_derivative(law)
+        value = log_derivative(distribution)
         errors = [
             abs(mpmath.log(mpmath.mpf(float(f))) - value(mpmath.mpf(float(t))))
             for f, t in zip(found, points, strict=True)
         ]
-    assert 0.0 < max(errors) <= _rank_ratio._slack(law.probabilities)
-    assert _rank_ratio._slack(law.probabilities) == 2.0**-40 * (law.k_max + 64)
+    assert 0.0 < max(errors) <= _rank_ratio._slack(distribution.probabilities)
+    assert _rank_ratio._slack(distribution.probabilities) == 2.0**-40 * (distribution.k_max + 64)
 
 
 @pytest.mark.parametrize("mu", [2.0**-12, 0.15, 3.0])
@@ -361,21 +385,21 @@ def test_nothing_is_lost_beyond_the_cells(mu):
 
 def assert_allowance_arrives(monkeypatch):
     """An allowance of a percent is seen in every result that it belongs to."""
-    law, mu, more = geometric_law(15), 0.15, 0.01
+    distribution, mu, more = geometric_run_count(15), 0.15, 0.01
     small = 2.0**-14
-    steepest = log_ratio(law, small) / small
-    before = [log_ratio(law, size) for size in (mu, 64.0)]
-    shares = np.array(selection_event(law, mu).shares)
+    steepest = log_ratio(distribution, small) / small
+    before = [log_ratio(distribution, size) for size in (mu, 64.0)]
+    shares = np.array(selection_event(distribution, mu).shares)
     monkeypatch.setattr(_rank_ratio, "_slack", lambda probabilities: more)
-    after = [log_ratio(law, size) for size in (mu, 64.0)]
+    after = [log_ratio(distribution, size) for size in (mu, 64.0)]
     np.testing.assert_allclose(np.subtract(after, before), more, rtol=1e-5)
-    found = log_ratio(law, small) / small
+    found = log_ratio(distribution, small) / small
     assert found == pytest.approx(steepest * (1 + more) + more, rel=1e-5)
     # With the ratio as it was: heights of the chords are larger by the allowance times E[K].
     monkeypatch.setattr(_rank_ratio, "_slack", lambda probabilities: 1e-6)
     knots = np.exp(before[0] * np.arange(1, 17) / 16)
     wider = _rank_ratio.chord_shares(
-        law.probabilities, law.mean, _rank_ratio.Shifted(mu), before[0]
+        distribution.probabilities, distribution.mean, _rank_ratio.Shifted(mu), before[0]
     )
     c = knots[3]
     rise = ((np.array(wider) - shares) * np.maximum(0, 1 - c / knots)).sum()
@@ -389,7 +413,7 @@ def test_the_allowance_arrives(monkeypatch):
     honest = _rank_ratio._supremum
 
     def careless(cells, top, tolerance):
-        forgotten = 1e-6 * geometric_law(15).mean * (_rank_ratio._slack([1.0]) == 1e-6)
+        forgotten = 1e-6 * geometric_run_count(15).mean * (_rank_ratio._slack([1.0]) == 1e-6)
         return honest(cells, top, tolerance) - forgotten
 
     monkeypatch.setattr(_rank_ratio, "_supremum", careless)
@@ -402,18 +426,18 @@ def test_the_allowance_arrives(monkeypatch):
 
 @pytest.mark.parametrize(("mean", "chords"), [(5, 0.1811), (15, 0.1559), (100, 0.1264)])
 def test_mu_of_a_run(mean, chords):
-    law = geometric_law(mean)
-    mu = calibrate_selection(law, 1.0, 1e-6)
+    distribution = geometric_run_count(mean)
+    mu = calibrate_selection(distribution, 1.0, 1e-6)
     assert mu == pytest.approx(chords, abs=6e-5)
-    assert delta([selection_event(law, mu)], 1.0) <= 1e-6
-    assert delta([selection_event(law, mu * (1 + 2e-5))], 1.0) > 1e-6
+    assert delta([selection_event(distribution, mu)], 1.0) <= 1e-6
+    assert delta([selection_event(distribution, mu * (1 + 2e-5))], 1.0) > 1e-6
 
 
 # --- brute force ------------------------------------------------------------------------------
 
 
 def selected(generating, masses, scores):
-    """Law of the best run: uniform among equal scores. Arrays of (n_mechanisms, n_outcomes)."""
+    """Distribution of the best run, uniform among equal scores: (n_mechanisms, n_outcomes)."""
     groups = np.zeros((len(masses), scores.max() + 1))
     for row, values, levels in zip(groups, masses, scores, strict=True):
         np.add.at(row, levels, values)
@@ -423,8 +447,8 @@ def selected(generating, masses, scores):
     return masses * np.take_along_axis(factor, scores, axis=1)
 
 
-def generating_function(law):
-    weights = np.append(0.0, law.probabilities)
+def generating_function(distribution):
+    weights = np.append(0.0, distribution.probabilities)
     return lambda q: np.polynomial.polynomial.polyval(q, weights)
 
 
@@ -448,36 +472,36 @@ EPSILONS = (-0.5, 0.0, 0.2, 0.5, 1.0, 2.0)
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", LAWS)
 @pytest.mark.parametrize("mu", [0.1, 0.4, 1.0])
-def test_selected_laws_stay_below(law, mu):
+def test_selected_laws_stay_below(distribution, mu):
     """Over 10^4 random mechanisms in all, both directions."""
     rng = np.random.default_rng(0)
     p, q, scores = random_mechanisms(rng, mu, 600)
-    best = [selected(generating_function(law), masses, scores) for masses in (p, q)]
+    best = [selected(generating_function(distribution), masses, scores) for masses in (p, q)]
     np.testing.assert_allclose([b.sum() for b in best], 600, rtol=1e-10)
     for epsilon in EPSILONS:
-        bound = delta([selection_event(law, mu)], epsilon)
+        bound = delta([selection_event(distribution, mu)], epsilon)
         for first, second in (best, best[::-1]):
             assert divergence(first, second, epsilon).max() <= bound + 1e-13
 
 
-def adversary(law, mu, cut=1.25, cells=6000):
+def adversary(distribution, mu, cut=1.25, cells=6000):
     """Best are the outcomes above `cut`; of the others, the smaller the better."""
     ends = np.linspace(-9.0, 9.0 + mu, cells - 1)
     p, q = (np.diff(np.concatenate([[0.0], ndtr(ends - m), [1.0]])) for m in (0.0, mu))
     above = int(np.searchsorted(ends, cut)) + 1
     scores = np.append(np.arange(above)[::-1], np.arange(above, cells))
-    f = generating_function(law)
+    f = generating_function(distribution)
     return [selected(f, masses[None], scores[None])[0] for masses in (p, q)]
 
 
 def test_bound_is_nearly_attained_and_planted_accounting_bugs_are_caught():
     """Each wrong event is exceeded by a mechanism that the right one covers."""
-    law, mu = geometric_law(15), 0.15
-    right = selection_event(law, mu)
+    distribution, mu = geometric_run_count(15), 0.15
+    right = selection_event(distribution, mu)
     runs, ratio, shares = right.mean_runs, right.log_ratio, right.shares
-    worst = divergence(*adversary(law, mu), 1.0)
+    worst = divergence(*adversary(distribution, mu), 1.0)
     assert 0.85 * delta([right], 1.0) <= worst <= delta([right], 1.0)
     assert worst < 0.16 * delta([of_gaussian(runs, ratio, mu)], 1.0)  # what one chord would cost
     for planted in (
@@ -486,8 +510,8 @@ def test_bound_is_nearly_attained_and_planted_accounting_bugs_are_caught():
         of_gaussian(1.0, ratio, mu, shares),
         of_gaussian(runs, ratio, 0.9 * mu, shares),
         Gaussian(mu),  # one run charged instead of the selection
-        selection_event(geometric_law(8), mu),  # the law of another r
-        selection_event(law, mu / math.sqrt(2)),  # score not charged
+        selection_event(geometric_run_count(8), mu),  # the distribution of another r
+        selection_event(distribution, mu / math.sqrt(2)),  # score not charged
     ):
         assert worst > delta([planted], 1.0)
 
@@ -495,11 +519,11 @@ def test_bound_is_nearly_attained_and_planted_accounting_bugs_are_caught():
 def test_selections_compose_adaptively():
     """For each output of a selection another one, or randomised response, of its own."""
     rng = np.random.default_rng(2)
-    law, mu = RunLaw(1.0, 0.2, 60), 0.3
-    f, flip = generating_function(law), 1 / (1 + math.exp(0.2))
+    distribution, mu = RunCountDistribution(1.0, 0.2, 60), 0.3
+    f, flip = generating_function(distribution), 1 / (1 + math.exp(0.2))
     events = {
-        "selection": [selection_event(law, mu)] * 2,
-        "response": [selection_event(law, mu), Pure(0.2)],
+        "selection": [selection_event(distribution, mu)] * 2,
+        "response": [selection_event(distribution, mu), Pure(0.2)],
     }
     bounds = {kind: [delta(listed, e) for e in EPSILONS] for kind, listed in events.items()}
     for _ in range(30):
@@ -516,7 +540,7 @@ def test_selections_compose_adaptively():
 
 
 def ranked_line(mu, generating):
-    """Selected laws when the score is the outcome itself, larger on the second data set."""
+    """Selected distributions of a score that is the outcome, larger on the second data set."""
     p, q, _ = random_mechanisms(np.random.default_rng(1), mu, 1, n_outcomes=40)
     scores = np.arange(40)[None]
     return [selected(generating, masses, scores)[0] for masses in (p, q)]
@@ -524,13 +548,16 @@ def ranked_line(mu, generating):
 
 def test_a_number_of_runs_that_is_no_secret_would_be_caught():
     """Planted: K is published, so that its generating function is q^k; always as many runs."""
-    law, mu, epsilon = geometric_law(15), 0.4, 3.5
-    bounds = {e: delta([selection_event(law, mu)], e) for e in (epsilon, *np.linspace(1.5, 5, 15))}
-    honest = ranked_line(mu, generating_function(law))
+    distribution, mu, epsilon = geometric_run_count(15), 0.4, 3.5
+    bounds = {
+        e: delta([selection_event(distribution, mu)], e)
+        for e in (epsilon, *np.linspace(1.5, 5, 15))
+    }
+    honest = ranked_line(mu, generating_function(distribution))
     assert divergence(*honest, epsilon) <= bounds[epsilon]
     exposed = sum(
         probability * divergence(*ranked_line(mu, lambda q, k=k: q**k), epsilon)
-        for k, probability in enumerate(law.probabilities, 1)
+        for k, probability in enumerate(distribution.probabilities, 1)
     )
     assert exposed > 3 * bounds[epsilon]
     fixed = ranked_line(mu, lambda q: q**40)
@@ -539,42 +566,46 @@ def test_a_number_of_runs_that_is_no_secret_would_be_caught():
 
 # --- algebra and calibration ------------------------------------------------------------------
 
-laws = st.builds(RunLaw, st.floats(-0.9, 6.0), st.floats(0.02, 1.0), st.integers(1, 60))
+distributions = st.builds(
+    RunCountDistribution, st.floats(-0.9, 6.0), st.floats(0.02, 1.0), st.integers(1, 60)
+)
 
 
-@given(laws, st.floats(0.01, 2.0), st.floats(-1.0, 4.0))
-def test_selection_costs_more_than_a_run_and_less_than_one_chord(law, mu, epsilon):
-    event = selection_event(law, mu)
+@given(distributions, st.floats(0.01, 2.0), st.floats(-1.0, 4.0))
+def test_selection_costs_more_than_a_run_and_less_than_one_chord(distribution, mu, epsilon):
+    event = selection_event(distribution, mu)
     found = delta([event], epsilon)
     assert found >= gdp_delta(mu, epsilon) * (1 - 1e-9)
-    assert found <= delta([of_gaussian(law.mean, event.log_ratio, mu)], epsilon) * (1 + 1e-9)
+    assert found <= delta([of_gaussian(distribution.mean, event.log_ratio, mu)], epsilon) * (
+        1 + 1e-9
+    )
     assert event.mean_runs * math.fsum(event.shares) >= event.mean_runs
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize(
-    ("law", "epsilon", "small_delta"),
+    ("distribution", "epsilon", "small_delta"),
     [
-        (geometric_law(15), 0.1, 1e-5),
-        (geometric_law(15), 3.0, 1e-9),
-        (RunLaw(2.0, 0.05, 400), 0.5, 1e-6),
-        (RunLaw(0.0, 0.01, 30), 10.0, 1e-3),
-        (RunLaw(1.0, 1 - 1e-9, 30), 1.0, 1e-6),
-        (geometric_law(15), 1e-4, 1e-6),
+        (geometric_run_count(15), 0.1, 1e-5),
+        (geometric_run_count(15), 3.0, 1e-9),
+        (RunCountDistribution(2.0, 0.05, 400), 0.5, 1e-6),
+        (RunCountDistribution(0.0, 0.01, 30), 10.0, 1e-3),
+        (RunCountDistribution(1.0, 1 - 1e-9, 30), 1.0, 1e-6),
+        (geometric_run_count(15), 1e-4, 1e-6),
     ],
 )
-def test_calibration_is_safe_and_not_wasteful(law, epsilon, small_delta):
-    mu = calibrate_selection(law, epsilon, small_delta)
+def test_calibration_is_safe_and_not_wasteful(distribution, epsilon, small_delta):
+    mu = calibrate_selection(distribution, epsilon, small_delta)
     assert 0.0 < mu <= gdp_mu(epsilon, small_delta)
-    assert delta([selection_event(law, mu)], epsilon) <= small_delta
-    assert delta([selection_event(law, mu * (1 + 3e-5))], epsilon) > small_delta
-    if law.mean < 1.001:
+    assert delta([selection_event(distribution, mu)], epsilon) <= small_delta
+    assert delta([selection_event(distribution, mu * (1 + 3e-5))], epsilon) > small_delta
+    if distribution.mean < 1.001:
         assert mu == pytest.approx(gdp_mu(epsilon, small_delta), rel=1e-4)
 
 
 def test_calibration_edges():
-    law = geometric_law(5)
-    assert calibrate_selection(law, math.inf, 1e-6) == math.inf
-    assert calibrate_selection(law, 1.0, 0.0) == 0.0
-    assert 0.0 < calibrate_selection(law, 0.0, 1e-6) < 1e-6
-    assert calibrate_selection(geometric_law(1), 1.0, 1e-6) == gdp_mu(1.0, 1e-6)
+    distribution = geometric_run_count(5)
+    assert calibrate_selection(distribution, math.inf, 1e-6) == math.inf
+    assert calibrate_selection(distribution, 1.0, 0.0) == 0.0
+    assert 0.0 < calibrate_selection(distribution, 0.0, 1e-6) < 1e-6
+    assert calibrate_selection(geometric_run_count(1), 1.0, 1e-6) == gdp_mu(1.0, 1e-6)

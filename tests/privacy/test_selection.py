@@ -27,16 +27,18 @@ def exponential_probabilities(utilities, epsilon, sensitivity):
 
 
 def frequency_pvalue(utilities, epsilon, sensitivity=1.0, *, claim=None, draws=3000):
-    """Chi-square test of the frequencies against the law at ``claim = (epsilon, sensitivity)``."""
+    """Chi-square test of frequencies against ``claim = (epsilon, sensitivity)``."""
     source, rest = seeded(5), {"sensitivity": sensitivity}
     picks = [exponential_mechanism(utilities, epsilon, source=source, **rest) for _ in range(draws)]
     counts = np.bincount(picks, minlength=len(utilities))
-    law = exponential_probabilities(utilities, *(claim or (epsilon, sensitivity)))
-    likely = law * draws >= 5
+    distribution = exponential_probabilities(utilities, *(claim or (epsilon, sensitivity)))
+    likely = distribution * draws >= 5
     if not likely.all():
         counts = np.append(counts[likely], counts[~likely].sum())
-        law = np.append(law[likely], max(law[~likely].sum(), 1e-9 / draws))
-    return stats.chisquare(counts, law * draws / law.sum()).pvalue
+        distribution = np.append(
+            distribution[likely], max(distribution[~likely].sum(), 1e-9 / draws)
+        )
+    return stats.chisquare(counts, distribution * draws / distribution.sum()).pvalue
 
 
 CASES = [

@@ -1,4 +1,4 @@
-"""Selections follow the exact law of the best run and say nothing else."""
+"""Selections follow the exact distribution of the best run and say nothing else."""
 
 import itertools
 import math
@@ -10,10 +10,15 @@ from scipy import stats
 
 from dp_halfspace.privacy.accounting import delta
 from dp_halfspace.privacy.discrete import uniform_below
-from dp_halfspace.privacy.tuning import RunLaw, geometric_law, select_best, selection_event
+from dp_halfspace.privacy.tuning import (
+    RunCountDistribution,
+    geometric_run_count,
+    select_best,
+    selection_event,
+)
 from tests.privacy.oracles import CAUGHT, FALSE_ALARM, seeded
 
-LAW = RunLaw(1.0, 0.25, 20)
+LAW = RunCountDistribution(1.0, 0.25, 20)
 
 
 def noisy_coin(source):
@@ -27,27 +32,29 @@ def noisy_coin(source):
 
 
 def exact_law():
-    """Law of (candidate, output) of the best run; equal scores share their probability."""
+    """Distribution of (candidate, output) of the best run; equal scores share their probability."""
     outcomes = {(0, 0): 1 / 4, (0, 1): 1 / 4, (1, 0): 1 / 6, (1, 1): 1 / 6, (1, 2): 1 / 6}
     groups = [((0, 0), (0, 1)), ((1, 0), (1, 1)), ((1, 2),)]
     f = np.polynomial.Polynomial([0.0, *LAW.probabilities])
-    law, reached = {}, 0.0
+    distribution, reached = {}, 0.0
     for group in groups:
         mass = sum(outcomes[z] for z in group)
         gained = f(min(1.0, reached + mass)) - f(reached)
-        law |= {z: gained * outcomes[z] / mass for z in group}
+        distribution |= {z: gained * outcomes[z] / mass for z in group}
         reached += mass
-    return law
+    return distribution
 
 
 def pvalue(select, count=4000):
     """Chi-square test of what a selection returns."""
     source = seeded(3)
-    law = exact_law()
-    counts = dict.fromkeys(law, 0)
+    distribution = exact_law()
+    counts = dict.fromkeys(distribution, 0)
     for _ in range(count):
         counts[select(noisy_coin(source), [0, 1], LAW, source)] += 1
-    return stats.chisquare(list(counts.values()), count * np.array(list(law.values()))).pvalue
+    return stats.chisquare(
+        list(counts.values()), count * np.array(list(distribution.values()))
+    ).pvalue
 
 
 def test_selected_law_is_that_of_the_proof():
@@ -56,21 +63,26 @@ def test_selected_law_is_that_of_the_proof():
 
 
 def test_planted_selection_bugs_are_caught():
-    def one_more_run(run, candidates, law, source):
-        return select_best(run, candidates, RunLaw(law.eta, law.r * 0.8, law.k_max), source)
+    def one_more_run(run, candidates, distribution, source):
+        return select_best(
+            run,
+            candidates,
+            RunCountDistribution(distribution.eta, distribution.r * 0.8, distribution.k_max),
+            source,
+        )
 
-    def each_candidate_in_turn(run, candidates, law, source):
-        runs = [(c, *run(c)) for c in candidates for _ in range(law.draw(source) // 2 + 1)]
+    def each_candidate_in_turn(run, candidates, distribution, source):
+        runs = [(c, *run(c)) for c in candidates for _ in range(distribution.draw(source) // 2 + 1)]
         candidate, output, _ = max(runs, key=lambda r: r[2])
         return candidate, output
 
     def rescored(score):
-        def select(run, candidates, law, source):
+        def select(run, candidates, distribution, source):
             def changed(candidate):
                 output, old = run(candidate)
                 return output, score(output, old)
 
-            return select_best(changed, candidates, law, source)
+            return select_best(changed, candidates, distribution, source)
 
         return select
 
@@ -110,14 +122,14 @@ def test_largest_score_wins_and_ties_are_broken_uniformly(scores, best):
 
 
 def test_candidates_are_drawn_uniformly_and_afresh():
-    source, law, tried = seeded(6), geometric_law(10), []
+    source, distribution, tried = seeded(6), geometric_run_count(10), []
 
     def run(candidate):
         tried.append(candidate)
         return None, 0.0
 
     for _ in range(300):
-        select_best(run, np.array(["a", "b", "c"]), law, source)
+        select_best(run, np.array(["a", "b", "c"]), distribution, source)
     counts = [tried.count(c) for c in "abc"]
     assert stats.chisquare(counts).pvalue > FALSE_ALARM
     repeats = sum(x == y for x, y in itertools.pairwise(tried))
@@ -125,7 +137,7 @@ def test_candidates_are_drawn_uniformly_and_afresh():
     # Without a source the randomness is that of the operating system.
     assert len({select_best(lambda c: (c, 0.0), range(10**6), LAW)[0] for _ in range(20)}) > 10
     with pytest.raises(ValueError, match="candidates must not be empty"):
-        select_best(run, np.array([]), law)
+        select_best(run, np.array([]), distribution)
 
 
 def test_nothing_but_the_winner_is_returned(capsys, recwarn):
@@ -158,7 +170,7 @@ def test_nothing_but_the_winner_is_returned(capsys, recwarn):
 
 def excess(select, event_mu, mu, count, seed):
     """Largest excess of observed frequencies over the bound, and what noise explains."""
-    law, source = geometric_law(6), seeded(seed)
+    distribution, source = geometric_run_count(6), seeded(seed)
     rng = np.random.default_rng(seed)
 
     def release(shift):
@@ -166,11 +178,11 @@ def excess(select, event_mu, mu, count, seed):
             value = rng.normal(shift, 1 / mu)
             return value, value
 
-        return np.array([select(run, [None], law, source)[1] for _ in range(count)])
+        return np.array([select(run, [None], distribution, source)[1] for _ in range(count)])
 
     near, far = release(0.0), release(1.0)
     cuts, epsilons = np.linspace(-3.0, 6.0, 13) / mu, (0.0, 0.5, 1.0)
-    bounds = [delta([selection_event(law, event_mu)], epsilon) for epsilon in epsilons]
+    bounds = [delta([selection_event(distribution, event_mu)], epsilon) for epsilon in epsilons]
     worst = max(
         first.mean() - math.exp(epsilon) * second.mean() - bound
         for cut in cuts
@@ -188,7 +200,7 @@ def test_released_outputs_obey_the_bound(count):
     worst, noise = excess(select_best, 0.3, 0.3, count, 0)
     assert worst <= noise
 
-    def peeking(run, candidates, law, source):
+    def peeking(run, candidates, distribution, source):
         return max((run(candidates[0]) for _ in range(60)), key=lambda pair: pair[1])
 
     worst, noise = excess(peeking, 0.01, 2.0, 2000, 1)

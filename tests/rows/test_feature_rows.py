@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.algorithms.engine.preconditioner import Metric
+from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.projection import FourierMap, Spectrum, draw_fourier
 from dp_halfspace.rows.feature_rows import FeatureRows, clipped_features, unit_feature_rows
 from dp_halfspace.rows.rows import Rows, flattened
@@ -41,7 +41,9 @@ def test_passes_agree_with_a_plain_matrix(memory, form):
     rng = np.random.default_rng(1)
     w, p = rng.standard_normal((K + 1, 2)), rng.standard_normal((N, 2))
     transform = np.triu(rng.standard_normal((K + 1, K + 1)))
-    thin = Metric(3.0, np.linalg.qr(rng.standard_normal((K + 1, 2)))[0], np.array([0.5, 1.0]))
+    thin = Preconditioner(
+        3.0, np.linalg.qr(rng.standard_normal((K + 1, 2)))[0], np.array([0.5, 1.0])
+    )
     index = np.array([3, 999, 5])
     for got, expected in [
         (rows.margins(w), plain.margins(w)),

@@ -155,7 +155,7 @@ def test_long_rows_keep_their_direction_whatever_the_public_scale():
     np.testing.assert_allclose(constant, expected, rtol=1e-12, atol=1e-17)
 
 
-def metric_like(size, condition, seed=0):
+def preconditioner_like(size, condition, seed=0):
     """A symmetric map with eigenvalues from 1/4 up to `condition` / 4."""
     rng = np.random.default_rng(seed)
     vectors = np.linalg.qr(rng.standard_normal((size, size)))[0]
@@ -177,7 +177,7 @@ def test_images_have_norm_one(form, bias, condition):
     """Planted: unit rows themselves have images longer than one."""
     X = np.random.default_rng(4).standard_normal((300, 40))
     X[0] = 1e200
-    transform = metric_like(40 + (bias is not None), condition)
+    transform = preconditioner_like(40 + (bias is not None), condition)
     # Rows along the direction that is compressed most are the least accurate ones.
     X[1:11] = np.linalg.eigh(transform)[1][:40, 0]
     unit = unit_rows(form(X), 1.0, bias)
@@ -192,7 +192,7 @@ def test_images_have_norm_one(form, bias, condition):
 def test_flattening_keeps_directions_and_shares_the_matrix():
     X = np.random.default_rng(4).standard_normal((300, 5))
     rows = unit_rows(X, 1.0, None)
-    flat = flattened(rows, metric_like(5, 30.0), row_bound=4.0)
+    flat = flattened(rows, preconditioner_like(5, 30.0), row_bound=4.0)
     assert flat._matrix is X
     ratio = entries(flat) / entries(rows)
     np.testing.assert_allclose(ratio, np.tile(ratio[:, :1], (1, 5)), rtol=1e-13)

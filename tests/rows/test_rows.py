@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.algorithms.engine.preconditioner import Metric
+from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.rows.blocks import clip_scales
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
@@ -76,8 +76,8 @@ def test_single_rows_do_not_depend_on_the_storage(X, scale, bias):
     np.testing.assert_allclose(rows.lengths(), np.linalg.norm(Z, axis=1), rtol=1e-13)
     thin = RNG.standard_normal((Z.shape[1], 2))
     upper = np.triu(RNG.standard_normal((Z.shape[1], Z.shape[1])))
-    metric = Metric(3.0, np.linalg.qr(thin)[0], np.array([0.5, 1.0]))
-    for transform in (thin.T, upper, metric):
+    preconditioner = Preconditioner(3.0, np.linalg.qr(thin)[0], np.array([0.5, 1.0]))
+    for transform in (thin.T, upper, preconditioner):
         images = np.linalg.norm((transform @ Z.T).T, axis=1)
         np.testing.assert_allclose(rows.lengths(transform), images, rtol=1e-9, atol=1e-13)
     factor = RNG.random(N)

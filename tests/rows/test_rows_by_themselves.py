@@ -1,7 +1,7 @@
 """No bit of a row depends on another row: ``docs/proofs/certificate.md``, section 7.
 
 One record is kept and *all* others are replaced by hostile ones. Whatever the library computes for
-the record, up to its image in a released metric, must stay the same to the last bit.
+the record, up to its image in a released preconditioner, must stay the same to the last bit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scipy import sparse
 
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.column_scales import Units, in_units
-from dp_halfspace.algorithms.engine.preconditioner import Metric
+from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.projection import (
     PROJECTIONS,
     Spectrum,
@@ -78,12 +78,14 @@ def positions(n, step):
 
 
 def maps(size, seed=0):
-    """Roots of a metric: a triangular one that stretches much, and thin ones."""
+    """Roots of a preconditioner: a triangular one that stretches much, and thin ones."""
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.standard_normal((size, size)))[0]
     yield np.linalg.qr((turn * np.geomspace(0.25, 200.0, size)) @ turn.T)[1]
     for rank in sorted({1, size // 5, size // 4} - {0}):
-        yield Metric(150.0, np.ascontiguousarray(turn[:, :rank]), np.linspace(0.25, 3.0, rank))
+        yield Preconditioner(
+            150.0, np.ascontiguousarray(turn[:, :rank]), np.linspace(0.25, 3.0, rank)
+        )
 
 
 def of_linear_rows(X, bias, linear_map=None):

@@ -12,7 +12,7 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.column_scales import Units, in_units
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
-from dp_halfspace.algorithms.engine.preconditioner import Metric
+from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.ranking.threshold import threshold_losses
 from dp_halfspace.audit import replay
@@ -63,11 +63,11 @@ def logical(rows):
     return scale * np.column_stack([rows._matrix.astype(np.longdouble), *whole])
 
 
-def metric_of(size, stretch, seed=0):
+def preconditioner_of(size, stretch, seed=0):
     """A map with as many directions as it has columns but one."""
     rng = np.random.default_rng(seed)
     directions = np.linalg.qr(rng.standard_normal((size, size - 1)))[0]
-    return Metric(stretch, directions, np.geomspace(0.25, stretch, size - 1))
+    return Preconditioner(stretch, directions, np.geomspace(0.25, stretch, size - 1))
 
 
 def stated_rows(n, d, seed=0):
@@ -81,8 +81,8 @@ def longest_image(monkeypatch, unit, made):
     """Longest image of a row, when the bounds on lengths count roundings of this size."""
     with monkeypatch.context() as patched:
         patched.setattr(module, "SINGLE_UNIT", unit)
-        metric = metric_of(8, 200.0)
-        transform = metric.root()
+        preconditioner = preconditioner_of(8, 200.0)
+        transform = preconditioner.root()
         flat = made(4000, 7).unit(transform, row_bound=4.0, condition=1.0)
     images = logical(flat) @ np.asarray(transform, dtype=np.longdouble).T
     return float(np.sqrt((images**2).sum(axis=1)).max())
@@ -172,7 +172,7 @@ def test_a_record_changes_one_group_only(form, d, n_outputs, clips, intruder):
     other[4321] = intruder
     shape = (d + 1,) if n_outputs == 1 else (d + 1, n_outputs)
     w = 100 * np.random.default_rng(2).standard_normal(shape)
-    metric = metric_of(d + 1, 30.0)
+    preconditioner = preconditioner_of(d + 1, 30.0)
     sums, slopes, scores = [], [], []
     real = np.matmul
 
@@ -185,8 +185,8 @@ def test_a_record_changes_one_group_only(form, d, n_outputs, clips, intruder):
         with single_blas_thread(), pytest.MonkeyPatch.context() as patched:
             rows = single_unit_rows(form(table), 1.0, 0.2, clips=clips)
             scores.append(rows.relative(w[:-1].T[0] if n_outputs > 1 else w[:-1]))
-            given = {"row_bound": 4.0, "condition": metric.condition}
-            rows = rows.unit(metric.root(), **given)
+            given = {"row_bound": 4.0, "condition": preconditioner.condition}
+            rows = rows.unit(preconditioner.root(), **given)
             patched.setattr(module.np, "matmul", spied)
             total = rows.fused_adjoint(w, lambda m, lo, hi: slopes.append(m.copy()) or np.tanh(m))
         assert np.isfinite(total).all()
@@ -355,7 +355,7 @@ def test_noise_pays_for_the_roundings_of_float32(monkeypatch, kind, data_norm):
     data = [getattr(plan, "ranker", plan).plan for plan in plans]
     single, double = (plan.descent.mechanism.sensitivity for plan in data)
     assert 1 + module.SINGLE_SHARE <= single / double <= 1 + 1.1 * module.SINGLE_SHARE
-    single, double = (plan.metric.mechanism.sensitivity for plan in data)
+    single, double = (plan.preconditioner.mechanism.sensitivity for plan in data)
     allowed = 2.04 * SINGLE * (GRAM_GROUP + 8) * GRAM_GROUP
     assert single - double == pytest.approx(allowed)
 

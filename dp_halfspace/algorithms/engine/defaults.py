@@ -18,14 +18,15 @@ from dp_halfspace.privacy.profiles import gdp_mu
 DIRECTIONS_PAY = 1500.0
 # Below this n epsilon one selection among listed classifiers is the better choice.
 SMALL = 600.0
-# More columns than this have no metric: its release costs more than it brings.
+# More columns than this have no preconditioner: its release costs more than it brings.
 WIDE = 512
-# So many features of fewer columns have a metric of all: they are not worth less than columns.
+# So many features of fewer columns have a preconditioner of all: they are not worth less than
+# columns.
 _WIDE_FEATURES = 1024
 # Largest step of the sum over records, times their number.
 MAX_STRIDE = 2000.0
 # Share of mu^2, or of epsilon, that the preconditioner is worth where it is released.
-METRIC_SHARE = 0.2
+PRECONDITIONER_SHARE = 0.2
 # How many directions the preconditioner may tell apart.
 EFFECTIVE_DIMENSION = 20.0
 # Dimension of the random signs that pure noise on many columns is projected to.
@@ -48,9 +49,9 @@ _JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
 _COARSE = 0.7
 _FINE = (0.04, 0.35)
 _FINE_RECORDS, _LARGEST_FINE_SHARE = 2000.0, 0.5
-# Records of the rarer class times mu at which half of the power of the metric is used, and half of
-# a step is taken; how many of them the larger class keeps in any case, for each root of a column;
-# the share up to which a class is rare, and the power of the weights of the rarest.
+# Records of the rarer class times mu at which half of the power of the preconditioner is used, and
+# half of a step is taken; how many of them the larger class keeps in any case, for each root of a
+# column; the share up to which a class is rare, and the power of the weights of the rarest.
 _RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 0.8
 
 
@@ -58,19 +59,19 @@ _RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 0.8
 class Steps:
     """Settings of noisy gradient steps.
 
-    `shift` is the margin below which a record still pulls: it is added to the margin that the
-    logistic loss asks for. `clip` bounds the norm of a record's slope. `scale` is the length of
-    the path that saturated slopes of all records would draw, in units of what the noise allows:
-    the norm of the result is of this order. The iterates of the last share `window` of the steps
-    are averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz constant of
-    the slopes, enters the rounding errors only.
+    `margin_offset` is the margin below which a record still pulls: it is added to the margin that
+    the logistic loss asks for. `clip` bounds the norm of a record's slope. `path_length` is the
+    length of the path that saturated slopes of all records would draw, in units of what the noise
+    allows: the norm of the result is of this order. The iterates of the last share `tail_fraction`
+    of the steps are averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz
+    constant of the slopes, enters the rounding errors only.
     """
 
-    shift: float
+    margin_offset: float
     clip: float
     n_steps: int
-    scale: float
-    window: float
+    path_length: float
+    tail_fraction: float
     momentum: float = 0.8
     smoothness: float = 0.5
     max_stride: float = MAX_STRIDE
@@ -80,14 +81,15 @@ class Steps:
 class EngineDefaults(Steps):
     """What the engine uses for one shape of problem and one budget.
 
-    `bias` is the constant column, relative to rows divided by their public scale; `metric_share`
-    the share of mu^2 that the metric is worth, where it is released; the last four are as in
-    :func:`~dp_halfspace.algorithms.engine.preconditioner.plan_metric`.
+    `constant_column` is the value of the constant column, relative to rows divided by their public
+    scale; `preconditioner_share` the share of mu^2 that the preconditioner is worth, where it is
+    released; the last four are as in
+    :func:`~dp_halfspace.algorithms.engine.preconditioner.plan_preconditioner`.
     """
 
-    bias: float
-    metric_share: float = METRIC_SHARE
-    metric_columns: int = WIDE
+    constant_column: float
+    preconditioner_share: float = PRECONDITIONER_SHARE
+    preconditioner_columns: int = WIDE
     effective_dimension: float = EFFECTIVE_DIMENSION
     lead: int | None = None
     stretch: float = 1.0
@@ -98,20 +100,46 @@ def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -
     wide = n_columns > WIDE
     if n_classes > 2 and wide:
         return EngineDefaults(
-            bias=0.1, metric_share=0.0, shift=3.0, clip=1.0, n_steps=20, scale=1.0, window=0.1
+            constant_column=0.1,
+            preconditioner_share=0.0,
+            margin_offset=3.0,
+            clip=1.0,
+            n_steps=20,
+            path_length=1.0,
+            tail_fraction=0.1,
         )
     if n_classes > 2:
-        scale = 4.25 / n_classes**0.25
-        return EngineDefaults(bias=0.2, shift=3.0, clip=1.0, n_steps=30, scale=scale, window=0.35)
+        path_length = 4.25 / n_classes**0.25
+        return EngineDefaults(
+            constant_column=0.2,
+            margin_offset=3.0,
+            clip=1.0,
+            n_steps=30,
+            path_length=path_length,
+            tail_fraction=0.35,
+        )
     strength = _strength(n_samples, n_columns, mu)
     # The less noise, the finer the optimum that is worth approaching.
     steps = round(min(max(80.0 * mu, 20), 60))
     if not wide:
-        scale = min(max(1.6 * strength**0.25, 1.8), 3.0)
-        return EngineDefaults(bias=0.2, shift=2.0, clip=0.7, n_steps=steps, scale=scale, window=0.5)
-    bias, scale = _wide_bias(strength), min(4.0 * strength**0.6, 3.8)
+        path_length = min(max(1.6 * strength**0.25, 1.8), 3.0)
+        return EngineDefaults(
+            constant_column=0.2,
+            margin_offset=2.0,
+            clip=0.7,
+            n_steps=steps,
+            path_length=path_length,
+            tail_fraction=0.5,
+        )
+    constant_column, path_length = _wide_constant_column(strength), min(4.0 * strength**0.6, 3.8)
     return EngineDefaults(
-        bias=bias, metric_share=0.0, shift=4.0, clip=0.5, n_steps=steps + 4, scale=scale, window=0.3
+        constant_column=constant_column,
+        preconditioner_share=0.0,
+        margin_offset=4.0,
+        clip=0.5,
+        n_steps=steps + 4,
+        path_length=path_length,
+        tail_fraction=0.3,
     )
 
 
@@ -120,7 +148,7 @@ def _strength(n_samples: int, n_columns: int, mu: float) -> float:
     return max(n_samples / min(n_columns, 1000) * mu / 2.0, 1e-12)
 
 
-def _wide_bias(strength: float) -> float:
+def _wide_constant_column(strength: float) -> float:
     """Return the constant column beside many columns."""
     return min(max(0.06 / math.sqrt(strength), 0.1), 0.5)
 
@@ -129,12 +157,12 @@ def _wide_bias(strength: float) -> float:
 class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
-    The map of the metric is used to the power `metric`, steps are `pace` as long, and the larger
-    class weighs the ratio of the sizes to the power `weight`, computed as if so many records as
-    `pull` says moved from the larger class to the smaller one.
+    The map of the preconditioner is used to the power `map_power`, steps are `pace` as long, and
+    the larger class weighs the ratio of the sizes to the power `weight`, computed as if so many
+    records as `pull` says moved from the larger class to the smaller one.
     """
 
-    metric: float
+    map_power: float
     pace: float
     weight: float
     pull: float
@@ -151,7 +179,7 @@ def rare_defaults(
     records = share * n_samples * mu
     rarity = max(0.0, 1.0 - (share / _EVEN) ** 2)
     return RareDefaults(
-        metric=1.0 / (1.0 + (_RESOLVED / records) ** 2),
+        map_power=1.0 / (1.0 + (_RESOLVED / records) ** 2),
         pace=1.0 / (1.0 + (_PACED / records) ** 2),
         weight=power + (_RAREST_POWER - power) * rarity,
         pull=0.0 if centred else _PULL * math.sqrt(min(n_columns, EFFECTIVE_DIMENSION)) / mu,
@@ -206,15 +234,15 @@ def additive_defaults(
     """Return what the engine uses on `lead` columns with features behind them.
 
     `behind` is the length of these, relative to that of the columns. Only the columns have a
-    metric where there are more features than 1024, or where the noise of a moment of all would
-    drown a quarter of it: ``docs/proofs/metric.md``, section 4.
+    preconditioner where there are more features than 1024, or where the noise of a moment of all
+    would drown a quarter of it: ``docs/proofs/preconditioner.md``, section 4.
     """
     if lead >= WIDE or lead + 1 >= n_columns:
         return engine_defaults(n_samples, n_columns, n_classes, mu)
     defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
-    edge = 2.0 * math.sqrt(n_columns / METRIC_SHARE) / mu
+    edge = 2.0 * math.sqrt(n_columns / PRECONDITIONER_SHARE) / mu
     if n_columns <= _WIDE_FEATURES and edge <= n_samples / 4:
-        return replace(defaults, metric_columns=_WIDE_FEATURES)
+        return replace(defaults, preconditioner_columns=_WIDE_FEATURES)
     # The mean square of a mapped row of the block is about as many directions as are told apart.
     share = min(max(0.05 * _reach(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
@@ -228,11 +256,19 @@ def _reach(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
 
 def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
     """Return what the engine uses on features of a kernel."""
-    shift, clip, scale = (2.0, 0.5, 3.5) if n_classes == 2 else (3.0, 1.0, 4.25 / n_classes**0.25)
+    margin_offset, clip, path_length = (
+        (2.0, 0.5, 3.5) if n_classes == 2 else (3.0, 1.0, 4.25 / n_classes**0.25)
+    )
     return EngineDefaults(
-        bias=0.5, shift=shift, clip=clip, n_steps=40, scale=scale, window=0.5,
-        metric_columns=_MAX_COLUMNS, effective_dimension=100.0,
-    )  # fmt: skip
+        constant_column=0.5,
+        margin_offset=margin_offset,
+        clip=clip,
+        n_steps=40,
+        path_length=path_length,
+        tail_fraction=0.5,
+        preconditioner_columns=_MAX_COLUMNS,
+        effective_dimension=100.0,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,15 +302,16 @@ def output_defaults(n_features: int, *, in_units: bool) -> OutputDefaults:
 class ObjectiveDefaults:
     """What objective perturbation uses for one shape of problem and one budget.
 
-    `bias` is the constant column, relative to rows divided by their public scale; `shift` that of
-    the logistic loss. `stretch` is the standard deviation of the linear term over the
-    regulariser, both on the scale of the sum: how far the noise may push a coefficient that the
-    data do not hold. `jacobian_share` is the largest share of epsilon that the ratio of the
-    Jacobians may take; `n_components` the dimension to project to by random signs, if at all.
+    `constant_column` is the value of the constant column, relative to rows divided by their public
+    scale; `margin_offset` that of the logistic loss. `stretch` is the standard deviation of the
+    linear term over the regulariser, both on the scale of the sum: how far the noise may push a
+    coefficient that the data do not hold. `jacobian_share` is the largest share of epsilon that the
+    ratio of the Jacobians may take; `n_components` the dimension to project to by random signs, if
+    at all.
     """
 
-    bias: float
-    shift: float
+    constant_column: float
+    margin_offset: float
     stretch: float
     jacobian_share: float
     n_components: int | None
@@ -287,18 +324,26 @@ def objective_defaults(
     wide = n_columns > WIDE
     if delta == 0:
         # What is left of wide rows drowns first: then the intercept has to carry the model.
-        bias, n_components = (2.5, COMPONENTS) if wide else (0.25, None)
-        shift, stretch, share = (2.0, 4.0, 0.5) if n_classes == 2 else (3.0, 2.0, 0.25)
-        return ObjectiveDefaults(bias, shift, stretch, share, n_components)
+        constant_column, n_components = (2.5, COMPONENTS) if wide else (0.25, None)
+        margin_offset, stretch, share = (2.0, 4.0, 0.5) if n_classes == 2 else (3.0, 2.0, 0.25)
+        return ObjectiveDefaults(constant_column, margin_offset, stretch, share, n_components)
     mu = min(gdp_mu(epsilon, delta), 1e3) if math.isfinite(epsilon) else 1e3
     strength = _strength(n_samples, n_columns, mu)
     if wide:
-        bias, shift, stretch = _wide_bias(strength), 4.0, 5.0 / 3.0 * strength**0.4
+        constant_column, margin_offset, stretch = (
+            _wide_constant_column(strength),
+            4.0,
+            5.0 / 3.0 * strength**0.4,
+        )
     elif n_classes > 2:
-        bias, shift, stretch = 0.25, 2.0, 2.0
+        constant_column, margin_offset, stretch = 0.25, 2.0, 2.0
     else:
-        bias, shift, stretch = 0.25, 3.0, 1.5 * (strength * math.sqrt(0.8)) ** 0.4
-    return ObjectiveDefaults(bias, shift, stretch, 0.35, None)
+        constant_column, margin_offset, stretch = (
+            0.25,
+            3.0,
+            1.5 * (strength * math.sqrt(0.8)) ** 0.4,
+        )
+    return ObjectiveDefaults(constant_column, margin_offset, stretch, 0.35, None)
 
 
 def small_table_rule(

@@ -25,10 +25,10 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import EngineDefaults, Steps
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.preconditioner import (
-    Metric,
-    MetricPlan,
-    plan_metric,
-    release_metric,
+    Preconditioner,
+    PreconditionerPlan,
+    plan_preconditioner,
+    release_preconditioner,
 )
 from dp_halfspace.optim.objectives.adversary import Adversary
 from dp_halfspace.optim.solvers.certificate import gradient_error
@@ -70,16 +70,18 @@ class AdversarialRows:
         return ascent - (self.attack.radius * mass) * self.attack.gradient(w)
 
 
-def scaled_rows(X: Any, data_norm: float, bias: float | None) -> Rows:
-    """Return the rows ``[x / data_norm, bias]``, divided by the norm of the longest.
+def scaled_rows(X: Any, data_norm: float, constant_column: float | None) -> Rows:
+    """Return the rows ``[x / data_norm, constant_column]``, divided by the norm of the longest.
 
     Rows longer than the public `data_norm` are scaled down to it before the public constant is
     appended. The result has norm at most one as real numbers, but for roundings of a part in
     2^50. All rows have the same factor, so that a change of a given size means the same for each.
     """
-    length = np.hypot(1.0, bias or 0.0)
+    length = np.hypot(1.0, constant_column or 0.0)
     scale = clip_scales(X, data_norm) / (data_norm * length)
-    return Rows(X, scale, None if bias is None else bias / length, row_bound=UP)
+    return Rows(
+        X, scale, None if constant_column is None else constant_column / length, row_bound=UP
+    )
 
 
 # From the margins of the rows lo to hi - 1 to their negative slopes.
@@ -96,9 +98,9 @@ class DescentPlan:
     """The public numbers of one run; one output for two classes, K for K classes.
 
     Iterates are projected to a ball of `radius`, which they leave only by accident;
-    floating-point errors are bounded inside it. Queries that the metric has mapped are projected
-    to a ball of radius `reach`, for the same reason. `mechanism` is that of one step. With
-    `is_single` slopes and sums of groups of rows are in float32.
+    floating-point errors are bounded inside it. Queries that the preconditioner has mapped are
+    projected to a ball of radius `reach`, for the same reason. `mechanism` is that of one step.
+    With `is_single` slopes and sums of groups of rows are in float32.
     """
 
     n_columns: int
@@ -133,17 +135,17 @@ def plan_descent(
     """Fix the public numbers of a run on unit rows that is mu-Gaussian private as a whole.
 
     `block_rows` are summed at a time. `amplification` and `compression` bound how much the
-    metric stretches coefficients and rows; they enter the rounding errors only. An `attack`
-    moves the rows, for one output and no metric.
+    preconditioner stretches coefficients and rows; they enter the rounding errors only. An `attack`
+    moves the rows, for one output and no preconditioner.
 
     The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
     classes, attained by ``x' = -x``. An attack whose reach is at most one does not change it.
     What is added to it bounds rounding errors.
     """
     # Of the order of the noise in the coefficients, times eight.
-    radius = 8.0 * steps.scale * (1.0 + math.sqrt(n_columns * n_outputs))
+    radius = 8.0 * steps.path_length * (1.0 + math.sqrt(n_columns * n_outputs))
     reach = min(amplification, _MAX_STRETCH) * radius
-    # Errors of the sums, which the metric stretches.
+    # Errors of the sums, which the preconditioner stretches.
     sums = gradient_error(
         n_samples=n_samples,
         n_columns=n_columns,
@@ -162,11 +164,11 @@ def plan_descent(
     per_record = 1.01 * 2.0**-53 * steps.smoothness * margins
     mapped = 0.0
     if amplification > 1.0:
-        # The product of the sum with the metric.
+        # The product of the sum with the preconditioner.
         roundings = 1.01 * 2.0**-53 * (n_columns + 2) * math.sqrt(n_columns)
         mapped = roundings * amplification * compression * n_samples * steps.clip
     rounding = amplification * sums + mapped + n_samples * per_record
-    # Mapped rows are this much longer than one at most: docs/proofs/metric.md, section 3.
+    # Mapped rows are this much longer than one at most: docs/proofs/preconditioner.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
     length += _single_excess(n_outputs) if is_single else 0.0
@@ -174,7 +176,7 @@ def plan_descent(
     step_mu = mu / math.sqrt(steps.n_steps) * DOWN
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
     # With little noise the curvature limits the step, not the noise.
-    stride = steps.scale * mu / (2.0 * steps.clip * steps.n_steps)
+    stride = steps.path_length * mu / (2.0 * steps.clip * steps.n_steps)
     step_size = (1.0 - steps.momentum) * min(stride, steps.max_stride / n_samples)
     return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism, is_single)
 
@@ -196,22 +198,27 @@ def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> f
     return max(2.0, further) * longest + 4.0 * further**2 * rounding
 
 
-def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArray) -> Slopes:
+def clipped_slopes(
+    plan: DescentPlan, class_indices: NDArray[np.intp], weights: FloatArray
+) -> Slopes:
     """Return the negative slopes of the shifted logistic loss, clipped record by record.
 
-    `codes` and `weights` are the classes of the records and their weights in [0, 1]; the norm
-    of a slope is at most the clip.
+    `class_indices` and `weights` are the classes of the records and their weights in [0, 1]; the
+    norm of a slope is at most the clip.
     """
-    shift, clip = plan.steps.shift, plan.steps.clip
+    margin_offset, clip = plan.steps.margin_offset, plan.steps.clip
     kind = np.float32 if plan.is_single else np.float64
     if plan.n_outputs == 1:
-        pulls = np.copysign(weights, np.where(codes == 1, kind(1.0), kind(-1.0)), dtype=kind)
+        pulls = np.copysign(
+            weights, np.where(class_indices == 1, kind(1.0), kind(-1.0)), dtype=kind
+        )
         signs = pulls if (weights == 1.0).all() else np.copysign(kind(1.0), pulls)
 
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-            # In place: the largest of 1 + exp(margin - shift) and 1 / clip divides the weights.
+            # In place: the largest of 1 + exp(margin - margin_offset) and 1 / clip divides the
+            # weights.
             margins *= signs[lo:hi]
-            margins -= shift
+            margins -= margin_offset
             np.exp(np.minimum(margins, _LARGEST_EXPONENT, out=margins), out=margins)
             margins += 1.0
             np.maximum(margins, 1.0 / clip, out=margins)
@@ -220,8 +227,8 @@ def clipped_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArr
         return binary
 
     def softmax(margins: FloatArray, lo: int, hi: int) -> FloatArray:
-        records, own = np.arange(hi - lo), codes[lo:hi]
-        margins[records, own] -= shift
+        records, own = np.arange(hi - lo), class_indices[lo:hi]
+        margins[records, own] -= margin_offset
         margins -= margins.max(axis=1, keepdims=True)
         pull = np.exp(margins)
         pull /= -pull.sum(axis=1, keepdims=True)
@@ -238,7 +245,7 @@ def descend(
     slopes: Slopes,
     plan: DescentPlan,
     permit: Permit,
-    transform: Metric | FloatArray | None = None,
+    transform: Preconditioner | FloatArray | None = None,
 ) -> FloatArray:
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
@@ -252,7 +259,7 @@ def descend(
     steps = plan.steps
     shape = (plan.n_columns,) if plan.n_outputs == 1 else (plan.n_columns, plan.n_outputs)
     point, velocity, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    n_averaged = max(1, round(steps.window * steps.n_steps))
+    n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
     for step in range(steps.n_steps):
         ahead = _project(point + steps.momentum * velocity, plan.radius)
         query = ahead if transform is None else _project(transform.T @ ahead, plan.reach)
@@ -282,27 +289,27 @@ def _project(point: FloatArray, radius: float) -> FloatArray:
 class GradientPlan:
     """The public numbers of a fit by noisy gradient steps.
 
-    There is no `metric` where it would cost more than it brings, and none beside an `adversary`,
-    who is in the units of the rows and attacks two classes. `slopes` turns the plan of the
-    steps, classes and weights of the records into their slopes.
+    There is no `preconditioner` where it would cost more than it brings, and none beside an
+    `adversary`, who is in the units of the rows and attacks two classes. `slopes` turns the plan of
+    the steps, classes and weights of the records into their slopes.
     """
 
     descent: DescentPlan
-    metric: MetricPlan | None = None
+    preconditioner: PreconditionerPlan | None = None
     adversary: Adversary | None = None
     slopes: Callable[[DescentPlan, NDArray[np.intp], FloatArray], Slopes] = clipped_slopes
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
-        if self.metric is None or isinstance(self.descent.event, Pure):
+        if self.preconditioner is None or isinstance(self.descent.event, Pure):
             return (self.descent.event,)
-        return (self.metric.mechanism.event, self.descent.event)
+        return (self.preconditioner.mechanism.event, self.descent.event)
 
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"private_metric": self.metric is not None}
+        return {"private_preconditioner": self.preconditioner is not None}
 
     def gentler(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.
@@ -310,14 +317,16 @@ class GradientPlan:
         Both are public or released numbers in [0, 1], and no scale of noise depends on them.
         """
         descent = replace(self.descent, step_size=pace * self.descent.step_size)
-        metric = None if self.metric is None else replace(self.metric, power=power)
-        return replace(self, descent=descent, metric=metric)
+        preconditioner = (
+            None if self.preconditioner is None else replace(self.preconditioner, power=power)
+        )
+        return replace(self, descent=descent, preconditioner=preconditioner)
 
     def run(
         self, rows: Any, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> FloatArray:
         """Take the steps on unit rows; see `Plan`."""
-        # 1. Without a metric, the noisy steps are all there is.
+        # 1. Without a preconditioner, the noisy steps are all there is.
         # 2. Else release the second moment, and map the rows to where it is flat.
         # 3. Take the steps there and map the coefficients back.
         with single_blas_thread():
@@ -326,14 +335,14 @@ class GradientPlan:
                 signs = np.where(classes == 1, 1.0, -1.0)
                 moved = AdversarialRows(rows, signs, self.adversary)
                 return descend(moved, slopes, self.descent, permit)
-            if self.metric is None:
+            if self.preconditioner is None:
                 return descend(rows, slopes, self.descent, permit)
-            metric = release_metric(rows, self.metric, permit)
+            preconditioner = release_preconditioner(rows, self.preconditioner, permit)
             # Any square root of the released moment gives the same distribution of results.
-            transform = metric.root()
-            bound = self.metric.compression
+            transform = preconditioner.root()
+            bound = self.preconditioner.compression
             if self.descent.is_single:
-                flat = rows.unit(transform, row_bound=bound, condition=metric.condition)
+                flat = rows.unit(transform, row_bound=bound, condition=preconditioner.condition)
             else:
                 flat = flattened(rows, transform, row_bound=bound)
             return descend(flat, slopes, self.descent, permit, transform)
@@ -353,21 +362,21 @@ def plan_gradient(
 
     `is_single` lets the steps read dense rows of float32 in float32.
     """
-    share = defaults.metric_share
-    metric = None
+    share = defaults.preconditioner_share
+    preconditioner = None
     if share > 0:
-        metric = plan_metric(
+        preconditioner = plan_preconditioner(
             n_samples,
             n_columns,
             block_rows,
             mu=math.sqrt(share) * mu,
-            max_columns=defaults.metric_columns,
+            max_columns=defaults.preconditioner_columns,
             effective_dimension=defaults.effective_dimension,
             lead=defaults.lead,
             stretch=defaults.stretch,
             is_single=is_single,
         )
-    left = mu if metric is None else math.sqrt(1.0 - share) * mu
+    left = mu if preconditioner is None else math.sqrt(1.0 - share) * mu
     descent = plan_descent(
         defaults,
         n_samples=n_samples,
@@ -375,8 +384,8 @@ def plan_gradient(
         n_outputs=1 if n_classes == 2 else n_classes,
         block_rows=block_rows,
         mu=left * DOWN,
-        amplification=1.0 if metric is None else metric.amplification,
-        compression=1.0 if metric is None else metric.compression,
+        amplification=1.0 if preconditioner is None else preconditioner.amplification,
+        compression=1.0 if preconditioner is None else preconditioner.compression,
         is_single=is_single,
     )
-    return GradientPlan(descent, metric)
+    return GradientPlan(descent, preconditioner)

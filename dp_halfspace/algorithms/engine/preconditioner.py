@@ -1,9 +1,9 @@
-"""A private metric: the second moment of unit rows, released with noise and shrunk.
+"""A private preconditioner: the second moment of unit rows, released with noise and shrunk.
 
 Spherical noise wastes accuracy on data whose directions differ in strength. The second
 moment of unit rows is cheap to release, and what has been released may be used freely: rows
 are mapped by its inverse root and brought back to norm one, each by itself. Derivations:
-``docs/proofs/metric.md``; evidence for the constants: ``docs/defaults.md``.
+``docs/proofs/preconditioner.md``; evidence for the constants: ``docs/defaults.md``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FEW = 64
 
 
 @dataclass(frozen=True, slots=True)
-class MetricPlan:
+class PreconditionerPlan:
     """The public numbers of one release of a second moment.
 
     `mechanism` is for the packed moment, whose Euclidean norm is the Frobenius norm. `edge` is
@@ -66,7 +66,7 @@ class MetricPlan:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Metric:
+class Preconditioner:
     """A released symmetric map: a common stretch, and less of it along a few directions.
 
     The noise drowns all but a few eigenvectors of the moment. Nothing can be told about the
@@ -90,7 +90,7 @@ class Metric:
         return float(stretches.max() / stretches.min())
 
     @property
-    def T(self) -> Metric:
+    def T(self) -> Preconditioner:
         """The transposed map, which is the map."""
         return self
 
@@ -111,7 +111,7 @@ class Metric:
         squares = np.einsum("ij,ij->i", rest, rest) * self.stretch**2
         return np.asarray(squares + np.einsum("ij,ij->i", parts, parts))
 
-    def root(self) -> Metric | FloatArray:
+    def root(self) -> Preconditioner | FloatArray:
         """Return a map ``R`` with ``R^T R`` the square of this one: the cheapest for long passes.
 
         With many directions, or few columns, a triangular matrix of shape (n_columns, n_columns).
@@ -122,7 +122,7 @@ class Metric:
         return np.asarray(np.linalg.qr(self @ np.eye(size), mode="r"))
 
 
-def plan_metric(
+def plan_preconditioner(
     n_samples: int,
     n_columns: int,
     block_rows: int,
@@ -133,12 +133,12 @@ def plan_metric(
     lead: int | None = None,
     stretch: float = 1.0,
     is_single: bool = False,
-) -> MetricPlan | None:
+) -> PreconditionerPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
 
     None when the moment would have more than `max_columns` columns, or when the noise would
-    drown every eigenvalue: then the metric is not worth its price. Infinite `mu` releases the
-    exact moment.
+    drown every eigenvalue: then the preconditioner is not worth its price. Infinite `mu` releases
+    the exact moment.
 
     The Frobenius sensitivity is sqrt(2): ``||xx' - zz'||^2 = |x|^4 + |z|^4 - 2 <x, z>^2`` for
     rows of norm at most one. What is added to it bounds the rounding of the two sums.
@@ -161,22 +161,24 @@ def plan_metric(
         rounding += 2.04 * SINGLE_UNIT * (GRAM_GROUP + 8) * GRAM_GROUP
     sensitivity = math.sqrt(2.0) * UP + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
-    return MetricPlan(n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch)
+    return PreconditionerPlan(
+        n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch
+    )
 
 
-def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
+def release_preconditioner(rows: Rows, plan: PreconditionerPlan, permit: Permit) -> Preconditioner:
     """Release the second moment of unit rows and return the symmetric map that flattens it.
 
     That is ``(H / n)^(-1/2)`` with ``H`` the shrunk moment: a function of what was released.
     `permit` is charged with the event of the plan's mechanism. References:
-    ``docs/proofs/metric.md``; Gavish and Donoho (2017), "Optimal shrinkage of singular values",
-    for spikes in a noise matrix.
+    ``docs/proofs/preconditioner.md``; Gavish and Donoho (2017), "Optimal shrinkage of singular
+    values", for spikes in a noise matrix.
     """
     # 1. Release the packed moment, whose Euclidean norm is the Frobenius norm.
     # 2. Find the directions whose eigenvalues exceed the edge of the noise.
     # 3. Shrink the spectrum, and stretch every direction by the inverse root: post-processing.
     if plan.lead is not None:
-        return _leading_metric(rows, plan, plan.lead, permit)
+        return _leading_preconditioner(rows, plan, plan.lead, permit)
     n, size = plan.n_samples, plan.n_columns
     noisy = _released(rows.gram(rows.shares), plan.mechanism, permit)
     # The trace of the moment of unit rows is n: whatever it exceeds is noise.
@@ -191,7 +193,7 @@ def release_metric(rows: Rows, plan: MetricPlan, permit: Permit) -> Metric:
     )
     spikes, bulk = shrunk_spectrum(values - surplus, plan)
     half = plan.power / 2.0
-    return Metric((n / bulk) ** half, directions, (n / spikes) ** half)
+    return Preconditioner((n / bulk) ** half, directions, (n / spikes) ** half)
 
 
 def _released(moment: FloatArray, mechanism: Noise, permit: Permit) -> FloatArray:
@@ -205,20 +207,22 @@ def _released(moment: FloatArray, mechanism: Noise, permit: Permit) -> FloatArra
     return noisy
 
 
-def _leading_metric(rows: Rows, plan: MetricPlan, lead: int, permit: Permit) -> Metric:
-    """Release the moment of the leading block alone; ``docs/proofs/metric.md``, section 4."""
+def _leading_preconditioner(
+    rows: Rows, plan: PreconditionerPlan, lead: int, permit: Permit
+) -> Preconditioner:
+    """Release the moment of the leading block alone: ``preconditioner.md``, section 4."""
     block = rows.leading(lead)
     size = block.shape[1]
-    metric = release_metric(block, replace(plan, n_columns=size, lead=None), permit)
-    directions = np.zeros((plan.n_columns, len(metric.factors)))
-    relative = np.full(plan.n_columns, plan.stretch / metric.stretch)
+    preconditioner = release_preconditioner(block, replace(plan, n_columns=size, lead=None), permit)
+    directions = np.zeros((plan.n_columns, len(preconditioner.factors)))
+    relative = np.full(plan.n_columns, plan.stretch / preconditioner.stretch)
     # The constant column, if there is one, is the last one of all.
     is_leading = [*range(lead), *range(plan.n_columns - size + lead, plan.n_columns)]
-    directions[is_leading], relative[is_leading] = metric.directions, 1.0
-    return Metric(metric.stretch, directions, metric.factors, relative)
+    directions[is_leading], relative[is_leading] = preconditioner.directions, 1.0
+    return Preconditioner(preconditioner.stretch, directions, preconditioner.factors, relative)
 
 
-def shrunk_spectrum(values: FloatArray, plan: MetricPlan) -> tuple[FloatArray, float]:
+def shrunk_spectrum(values: FloatArray, plan: PreconditionerPlan) -> tuple[FloatArray, float]:
     """Estimate the spectrum of the moment from that of the noisy moment.
 
     `values` are those eigenvalues, the trace restored, that exceed the edge. In their place come

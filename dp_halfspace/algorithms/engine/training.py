@@ -25,7 +25,7 @@ from dp_halfspace.rows.single_rows import single_block_size, single_unit_rows
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
-# Dimension of a projection that nothing else asks for: its image still has a metric.
+# Dimension of a projection that nothing else asks for: its image still has a preconditioner.
 _COMPONENTS = 500
 
 
@@ -105,16 +105,16 @@ class Problem:
 class Training:
     """One way to fit, fixed by public numbers: a plan, and the rows that it reads.
 
-    `margin` is the one that it is built for, None when it needs none; `shift` the score that the
-    loss asks of a record; `bias` the constant column, relative to rows divided by their public
-    scale; `attack` in the units of the rows, which are then scaled alike and not brought to norm
-    one.
+    `margin` is the one that it is built for, None when it needs none; `margin_offset` the score
+    that the loss asks of a record; `constant_column` the value of the constant column, relative to
+    rows divided by their public scale; `attack` in the units of the rows, which are then scaled
+    alike and not brought to norm one.
     """
 
     solver: str
     margin: float | None
-    shift: float
-    bias: float | None
+    margin_offset: float
+    constant_column: float | None
     linear_map: LinearMap | None
     plan: Plan
     attack: Adversary | None = None
@@ -141,11 +141,11 @@ class Training:
     def rows(self, X: Any, data_norm: float, people: People | None, *, clips: bool) -> Any:
         """Return the rows that it reads, made from rows of a public scale."""
         if self.attack is not None:
-            return scaled_rows(X, data_norm, self.bias)
+            return scaled_rows(X, data_norm, self.constant_column)
         if self.is_single:
-            return rows_over(single_unit_rows, X, data_norm, self.bias)
+            return rows_over(single_unit_rows, X, data_norm, self.constant_column)
         how = {"clips": clips, "people": people}
-        return rows_over(unit_rows, X, data_norm, self.bias, self.linear_map, **how)
+        return rows_over(unit_rows, X, data_norm, self.constant_column, self.linear_map, **how)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -173,10 +173,10 @@ def public_facts(candidates: Sequence[Training]) -> dict[str, Any]:
     first = candidates[0]
     maps = [candidate.linear_map for candidate in candidates]
     return {
-        "relative_constant_column": first.bias,
+        "relative_constant_column": first.constant_column,
         "solver": first.solver,
         "margins": [candidate.margin for candidate in candidates],
-        "private_metric": first.plan.public["private_metric"],
+        "private_preconditioner": first.plan.public["private_preconditioner"],
         "n_components": [None if drawn is None else drawn.n_components for drawn in maps],
         **({"precision": "float32"} if first.is_single else {}),
     }
@@ -200,17 +200,17 @@ def asked_margin(training: Training, released: FloatArray) -> float:
         return 1.0
     attack = training.attack
     lowered = 0.0 if attack is None else attack.radius * attack.dual_norm(released[0])
-    return min(1.0, (training.shift + lowered) / norm)
+    return min(1.0, (training.margin_offset + lowered) / norm)
 
 
 def gradient_training(
     problem: Problem, defaults: EngineDefaults, mu: float, linear_map: LinearMap | None = None
 ) -> Training:
-    """Private metric and accelerated steps: no margin is needed."""
+    """Private preconditioner and accelerated steps: no margin is needed."""
     if not problem.averaged:
-        defaults = replace(defaults, window=0.0)
+        defaults = replace(defaults, tail_fraction=0.0)
     is_single = problem.is_single and linear_map is None
     sizes = problem.sizes(linear_map, is_single=is_single)
     plan = plan_gradient(defaults, n_classes=problem.n_classes, mu=mu, is_single=is_single, **sizes)
-    bias = problem.constant(defaults.bias)
-    return Training("noisy_gd", None, defaults.shift, bias, linear_map, plan)
+    constant_column = problem.constant(defaults.constant_column)
+    return Training("noisy_gd", None, defaults.margin_offset, constant_column, linear_map, plan)

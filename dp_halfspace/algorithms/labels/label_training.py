@@ -46,16 +46,16 @@ _ENTRIES = 2**20  # scores that are in memory at a time
 _PER_STAGE, _MOST_STAGES = 200.0, 10
 
 
-def label_statistic(rows: Rows, codes: NDArray[np.intp], n_classes: int) -> FloatArray:
-    """Return the sum through which the private labels `codes` enter a logistic model.
+def label_statistic(rows: Rows, class_indices: NDArray[np.intp], n_classes: int) -> FloatArray:
+    """Return the sum through which the private labels `class_indices` enter a logistic model.
 
     For public rows of norm at most one it is ``1/2 sum y_i x_i``, of shape (1, D), with y = -1
     for class 0; with more classes ``sum (e_{y_i} - 1/K) x_i``, of shape (n_classes, D).
     """
     if n_classes == 2:
-        return rows.adjoint(np.where(codes == 1, 0.5, -0.5))[None, :]
-    indicators = np.full((len(codes), n_classes), -1.0 / n_classes)
-    indicators[np.arange(len(codes)), codes] += 1.0
+        return rows.adjoint(np.where(class_indices == 1, 0.5, -0.5))[None, :]
+    indicators = np.full((len(class_indices), n_classes), -1.0 / n_classes)
+    indicators[np.arange(len(class_indices)), class_indices] += 1.0
     return np.ascontiguousarray(rows.adjoint(indicators).T)
 
 
@@ -104,8 +104,8 @@ def _objective(
         return MarginObjective(rows, ones, ones, LOGISTIC, ridge, 0.5 * total - statistic[0])
     linear = -statistic - total / n_classes
     linear[0] += total
-    codes = np.zeros(n_samples, dtype=np.intp)
-    return SoftmaxObjective(rows, codes, n_classes, ones, ridge, linear.ravel())
+    class_indices = np.zeros(n_samples, dtype=np.intp)
+    return SoftmaxObjective(rows, class_indices, n_classes, ones, ridge, linear.ravel())
 
 
 def log_odds_shift(weights: FloatArray) -> FloatArray:
@@ -121,7 +121,7 @@ def log_odds_shift(weights: FloatArray) -> FloatArray:
 
 
 def linear_losses(
-    points: FloatArray, codes: NDArray[np.intp], weights: FloatArray
+    points: FloatArray, class_indices: NDArray[np.intp], weights: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
     """Return a function from candidates, (m, D) or (m, K D) for ``K > 2``, to weighted errors.
 
@@ -132,13 +132,13 @@ def linear_losses(
     """
     n_samples, n_columns = points.shape
     n_classes = len(weights)
-    record_weights, shift = weights[codes], log_odds_shift(weights)
+    record_weights, shift = weights[class_indices], log_odds_shift(weights)
     step = max(1, _ENTRIES // (256 * n_classes))
 
     def losses(candidates: FloatArray) -> FloatArray:
         total = np.zeros(len(candidates))
         for lo in range(0, n_samples, step):
-            block, labels = points[lo : lo + step], codes[lo : lo + step]
+            block, labels = points[lo : lo + step], class_indices[lo : lo + step]
             if n_classes == 2:
                 predicted = (block @ candidates.T > -shift[0]).astype(np.intp)
             else:

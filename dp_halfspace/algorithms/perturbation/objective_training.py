@@ -17,7 +17,7 @@ from dp_halfspace.privacy.profiles import gdp_mu
 def plan_objective_training(
     problem: Problem, margin: float | None, epsilon: float, delta: float
 ) -> Training:
-    """Minimise a perturbed objective; the metric and an automatic ridge without a margin."""
+    """Plan a perturbed objective; without a margin, preconditioner and ridge are automatic."""
     n_samples, n_classes = problem.n_samples, problem.n_classes
     defaults = objective_defaults(n_samples, problem.n_columns(), n_classes, epsilon, delta)
     linear_map = problem.drawn(defaults.n_components)
@@ -26,10 +26,14 @@ def plan_objective_training(
         n_columns = problem.n_columns(linear_map)
         mu = gdp_mu(epsilon, delta) if delta > 0 else epsilon / math.sqrt(n_columns + 1)
         # Balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm R.
-        ridge = 2.0 * math.sqrt(n_columns) / mu * margin / (defaults.shift * n_samples)
-    loss = shifted_logistic(defaults.shift)
+        ridge = 2.0 * math.sqrt(n_columns) / mu * margin / (defaults.margin_offset * n_samples)
+    loss = shifted_logistic(defaults.margin_offset)
     sizes = problem.sizes(linear_map)
     risk = empirical_risk(loss, n_classes=n_classes, row_norm=1.0, **sizes)
-    plan = plan_preconditioned_objective(risk, epsilon, delta, ridge=ridge, metric=margin is None)
-    bias = problem.constant(defaults.bias)
-    return Training("objective_perturbation", margin, defaults.shift, bias, linear_map, plan)
+    plan = plan_preconditioned_objective(
+        risk, epsilon, delta, ridge=ridge, preconditioner=margin is None
+    )
+    constant_column = problem.constant(defaults.constant_column)
+    return Training(
+        "objective_perturbation", margin, defaults.margin_offset, constant_column, linear_map, plan
+    )

@@ -2,7 +2,7 @@
 
 With a preconditioner the rows are mapped to where the second moment is flat, brought back to
 norm one each by itself, and the regulariser acts on the coefficients there. Derivations:
-``docs/proofs/objective_perturbation.md``, section 8, and ``docs/proofs/metric.md``.
+``docs/proofs/objective_perturbation.md``, section 8, and ``docs/proofs/preconditioner.md``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.defaults import METRIC_SHARE, objective_defaults
+from dp_halfspace.algorithms.engine.defaults import PRECONDITIONER_SHARE, objective_defaults
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.engine.preconditioner import MetricPlan, plan_metric, release_metric
+from dp_halfspace.algorithms.engine.preconditioner import (
+    PreconditionerPlan,
+    plan_preconditioner,
+    release_preconditioner,
+)
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,
@@ -39,22 +43,22 @@ _PURE_EDGE = 4.0
 
 @dataclass(frozen=True, slots=True)
 class PreconditionedObjectivePlan:
-    """The public numbers of a fit; no metric where it costs more than it brings or is unwanted."""
+    """The public numbers of a fit; no preconditioner if unwanted, or if it costs too much."""
 
-    metric: MetricPlan | None
+    preconditioner: PreconditionerPlan | None
     objective: ObjectivePlan
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
-        if self.metric is None:
+        if self.preconditioner is None:
             return self.objective.events
-        return (self.metric.mechanism.event, *self.objective.events)
+        return (self.preconditioner.mechanism.event, *self.objective.events)
 
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"private_metric": self.metric is not None, **self.objective.public}
+        return {"private_preconditioner": self.preconditioner is not None, **self.objective.public}
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
@@ -64,14 +68,16 @@ class PreconditionedObjectivePlan:
         # 2. Release the minimiser of the perturbed risk of the mapped rows, of norm one again.
         # 3. Map its coefficients back: post-processing.
         with single_blas_thread():
-            if self.metric is None:
+            if self.preconditioner is None:
                 return self.objective.run(rows, classes, weights, permit)
             # A rotation of the images changes no distribution, and makes half of the map zero.
-            released = release_metric(rows, self.metric, permit)
-            transform = np.asarray(np.linalg.qr(released @ np.eye(self.metric.n_columns), mode="r"))
+            released = release_preconditioner(rows, self.preconditioner, permit)
+            transform = np.asarray(
+                np.linalg.qr(released @ np.eye(self.preconditioner.n_columns), mode="r")
+            )
             # Without the images, roundings would be stretched by the map: the solver may do
             # without them, the certificate may not.
-            unmapped = flattened(rows, transform, row_bound=self.metric.compression)
+            unmapped = flattened(rows, transform, row_bound=self.preconditioner.compression)
             surrogate = MappedRows(unmapped, transform)
             formed = FormedRows(rows, transform)
             found = self.objective.run(formed, classes, weights, permit, surrogate=surrogate)
@@ -84,16 +90,16 @@ def plan_preconditioned_objective(
     delta: float,
     *,
     ridge: float | None = None,
-    metric: bool = True,
+    preconditioner: bool = True,
     optimizer: Optimizer = "auto",
 ) -> PreconditionedObjectivePlan:
     """Divide a budget between the preconditioner and a perturbed minimisation.
 
-    The rows of the risk have norm at most one where there may be a `metric`, which is released
-    where it is worth its price. `ridge` is per mean loss and raised to a public floor; None
-    chooses it for unit rows. Raises as :func:`plan_objective`.
+    The rows of the risk have norm at most one where there may be a `preconditioner`, which is
+    released where it is worth its price. `ridge` is per mean loss and raised to a public floor;
+    None chooses it for unit rows. Raises as :func:`plan_objective`.
     """
-    released = _plan_metric(risk, epsilon, delta) if metric else None
+    released = _plan_preconditioner(risk, epsilon, delta) if preconditioner else None
     if released is None:
         ridge = _automatic(risk, epsilon, delta, 1.0) if ridge is None else ridge
         plan = plan_objective(risk, ridge, epsilon, delta, optimizer=optimizer)
@@ -106,11 +112,11 @@ def plan_preconditioned_objective(
     formed = formed_block_rows(risk.n_samples, risk.n_columns)
     mapped = replace(risk, row_norm=1.0, block_rows=formed)
     if ridge is None:
-        ridge = _automatic(mapped, left, delta, 1.0 - METRIC_SHARE)
+        ridge = _automatic(mapped, left, delta, 1.0 - PRECONDITIONER_SHARE)
     room = feasible_ridge(mapped, ridge, left, delta, earlier)
     if room is None:
         return plan_preconditioned_objective(
-            risk, epsilon, delta, ridge=ridge, metric=False, optimizer=optimizer
+            risk, epsilon, delta, ridge=ridge, preconditioner=False, optimizer=optimizer
         )
     plan = plan_objective(mapped, room, left, delta, earlier=earlier, optimizer=optimizer)
     return PreconditionedObjectivePlan(released, plan)
@@ -124,16 +130,20 @@ def _automatic(risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, sha
     return unit_row_ridge(risk, epsilon, delta, **limits, mu_share=share)
 
 
-def _plan_metric(risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float) -> MetricPlan | None:
+def _plan_preconditioner(
+    risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float
+) -> PreconditionerPlan | None:
     """Plan the preconditioner, or None where it is not worth its price."""
     sizes = (risk.n_samples, risk.n_columns, risk.block_rows)
     if math.isinf(epsilon):
-        return plan_metric(*sizes, mu=math.inf)
+        return plan_preconditioner(*sizes, mu=math.inf)
     if delta > 0:
-        return plan_metric(*sizes, mu=math.sqrt(METRIC_SHARE) * gdp_mu(epsilon, delta))
+        return plan_preconditioner(
+            *sizes, mu=math.sqrt(PRECONDITIONER_SHARE) * gdp_mu(epsilon, delta)
+        )
     # Of a release with next to no noise only the sensitivity is used.
-    reference = plan_metric(*sizes, mu=1e12)
-    share = METRIC_SHARE * epsilon
+    reference = plan_preconditioner(*sizes, mu=1e12)
+    share = PRECONDITIONER_SHARE * epsilon
     # A packed coefficient has the standard deviation n_columns * scale, nearly.
     edge = math.sqrt(2.0) * risk.n_columns**1.5 / share
     if reference is None or not isinstance(reference.mechanism, GaussianNoise):

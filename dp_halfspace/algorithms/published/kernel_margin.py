@@ -125,6 +125,6 @@ def plan_margin_choice(problem: Problem, epsilon: float, delta: float) -> Margin
 
 def _training(problem: Problem, margin: float, plan: DescentPlan) -> Training:
     """Wrap the steps for one margin."""
-    bias = problem.constant(kernel_engine_defaults(problem.n_classes).bias)
+    constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
     steps = GradientPlan(plan, slopes=margin_slopes)
-    return Training("noisy_gd", margin, plan.steps.shift, bias, None, steps)
+    return Training("noisy_gd", margin, plan.steps.margin_offset, constant_column, None, steps)

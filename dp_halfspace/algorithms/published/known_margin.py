@@ -38,13 +38,15 @@ def _known(
         # The published algorithms count on a third; more is proved for many components.
         margin = max(jl_margin(margin, distortion=distortion), margin / 3.0)
     n_columns = problem.n_columns(linear_map)
-    bias = engine_defaults(problem.n_samples, n_columns, problem.n_classes, mu).bias
-    return linear_map, problem.constant(bias), margin
+    constant_column = engine_defaults(
+        problem.n_samples, n_columns, problem.n_classes, mu
+    ).constant_column
+    return linear_map, problem.constant(constant_column), margin
 
 
 def _descent(problem: Problem, margin: float, mu: float) -> Training:
     """Noisy gradient steps for one margin."""
-    linear_map, bias, kept = _known(problem, margin, mu)
+    linear_map, constant_column, kept = _known(problem, margin, mu)
     n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
     plan = plan_margin_descent(
         **problem.sizes(linear_map),
@@ -54,13 +56,15 @@ def _descent(problem: Problem, margin: float, mu: float) -> Training:
         averaged=problem.averaged,
     )
     steps = GradientPlan(plan, slopes=margin_slopes)
-    return Training("noisy_gd", margin, plan.steps.shift, bias, linear_map, steps)
+    return Training(
+        "noisy_gd", margin, plan.steps.margin_offset, constant_column, linear_map, steps
+    )
 
 
 def _phased(problem: Problem, margin: float, mu: float) -> Training:
     """One pass of proximal steps for one margin."""
-    linear_map, bias, kept = _known(problem, margin, mu)
+    linear_map, constant_column, kept = _known(problem, margin, mu)
     n_samples, n_columns = problem.n_samples, problem.n_columns(linear_map)
     order = public_generator(problem.seed, "permutation").permutation(n_samples)
     plan = plan_phased_prox(n_samples, n_columns, mu=mu, margin=kept, order=order)
-    return Training("phased_prox", margin, margin, bias, linear_map, plan)
+    return Training("phased_prox", margin, margin, constant_column, linear_map, plan)

@@ -65,14 +65,14 @@ def plan_margin_descent(
     """
     spread = math.sqrt(2.0 * n_columns * n_outputs)
     target = 1.0 if n_outputs == 1 else _SHIFT
-    scale = target / (margin * spread)
-    wanted = min(n_samples * mu * scale / 30.0, _MOST_STEPS)
+    path_length = target / (margin * spread)
+    wanted = min(n_samples * mu * path_length / 30.0, _MOST_STEPS)
     steps = Steps(
-        shift=target,
+        margin_offset=target,
         clip=1.0,
         n_steps=n_steps or max(math.ceil(wanted), _FEWEST_STEPS),
-        scale=scale,
-        window=0.5 if averaged else 0.0,
+        path_length=path_length,
+        tail_fraction=0.5 if averaged else 0.0,
         momentum=0.0,
         smoothness=1.0,
         max_stride=_MAX_STRIDE,
@@ -87,15 +87,17 @@ def plan_margin_descent(
     )
 
 
-def margin_slopes(plan: DescentPlan, codes: NDArray[np.intp], weights: FloatArray) -> Slopes:
+def margin_slopes(
+    plan: DescentPlan, class_indices: NDArray[np.intp], weights: FloatArray
+) -> Slopes:
     """Return the negative slopes of the rounded hinge, of norm at most one.
 
     Arguments as in :func:`clipped_slopes`; more than two classes have those slopes of the
     shifted softmax instead, which is a rounded hinge too.
     """
     if plan.n_outputs > 1:
-        return clipped_slopes(plan, codes, weights)
-    signs = np.where(codes == 1, 1.0, -1.0)
+        return clipped_slopes(plan, class_indices, weights)
+    signs = np.where(class_indices == 1, 1.0, -1.0)
 
     def hinge(margins: FloatArray, lo: int, hi: int) -> FloatArray:
         missing = 1.0 + _WIDTH - signs[lo:hi] * margins

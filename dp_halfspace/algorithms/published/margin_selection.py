@@ -28,9 +28,9 @@ from dp_halfspace.privacy.mechanisms import (
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.privacy.tuning import (
-    RunLaw,
+    RunCountDistribution,
     calibrate_selection,
-    run_law,
+    run_count_distribution,
     select_best,
     selection_event,
 )
@@ -45,7 +45,8 @@ _CHOICE_SHARE = 0.1
 # Accepted probability that random stopping never tries a given margin.
 _MISS = 0.1
 
-# Shape of the law of the number of runs: fewer runs than a geometric law at little cost.
+# Shape of the distribution of the number of runs: fewer runs than a geometric distribution at
+# little cost.
 _SHAPE = 2.0
 
 _POPULATION_BETA = 0.05
@@ -56,13 +57,13 @@ class SelectionPlan:
     """The public numbers of a selection.
 
     `penalties` are added to the error counts of the candidates; `choice` is of the index, of all
-    scores, or of one score; `law` that of the number of runs, for random stopping.
+    scores, or of one score; `distribution` that of the number of runs, for random stopping.
     """
 
     candidates: tuple[Training, ...]
     penalties: tuple[float, ...]
     choice: ExponentialChoice | GaussianNoise | NoNoise
-    law: RunLaw | None
+    distribution: RunCountDistribution | None
     events: tuple[Event, ...]
 
     @property
@@ -84,7 +85,7 @@ class SelectionPlan:
             return released, -_errors(rows(i), classes, weights, released) - self.penalties[i]
 
         indices = list(range(len(self.candidates)))
-        if self.law is not None:
+        if self.distribution is not None:
             source = permit.consume(self.events[0])
 
             def attempt(i: int) -> tuple[FloatArray, float]:
@@ -99,7 +100,7 @@ class SelectionPlan:
                 released, score = train(i, paid)
                 return released, float(paid.release(np.array([score]), self.choice)[0])
 
-            best, released = select_best(attempt, indices, self.law, source)
+            best, released = select_best(attempt, indices, self.distribution, source)
             return self.candidates[best], released
         trained = [train(i, permit) for i in indices]
         scores = permit.release(np.array([score for _, score in trained]), self.choice)
@@ -131,7 +132,7 @@ def plan_selection(
     Algorithms 2, 3, 4 and 6; ``docs/proofs/selection.md``.
     """
     count = len(margins)
-    law = None
+    distribution = None
     choice: ExponentialChoice | GaussianNoise | NoNoise
     score_bound = _score_bound(problem, population=population)
     if math.isinf(epsilon):
@@ -140,9 +141,15 @@ def plan_selection(
         choice = ExponentialChoice(score_bound, _CHOICE_SHARE * epsilon)
         each = mu_beside(choice.epsilon, epsilon, delta) / math.sqrt(count) * DOWN
     else:
-        law = run_law(count, _MISS, eta=_SHAPE) if kind == "random_stopping" else None
-        total = gdp_mu(epsilon, delta) if law is None else calibrate_selection(law, epsilon, delta)
-        runs = 1 if law is not None else count
+        distribution = (
+            run_count_distribution(count, _MISS, eta=_SHAPE) if kind == "random_stopping" else None
+        )
+        total = (
+            gdp_mu(epsilon, delta)
+            if distribution is None
+            else calibrate_selection(distribution, epsilon, delta)
+        )
+        runs = 1 if distribution is not None else count
         share = _SCORE_SHARE[kind]
         each = total * math.sqrt((1.0 - share) / runs) * DOWN
         choice = GaussianNoise(score_bound * math.sqrt(runs), total * math.sqrt(share) * DOWN)
@@ -150,11 +157,11 @@ def plan_selection(
     events = (*(event for c in candidates for event in c.events), choice.event)
     if math.isinf(epsilon):
         events = (Pure(math.inf),)
-    elif law is not None:
-        events = (selection_event(law, total),)
+    elif distribution is not None:
+        events = (selection_event(distribution, total),)
     maps = [candidate.linear_map for candidate in candidates]
     penalties = tuple(_penalty(problem, problem.n_columns(m)) if population else 0.0 for m in maps)
-    return SelectionPlan(candidates, penalties, choice, law, events)
+    return SelectionPlan(candidates, penalties, choice, distribution, events)
 
 
 def _penalty(problem: Problem, n_columns: int) -> float:
@@ -173,7 +180,7 @@ def _score_bound(problem: Problem, *, population: bool) -> float:
 
 
 def _errors(
-    rows: Rows, codes: NDArray[np.intp], weights: FloatArray, released: FloatArray
+    rows: Rows, class_indices: NDArray[np.intp], weights: FloatArray, released: FloatArray
 ) -> float:
     """Count the records with a wrong prediction, each by its class weight.
 
@@ -181,5 +188,5 @@ def _errors(
     """
     scores = rows.scores(released.T)
     guess = (scores[:, 0] > 0).astype(np.intp) if len(released) == 1 else scores.argmax(axis=1)
-    wrong = np.bincount(codes[guess != codes], minlength=len(weights))
+    wrong = np.bincount(class_indices[guess != class_indices], minlength=len(weights))
     return float(wrong @ weights)

@@ -54,7 +54,7 @@ class PhasedPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"private_metric": False}
+        return {"private_preconditioner": False}
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit

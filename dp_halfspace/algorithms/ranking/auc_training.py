@@ -159,10 +159,10 @@ _HIGHEST_POWER, _POWER_STRENGTH = 0.5, 80.0
 _HIGHEST_PURE_POWER, _PURE_POWER_STRENGTH = 0.25, 40.0
 _LARGEST_CONSTANT = 0.25
 # Share of the last steps that are averaged: a direction gains less from averages than a margin.
-_WINDOW = 0.25
-# A metric takes its share of a pure epsilon in full: it needs little noise, or a large
+_TAIL_FRACTION = 0.25
+# A preconditioner takes its share of a pure epsilon in full: it needs little noise, or a large
 # epsilon and less noise than signal.
-_METRIC_STRENGTH, _METRIC_EPSILON, _LEAST_STRENGTH = 50.0, 0.75, 5.0
+_PRECONDITIONER_STRENGTH, _PRECONDITIONER_EPSILON, _LEAST_STRENGTH = 50.0, 0.75, 5.0
 # Without one: where noise is large a weak regulariser would saturate the loss before the noise.
 _PURE_STRETCH, _PURE_STRETCH_POWER = 0.6, 0.7
 # A class rarer than this, among more columns than this, is ranked by the mean difference.
@@ -173,14 +173,14 @@ _RARE, _MANY_COLUMNS = 0.03, 40
 class Ranker:
     """An algorithm for the direction, and the rows that it reads.
 
-    `bias` is the constant column beside rows divided by `data_norm`. The rows have norm one, or
-    keep their lengths below a `row_bound`. The larger class weighs the ratio of the sizes to the
-    power `power`; None weighs both alike and needs no count. Noisy steps, which are `mu`-Gaussian
-    private, follow the size of the rarer class in all that no noise depends on.
+    `constant_column` is the value of the constant column beside rows divided by `data_norm`. The
+    rows have norm one, or keep their lengths below a `row_bound`. The larger class weighs the ratio
+    of the sizes to the power `power`; None weighs both alike and needs no count. Noisy steps, which
+    are `mu`-Gaussian private, follow the size of the rarer class in all that no noise depends on.
     """
 
     plan: Plan
-    bias: float | None
+    constant_column: float | None
     row_bound: float | None = None
     power: float | None = None
     mu: float = 0.0
@@ -195,7 +195,7 @@ class Ranker:
             sizes = (n_samples, problem.n_columns(), self.mu)
             # Units that were learnt are those of centred rows.
             wanted = rare_defaults(share, *sizes, power, centred=not problem.clips)
-            ranker = replace(self, plan=self.plan.gentler(wanted.pace, wanted.metric))
+            ranker = replace(self, plan=self.plan.gentler(wanted.pace, wanted.map_power))
             power, deviation = wanted.weight, max(deviation, wanted.pull)
         return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
 
@@ -206,7 +206,7 @@ class Ranker:
 
     def rows(self, X: Any, problem: RankingProblem, people: People | None) -> Any:
         """Return the rows that it reads."""
-        scales = (X, problem.data_norm, self.bias)
+        scales = (X, problem.data_norm, self.constant_column)
         if self.row_bound is not None:
             return rows_over(_ball_rows, *scales, self.row_bound, people)
         if self.is_single:
@@ -215,11 +215,11 @@ class Ranker:
 
 
 def _ball_rows(
-    X: Any, data_norm: float, bias: float | None, row_bound: float, people: People | None
+    X: Any, data_norm: float, constant_column: float | None, row_bound: float, people: People | None
 ) -> Rows:
     """Return rows divided by their public scale, to which they are scaled down."""
     scale = clip_scales(X, data_norm) / data_norm
-    return Rows(X, scale, bias, row_bound=row_bound, people=people)
+    return Rows(X, scale, constant_column, row_bound=row_bound, people=people)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,16 +272,18 @@ class RankingPlan:
         problem, norm = self.problem, self.problem.data_norm
         positive = applied(np.equal, classes, 1)
         ranker, balance = self._balanced(positive, permit, people)
-        rows, bias = ranker.rows(X, problem, people), ranker.bias
+        rows, constant_column = ranker.rows(X, problem, people), ranker.constant_column
         with single_blas_thread():
             released = ranker.plan.run(rows, classes, balance, permit)[0]
         scaled, threshold = released[: X.shape[1]], problem.threshold
         direction = scaled / norm
         if self.threshold is not None:
             largest = float(np.linalg.norm(direction)) * norm
-            centre = 0.0 if bias is None else -float(released[-1]) * bias
+            centre = 0.0 if constant_column is None else -float(released[-1]) * constant_column
             threshold = release_threshold(
-                rows.scores(scaled) if bias is None else rows.relative(scaled * bias),
+                rows.scores(scaled)
+                if constant_column is None
+                else rows.relative(scaled * constant_column),
                 positive,
                 weights,
                 threshold_grid(largest, centre),
@@ -320,7 +322,7 @@ def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
         return RankingPlan(problem, ranker, choice, {"mechanism": mechanism, **public})
     count, left = plan_count(problem, budget)
     sizes = (problem.n_samples, problem.n_features, problem.sizes()["block_rows"])
-    rare, known = None, "private_metric"
+    rare, known = None, "private_preconditioner"
     if mechanism == "mean_difference":
         ranker = _difference(plan_mean_difference(*sizes, mu=left.mu, epsilon=left.epsilon))
         known = "private_standardisation"
@@ -336,18 +338,22 @@ def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
 
 
 def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
-    """Plan a metric and accelerated steps; for pure epsilon one perturbed objective."""
+    """Plan a preconditioner and accelerated steps; for pure epsilon one perturbed objective."""
     power, columns = _power(problem, budget), problem.n_columns()
     if not problem.is_pure:
         defaults = engine_defaults(problem.n_samples, columns, 2, left.mu)
-        training = gradient_training(problem, replace(defaults, window=_WINDOW), left.mu)
-        return Ranker(training.plan, training.bias, power=power, mu=left.mu)
+        training = gradient_training(
+            problem, replace(defaults, tail_fraction=_TAIL_FRACTION), left.mu
+        )
+        return Ranker(training.plan, training.constant_column, power=power, mu=left.mu)
     wanted = objective_defaults(problem.n_samples, columns, 2, left.epsilon, 0.0)
-    loss = shifted_logistic(wanted.shift)
+    loss = shifted_logistic(wanted.margin_offset)
     risk = empirical_risk(loss, n_classes=2, row_norm=1.0, **problem.sizes())
     plan = _plan_perturbed(risk, left.epsilon, _strength(problem, budget), wanted)
     # A large constant column helps a threshold, and only shortens what ranks.
-    return Ranker(plan, problem.constant(min(wanted.bias, _LARGEST_CONSTANT)), power=power)
+    return Ranker(
+        plan, problem.constant(min(wanted.constant_column, _LARGEST_CONSTANT)), power=power
+    )
 
 
 def _strength(problem: RankingProblem, budget: Budget) -> float:
@@ -368,9 +374,9 @@ def _power(problem: RankingProblem, budget: Budget) -> float:
 def _plan_perturbed(
     risk: MarginRisk | SoftmaxRisk, epsilon: float, strength: float, defaults: ObjectiveDefaults
 ) -> PreconditionedObjectivePlan:
-    """Plan a metric where a pure epsilon can pay for it, else a regulariser for much noise."""
-    affordable = epsilon >= _METRIC_EPSILON and strength >= _LEAST_STRENGTH
-    if affordable or strength >= _METRIC_STRENGTH:
+    """Plan a preconditioner if a pure epsilon suffices, else a regulariser for much noise."""
+    affordable = epsilon >= _PRECONDITIONER_EPSILON and strength >= _LEAST_STRENGTH
+    if affordable or strength >= _PRECONDITIONER_STRENGTH:
         return plan_preconditioned_objective(risk, epsilon, 0.0)
     ridge = unit_row_ridge(
         risk,
@@ -379,7 +385,7 @@ def _plan_perturbed(
         stretch=min(_PURE_STRETCH * strength**_PURE_STRETCH_POWER, defaults.stretch),
         jacobian_share=defaults.jacobian_share,
     )
-    return plan_preconditioned_objective(risk, epsilon, 0.0, ridge=ridge, metric=False)
+    return plan_preconditioned_objective(risk, epsilon, 0.0, ridge=ridge, preconditioner=False)
 
 
 def _difference(plan: MeanDifferencePlan) -> Ranker:

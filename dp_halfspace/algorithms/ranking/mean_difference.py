@@ -165,8 +165,8 @@ def mean_difference_for(
     that was released before.
     """
     step, scale = engine.descent.mechanism, None
-    if engine.metric is not None:
-        moment = engine.metric.mechanism
+    if engine.preconditioner is not None:
+        moment = engine.preconditioner.mechanism
         mu = moment.mu if isinstance(moment, GaussianNoise) else math.inf
         scale = plan_standardisation(n_samples, n_columns, block_rows, mu=mu)
     if isinstance(step, NoNoise):

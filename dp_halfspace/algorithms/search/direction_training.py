@@ -23,7 +23,10 @@ def plan_direction_training(
     A tenth of `margin` is asked of a record; with None only errors count.
     """
     defaults = direction_defaults(problem.n_samples, problem.n_features, epsilon)
-    linear_map, bias = problem.drawn(defaults.n_components), problem.constant(defaults.bias)
+    linear_map, constant_column = (
+        problem.drawn(defaults.n_components),
+        problem.constant(defaults.constant_column),
+    )
     # Without noise the result is a function of the data, so the directions are fixed.
     seed = 0 if problem.seed is None and math.isinf(epsilon) else problem.seed
     words = public_generator(seed, "directions").integers(2**32, size=4).tolist()
@@ -32,10 +35,10 @@ def plan_direction_training(
         epsilon=epsilon,
         n_directions=n_directions or defaults.n_directions,
         n_stages=n_stages or defaults.n_stages,
-        constant=bias,
+        constant=constant_column,
         spherical=linear_map is not None,
         lattice=lattice,
         seed=tuple(words),
         margin=margin,
     )
-    return Training("exponential_mechanism", None, 0.0, bias, linear_map, plan)
+    return Training("exponential_mechanism", None, 0.0, constant_column, linear_map, plan)

@@ -72,7 +72,7 @@ class DirectionPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"private_metric": False}
+        return {"private_preconditioner": False}
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
@@ -101,11 +101,11 @@ class DirectionPlan:
 class DirectionDefaults:
     """What a search uses for one shape of problem and one budget.
 
-    `bias` is the constant column, relative to rows divided by their public scale; `n_components`
-    is the dimension to project to by random signs, None for no projection.
+    `constant_column` is the value of the constant column, relative to rows divided by their public
+    scale; `n_components` is the dimension to project to by random signs, None for no projection.
     """
 
-    bias: float
+    constant_column: float
     n_directions: int
     n_stages: int
     n_components: int | None
@@ -116,13 +116,13 @@ def direction_defaults(n_samples: int, n_features: int, epsilon: float) -> Direc
     strength = min(n_samples * epsilon, 1e9)
     n_directions = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
     n_stages = min(max(round(strength / _PER_STAGE), 1), _MOST_STAGES)
-    n_components, bias = None, 0.5
+    n_components, constant_column = None, 0.5
     if n_features > _NARROW:
         # The shorter what is left of the rows, the more the constant has to carry.
-        bias = 2.0 if n_features > WIDE else 1.0
+        constant_column = 2.0 if n_features > WIDE else 1.0
         power = 2 ** round(math.log2(max(math.sqrt(strength), 1.0)))
         n_components = min(max(power, _NARROW // 2), n_features)
-    return DirectionDefaults(bias, n_directions, n_stages, n_components)
+    return DirectionDefaults(constant_column, n_directions, n_stages, n_components)
 
 
 def plan_directions(

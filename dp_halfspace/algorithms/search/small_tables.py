@@ -86,7 +86,7 @@ class SmallTablePlan:
             "solver": "small_table_selection",
             "n_candidates": self.n_candidates + 2 * self.n_constants,
             "candidate_seed": self.seed,
-            "private_metric": False,
+            "private_preconditioner": False,
         }
 
     @property

@@ -22,7 +22,10 @@ from tests.conftest import separated
 
 
 def plan_for(n=1000, d=5, attack=None, mu=1.0, **changes):
-    steps = replace(Steps(shift=2.0, clip=0.7, n_steps=10, scale=3.0, window=0.5), **changes)
+    steps = replace(
+        Steps(margin_offset=2.0, clip=0.7, n_steps=10, path_length=3.0, tail_fraction=0.5),
+        **changes,
+    )
     sizes = {"n_samples": n, "n_columns": d, "n_outputs": 1, "block_rows": 1000}
     return plan_descent(steps, **sizes, mu=mu, attack=attack)
 
@@ -74,7 +77,7 @@ def test_brute_force_sees_a_missing_half(monkeypatch):
 
 
 def test_brute_force_sees_a_pull_of_each_row(monkeypatch):
-    """Planted: the direction of the adversary is a function of the row, as in a metric."""
+    """Planted: the direction of the adversary is a function of the row, as in a preconditioner."""
 
     def own_direction(self, w, slopes):
         total = np.zeros(len(w))

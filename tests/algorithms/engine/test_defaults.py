@@ -14,20 +14,20 @@ budgets = st.one_of(st.floats(1e-9, 1e6), st.just(math.inf))
 @given(records, columns, classes, st.floats(1e-9, 1e9))
 def test_descent_is_always_usable(n, k, n_classes, mu):
     defaults = engine_defaults(n, k, n_classes, mu)
-    assert 0.1 <= defaults.bias <= 0.5
-    assert 0 <= defaults.metric_share < 1
+    assert 0.1 <= defaults.constant_column <= 0.5
+    assert 0 <= defaults.preconditioner_share < 1
     assert 0 < defaults.clip <= math.sqrt(2)
-    assert 0 < defaults.window <= 1
+    assert 0 < defaults.tail_fraction <= 1
     assert 0 <= defaults.momentum < 1
     assert defaults.n_steps >= 1
-    assert 0 < defaults.scale <= 5
+    assert 0 < defaults.path_length <= 5
 
 
 @given(records, columns, classes, budgets, st.one_of(st.just(0.0), st.floats(1e-30, 0.49)))
 def test_objective_perturbation_is_always_usable(n, k, n_classes, epsilon, delta):
     defaults = objective_defaults(n, k, n_classes, epsilon, delta)
-    assert 0.1 <= defaults.bias <= 2.5
-    assert 0.0 <= defaults.shift <= 4.0
+    assert 0.1 <= defaults.constant_column <= 2.5
+    assert 0.0 <= defaults.margin_offset <= 4.0
     assert 0.0 < defaults.stretch < math.inf
     assert 0.0 < defaults.jacobian_share <= 0.5
     assert (defaults.n_components is not None) == (delta == 0 and k > WIDE)

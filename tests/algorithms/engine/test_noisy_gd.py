@@ -16,7 +16,7 @@ from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import assert_costs, permit_for
 from tests.conftest import separated
 
-STEPS = Steps(shift=2.0, clip=0.5, n_steps=10, scale=3.0, window=0.5)
+STEPS = Steps(margin_offset=2.0, clip=0.5, n_steps=10, path_length=3.0, tail_fraction=0.5)
 
 
 def plan_for(n=1000, k=5, outputs=1, mu=1.0, steps=None, **changes):
@@ -97,7 +97,7 @@ def test_transform_is_a_change_of_coordinates():
 @pytest.mark.parametrize("stretch", [None, 3.0, 1000.0])
 def test_queries_stay_in_the_public_balls(stretch):
     """Noise leads far beyond them here."""
-    plan = plan_for(50, 3, mu=1e-4, steps={"n_steps": 30, "scale": 1.0, "momentum": 0.99})
+    plan = plan_for(50, 3, mu=1e-4, steps={"n_steps": 30, "path_length": 1.0, "momentum": 0.99})
     plan = replace(plan, step_size=1e5 * plan.step_size)
     seen = []
 

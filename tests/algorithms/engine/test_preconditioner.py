@@ -1,4 +1,4 @@
-"""The private metric: sensitivity, packing, shrinkage."""
+"""The private preconditioner: sensitivity, packing, shrinkage."""
 
 import math
 from dataclasses import replace
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dp_halfspace.algorithms.engine.preconditioner import (
-    Metric,
-    MetricPlan,
-    plan_metric,
-    release_metric,
+    Preconditioner,
+    PreconditionerPlan,
+    plan_preconditioner,
+    release_preconditioner,
     shrunk_spectrum,
 )
 from dp_halfspace.privacy.mechanisms import recording
@@ -21,10 +21,10 @@ from tests.algorithms.support import permit_for
 
 
 def released(rows, plan):
-    """A metric, and the release from which it was made."""
+    """A preconditioner, and the release from which it was made."""
     with recording() as releases:
-        metric = release_metric(rows, plan, permit_for(plan.mechanism.event))
-    return metric, releases[0]
+        preconditioner = release_preconditioner(rows, plan, permit_for(plan.mechanism.event))
+    return preconditioner, releases[0]
 
 
 def packed(X, plan):
@@ -36,7 +36,9 @@ def worst_ratio(row_norm=1.0):
     rng = np.random.default_rng(0)
     worst = 0.0
     for X, _, other, _ in neighbouring_pairs(rng, 200, row_norm=row_norm):
-        plan = MetricPlan(*X.shape, plan_metric(50, X.shape[1], 64, mu=1.0).mechanism, 1.0)
+        plan = PreconditionerPlan(
+            *X.shape, plan_preconditioner(50, X.shape[1], 64, mu=1.0).mechanism, 1.0
+        )
         a, b = packed(X, plan), packed(other, plan)
         worst = max(worst, float(np.linalg.norm(a.value - b.value)) / a.mechanism.sensitivity)
     return worst
@@ -56,7 +58,7 @@ def test_rounding_allowance_covers_the_measured_error():
     n, k = 20000, 6
     X = rng.standard_normal((n, k))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    plan = plan_metric(n, k, 4096, mu=1.0)
+    plan = plan_preconditioner(n, k, 4096, mu=1.0)
     exact = np.array(
         [math.fsum(X[:, a] * X[:, b]) for a, b in zip(*np.triu_indices(k), strict=True)]
     )
@@ -67,10 +69,10 @@ def test_rounding_allowance_covers_the_measured_error():
 
 
 def test_gate_is_public():
-    assert plan_metric(10000, 513, 64, mu=1.0) is None
-    assert plan_metric(10000, 513, 64, mu=1.0, max_columns=513) is not None
-    assert plan_metric(100, 25, 64, mu=0.0999) is None
-    assert plan_metric(100, 25, 64, mu=0.1001) is not None
+    assert plan_preconditioner(10000, 513, 64, mu=1.0) is None
+    assert plan_preconditioner(10000, 513, 64, mu=1.0, max_columns=513) is not None
+    assert plan_preconditioner(100, 25, 64, mu=0.0999) is None
+    assert plan_preconditioner(100, 25, 64, mu=0.1001) is not None
 
 
 @pytest.mark.parametrize("mu", [0.01, 0.1, 1.0, math.inf])
@@ -79,7 +81,7 @@ def test_spectrum_keeps_its_promises(mu, size):
     """Bounds on which the rounding errors rest, for any released spectrum."""
     rng = np.random.default_rng(4)
     n = 10**6
-    plan = plan_metric(n, size, 4096, mu=mu)
+    plan = plan_preconditioner(n, size, 4096, mu=mu)
     for values in (
         np.sort(rng.standard_normal(size)) * n,
         np.full(size, -1e9 * n),
@@ -121,55 +123,63 @@ def spiked_rows(n, size, seed=6):
 @pytest.mark.parametrize("mu", [0.2, 3.0, math.inf])
 @pytest.mark.parametrize("size", [1, 2, 30, 301])
 def test_few_directions_are_the_whole_map(mu, size):
-    plan = plan_metric(3000, size, 4096, mu=mu)
-    metric, release = released(Rows(spiked_rows(3000, size)), plan)
+    plan = plan_preconditioner(3000, size, 4096, mu=mu)
+    preconditioner, release = released(Rows(spiked_rows(3000, size)), plan)
     whole = whole_spectrum(symmetric(release, size), plan)
-    np.testing.assert_allclose(metric @ np.eye(size), whole, rtol=1e-7, atol=1e-7 * metric.stretch)
+    np.testing.assert_allclose(
+        preconditioner @ np.eye(size), whole, rtol=1e-7, atol=1e-7 * preconditioner.stretch
+    )
 
 
 def hardest(size, rank, seed=7):
-    """A metric with the largest ratio of factors that there can be."""
+    """A preconditioner with the largest ratio of factors that there can be."""
     directions = np.linalg.qr(np.random.default_rng(seed).standard_normal((size, rank)))[0]
-    return Metric(math.sqrt(1e3 * size), directions, np.full(rank, 0.25))
+    return Preconditioner(math.sqrt(1e3 * size), directions, np.full(rank, 0.25))
 
 
-def length_error(metric, image_squares):
+def length_error(preconditioner, image_squares):
     """Largest relative error of the lengths of images, over what the steps allow for it."""
-    size, rank = metric.directions.shape
+    size, rank = preconditioner.directions.shape
     rng = np.random.default_rng(8)
-    rows = metric.directions @ rng.standard_normal((rank, 50))
+    rows = preconditioner.directions @ rng.standard_normal((rank, 50))
     rows = np.hstack([rows + t * rng.standard_normal(rows.shape) for t in (0.0, 1e-6, 1e-3, 1.0)]).T
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    V = metric.directions.astype(np.longdouble)
-    images = metric.stretch * rows.astype(np.longdouble)
-    images -= (rows @ V * (metric.stretch - metric.factors)) @ V.T
+    V = preconditioner.directions.astype(np.longdouble)
+    images = preconditioner.stretch * rows.astype(np.longdouble)
+    images -= (rows @ V * (preconditioner.stretch - preconditioner.factors)) @ V.T
     exact = np.linalg.norm(images, axis=1)
     relative = float(np.abs(np.sqrt(image_squares(rows)) / exact - 1).max())
-    allowed = (size + 8) * math.sqrt(size) * metric.stretch / metric.factors.min() * 2.0**-52
+    allowed = (
+        (size + 8)
+        * math.sqrt(size)
+        * preconditioner.stretch
+        / preconditioner.factors.min()
+        * 2.0**-52
+    )
     return relative / allowed
 
 
 @pytest.mark.parametrize(("size", "rank"), [(4, 1), (40, 3), (600, 5), (600, 150)])
 def test_lengths_of_images_are_within_the_allowance(size, rank):
-    metric = hardest(size, rank)
-    assert length_error(metric, metric.image_squares) <= 1
+    preconditioner = hardest(size, rank)
+    assert length_error(preconditioner, preconditioner.image_squares) <= 1
 
 
 def test_length_test_sees_a_difference_of_squares():
-    """Planted: the squared length of the row, less what the metric takes from it."""
-    metric = hardest(600, 5)
-    missing = metric.stretch**2 - metric.factors**2
+    """Planted: the squared length of the row, less what the preconditioner takes from it."""
+    preconditioner = hardest(600, 5)
+    missing = preconditioner.stretch**2 - preconditioner.factors**2
 
     def difference(rows):
-        squares = metric.stretch**2 - (rows @ metric.directions) ** 2 @ missing
+        squares = preconditioner.stretch**2 - (rows @ preconditioner.directions) ** 2 @ missing
         return np.maximum(squares, 0.0)
 
-    assert length_error(metric, difference) > 1
+    assert length_error(preconditioner, difference) > 1
 
 
 @pytest.mark.parametrize("size", [4, 40, 301, 601])
 def test_directions_are_as_orthonormal_as_the_proof_assumes(size):
-    plan = plan_metric(10**4, size, 4096, mu=1.0, max_columns=601)
+    plan = plan_preconditioner(10**4, size, 4096, mu=1.0, max_columns=601)
     V = released(Rows(spiked_rows(10**4, size)), plan)[0].directions
     assert V.shape[1] >= 1
     error = np.linalg.norm(V.T @ V - np.eye(V.shape[1]), 2)
@@ -177,12 +187,14 @@ def test_directions_are_as_orthonormal_as_the_proof_assumes(size):
 
 
 def test_root_is_triangular_with_many_directions_or_few_columns():
-    metric = hardest(12, 4)
-    root = metric.root()
+    preconditioner = hardest(12, 4)
+    root = preconditioner.root()
     assert isinstance(root, np.ndarray)
     assert not np.tril(root, -1).any()
-    A = metric @ np.eye(12)
-    np.testing.assert_allclose(root.T @ root, A @ A, rtol=1e-9, atol=1e-9 * metric.stretch**2)
+    A = preconditioner @ np.eye(12)
+    np.testing.assert_allclose(
+        root.T @ root, A @ A, rtol=1e-9, atol=1e-9 * preconditioner.stretch**2
+    )
     assert isinstance(hardest(64, 3).root(), np.ndarray)
     assert hardest(80, 20).root().T.factors.tolist() == [0.25] * 20
 
@@ -192,7 +204,7 @@ def test_sensitivity_is_that_of_the_proof(n, k, block):
     """Section 1 of the proofs in rational arithmetic, on the safe side and not above it."""
     gamma = Fraction(101, 100) * (block + min(-(-n // block), 256) + 8) / 2**53
     least = math.sqrt(2.0) + float(2 * gamma * n)
-    found = plan_metric(n, k, block, mu=1.0).mechanism.sensitivity
+    found = plan_preconditioner(n, k, block, mu=1.0).mechanism.sensitivity
     assert least <= found <= least + 2e-12
 
 
@@ -202,7 +214,7 @@ def leading_ratio():
     for X, _, other, _ in neighbouring_pairs(np.random.default_rng(0), 100):
         if X.shape[1] == 1:
             continue
-        plan = plan_metric(len(X), X.shape[1] + 1, 64, mu=1e3, lead=1)
+        plan = plan_preconditioner(len(X), X.shape[1] + 1, 64, mu=1e3, lead=1)
         values = [packed(unit_rows(data, 1.0, 0.5), plan).value for data in (X, other)]
         change = float(np.linalg.norm(values[0] - values[1]))
         worst = max(worst, change / plan.mechanism.sensitivity)
@@ -227,11 +239,13 @@ def test_map_of_a_leading_block(bias, n_columns, stretch):
     X = rng.standard_normal((500, n_columns)) * np.geomspace(1.0, 0.1, n_columns)
     rows, lead = unit_rows(X, 1.0, bias), 4
     size = n_columns + (bias is not None)
-    plan = plan_metric(500, size, 64, mu=math.inf, max_columns=5, lead=lead, stretch=stretch)
-    metric = released(rows, plan)[0]
-    full = metric @ np.eye(size)
+    plan = plan_preconditioner(
+        500, size, 64, mu=math.inf, max_columns=5, lead=lead, stretch=stretch
+    )
+    preconditioner = released(rows, plan)[0]
+    full = preconditioner @ np.eye(size)
     block = rows.leading(lead)
-    alone = plan_metric(500, block.shape[1], 64, mu=math.inf)
+    alone = plan_preconditioner(500, block.shape[1], 64, mu=math.inf)
     of_block = released(block, alone)[0] @ np.eye(block.shape[1])
     expected = stretch * np.eye(size)
     index = [*range(lead), *range(n_columns, size)]
@@ -241,8 +255,10 @@ def test_map_of_a_leading_block(bias, n_columns, stretch):
     assert values.max() <= plan.amplification * (1 + 1e-12)
     assert values.min() * plan.compression >= 1 - 1e-12
     images = rows.dense(np.arange(500)) @ full
-    np.testing.assert_allclose(metric.image_squares(rows.dense(np.arange(500))), (images**2).sum(1))
-    root = metric.root()
+    np.testing.assert_allclose(
+        preconditioner.image_squares(rows.dense(np.arange(500))), (images**2).sum(1)
+    )
+    root = preconditioner.root()
     root = root if isinstance(root, np.ndarray) else root @ np.eye(size)
     np.testing.assert_allclose(root.T @ root, full @ full, atol=1e-9 * values.max() ** 2)
 
@@ -252,7 +268,7 @@ def test_a_power_of_the_map(power):
     """The symmetric power, within the bounds of the whole; nothing of the release moves."""
     rng = np.random.default_rng(2)
     X = rng.standard_normal((500, 9)) * np.geomspace(1.0, 0.01, 9)
-    rows, plan = unit_rows(X, 1.0, 0.2), plan_metric(500, 10, 64, mu=math.inf)
+    rows, plan = unit_rows(X, 1.0, 0.2), plan_preconditioner(500, 10, 64, mu=math.inf)
     weaker = replace(plan, power=power)
     whole, part = (released(rows, p)[0] @ np.eye(10) for p in (plan, weaker))
     values, vectors = np.linalg.eigh(whole)
@@ -264,7 +280,7 @@ def test_a_power_of_the_map(power):
 
 def test_rounding_of_a_block_is_that_of_its_own_layout():
     """A block is narrower than the rows it leads, so more of its rows are summed at a time."""
-    wide = plan_metric(10**5, 512, 8, mu=1.0).mechanism.sensitivity
-    block = plan_metric(10**5, 10**4, 8, mu=1.0, lead=10).mechanism.sensitivity
-    own = plan_metric(10**5, 11, block_size(10**5, 10, is_sparse=False), mu=1.0)
+    wide = plan_preconditioner(10**5, 512, 8, mu=1.0).mechanism.sensitivity
+    block = plan_preconditioner(10**5, 10**4, 8, mu=1.0, lead=10).mechanism.sensitivity
+    own = plan_preconditioner(10**5, 11, block_size(10**5, 10, is_sparse=False), mu=1.0)
     assert block == own.mechanism.sensitivity != wide

@@ -41,7 +41,7 @@ def run(X, y, plan, *, k=2, weights=None):
 @pytest.mark.parametrize("ridge", [None, 1.0])
 def test_whole_budget_and_no_more(delta, epsilon, k, loss, ridge):
     plan = plan_preconditioned_objective(risk_of(20000, 30, k, loss), epsilon, delta, ridge=ridge)
-    assert plan.metric is not None
+    assert plan.preconditioner is not None
     spent = privacy.epsilon(plan.events, delta)
     assert epsilon * (1 - 1e-6) <= spent <= epsilon * (1 + 1e-12)
 
@@ -51,7 +51,7 @@ def test_whole_budget_and_no_more(delta, epsilon, k, loss, ridge):
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 50.0])
 @pytest.mark.parametrize("n", [1, 40])
 def test_tiny_data_and_budgets_have_a_plan(n, k, delta, epsilon):
-    """Where vertices and metric would exceed delta at every regulariser there is no metric."""
+    """No preconditioner if it would exceed delta beside the vertices at every regulariser."""
     plan = plan_preconditioned_objective(risk_of(n, 3, k), epsilon, delta)
     assert privacy.epsilon(plan.events, delta) <= epsilon * (1 + 1e-12)
 
@@ -70,15 +70,15 @@ def hard_tables():
 
 
 def assert_certified(monkeypatch, X, y, k, delta, weights):
-    """An independent gradient in the metric that was released, at the private query."""
+    """An independent gradient in the preconditioner that was released, at the private query."""
     seen = []
-    honest = module.release_metric
+    honest = module.release_preconditioner
 
     def remember(*args):
         seen.append(honest(*args))
         return seen[-1]
 
-    monkeypatch.setattr(module, "release_metric", remember)
+    monkeypatch.setattr(module, "release_preconditioner", remember)
     # With two classes the others count as class 0.
     codes = y if k > 2 else (y == 1).astype(int)
     plan = plan_preconditioned_objective(
@@ -105,7 +105,7 @@ def test_private_query_is_certified(monkeypatch, table, k, delta):
 
 
 def worst_change(k, loss=SHIFTED):
-    """Largest change of the gradient of neighbours at one point, over the bound, in a metric."""
+    """Largest preconditioned change of the gradient of neighbours at one point, over the bound."""
     rng = np.random.default_rng(6)
     worst = 0.0
     for X, y, other_X, other_y in neighbouring_pairs(rng, 120, n_classes=k):
@@ -113,7 +113,7 @@ def worst_change(k, loss=SHIFTED):
         root = rng.standard_normal((d, d))
         transform = np.linalg.inv(root @ root.T + 0.01 * np.eye(d))
         case = risk_of(len(X), d, k, loss)
-        plan = plan_preconditioned_objective(case, 1.0, 0.0, metric=False)
+        plan = plan_preconditioned_objective(case, 1.0, 0.0, preconditioner=False)
         W = 30.0 * rng.standard_normal((1 if k == 2 else k, d))
         found = []
         for features, labels in ((X, y), (other_X, other_y)):
@@ -127,7 +127,7 @@ def worst_change(k, loss=SHIFTED):
 
 
 @pytest.mark.parametrize("k", [2, 4])
-def test_change_in_a_metric_is_that_of_unit_rows(k):
+def test_change_in_a_preconditioner_is_that_of_unit_rows(k):
     assert 0.7 < worst_change(k) <= 1.0
 
 
@@ -146,7 +146,7 @@ def test_plan_is_for_images_of_norm_one(delta):
         plan = plan_preconditioned_objective(
             replace(risk_of(20000, 30), row_norm=row_norm), 1.0, delta
         )
-        assert plan.metric is not None
+        assert plan.preconditioner is not None
         case, linear = plan.objective.risk, plan.objective.linear
         assert case.row_norm == FormedRows(unit_rows(np.eye(30), 1.0, None), np.eye(30)).row_bound
         if delta == 0.0:

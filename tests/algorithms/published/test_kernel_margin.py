@@ -50,6 +50,6 @@ def test_what_was_released_decides(chosen):
             is_choice = mechanism is plan.choice
             return np.array([float(chosen)]) if is_choice else np.zeros_like(value)
 
-    rows = unit_rows(X, 1.0, plan.candidates[0].bias)
+    rows = unit_rows(X, 1.0, plan.candidates[0].constant_column)
     training, _ = plan.run(lambda _: rows, y, np.ones(2), Deciding())
     assert training is plan.candidates[chosen]

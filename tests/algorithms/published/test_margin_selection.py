@@ -55,7 +55,7 @@ def select(plan, permit=None, weights=None):
     permit = permit_for(plan) if permit is None else permit
 
     def rows_of(training):
-        return unit_rows(X, 1.0, training.bias, training.linear_map)
+        return unit_rows(X, 1.0, training.constant_column, training.linear_map)
 
     return plan.run(rows_of, codes, weights, permit)
 
@@ -182,15 +182,15 @@ def test_random_stopping_uses_the_whole_budget_with_one_event(epsilon, delta, co
         (training,) = candidate.events
         run = math.hypot(training.mu, plan.choice.mu)
         assert event.terms[0][2] * (1 - 1e-9) <= run <= event.terms[0][2]
-    assert event.mean_runs == plan.law.mean
+    assert event.mean_runs == plan.distribution.mean
 
 
 def test_budget_test_sees_runs_that_are_not_divided(monkeypatch):
     """Planted: every candidate trains with what is there for all."""
-    honest = MODULE.plan_gaussian_training
+    honest = MODULE.plan_known_margin
     monkeypatch.setattr(
         MODULE,
-        "plan_gaussian_training",
+        "plan_known_margin",
         lambda problem, solver, margin, mu: honest(problem, solver, margin, math.sqrt(2) * mu),
     )
     for kind in FIXED:
