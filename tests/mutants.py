@@ -2688,7 +2688,7 @@ MUTANTS = [
         "tests/algorithms/perturbation/test_preconditioned_output.py",
         (
             "PreconditionedOutputPlan.events",
-            "(self.metric.mechanism.event, *self.output.events)",
+            "(self.preconditioner.mechanism.event, *self.output.events)",
             "self.output.events",
             "test_whole_budget_and_no_more",
         ),
@@ -2698,7 +2698,7 @@ MUTANTS = [
         "tests/algorithms/perturbation/test_preconditioned_output.py",
         (
             "plan_preconditioned_output",
-            "math.sqrt(1.0 - METRIC_SHARE) *",
+            "math.sqrt(1.0 - PRECONDITIONER_SHARE) *",
             "",
             "test_whole_budget_and_no_more",
         ),

@@ -190,7 +190,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     A. Lowy and M. Razaviyayn, "Output Perturbation for Differentially Private Convex
     Optimization: Faster and More General", 2021 (section 5: tilt and adversary); K. Chaudhuri,
     C. Monteleoni and A. Sarwate, "Differentially Private Empirical Risk Minimization", JMLR
-    2011. Proofs for the code as it is: ``docs/proofs/stability.md``, ``metric.md``,
+    2011. Proofs for the code as it is: ``docs/proofs/stability.md``, ``preconditioner.md``,
     ``robust.md``, ``certificate.md``, ``noise.md``, ``accounting.md``.
 
     Examples
@@ -266,7 +266,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     def _unit_row_bias(self, settings: OutputDefaults) -> float | None:
         """Value of the constant column beside rows that were divided by their public scale."""
         constant = self._constant_column()
-        return None if constant is None else settings.bias * constant
+        return None if constant is None else settings.constant_column * constant
 
     def _on_ones(self, transform: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a map of rows whose constant column is one."""
@@ -294,7 +294,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             data,
             plan.events,
             loss=self.loss,
-            private_metric=is_mapped,
+            private_preconditioner=is_mapped,
             relative_constant_column=self._unit_row_bias(settings) if is_mapped else None,
             **plan.public,
             tilt=float(self.tilt),

@@ -132,7 +132,7 @@ def test_automatic_preconditioner_follows_public_rules(params, wanted):
     X, y = separated(300, 4)
     model = OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1]).set_params(**params)
     record = model.plan(X, y)
-    assert dict(record.public)["private_metric"] == wanted
+    assert dict(record.public)["private_preconditioner"] == wanted
     assert len(record.events) == 1 + wanted
     assert (model.fit(X, y).preconditioner_ is not None) == wanted
     assert np.isinf(model.data_norm_) == wanted
@@ -141,8 +141,8 @@ def test_automatic_preconditioner_follows_public_rules(params, wanted):
 def test_wide_rows_have_no_preconditioner():
     X, y = np.ones((600, 512)) / 40, np.arange(600) % 2
     model = OutputPerturbationClassifier(epsilon=1e3, data_norm=1.0, classes=[0, 1])
-    assert not dict(model.plan(X, y).public)["private_metric"]
-    assert dict(model.plan(X[:, 1:], y).public)["private_metric"]
+    assert not dict(model.plan(X, y).public)["private_preconditioner"]
+    assert dict(model.plan(X[:, 1:], y).public)["private_preconditioner"]
     with pytest.raises(ValueError, match="at most 512 columns"):
         model.set_params(preconditioner=True).fit(X, y)
 

@@ -31,9 +31,9 @@ PRECONDITIONER_SHARE = 0.2
 EFFECTIVE_DIMENSION = 20.0
 # Dimension of the random signs that pure noise on many columns is projected to.
 COMPONENTS = 150
-# Output perturbation behind a preconditioner: shift of the logistic loss of two classes; constant
-# column of rows of a stated scale; in learnt units its length in columns, and the number of columns
-# at which three quarters of the power of the map are used.
+# Output perturbation behind a preconditioner: margin_offset of the logistic loss of two classes;
+# constant column of rows of a stated scale; in learnt units its length in columns, and the number
+# of columns at which three quarters of the power of the map are used.
 OUTPUT_SHIFT, _OUTPUT_BIAS, _OUTPUT_LENGTH, _EVEN_OUT = 2.0, 0.15, 4.0, 8.0
 # Features of a kernel, and columns up to which they have a preconditioner.
 _FEWEST, _MOST = 64, 600
@@ -275,11 +275,11 @@ def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
 class OutputDefaults:
     """What output perturbation uses behind a preconditioner.
 
-    `bias` is the constant column, relative to rows divided by their public scale; `power` of the
-    map of the preconditioner is used.
+    `constant_column` is the value of the constant column, relative to rows divided by their public
+    scale; `power` of the map of the preconditioner is used.
     """
 
-    bias: float
+    constant_column: float
     power: float
 
 
@@ -293,7 +293,7 @@ def output_defaults(n_features: int, *, in_units: bool) -> OutputDefaults:
     if not in_units:
         return OutputDefaults(_OUTPUT_BIAS, 1.0)
     return OutputDefaults(
-        bias=_OUTPUT_LENGTH / math.sqrt(n_features),
+        constant_column=_OUTPUT_LENGTH / math.sqrt(n_features),
         power=1.0 - 0.5 / (1.0 + n_features / _EVEN_OUT),
     )
 

@@ -2,7 +2,7 @@
 
 Rows are mapped to where their released second moment is flat and brought back to norm one, each by
 itself; then one regularised minimiser of all mapped rows is released with noise. Derivations:
-``docs/proofs/stability.md``, section 8, and ``docs/proofs/metric.md``.
+``docs/proofs/stability.md``, section 8, and ``docs/proofs/preconditioner.md``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.defaults import METRIC_SHARE
+from dp_halfspace.algorithms.engine.defaults import PRECONDITIONER_SHARE
 from dp_halfspace.algorithms.engine.plan import FloatArray, noise_within
-from dp_halfspace.algorithms.engine.preconditioner import MetricPlan, plan_metric, release_metric
+from dp_halfspace.algorithms.engine.preconditioner import (
+    PreconditionerPlan,
+    plan_preconditioner,
+    release_preconditioner,
+)
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import mapped_row_ridge
 from dp_halfspace.optim.risks.margin import MarginRisk
@@ -45,13 +49,13 @@ class Mapped(NamedTuple):
 class PreconditionedOutputPlan:
     """The public numbers of a preconditioner and of one noisy minimiser behind it."""
 
-    metric: MetricPlan
+    preconditioner: PreconditionerPlan
     output: OutputPlan
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
-        return (self.metric.mechanism.event, *self.output.events)
+        return (self.preconditioner.mechanism.event, *self.output.events)
 
     @property
     def public(self) -> dict[str, Any]:
@@ -67,11 +71,13 @@ class PreconditionedOutputPlan:
         # 3. Map its coefficients back: post-processing.
         with single_blas_thread():
             # A rotation of the images changes no distribution, and makes half of the map zero.
-            released = release_metric(rows, self.metric, permit)
-            transform = np.asarray(np.linalg.qr(released @ np.eye(self.metric.n_columns), mode="r"))
+            released = release_preconditioner(rows, self.preconditioner, permit)
+            transform = np.asarray(
+                np.linalg.qr(released @ np.eye(self.preconditioner.n_columns), mode="r")
+            )
             # Without the images, roundings would be stretched by the map: the solver may do
             # without them, the certificate may not.
-            unmapped = flattened(rows, transform, row_bound=self.metric.compression)
+            unmapped = flattened(rows, transform, row_bound=self.preconditioner.compression)
             surrogate = MappedRows(unmapped, transform)
             formed = FormedRows(rows, transform)
             found = self.output.run(formed, classes, weights, permit, surrogate=surrogate)
@@ -83,7 +89,7 @@ def mean_squares(transform: FloatArray, power: float) -> tuple[float, float]:
 
     Of the squared length of the image of a row, and of the square of its last entry. The map is
     ``(H / n)^(-power / 2)`` with a moment ``H`` of trace n but for its floor, which is taken off
-    again: ``docs/proofs/metric.md``, section 2. Post-processing.
+    again: ``docs/proofs/preconditioner.md``, section 2. Post-processing.
     """
     squares, directions = eigh(transform.T @ transform)
     moment = squares ** (-1.0 / power)
@@ -110,11 +116,11 @@ def plan_preconditioned_output(
     """
     mu = math.inf if math.isinf(epsilon) else gdp_mu(epsilon, delta)
     sizes = (risk.n_samples, risk.n_columns, risk.block_rows)
-    metric = plan_metric(*sizes, mu=math.sqrt(METRIC_SHARE) * mu)
-    if metric is None:
+    preconditioner = plan_preconditioner(*sizes, mu=math.sqrt(PRECONDITIONER_SHARE) * mu)
+    if preconditioner is None:
         return None
     # Squares add up to no more than those of the budget, whatever the roundings of two roots.
-    left = math.sqrt(1.0 - METRIC_SHARE) * mu * (1.0 - 2.0**-50)
+    left = math.sqrt(1.0 - PRECONDITIONER_SHARE) * mu * (1.0 - 2.0**-50)
     formed = formed_block_rows(risk.n_samples, risk.n_columns)
     mapped = replace(risk, row_norm=1.0, block_rows=formed)
     plan = plan_output(
@@ -123,4 +129,4 @@ def plan_preconditioned_output(
         lambda sensitivity: noise_within(sensitivity, mu=left, epsilon=0.0),
         optimizer=optimizer,
     )
-    return PreconditionedOutputPlan(replace(metric, power=power), plan)
+    return PreconditionedOutputPlan(replace(preconditioner, power=power), plan)

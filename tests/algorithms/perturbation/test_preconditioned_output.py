@@ -42,8 +42,8 @@ def gaussian(sensitivity):
 def test_whole_budget_and_no_more(epsilon, loss, k, ridge):
     """A fifth of the squared signal is the preconditioner's, the rest the minimiser's."""
     plan = plan_preconditioned_output(risk_of(20000, 30, k, loss), epsilon, 1e-7, ridge=ridge)
-    metric, minimiser = plan.events
-    assert metric.mu**2 == pytest.approx(minimiser.mu**2 / 4.0)
+    preconditioner, minimiser = plan.events
+    assert preconditioner.mu**2 == pytest.approx(minimiser.mu**2 / 4.0)
     assert_costs(plan.events, privacy.gdp_mu(epsilon, 1e-7), delta=1e-7)
     assert privacy.epsilon(plan.events, 1e-7) <= epsilon * (1 + 1e-12)
 
@@ -143,16 +143,16 @@ def test_private_query_is_certified(monkeypatch, table, k, power):
     """An independent gradient behind the map that was released, at the private query."""
     _, X, y = table
     y, weights, seen = np.minimum(y, k - 1), np.linspace(0.5, 2.0, k), []
-    honest = module.release_metric
+    honest = module.release_preconditioner
 
     def remember(*args):
         seen.append(honest(*args))
         return seen[-1]
 
-    monkeypatch.setattr(module, "release_metric", remember)
+    monkeypatch.setattr(module, "release_preconditioner", remember)
     case = risk_of(*X.shape, k, SHIFTED if k == 2 else LOGISTIC, 2.0)
     plan = plan_preconditioned_output(case, 4.0, 1e-6, power=power)
-    assert plan.metric.power == power
+    assert plan.preconditioner.power == power
     with recording() as releases:
         found = plan.run(unit_rows(X, 1.0, None), y, weights, permit_for(*plan.events))
     np.testing.assert_allclose(
