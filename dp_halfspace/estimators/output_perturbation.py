@@ -89,8 +89,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float or None, default=None
-        PUBLIC scale of a row; longer rows are scaled down to it, but behind a preconditioner,
-        where rows of any length are brought to norm one. None is for columns in their
+        PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
         natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
         column, see `scaler_`; where that does not pay (CSR, few records) the scale
         is 1.
@@ -244,7 +243,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         settings = output_defaults(data.X.shape[1], in_units=ready.units is not None)
         if isinstance(plan, PreconditionedOutputPlan):
             bias = self._unit_row_bias(settings)
-            rows = unit_rows(data.X, norm, bias)
+            rows = unit_rows(data.X, norm, bias, clips=ready.clips)
             released, map_of_units = plan.run(rows, data.codes, ready.weights, permit)
             scale = self._usual_scale(map_of_units, settings.power, bias)
             # Of rows as they are, with a one behind them: post-processing.
@@ -302,7 +301,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             adversary_norm="inf" if self.adversary_norm == "inf" else 2,
             adversary_smoothing=float(self.adversary_smoothing),
         )
-        return Prepared(data, weights, plan, record, float(self.data_norm), clips=not is_mapped)
+        # Longer rows would leave nothing of the constant.
+        clips = self._is_scale_stated or not is_mapped
+        return Prepared(data, weights, plan, record, float(self.data_norm), clips)
 
     def _check_for_chunks(self, plan: Any) -> None:
         if isinstance(plan, PreconditionedOutputPlan):

@@ -105,6 +105,7 @@ def test_probabilities_in_learnt_units_take_missing_entries():
     X[:50, 0] = np.nan
     model = OutputPerturbationClassifier(epsilon=8.0, classes=[0, 1]).fit(X, y)
     assert model.preconditioner_.shape == (5, 5)
+    assert np.isinf(model.data_norm_)
     assert dict(model.privacy_.public)["relative_constant_column"] == 2.0
     p = model.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
@@ -135,7 +136,7 @@ def test_automatic_preconditioner_follows_public_rules(params, wanted):
     assert dict(record.public)["private_preconditioner"] == wanted
     assert len(record.events) == 1 + wanted
     assert (model.fit(X, y).preconditioner_ is not None) == wanted
-    assert np.isinf(model.data_norm_) == wanted
+    assert model.data_norm_ == 1.0
 
 
 def test_wide_rows_have_no_preconditioner():
