@@ -114,10 +114,10 @@ def _spent(card: Card) -> str:
 
 
 def _accuracy() -> str:
-    """Say that nobody has paid for a measurement."""
+    """Say that no budget was spent on a measurement."""
     return (
         "<p>Not measured. Exact scores on private rows would not be private; a private "
-        "measurement has to be paid for, and this model has none.</p>"
+        "measurement needs a budget of its own, and this model has none.</p>"
     )
 
 

@@ -1,4 +1,4 @@
-"""The default linear classifier: a halfspace of large margin that nobody had to know."""
+"""The default linear classifier; needs no margin."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it, but by the default steps, which
         bring rows to norm one from any length. None is for columns in their natural units, with
-        holes (NaN) or not: the budget then buys a centre and a width for each column, see
+        missing values (NaN) or not: the budget then buys a centre and a width for each column, see
         `scaler_`; where that does not pay (CSR, few records) the scale is 1. No row
         is scaled down then.
     fit_intercept : bool, default=True

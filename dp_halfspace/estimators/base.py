@@ -92,7 +92,7 @@ class Prepared:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PaidFits(ClassifierMixin, SharedLedger, ABC):
-    """A classifier whose fit is planned from public numbers, then paid for, and only then run.
+    """A classifier whose fit is planned from public numbers, then charged, and only then run.
 
     A parameter is a field of a dataclass: stated once with its type and its default, it becomes
     an argument of ``__init__``, which does nothing but keep it.

@@ -295,7 +295,7 @@ def halve_threshold(patch):
 
 
 def heavy_rare_class(patch):
-    """The larger class weighs one, and the rarer one more."""
+    """The majority class weighs one, and the rarer one more."""
     module = importlib.import_module("dp_halfspace.algorithms.ranking.auc_training")
     honest = module.class_weights
 

@@ -50,7 +50,7 @@ _COARSE = 0.7
 _FINE = (0.04, 0.35)
 _FINE_RECORDS, _LARGEST_FINE_SHARE = 2000.0, 0.5
 # Records of the rarer class times mu at which half of the power of the preconditioner is used, and
-# half of a step is taken; how many of them the larger class keeps in any case, for each root of a
+# half of a step is taken; how many of them the majority class keeps in any case, for each root of a
 # column; the share up to which a class is rare, and the power of the weights of the rarest.
 _RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 0.8
 
@@ -158,8 +158,8 @@ class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
     The map of the preconditioner is used to the power `map_power`, steps are `pace` as long, and
-    the larger class weighs the ratio of the sizes to the power `weight`, computed as if so many
-    records as `pull` says moved from the larger class to the smaller one.
+    the majority class weighs the ratio of the sizes to the power `weight`, computed as if so many
+    records as `pull` says moved from the majority class to the smaller one.
     """
 
     map_power: float
@@ -218,7 +218,7 @@ def additive_sizes(
     """Return the number of features of one column and of Fourier features of all of them.
 
     At most `limit` features, or as many as there are columns. Cosines decay, and cost little
-    where they bring nothing; Fourier features have to be paid for.
+    where they bring nothing; Fourier features cost accuracy elsewhere.
     """
     reach = _reach(n_samples, n_features, n_classes, mu)
     wanted = 1 if reach < _LEAST_REACH else FEW_TERMS if reach < 40.0 else 2 * FEW_TERMS
