@@ -175,8 +175,9 @@ class Ranker:
 
     `constant_column` is the value of the constant column beside rows divided by `data_norm`. The
     rows have norm one, or keep their lengths below a `row_bound`. The majority class weighs the
-    ratio of the sizes to the power `power`; None weighs both alike and needs no count. Noisy steps, which
-    are `mu`-Gaussian private, follow the size of the rarer class in all that no noise depends on.
+    ratio of the sizes to the power `power`; None weighs both alike and needs no count. Noisy steps,
+    which are `mu`-Gaussian private, follow the size of the rarer class in all that no noise
+    depends on.
     """
 
     plan: Plan
