@@ -21,6 +21,8 @@ extensions = [
     "sphinx.ext.mathjax",
 ]
 myst_enable_extensions = ["dollarmath"]
+# Headings of pages may be linked to.
+myst_heading_anchors = 3
 autosummary_generate = True
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"

@@ -357,7 +357,9 @@ def imputed(block, **_):
 CHANGING = {
     "margin": lambda: AdaptiveMarginClassifier(data_norm=6000, classes=[0, 1]),
     "units": lambda: AdaptiveMarginClassifier(classes=[0, 1]),
-    "minimum": lambda: OutputPerturbationClassifier(data_norm=6000, classes=[0, 1]),
+    "minimum": lambda: OutputPerturbationClassifier(
+        data_norm=6000, classes=[0, 1], preconditioner=False
+    ),
     "scaler": PrivateScaler,
 }
 

@@ -40,7 +40,9 @@ MODELS = {
     "signs": AdaptiveMarginClassifier(0.3, projection="rademacher", n_components=2, **STATED),
     "hadamard": AdaptiveMarginClassifier(0.3, projection="hadamard", n_components=2, **STATED),
     "output": OutputPerturbationClassifier(loss="logistic", **STATED),
-    "softmax": OutputPerturbationClassifier(**{**STATED, "classes": [0, 1, 2]}),
+    "softmax": OutputPerturbationClassifier(
+        preconditioner=False, **{**STATED, "classes": [0, 1, 2]}
+    ),
     "objective": ObjectivePerturbationClassifier(**STATED),
     "ranking": PrivateAUCClassifier(**STATED),
     "additive": PrivateKernelClassifier(classes=[0, 1]),

@@ -156,7 +156,7 @@ def test_whatever_stops_a_fit_releases_nothing_unbooked(tmp_path, way, fault, ru
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_test_sees_a_charge_that_waits_for_the_end(tmp_path, monkeypatch, fault):
-    """Planted: the permit comes first, and the charge with the last release."""
+    """Planted: the permit comes first, and the charge after a release."""
     honest = mechanisms.Permit.release
 
     def late(record, source, ledger=None):
@@ -168,7 +168,7 @@ def test_fault_test_sees_a_charge_that_waits_for_the_end(tmp_path, monkeypatch, 
         released = honest(self, value, mechanism)
         sum(range(10))  # a step between
         dp_halfspace.privacy.profiles.check_delta(0.0)
-        owed.pop(id(self))()
+        owed.pop(id(self), bool)()
         return released
 
     owed = {}
