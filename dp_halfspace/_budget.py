@@ -106,7 +106,7 @@ class SharedLedger(BaseEstimator):
     def _repr_html_inner(self) -> str:
         """Show the budget below what scikit-learn shows of an estimator."""
         spent = getattr(self, "privacy_", None)
-        text = "A fit has not been paid for yet." if spent is None else f"Spent: {spent!r}"
+        text = "Nothing has been spent yet." if spent is None else f"Spent: {spent!r}"
         return f"{super()._repr_html_inner()}<p>{escape(text)}</p>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
@@ -147,7 +147,7 @@ def warn_of_units(n_samples: int, n_columns: int, epsilon: float, *, level: int)
     warnings.warn(
         f"epsilon={epsilon:g} for {n_samples} records is too little to learn the units of "
         f"{n_columns} columns, which are taken as they are: unless their scales are alike, the "
-        "model may know no more than the larger class. Give units that are public (a range of "
+        "model may know no more than the majority class. Give units that are public (a range of "
         "each column, or data_norm), fewer columns or a larger epsilon",
         PrivacyWarning,
         stacklevel=level,

@@ -49,6 +49,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "OutputPerturbationClassifier": [
         {"data_norm": None},
         {},
+        {"preconditioner": False},
         {"delta": 0.0},
         {"loss": "huber_hinge"},
         {"loss": "smoothed_hinge", "delta": 0.0},
@@ -143,7 +144,7 @@ _SMALLEST_BUDGET = {"PureNetworkClassifier": 20.0}
 # Parameters that tell variants apart.
 SHOWN = {
     "loss", "delta", "alpha", "rows", "data_norm", "fit_intercept", "solver", "margin", "selection",
-    "mechanism", "threshold", "kernel", "cache_size", "projection",
+    "mechanism", "threshold", "kernel", "preconditioner", "cache_size", "projection",
     "directions", "n_stages", "n_hidden", "tilt", "adversary_radius", "adversary_norm",
 }  # fmt: skip
 

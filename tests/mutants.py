@@ -1129,7 +1129,7 @@ MUTANTS = [
             "test_sums_of_scores_change_by_no_more_than_their_sensitivity",
         ),
         (
-            "_Search.gaussian",
+            "_Search._run_mu",
             "math.sqrt(mu * mu - mu_score * mu_score) * _DOWN",
             "mu",
             "test_the_charge_covers_the_dearest_run",
@@ -2681,6 +2681,86 @@ MUTANTS = [
             "model.error_share",
             "np.mean(estimator.predict(data.X) != data.classes[data.codes])",
             "test_a_share_of_errors_is_made_of_what_was_released",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/preconditioned_output.py",
+        "tests/algorithms/perturbation/test_preconditioned_output.py",
+        (
+            "PreconditionedOutputPlan.events",
+            "(self.preconditioner.mechanism.event, *self.output.events)",
+            "self.output.events",
+            "test_whole_budget_and_no_more",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/preconditioned_output.py",
+        "tests/algorithms/perturbation/test_preconditioned_output.py",
+        (
+            "plan_preconditioned_output",
+            "math.sqrt(1.0 - PRECONDITIONER_SHARE) *",
+            "",
+            "test_whole_budget_and_no_more",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/preconditioned_output.py",
+        "tests/algorithms/perturbation/test_preconditioned_output.py",
+        (
+            "plan_preconditioned_output",
+            "risk, row_norm=1.0",
+            "risk",
+            "test_plan_is_for_images_of_norm_one",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/preconditioned_output.py",
+        "tests/algorithms/perturbation/test_preconditioned_output.py",
+        (
+            "PreconditionedOutputPlan.run",
+            "FormedRows",
+            "MappedRows",
+            "test_private_query_is_certified",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/preconditioned_output.py",
+        "tests/algorithms/perturbation/test_preconditioned_output.py",
+        (
+            "PreconditionedOutputPlan.run",
+            "(rows, transform)",
+            "(rows, np.eye(len(transform)))",
+            "test_private_query_is_certified",
+        ),
+    ),
+    *of(
+        "estimators/output_perturbation.py",
+        "tests/estimators/test_refusals.py",
+        (
+            "OutputPerturbationClassifier._is_mapped",
+            "(is_robust or delta == 0)",
+            "is_robust and delta == 0",
+            "test_what_cannot_be_done_is_refused_by_name",
+        ),
+    ),
+    *of(
+        "estimators/output_perturbation.py",
+        "tests/test_chunks.py",
+        (
+            "OutputPerturbationClassifier._check_for_chunks",
+            "isinstance(plan, PreconditionedOutputPlan)",
+            "plan is True",
+            "test_what_does_not_run_on_chunks_says_so",
+        ),
+    ),
+    *of(
+        "rows/mapped_rows.py",
+        "tests/algorithms/perturbation/test_preconditioned_output.py",
+        (
+            "FormedRows._blocks",
+            "inverse_lengths(lengths, images.shape[1])",
+            "np.ones_like(lengths)",
+            "test_sensitivity_against_brute_force",
         ),
     ),
 ]

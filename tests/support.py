@@ -22,7 +22,7 @@ RELEASED = {
     *("alpha_", "classes_", "coef_", "data_norm_", "feature_map_", "feature_names_in_"),
     *("fill_value_", "hidden_coef_", "hidden_intercept_", "intercept_", "margin_"),
     *("n_components_", "n_features_in_", "n_hidden_", "one_vs_rest_", "privacy_"),
-    *("projection_", "row_lengths_", "scaler_"),
+    *("preconditioner_", "probability_scale_", "projection_", "row_lengths_", "scaler_"),
 }
 
 

@@ -84,7 +84,7 @@ MODELS = {
         lambda: PrivateAUCClassifier("mean_difference", classes=[0, 1], random_state=0),
         HOLES,
     ),
-    "minimum": (lambda: OutputPerturbationClassifier(**PUBLIC), HOLES),
+    "minimum": (lambda: OutputPerturbationClassifier(preconditioner=False, **PUBLIC), HOLES),
     "scaler": (lambda: PrivateScaler(random_state=0), HOLES),
     "pure scaler": (lambda: PrivateScaler(delta=0, random_state=0), HOLES),
 }
@@ -104,7 +104,7 @@ MINIMISERS = {
 def test_minimisers_are_certified_in_chunks(name):
     """Nearer to each other than twice the distance that is paid for, whatever the chunks."""
     options, labels = MINIMISERS[name]
-    how = {**PUBLIC, "epsilon": math.inf, "data_norm": 6000, **options}
+    how = {**PUBLIC, "epsilon": math.inf, "data_norm": 6000, "preconditioner": False, **options}
     model = OutputPerturbationClassifier(**how).fit(X, labels)
     ready = model._prepared(X, labels, None)
     apart = 2.0 * ready.plan.tolerance.certified / ready.plan.risk.total(ready.plan.ridge)
@@ -294,6 +294,8 @@ def test_what_does_not_run_on_chunks_says_so():
         AdaptiveMarginClassifier(delta=0, classes=[0, 1, 2]),
         AdaptiveMarginClassifier(projection="hadamard", n_components=2, classes=[0, 1, 2]),
         OutputPerturbationClassifier(tilt=1.0, data_norm=1.0, classes=[0, 1, 2]),
+        OutputPerturbationClassifier(classes=[0, 1, 2]),
+        OutputPerturbationClassifier(preconditioner=True, alpha=0.1, classes=[0, 1]),
         PrivateAUCClassifier("output", data_norm=1.0, classes=[0, 1]),
         PrivateAUCClassifier(delta=0, classes=[0, 1]),
     ]
@@ -626,7 +628,7 @@ def test_many_blocks_are_added_by_kahan(monkeypatch):
 EVERY = {
     "margin": AdaptiveMarginClassifier,
     "kernel": PrivateKernelClassifier,
-    "minimum": OutputPerturbationClassifier,
+    "minimum": partial(OutputPerturbationClassifier, preconditioner=False),
     "ranking": PrivateAUCClassifier,
     "table": dp_halfspace.PrivateTableClassifier,
 }

@@ -35,7 +35,7 @@ def test_the_range_of_a_public_number():
 @one_of_each
 def test_booleans_are_no_numbers(name):
     estimator = getattr(dp_halfspace, name)(classes=[0, 1])
-    flags = {"fit_intercept", "metric", "verbose"}
+    flags = {"fit_intercept", "metric", "preconditioner", "verbose"}
     for parameter in set(estimator.get_params()) - flags - {"classes", "class_weight", "ledger"}:
         for value in (True, np.False_):
             model = clone(estimator).set_params(**{parameter: value})

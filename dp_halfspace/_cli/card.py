@@ -101,6 +101,8 @@ def _spent(card: Card) -> str:
     rows: list[tuple[Any, ...]] = [
         ("This fit", f"ε = {rounded_text(record.epsilon)}, δ = {rounded_text(record.delta)}")
     ]
+    if record.delta > 0 and record.delta_at(record.epsilon) == 0.0:
+        rows.append(("Of that δ", "nothing is spent: the guarantee of this fit is pure ε"))
     if ledger is None:
         return table(*rows) + "\n<p>No ledger was charged: nobody counts what else is released.</p>"
     return table(
@@ -112,10 +114,10 @@ def _spent(card: Card) -> str:
 
 
 def _accuracy() -> str:
-    """Say that nobody has paid for a measurement."""
+    """Say that no budget was spent on a measurement."""
     return (
         "<p>Not measured. Exact scores on private rows would not be private; a private "
-        "measurement has to be paid for, and this model has none.</p>"
+        "measurement needs a budget of its own, and this model has none.</p>"
     )
 
 

@@ -127,7 +127,7 @@ def audit(
 
     Notes
     -----
-    **Privacy.** The result is a function of the records that nobody paid for: it is for whoever
+    **Privacy.** The result is a function of the records without any noise: it is for whoever
     holds them, and is best made of rows that are made up. A bound below the claim says little: in
     many steps of which only the end is seen, twice the noise and half of it look alike. Not seen
     are warnings, what is printed, attributes that `features` does not read, and running time.

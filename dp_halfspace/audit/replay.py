@@ -134,7 +134,7 @@ def replay(
 
     Notes
     -----
-    **Privacy.** The result is a function of the records that nobody paid for: it is for whoever
+    **Privacy.** The result is a function of the records without any noise: it is for whoever
     holds them. No ledger is charged and other threads draw their noise as ever. Nothing found is
     no proof; the proofs are in ``docs/proofs``. Compared are releases, warnings, exceptions, what
     the thread writes to ``sys.stdout`` and ``sys.stderr``, class attributes, and all that the

@@ -311,8 +311,8 @@ def _not_numeric(X: Any) -> ValueError | TypeError:
     reasons = [_reason(column) for column in columns]
     bad = [j for j, reason in enumerate(reasons) if reason]
     if not bad:
-        holes = [j for j, column in enumerate(columns) if any(map(is_missing, column))]
-        return not_finite(names, holes)
+        missing = [j for j, column in enumerate(columns) if any(map(is_missing, column))]
+        return not_finite(names, missing)
     where = f"X is not numeric in {_listed(names, bad)}"
     if TypeError in reasons:
         return TypeError(

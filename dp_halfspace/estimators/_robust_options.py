@@ -76,5 +76,5 @@ def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
             f"{100 * share:.0f} % of all the weight, and the noise is {factor:.0f} times that of "
             "tilt=0 at the same alpha. Use alpha='auto', a larger alpha or a smaller tilt",
             PrivacyWarning,
-            stacklevel=7,
+            stacklevel=8,
         )

@@ -1,4 +1,4 @@
-"""The default linear classifier: a halfspace of large margin that nobody had to know."""
+"""The default linear classifier; needs no margin."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     solver : str, default="auto"
         ``"auto"`` is ``"noisy_gd"``, but for a table of few rows: with two classes, dense rows of
         at most 512 columns, every other parameter that shapes the model at its default and
-        ``n epsilon < 800`` (600 with a stated `data_norm`) it is one exponential mechanism among
-        listed classifiers, at pure epsilon, which spends no delta. ``"objective_perturbation"`` is
+        ``n epsilon < 600`` (1500 for pure epsilon in natural units) it is one exponential mechanism
+        among listed classifiers, which spends no delta. ``"objective_perturbation"`` is
         one noisy objective, exactly minimised, ``"phased_prox"`` one pass of proximal steps for two
         classes. There is no purely private ``"noisy_gd"``: for ``delta=0`` it stands for the
         exponential mechanism of `PureHalfspaceClassifier` with two classes, no known margin and
@@ -73,7 +73,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it, but by the default steps, which
         bring rows to norm one from any length. None is for columns in their natural units, with
-        holes (NaN) or not: the budget then buys a centre and a width for each column, see
+        missing values (NaN) or not: the budget then buys a centre and a width for each column, see
         `scaler_`; where that does not pay (CSR, few records) the scale is 1. No row
         is scaled down then.
     fit_intercept : bool, default=True

@@ -29,14 +29,14 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
 
     For two classes of very different size, where accuracy says little and the area under the
     ROC curve is what counts. ``decision_function`` ranks; ``predict`` cuts the ranking at a
-    threshold that was paid for or given. No scale of noise depends on how many records are
+    threshold that is private or given. No scale of noise depends on how many records are
     positive, which is private.
 
     Parameters
     ----------
     mechanism : str, default="auto"
         ``"noisy_gd"``: private preconditioner and noisy gradient steps, as in
-        `AdaptiveMarginClassifier`, with the larger class weighted down, and shorter steps behind
+        `AdaptiveMarginClassifier`, with the majority class weighted down, and shorter steps behind
         a weaker preconditioner where a noisy count says that noise drowns the smaller class (for
         pure epsilon one perturbed objective of the same rows). ``"mean_difference"``: difference of
         the class means of privately standardised rows. ``"objective"`` and ``"output"``: the exact
@@ -71,8 +71,8 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
-        column, see `scaler_`; where that does not pay (CSR, few records) the scale
+        natural units, with missing values (NaN) or not: the budget then buys a centre and a width
+        for each column, see `scaler_`; where that does not pay (CSR, few records) the scale
         is 1. Rows of norm one are not scaled down then. ``"objective"``
         and ``"output"`` need one within [2^-100, 2^100].
     fit_intercept : bool, default=True

@@ -92,7 +92,7 @@ class Prepared:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PaidFits(ClassifierMixin, SharedLedger, ABC):
-    """A classifier whose fit is planned from public numbers, then paid for, and only then run.
+    """A classifier whose fit is planned from public numbers, then charged, and only then run.
 
     A parameter is a field of a dataclass: stated once with its type and its default, it becomes
     an argument of ``__init__``, which does nothing but keep it.
@@ -396,16 +396,26 @@ class PrivateLinearClassifier(PaidFits):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Scores; with two classes, positive means ``classes_[1]``.
         """
-        check_is_fitted(self)
-        X = check_features(self, X, reset=False, allow_missing=self.fill_value_ is not None)
+        X = self._checked_rows(X)
         # Of a model that was chosen for a small table.
         lengths = self.row_lengths_.of(X)[:, None] if hasattr(self, "row_lengths_") else 1.0
-        if self.scaler_ is not None:
-            X = self.scaler_.in_units(X)
-        elif self.fill_value_ is not None:
-            X = np.nan_to_num(X, nan=self.fill_value_)
-        scores = np.asarray((self._margins(X) + self.intercept_) / lengths)
+        scores = np.asarray((self._margins(self._scaled_rows(X)) + self.intercept_) / lengths)
         return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _rows_in_units(self, X: Any) -> Any:
+        """Check rows to be scored, and bring them to the scales that the coefficients are for."""
+        return self._scaled_rows(self._checked_rows(X))
+
+    def _checked_rows(self, X: Any) -> Any:
+        """Check rows to be scored."""
+        check_is_fitted(self)
+        return check_features(self, X, reset=False, allow_missing=self.fill_value_ is not None)
+
+    def _scaled_rows(self, X: Any) -> Any:
+        """Bring checked rows to the scales that the coefficients are for."""
+        if self.scaler_ is not None:
+            return self.scaler_.in_units(X)
+        return X if self.fill_value_ is None else np.nan_to_num(X, nan=self.fill_value_)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         """Multiply rows by the coefficients; no parameter of today has a say."""

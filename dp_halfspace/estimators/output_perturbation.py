@@ -16,24 +16,36 @@ from sklearn.utils.metaestimators import available_if
 from dp_halfspace._params import label_weights, public_number, resolved_delta
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
+from dp_halfspace.algorithms.engine.defaults import (
+    OUTPUT_SHIFT,
+    OutputDefaults,
+    output_defaults,
+)
 from dp_halfspace.algorithms.engine.plan import rows_over
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
+from dp_halfspace.algorithms.perturbation.preconditioned_output import (
+    PreconditionedOutputPlan,
+    mean_squares,
+    plan_preconditioned_output,
+)
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.data.chunked_methods import by_chunks
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.objectives.losses import get_loss
+from dp_halfspace.optim.objectives.losses import get_loss, shifted_logistic
 from dp_halfspace.optim.risks.empirical import empirical_risk
 from dp_halfspace.optim.risks.margin import MarginRisk
 from dp_halfspace.optim.solvers.minimum import OPTIMIZERS
 from dp_halfspace.privacy.mechanisms import Permit, additive_noise
-from dp_halfspace.rows.rows import block_size, clipped_rows
+from dp_halfspace.rows.rows import block_size, clipped_rows, unit_rows
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Guessed norm of a good vector of coefficients, in units of 1 / data_norm; see
 # docs/estimators/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
+# Usual rows are no longer than this, in units of the public scale.
+_LONGEST = 4.0
 
 
 def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
@@ -45,16 +57,18 @@ def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
 class OutputPerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact regularised minimiser plus calibrated noise.
 
-    Minimises, over rows clipped to `data_norm`,
+    Minimises
 
     .. math:: \frac1n \sum_i c_{y_i} \ell(y_i \langle w, x_i \rangle)
               + \frac{\alpha}{2} \lVert w \rVert^2
 
     to a tolerance that is fixed in advance and certified on every data set, and releases the
     minimiser with Gaussian noise (``delta > 0``) or noise of density
-    ``exp(-||z|| / scale)`` (``delta = 0``). With `tilt` the mean of the losses becomes
-    ``log(mean(exp(tilt * loss))) / tilt``, between the mean and the largest loss; with
-    `adversary_radius` each loss is that of the worst row within this distance.
+    ``exp(-||z|| / scale)`` (``delta = 0``). By default the rows are mapped by a private
+    preconditioner that a fifth of the budget buys, and have norm one before and after it; see
+    `preconditioner`. Without one they are clipped to `data_norm`, as published. With `tilt` the
+    mean of the losses becomes ``log(mean(exp(tilt * loss))) / tilt``, between the mean and the
+    largest loss; with `adversary_radius` each loss is that of the worst row within this distance.
 
     Parameters
     ----------
@@ -63,28 +77,39 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``"smoothed_hinge"``, ``"hinge"``, ``"squared_hinge"`` or ``"squared"``. With three
         classes or more, ``"logistic"`` is multinomial, any other is one class against the rest.
         ``"hinge"`` is the Huber hinge of half-width .001: at most .00025 above the hinge, with
-        the noise of the hinge.
+        the noise of the hinge. Behind a preconditioner the ``"logistic"`` of two classes is
+        ``log(1 + exp(2 - t))``.
     alpha : float or "auto", default="auto"
-        Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the budget and
-        `data_norm` alone. A float is raised to ``1e-8 (data_norm^2 + intercept_scaling^2)``
-        times the largest class weight.
+        Strength of the regulariser. ``"auto"`` balances bias and noise from n, d, the number of
+        classes, the budget and `data_norm` alone. A float is raised to
+        ``1e-8 (data_norm^2 + intercept_scaling^2)`` times the largest class weight, with 1 for the
+        sum of squares behind a preconditioner.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
-        column, see `scaler_`; where that does not pay (CSR, few records) the scale
+        natural units, with missing values (NaN) or not: the budget then buys a centre and a width
+        for each column, see `scaler_`; where that does not pay (CSR, few records) the scale
         is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column. It is inside the norm and inside the regulariser.
     intercept_scaling : float, default=1.0
-        Value of the constant column.
+        Size of the constant column: its value; behind a preconditioner relative to
+        .15 `data_norm`, or to four columns in learnt units.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict or None, default=None
         PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
+    preconditioner : bool or "auto", default="auto"
+        Whether to release the second moment of the unit rows first, map the rows to where it is
+        flat and bring them back to norm one. False is the published method, on clipped rows.
+        ``"auto"`` is True for ``delta > 0``, ``loss="logistic"``, ``alpha="auto"``, neither tilt
+        nor adversary, and at most 512 columns, where the noise leaves something of the moment; a
+        number for `alpha`, or an adversary, is in the units of the columns. True insists, for
+        every loss and `alpha`; not with a tilt, an adversary or ``delta=0``. Rows in chunks need
+        False.
     optimizer : str or callable, default="auto"
         ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"`` or
         a callable ``(F, start) -> w``, with `F` a :class:`~dp_halfspace.optim.FiniteSum`. What
@@ -126,6 +151,12 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         The regulariser that was used, a function of public numbers.
     data_norm_ : float
         Norm to which rows are scaled down at prediction; infinite where they were normalised.
+    preconditioner_ : ndarray of shape (k, k) or None
+        Released map of rows, with a one behind them if there is an intercept; None where there is
+        none. A row in the units of `scaler_` counts with its image, brought to norm one.
+    probability_scale_ : float
+        What `predict_proba` multiplies scores by: one over the usual length of the image of a row,
+        as `preconditioner_` tells it; 1 without one.
     scaler_ : ReleasedScaler or None
         Released units of the columns, None where none were learnt.
     fill_value_ : float or None
@@ -158,8 +189,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     A. Lowy and M. Razaviyayn, "Output Perturbation for Differentially Private Convex
     Optimization: Faster and More General", 2021 (section 5: tilt and adversary); K. Chaudhuri,
     C. Monteleoni and A. Sarwate, "Differentially Private Empirical Risk Minimization", JMLR
-    2011. Proofs for the code as it is: ``docs/proofs/stability.md``, ``robust.md``,
-    ``certificate.md``, ``noise.md``, ``accounting.md``.
+    2011. Proofs for the code as it is: ``docs/proofs/stability.md``, ``preconditioner.md``,
+    ``robust.md``, ``certificate.md``, ``noise.md``, ``accounting.md``.
 
     Examples
     --------
@@ -185,6 +216,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     loss: str = "logistic"
     alpha: float | str = "auto"
     _: KW_ONLY
+    preconditioner: bool | str = "auto"
     optimizer: Any = "auto"
     tilt: float = 0.0
     adversary_radius: float = 0.0
@@ -195,6 +227,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         **PrivateLinearClassifier._parameter_constraints,
         "loss": [StrOptions(set(_LOSSES))],
         "alpha": [*public_number(), StrOptions({"auto"})],
+        "preconditioner": ["boolean", StrOptions({"auto"})],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
         "tilt": [Real],
         "adversary_radius": [Real],
@@ -206,34 +239,140 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         """Minimise the risk of the rows, and release the minimiser."""
         data, scaler = ready.in_units(permit)
 
-        rows = rows_over(clipped_rows, data.X, ready.data_norm, self._constant_column())
-        released = ready.plan.run(rows, data.codes, ready.weights, permit)
+        plan, norm, transform, scale = ready.plan, ready.data_norm, None, 1.0
+        settings = output_defaults(data.X.shape[1], in_units=ready.units is not None)
+        if isinstance(plan, PreconditionedOutputPlan):
+            bias = self._unit_row_bias(settings)
+            rows = unit_rows(data.X, norm, bias, clips=ready.clips)
+            released, map_of_units = plan.run(rows, data.codes, ready.weights, permit)
+            scale = self._usual_scale(map_of_units, settings.power, bias)
+            # Of rows as they are, with a one behind them: post-processing.
+            released, transform = (
+                self._in_units_of_data(matrix, bias, data_norm=norm)
+                for matrix in (released, map_of_units)
+            )
+            plan = plan.output
+        else:
+            rows = rows_over(clipped_rows, data.X, norm, self._constant_column())
+            released = plan.run(rows, data.codes, ready.weights, permit)
 
-        self.alpha_ = ready.plan.ridge
-        self.one_vs_rest_ = ready.plan.risk.n_stacked > 1
+        self.alpha_ = plan.ridge
+        self.one_vs_rest_ = plan.risk.n_stacked > 1
+        self.preconditioner_ = None if transform is None else self._on_ones(transform)
+        self.probability_scale_ = scale
         self._remember(ready, released, scaler)
+
+    def _unit_row_bias(self, settings: OutputDefaults) -> float | None:
+        """Value of the constant column beside rows that were divided by their public scale."""
+        constant = self._constant_column()
+        return None if constant is None else settings.constant_column * constant
+
+    def _on_ones(self, transform: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a map of rows whose constant column is one."""
+        constant = self._constant_column()
+        if constant is None:
+            return transform
+        return np.hstack([transform[:, :-1], transform[:, -1:] * constant])
+
+    @staticmethod
+    def _usual_scale(transform: NDArray[np.float64], power: float, bias: float | None) -> float:
+        """One over the usual length of the image of a row, from what was released."""
+        image, constant = mean_squares(transform, power)
+        length = 1.0
+        if bias is not None:
+            # The constant is this share of a unit row; far shorter and longer rows are noise.
+            length = min(max(bias / math.sqrt(max(constant, 1e-9)), bias), _LONGEST * (1.0 + bias))
+        return 1.0 / (length * math.sqrt(max(image, 1e-9)))
 
     def _planned(self, data: TrainingData) -> Prepared:
         weights = label_weights(self.class_weight, data.classes)
         plan = self._plan(data.X, weights, resolved_delta(self.delta, data.X.shape[0]))
+        is_mapped = isinstance(plan, PreconditionedOutputPlan)
+        settings = output_defaults(data.X.shape[1], in_units=self._is_in_units)
         record = self._record(
             data,
             plan.events,
             loss=self.loss,
+            private_preconditioner=is_mapped,
+            relative_constant_column=self._unit_row_bias(settings) if is_mapped else None,
             **plan.public,
             tilt=float(self.tilt),
             adversary_radius=float(self.adversary_radius),
             adversary_norm="inf" if self.adversary_norm == "inf" else 2,
             adversary_smoothing=float(self.adversary_smoothing),
         )
-        return Prepared(data, weights, plan, record, float(self.data_norm), clips=True)
+        # Longer rows would leave nothing of the constant.
+        clips = self._is_scale_stated or not is_mapped
+        return Prepared(data, weights, plan, record, float(self.data_norm), clips)
+
+    def _check_for_chunks(self, plan: Any) -> None:
+        if isinstance(plan, PreconditionedOutputPlan):
+            raise ValueError(
+                "rows in chunks are not supported behind a preconditioner: use "
+                "preconditioner=False for rows clipped to data_norm, or give the rows as an "
+                "array, for example X.compute()"
+            )
+        super()._check_for_chunks(plan)
 
     def _reads_chunks(self, plan: Any) -> bool:
         del plan
         return not self.tilt
 
-    def _plan(self, X: Any, weights: NDArray[np.float64], delta: float) -> OutputPlan:
+    def _plan(
+        self, X: Any, weights: NDArray[np.float64], delta: float
+    ) -> OutputPlan | PreconditionedOutputPlan:
         """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
+        plan = self._preconditioned(X, weights, delta) if self._is_mapped(delta) else None
+        return self._published(X, weights, delta) if plan is None else plan
+
+    def _is_mapped(self, delta: float) -> bool:
+        """Tell whether there is to be a preconditioner; refuse one where nothing is proved."""
+        is_robust = self.tilt != 0.0 or self.adversary_radius != 0.0
+        if isinstance(self.preconditioner, str):
+            # All else is in the units of the columns: a number for alpha, an adversary.
+            is_default = self.loss == "logistic" and isinstance(self.alpha, str)
+            return is_default and delta > 0 and not is_robust
+        if self.preconditioner and (is_robust or delta == 0):
+            raise ValueError(
+                "preconditioner=True needs delta > 0, tilt=0 and adversary_radius=0: use "
+                "preconditioner='auto' or False"
+            )
+        return bool(self.preconditioner)
+
+    def _preconditioned(
+        self, X: Any, weights: NDArray[np.float64], delta: float
+    ) -> PreconditionedOutputPlan | None:
+        """Plan a fit of mapped rows of norm one, or return None where it is not worth it."""
+        n_samples, n_features = X.shape
+        is_shifted = self.loss == "logistic" and len(weights) == 2
+        loss = shifted_logistic(OUTPUT_SHIFT) if is_shifted else get_loss(self.loss)
+        risk = empirical_risk(
+            loss=loss,
+            n_samples=n_samples,
+            n_columns=n_features + bool(self.fit_intercept),
+            n_classes=len(weights),
+            row_norm=1.0,
+            block_rows=block_size(n_samples, n_features, is_sparse=sparse.issparse(X)),
+            max_weight=float(weights.max()),
+            min_weight=float(weights.min()),
+        )
+        plan = plan_preconditioned_output(
+            risk,
+            float(self.epsilon),
+            delta,
+            ridge=None if isinstance(self.alpha, str) else float(self.alpha),
+            power=output_defaults(n_features, in_units=self._is_in_units).power,
+            optimizer=self.optimizer,
+        )
+        if plan is None and self.preconditioner is True:
+            raise ValueError(
+                "preconditioner=True needs at most 512 columns, the constant one included, and "
+                "enough budget and rows: use preconditioner='auto' or False"
+            )
+        return plan
+
+    def _published(self, X: Any, weights: NDArray[np.float64], delta: float) -> OutputPlan:
+        """Plan a fit of clipped rows, as published."""
         n_samples, n_features = X.shape
         epsilon, norm = float(self.epsilon), float(self.data_norm)
         constant = self._constant_column()
@@ -286,9 +425,16 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
             Only with ``loss="logistic"``. Those of each class against the rest, divided by their
-            sum, if `one_vs_rest_`.
+            sum, if `one_vs_rest_`. Behind a preconditioner, of scores times `probability_scale_`:
+            as if the image of every row had the usual length, so longer rows are surer.
         """
         scores = self.decision_function(X)
+        if self.preconditioner_ is not None:
+            scores = scores * self.probability_scale_
+            if scores.ndim == 1:
+                # The shifted loss is least where the log odds of the second class are these.
+                scores = log_expit(OUTPUT_SHIFT + scores) - log_expit(OUTPUT_SHIFT - scores)
+            return self._probabilities(scores)
         # The softmax of logarithms divides by the sum, and never divides by zero.
         is_stacked = scores.ndim > 1 and self.one_vs_rest_
         return self._probabilities(log_expit(scores) if is_stacked else scores)

@@ -56,8 +56,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         Only 0: the guarantee is pure.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
-        column, see `scaler_`; where that does not pay (CSR, few records) the scale
+        natural units, with missing values (NaN) or not: the budget then buys a centre and a width
+        for each column, see `scaler_`; where that does not pay (CSR, few records) the scale
         is 1. Rows of norm one are not scaled down then.
     fit_intercept : bool, default=True
         Whether to append a constant column.

@@ -75,8 +75,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Only 0: the guarantee is pure.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        natural units, with holes (NaN) or not: the budget then buys a centre and a width for each
-        column, see `scaler_`; where that does not pay (CSR, few records) the scale
+        natural units, with missing values (NaN) or not: the budget then buys a centre and a width
+        for each column, see `scaler_`; where that does not pay (CSR, few records) the scale
         is 1.
     fit_intercept : bool, default=True
         Whether units and output have biases. Without them the network is an odd function.

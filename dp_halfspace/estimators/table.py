@@ -149,7 +149,7 @@ class PrivateTableClassifier(PaidFits):
     Texts, categories, booleans and dates are encoded by public rules; the units of columns of
     numbers are stated, or learnt within the budget. Then follow the features and the engine of
     ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores that calibrate them.
-    With few rows (two classes, at most 512 encoded columns, ``n epsilon < 800``) the model is one
+    With few rows (two classes, at most 512 encoded columns, ``n epsilon < 600``) the model is one
     purely private selection among listed classifiers, where `features` is ``"auto"``.
 
     Parameters

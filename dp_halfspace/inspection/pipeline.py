@@ -69,8 +69,8 @@ def check_pipeline(estimator: Any, cv: Any = None) -> tuple[PipelineFinding, ...
     **Privacy.** Parameters are looked at and no data, so calling it costs nothing. What the
     function of a ``FunctionTransformer``, or an analyzer of text, does is not seen: it must treat
     every row by itself and keep nothing. What a ``FrozenEstimator`` holds must have been fitted to
-    other records, or be paid for. ``make_column_selector`` may choose columns by their names; by
-    their dtypes it is a finding, because readers of files infer dtypes from the records.
+    other records, or be private itself. ``make_column_selector`` may choose columns by their names;
+    by their dtypes it is a finding, because readers of files infer dtypes from the records.
 
     Examples
     --------

@@ -40,7 +40,7 @@ def privacy_report(estimator: BaseEstimator) -> str:
     Notes
     -----
     Privacy: every line is either a parameter, and so public, or part of the record
-    of what was paid for. The report may be published with the model.
+    of what was released within the budget. The report may be published with the model.
 
     Examples
     --------

@@ -27,7 +27,7 @@ _DELTAS = (1e-5, 1e-7, 1e-9)
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One charge: its number from 1 on, the time (UTC, in ISO format) and what was paid for."""
+    """One charge: its number from 1 on, the time (UTC, in ISO format) and what was charged."""
 
     number: int
     time: str

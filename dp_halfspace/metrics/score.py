@@ -52,7 +52,7 @@ _PLACE, _LEAST_SHARE, _LARGEST_SHARE = 150.0, 0.04, 0.25
 
 @dataclass(frozen=True, eq=False)
 class PrivateScore:
-    """A score that was paid for; made by :func:`private_score`.
+    """A private score, charged to a budget; made by :func:`private_score`.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ def private_score(
     **Privacy.** (epsilon, delta)-differentially private in the held-out records, under replace-one
     adjacency, of a record or, with `groups`, of a person with any number of records. Public: their
     number, or that of people, ``model.classes_``, `thresholds` and every other argument.
-    Private: everything else, class counts included. The model must be public or paid for, and
+    Private: everything else, class counts included. The model must be public or private, and
     treat every record by itself, as all models here do; its own errors are its own. Held-out
     records that belong to the same data set as those of the fit are charged to the same ledger.
     Source: this project, ``docs/proofs/metrics.md``; no paper.

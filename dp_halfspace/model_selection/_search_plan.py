@@ -242,17 +242,20 @@ class _Search:
             )
         return "mixed", "" if len(set(events)) == 1 else _ALIKE
 
-    def stays_gaussian(self, distribution: RunCountDistribution) -> bool:
-        """Tell whether releases are still Gaussian with the budget of a run."""
+    def _run_mu(self, distribution: RunCountDistribution) -> tuple[float, float]:
+        """Return the mu of the training of a run, and that of its score."""
         mu, mu_score = self._mu(distribution)
         mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN
-        records = self.planned(run_epsilon(mu_train, self.delta))[1]
+        return mu_train, mu_score
+
+    def stays_gaussian(self, distribution: RunCountDistribution) -> bool:
+        """Tell whether releases are still Gaussian with the budget of a run."""
+        records = self.planned(run_epsilon(self._run_mu(distribution)[0], self.delta))[1]
         return all(_gaussian_cost(record.events) is not None for record in records)
 
     def gaussian(self, distribution: RunCountDistribution) -> SearchPlan:
         """Plan random stopping where every run is Gaussian private; the dearest sets the price."""
-        mu, mu_score = self._mu(distribution)
-        mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN
+        mu_train, mu_score = self._run_mu(distribution)
         candidates, records = self.planned(run_epsilon(mu_train, self.delta))
         costs = [_gaussian_cost(record.events) for record in records]
         if None in costs:

@@ -179,7 +179,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     See Also
     --------
     sklearn.model_selection.GridSearchCV : Works with every estimator of the suite; every fit is
-        paid for, and its scores are not private.
+        charged, and its scores are not private.
 
     Notes
     -----
@@ -404,7 +404,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             n_jobs=self.n_jobs,
         )
         if plan.distribution is None:
-            # The trainings are paid for by events of the same record.
+            # Events of the same record cover the trainings.
             models = [self._candidate(params) for params in plan.candidates]
             with warnings.catch_warnings():
                 # Each run is silent by itself; but threads share filters and leave in any order.

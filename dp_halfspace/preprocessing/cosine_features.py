@@ -56,7 +56,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
     -----
     **Privacy.** ``fit`` reads the shape of `X` and its column names, and no value. A row of
     features depends on its own row only: whoever replaces one record replaces one row, of norm
-    at most ``row_norm_``. A hole is 0 in all features of its column.
+    at most ``row_norm_``. A missing value is 0 in all features of its column.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Columns; holes are NaN.
+            Columns; missing values are NaN.
         y : None
             Ignored.
 
@@ -114,7 +114,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Columns; holes are NaN.
+            Columns; missing values are NaN.
 
         Returns
         -------

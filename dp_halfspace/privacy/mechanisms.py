@@ -1,4 +1,4 @@
-"""Additive noise, and the rule that it is paid for before it is drawn.
+"""Additive noise, and the rule that it is charged before it is drawn.
 
 :func:`authorise` charges the ledger with all that a fit is going to release and hands out a
 :class:`Permit`; only a permit draws noise, and only for what it was charged for. Proofs:
@@ -328,7 +328,7 @@ class ParallelReleases:
 
 
 def perturbed(value: NDArray[Any], mechanism: Mechanism, source: ByteSource) -> NDArray[np.float64]:
-    """Draw the noise, which a permit has paid for, unless an audit answers."""
+    """Draw the noise, which a permit covers, unless an audit answers."""
     return (_ANSWER.get() or _drawn)(value, mechanism, source)
 
 

@@ -144,7 +144,7 @@ def test_nothing_is_found(estimator, n_classes, request):
     assert largest <= 1.0
 
 
-GD = AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, classes=[0, 1])
+GD = AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, solver="noisy_gd", classes=[0, 1])
 DIFFERENCE = PrivateAUCClassifier("mean_difference", epsilon=50.0, data_norm=1.0, classes=[0, 1])
 FEATURES = PrivateKernelClassifier(
     epsilon=50.0, delta=1e-3, n_components=16, margin=0.3, classes=[0, 1]
@@ -154,6 +154,7 @@ PHASES = clone(FEATURES).set_params(solver="phased_prox")
 OUTPUT = OutputPerturbationClassifier(
     epsilon=4.0, data_norm=1.0, classes=[0, 1], loss="huber_hinge", alpha=3.0
 )
+MAPPED = clone(OUTPUT).set_params(epsilon=200.0, preconditioner=True)
 OBJECTIVE = ObjectivePerturbationClassifier(
     epsilon=20.0, data_norm=1.0, classes=[0, 1], metric=False
 )
@@ -176,6 +177,7 @@ NETWORK = PureNetworkClassifier(epsilon=20.0, n_candidates=50, data_norm=1.0, cl
         (FEATURES, 0.9),
         (PHASES, 0.5),
         (OUTPUT, 0.99),
+        (MAPPED, 0.99),
         (OBJECTIVE, 0.8),
         (LABELS, 0.99),
         (HALFSPACE, 0.99),
@@ -228,6 +230,7 @@ def test_enough_coordinates_show_half_the_noise():
 TOO_LITTLE = [
     (GaussianNoise, GD, 2),
     (GaussianNoise, OUTPUT, 30),
+    (GaussianNoise, MAPPED, 10),
     (GaussianNoise, FEATURES, 2),
     (GaussianNoise, PHASES, 8),
     (GaussianNoise, DIFFERENCE, 30),
@@ -292,7 +295,7 @@ def halve_threshold(patch):
 
 
 def heavy_rare_class(patch):
-    """The larger class weighs one, and the rarer one more."""
+    """The majority class weighs one, and the rarer one more."""
     module = importlib.import_module("dp_halfspace.algorithms.ranking.auc_training")
     honest = module.class_weights
 
@@ -326,6 +329,14 @@ def halve_term(patch):
     patch.setattr(module, "_gaussian_term", half)
 
 
+def images_as_they_are(patch):
+    """Rows behind a preconditioner are not brought back to norm one."""
+    patch.setattr(
+        "dp_halfspace.rows.mapped_rows.inverse_lengths",
+        lambda lengths, size: 1.0 + 0 * lengths,
+    )
+
+
 def two_steps(patch):
     """The solver stops after three steps, wherever it is then."""
     module = importlib.import_module("dp_halfspace.optim.risks.risk")
@@ -357,6 +368,8 @@ def coarse(patch):
         (FEATURES, halve(GaussianNoise)),
         (PHASES, halve(GaussianNoise)),
         (OUTPUT, halve(GaussianNoise)),
+        (MAPPED, halve(GaussianNoise)),
+        (MAPPED, images_as_they_are),
         (PURE_OUTPUT, halve(L2LaplaceNoise)),
         (LABELS, halve(GaussianNoise)),
         (PrivateScaler(epsilon=5.0), halve(GaussianNoise)),
@@ -365,6 +378,7 @@ def coarse(patch):
         (scored("brier", 1e-6), halve(GaussianNoise)),
         (OBJECTIVE, halve_term),
         (OUTPUT, two_steps),
+        (MAPPED, coarse),
         (OBJECTIVE, coarse),
     ],
 )

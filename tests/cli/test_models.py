@@ -13,6 +13,7 @@ import pytest
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._cli import main, models
+from dp_halfspace._cli.card import Card, write_card
 
 SECRET = "98765"
 SCHEMA = {
@@ -228,3 +229,18 @@ def test_what_is_no_model(patients, tmp_path, capsys, content):
     assert "cannot read m" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
     joblib.dump({"no": "model"}, "m")
     assert "holds no model" in error(capsys, "predict", "m", "patients.csv", "--out", "o.csv")
+
+
+def test_a_card_says_that_a_selection_spends_no_delta(tmp_path):
+    """Of a small table; engine and steps spend theirs."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2))
+    y = (X[:, 0] > 0).astype(int)
+    schema = {"0": [-4, 4], "1": [-4, 4]}
+    for features, is_said in (("auto", True), ("linear", False)):
+        model = PrivateTableClassifier(classes=[0, 1], schema=schema, features=features)
+        path = tmp_path / f"{features}.html"
+        write_card(path, Card(model.fit(X, y), "ward", None, None))
+        assert (
+            "nothing is spent: the guarantee of this fit is pure" in path.read_text()
+        ) == is_said

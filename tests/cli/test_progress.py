@@ -36,7 +36,8 @@ def frames_of_a_fit(X, y):
     progress = Progress(1, stream)
     progress.start("fit")
     with progress.fit() as watch:
-        model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1, ledger=watch).fit(X, y)
+        params = {"solver": "noisy_gd", "classes": [0, 1], "data_norm": 1}
+        model = AdaptiveMarginClassifier(ledger=watch, **params).fit(X, y)
     progress.step()
     return stream.getvalue(), model
 

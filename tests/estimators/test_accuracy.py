@@ -32,12 +32,16 @@ def test_digits_within_one_budget(name, params, fits, least):
 
 # What scikit-learn's LogisticRegression reaches is in the docs.
 ADAPTIVE, KERNEL = "AdaptiveMarginClassifier", "PrivateKernelClassifier"
-LABEL = "LabelPrivateClassifier"
+LABEL, OUTPUT = "LabelPrivateClassifier", "OutputPerturbationClassifier"
 GOALS = [
     (ADAPTIVE, "satimage", 6.0, {0.1: 0.85, 1.0: 0.915}),
     (ADAPTIVE, "ijcnn1", 2.0, {0.1: 0.908, 1.0: 0.93}),
     (ADAPTIVE, "adult", math.sqrt(14), {0.1: 0.82, 1.0: 0.845}),
     (ADAPTIVE, "reuters", 1.0, {0.1: 0.942, 1.0: 0.947}),
+    (OUTPUT, "satimage", 6.0, {0.3: 0.905, 1.0: 0.912}),
+    (OUTPUT, "satimage6", 6.0, {0.3: 0.74, 1.0: 0.775}),
+    (OUTPUT, "ijcnn1", 2.0, {0.3: 0.91, 1.0: 0.914}),
+    (OUTPUT, "adult", math.sqrt(14), {0.3: 0.835, 1.0: 0.841}),
     (KERNEL, "satimage", 6.0, {0.3: 0.911, 1.0: 0.917, 3.0: 0.928}),
     (KERNEL, "ijcnn1", 2.0, {0.3: 0.909, 1.0: 0.933, 3.0: 0.951}),
     (KERNEL, "adult", math.sqrt(14), {0.3: 0.829, 1.0: 0.836, 3.0: 0.839}),

@@ -83,6 +83,12 @@ OWN = {
         *(({"tilt": v}, "tilt must be 0, or") for v in (NAN, INF)),
         ({"tilt": "1"}, "tilt"),
         ({**ATTACKED, "loss": "squared"}, "adversary_radius needs a loss .*'squared'"),
+        ({"preconditioner": "yes"}, "preconditioner"),
+        *(
+            ({"preconditioner": True, **v}, "preconditioner=True needs delta > 0, tilt=0")
+            for v in (ATTACKED, {"tilt": 1.0}, {"delta": 0.0})
+        ),
+        ({"preconditioner": True, "epsilon": 1e-3}, "preconditioner=True needs at most 512"),
         *(({"adversary_smoothing": v}, "adversary_smoothing") for v in (0.0, -1.0, 2.0, NAN)),
     ],
     "PrivateAUCClassifier": [

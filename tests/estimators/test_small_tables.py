@@ -109,7 +109,7 @@ def test_what_a_model_predicts_is_what_was_counted(kind):
 
 def test_scores_of_cells_are_exact_and_ranked():
     X, y = ward(holes=0.1)
-    found = [fitted(KINDS[0], X, y, epsilon=2.0) for _ in range(12)]
+    found = [fitted(KINDS[0], X, y, epsilon=1.5) for _ in range(12)]
     cells = [model for model in found if model.scaler_ is not None]
     assert cells
     for model in cells:
@@ -148,7 +148,7 @@ def test_class_weights_move_the_choice():
 
     def share(weight):
         weights = {0: 1.0, 1: weight}
-        return np.mean(fitted(KINDS[0], X, y, epsilon=2.0, class_weight=weights).predict(X))
+        return np.mean(fitted(KINDS[0], X, y, epsilon=1.5, class_weight=weights).predict(X))
 
     assert share(20.0) > 0.6 > 0.4 > share(0.05)
 

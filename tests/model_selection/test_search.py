@@ -52,7 +52,11 @@ CASES = [
     (OBJECTIVE, "random_stopping", 0.0),
     (OBJECTIVE, "exponential", "auto"),
     (OBJECTIVE, "random_stopping", "auto"),
-    (AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0), "random_stopping", "auto"),
+    (
+        AdaptiveMarginClassifier(solver="noisy_gd", classes=[0, 1], data_norm=1.0),
+        "random_stopping",
+        "auto",
+    ),
 ]
 each_case = pytest.mark.parametrize(("estimator", "selection", "delta"), CASES)
 

@@ -16,9 +16,8 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# Below these n epsilon one selection among listed classifiers is the better choice: where the
-# scales of columns would have to be learnt, and where that of the rows is stated.
-SMALL, SMALL_STATED = 800.0, 600.0
+# Below this n epsilon one selection among listed classifiers is the better choice.
+SMALL = 600.0
 # More columns than this have no preconditioner: its release costs more than it brings.
 WIDE = 512
 # So many features of fewer columns have a preconditioner of all: they are not worth less than
@@ -32,6 +31,10 @@ PRECONDITIONER_SHARE = 0.2
 EFFECTIVE_DIMENSION = 20.0
 # Dimension of the random signs that pure noise on many columns is projected to.
 COMPONENTS = 150
+# Output perturbation behind a preconditioner: margin_offset of the logistic loss of two classes;
+# constant column of rows of a stated scale; in learnt units its length in columns, and the number
+# of columns at which three quarters of the power of the map are used.
+OUTPUT_SHIFT, _OUTPUT_BIAS, _OUTPUT_LENGTH, _EVEN_OUT = 2.0, 0.15, 4.0, 8.0
 # Features of a kernel, and columns up to which they have a preconditioner.
 _FEWEST, _MOST = 64, 600
 _MAX_COLUMNS = 2049
@@ -47,7 +50,7 @@ _COARSE = 0.7
 _FINE = (0.04, 0.35)
 _FINE_RECORDS, _LARGEST_FINE_SHARE = 2000.0, 0.5
 # Records of the rarer class times mu at which half of the power of the preconditioner is used, and
-# half of a step is taken; how many of them the larger class keeps in any case, for each root of a
+# half of a step is taken; how many of them the majority class keeps in any case, for each root of a
 # column; the share up to which a class is rare, and the power of the weights of the rarest.
 _RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 0.8
 
@@ -155,8 +158,8 @@ class RareDefaults:
     """What a ranking uses for a rarer class of one size.
 
     The map of the preconditioner is used to the power `map_power`, steps are `pace` as long, and
-    the larger class weighs the ratio of the sizes to the power `weight`, computed as if so many
-    records as `pull` says moved from the larger class to the smaller one.
+    the majority class weighs the ratio of the sizes to the power `weight`, computed as if so many
+    records as `pull` says moved from the majority class to the smaller one.
     """
 
     map_power: float
@@ -215,7 +218,7 @@ def additive_sizes(
     """Return the number of features of one column and of Fourier features of all of them.
 
     At most `limit` features, or as many as there are columns. Cosines decay, and cost little
-    where they bring nothing; Fourier features have to be paid for.
+    where they bring nothing; Fourier features cost accuracy elsewhere.
     """
     reach = _reach(n_samples, n_features, n_classes, mu)
     wanted = 1 if reach < _LEAST_REACH else FEW_TERMS if reach < 40.0 else 2 * FEW_TERMS
@@ -265,6 +268,33 @@ def kernel_engine_defaults(n_classes: int) -> EngineDefaults:
         tail_fraction=0.5,
         preconditioner_columns=_MAX_COLUMNS,
         effective_dimension=100.0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OutputDefaults:
+    """What output perturbation uses behind a preconditioner.
+
+    `constant_column` is the value of the constant column, relative to rows divided by their public
+    scale; `power` of the map of the preconditioner is used.
+    """
+
+    constant_column: float
+    power: float
+
+
+def output_defaults(n_features: int, *, in_units: bool) -> OutputDefaults:
+    """Return the defaults for rows of so many columns, in learnt units or of a stated scale.
+
+    Columns in learnt units are centred, so that only the constant tells how large a class is: it is
+    as long as four of them. Their widths are even already; the fewer there are, the less a map
+    has to even out.
+    """
+    if not in_units:
+        return OutputDefaults(_OUTPUT_BIAS, 1.0)
+    return OutputDefaults(
+        constant_column=_OUTPUT_LENGTH / math.sqrt(n_features),
+        power=1.0 - 0.5 / (1.0 + n_features / _EVEN_OUT),
     )
 
 
@@ -327,11 +357,10 @@ def small_table_rule(
 ) -> bool:
     """Tell, by what is public, whether a fit is one selection from a list.
 
-    For dense rows of at most 512 columns and two classes, where ``n epsilon`` is below 800, or
-    below 600 if the scale of the rows is stated. If no delta may be spent, below 1500 where the
-    scales of columns would have to be learnt.
+    For dense rows of at most 512 columns and two classes, where ``n epsilon`` is below 600. If no
+    delta may be spent, below 1500 where the scales of columns would have to be learnt.
     """
     if n_classes != 2 or not n_features <= WIDE or math.isinf(epsilon):
         return False
-    pays = SMALL_STATED if is_scale_stated else SMALL if delta > 0 else DIRECTIONS_PAY
+    pays = SMALL if is_scale_stated or delta > 0 else DIRECTIONS_PAY
     return n_samples * epsilon < pays

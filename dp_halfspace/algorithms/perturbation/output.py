@@ -58,9 +58,19 @@ class OutputPlan:
         }
 
     def run(
-        self, rows: Design, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+        self,
+        rows: Design,
+        classes: NDArray[np.intp],
+        weights: FloatArray,
+        permit: Permit,
+        *,
+        surrogate: Design | None = None,
     ) -> FloatArray:
-        """Release the certified minimiser; see `Plan`."""
+        """Release the certified minimiser; see `Plan`.
+
+        `surrogate` are the same rows with cheaper passes, as in
+        :func:`~dp_halfspace.optim.risks.risk.minimisers`.
+        """
         # 1. Minimise the regularised risk to a certified distance, on every data set.
         # 2. Release the point with noise for its sensitivity and twice that distance.
         # 3. Bring it back to where minimisers can be: post-processing.
@@ -73,6 +83,7 @@ class OutputPlan:
             target=self.tolerance.target,
             radius=self.radius,
             optimizer=self.optimizer,
+            surrogate=surrogate,
         )
         released = permit.release(exact, self.noise)
         # The minimiser lies in this ball, so going back to it is free and can only help.

@@ -29,6 +29,8 @@ _GRID = 100
 _CLOSE = 1e-3
 # Worse than any risk, and finite for the arithmetic of the search.
 _OUT_OF_REACH = 1e100
+# Behind a preconditioner: factors of the rules for few and for many records.
+_FEW_RECORDS, _MANY_RECORDS = 20.0, 10.0
 # Norm that a good ranking is guessed to need, in units of 1 / row_norm.
 _RANKING_NORM = 5.0
 
@@ -82,6 +84,20 @@ def output_ridge(
         best = min(range(_GRID), key=lambda i: cost(grid[i]))
         bounds = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
     return math.exp(float(minimize_scalar(cost, bounds=bounds, method="bounded").x))
+
+
+def mapped_row_ridge(risk: MarginRisk | SoftmaxRisk, mu: float) -> float:
+    """Choose the regulariser of output perturbation of unit rows behind a preconditioner.
+
+    In proportion to the noise of one coefficient, which is then a fifth at most; and where there
+    are few records for a coefficient, so that the norm of the noise stays in proportion to that of
+    the minimisers. `mu` is the signal to noise ratio of the release. ``docs/defaults.md``.
+    """
+    if math.isinf(mu):
+        return risk.least_ridge
+    reach = float(risk.n_samples * mu)
+    few = _FEW_RECORDS * math.sqrt(risk.n_released) / reach**1.5
+    return float(risk.max_weight * min(1.0, max(few, _MANY_RECORDS / reach)))
 
 
 def _least_ridge(risk: MarginRisk | SoftmaxRisk) -> float:

@@ -153,7 +153,7 @@ LOSSES = {
     "squared_hinge": "squared_hinge",
 }
 
-# In the gradient the larger class weighs the ratio of the sizes to a power. Weights discard
+# In the gradient the majority class weighs the ratio of the sizes to a power. Weights discard
 # signal, which pays once the noise is small: measured in docs/estimators/auc.md.
 _HIGHEST_POWER, _POWER_STRENGTH = 0.5, 80.0
 _HIGHEST_PURE_POWER, _PURE_POWER_STRENGTH = 0.25, 40.0
@@ -174,9 +174,10 @@ class Ranker:
     """An algorithm for the direction, and the rows that it reads.
 
     `constant_column` is the value of the constant column beside rows divided by `data_norm`. The
-    rows have norm one, or keep their lengths below a `row_bound`. The larger class weighs the ratio
-    of the sizes to the power `power`; None weighs both alike and needs no count. Noisy steps, which
-    are `mu`-Gaussian private, follow the size of the rarer class in all that no noise depends on.
+    rows have norm one, or keep their lengths below a `row_bound`. The majority class weighs the
+    ratio of the sizes to the power `power`; None weighs both alike and needs no count. Noisy steps,
+    which are `mu`-Gaussian private, follow the size of the rarer class in all that no noise
+    depends on.
     """
 
     plan: Plan

@@ -259,8 +259,8 @@ def rule(**changed):
 
 def test_rule_is_that_of_the_pages():
     assert rule()
-    assert rule(n_samples=799)
-    assert not rule(n_samples=800)
+    assert rule(n_samples=599)
+    assert not rule(n_samples=600)
     assert rule(n_samples=599, is_scale_stated=True)
     assert not rule(n_samples=600, is_scale_stated=True)
     assert rule(n_samples=1499, delta=0.0)
