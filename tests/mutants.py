@@ -1292,7 +1292,7 @@ MUTANTS = [
         ),
         (
             "MeanDifferencePlan.run",
-            "rows.along(_signed, classes, weights)",
+            "rows.apply_to_classes(_signed, classes, weights)",
             "_signed(classes, weights[classes])",
             "tests/test_persons.py::test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",
         ),
@@ -2387,7 +2387,7 @@ MUTANTS = [
         "rows/rows.py",
         "tests/test_persons.py",
         (
-            "Rows.along",
+            "Rows.apply_to_classes",
             "if self.people is None else counted * self.shares",
             "",
             "test_every_query_moves_by_its_sensitivity_at_most_whatever_rows_people_have",

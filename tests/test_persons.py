@@ -48,7 +48,7 @@ from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.projection import draw_additive
 from dp_halfspace.rows import blocks
 from dp_halfspace.rows.feature_rows import clipped_features, unit_feature_rows
-from dp_halfspace.rows.rows import Rows, flattened, unit_rows
+from dp_halfspace.rows.rows import Rows, preconditioned, unit_rows
 from tests.adversarial import unit
 from tests.metrics.problem import Known
 
@@ -298,8 +298,8 @@ def own_bits(X, people, kind):
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))[0]
     root = np.linalg.qr((turn * np.geomspace(0.25, 200.0, size)) @ turn.T)[1]
     thin = Preconditioner(150.0, np.ascontiguousarray(turn[:, :2]), np.array([0.25, 3.0]))
-    found += [rows._scale, rows.relative(turn[:-1, 0])]
-    found += [flattened(rows, m, row_bound=4.0)._scale for m in (root, thin)]
+    found += [rows._scale, rows.margins_over_constant(turn[:-1, 0])]
+    found += [preconditioned(rows, m, row_bound=4.0)._scale for m in (root, thin)]
     return found
 
 

@@ -78,7 +78,7 @@ class People:
             out[index[is_there]] = function(index)[is_there]
         return out
 
-    def gathered(self, block_rows: int, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
+    def gather_blocks(self, block_rows: int, function: Callable[..., NDArray[Any]]) -> NDArray[Any]:
         """Return for every row what a function of `places` computes at its place."""
         places = list(self.places(block_rows))
         found = np.concatenate([function(*where)[where[1]] for where in places])

@@ -442,7 +442,7 @@ def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData) -> Any:
     """Score the rows that were fitted, each at its place."""
     if data.people is None:
         return applied(_scores, data.X, travelling(model))
-    return data.people.gathered(
+    return data.people.gather_blocks(
         len(data.people), lambda *where: model.decision_function(placed(data.X, *where))
     )
 

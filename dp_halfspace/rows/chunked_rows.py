@@ -58,26 +58,26 @@ class ChunkedRows:
         """What each row counts: one."""
         return self._state.each(_ones)
 
-    def along(
+    def apply_to_classes(
         self, make: Callable[[Any, FloatArray], Any], codes: Chunks, weights: FloatArray
     ) -> Chunks:
-        """Make something of the classes of the rows in each chunk; see `Rows.along`."""
-        return self._each("along", make, codes, weights).kept()
+        """Make something of the classes of the rows in each chunk; see `Rows.apply_to_classes`."""
+        return self._each("apply_to_classes", make, codes, weights).kept()
 
     def margins(self, w: FloatArray) -> Chunks:
         """Return ``Z w``, which stays with the rows."""
         return self._each("margins", w)
 
-    def relative(self, w: FloatArray) -> Chunks:
+    def margins_over_constant(self, w: FloatArray) -> Chunks:
         """Return margins of the features over the constant column; see `Rows`."""
-        return self._each("relative", w)
+        return self._each("margins_over_constant", w)
 
     def adjoint(self, p: Chunks) -> FloatArray:
         """Return ``Z^T p``; see `Rows`."""
         return self._total("adjoint", p)
 
     def fused_adjoint(self, w: FloatArray, coefficients: Chunks) -> FloatArray:
-        """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `along`."""
+        """Return ``Z^T p(Z w)``, with a function `p` for each chunk; see `apply_to_classes`."""
         return self._total("fused_adjoint", w, coefficients)
 
     def gram(self, weights: Chunks) -> FloatArray:

@@ -164,7 +164,7 @@ def clipped_features(
     nothing = np.empty((0, k), dtype=np.float32)
     made = Features(X, scale, feature_map, nothing)
     if people is not None:
-        kept = people.gathered(
+        kept = people.gather_blocks(
             block_size(len(people), k, is_sparse=False),
             lambda *where: Features(placed(X, *where), placed(scale, *where), feature_map, nothing)[
                 0 : where[2]

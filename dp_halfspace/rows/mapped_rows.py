@@ -48,7 +48,7 @@ class _Images:
 
 
 class MappedRows(_Images):
-    """Images of rows, of norm at most one (see `flattened`), which are never formed."""
+    """Images of rows, of norm at most one (see `preconditioned`), which are never formed."""
 
     __slots__ = ()
 

@@ -47,8 +47,8 @@ __all__ = [
     "block_size",
     "clip_scales",
     "clipped_rows",
-    "flattened",
     "inverse_lengths",
+    "preconditioned",
     "unit_rows",
 ]
 
@@ -159,7 +159,7 @@ class Rows:
         """Return rows of another matrix, each with its own part of a state, else like these."""
         return type(self)(X, *state, row_bound=self._bound)
 
-    def along(
+    def apply_to_classes(
         self, make: Callable[[Any, FloatArray], Made], codes: NDArray[Any], weights: FloatArray
     ) -> Made:
         """Return ``make(codes, weights of the rows)`` for the classes of the rows.
@@ -202,7 +202,7 @@ class Rows:
             out[part] = rows.margins(w)
         return out
 
-    def relative(self, w: FloatArray) -> FloatArray:
+    def margins_over_constant(self, w: FloatArray) -> FloatArray:
         """Return scores of the features over the constant column, which no factor changes."""
 
         def over(rows: Rows) -> FloatArray:
@@ -250,14 +250,14 @@ class Rows:
         return self._by_person(lambda rows: rows._lengths(transform))
 
     def inverse_lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
-        """Return the factors that bring every row, or its image, to norm one; see `flattened`."""
+        """Return the factors that bring every row, or its image, to norm one: `preconditioned`."""
         return inverse_lengths(self.lengths(transform), self.shape[1])
 
     def _by_person(self, function: Callable[[Rows], FloatArray]) -> FloatArray:
         """Compute something of every row, at the place of its person if there are people."""
         if self.people is None:
             return function(self)
-        return self.people.gathered(self.block_rows, lambda *at: function(self._placed(*at)))
+        return self.people.gather_blocks(self.block_rows, lambda *at: function(self._placed(*at)))
 
     def _placed(self: AnyRows, *where: Any) -> AnyRows:
         """Return one block, in which some rows are at the places of their people."""
@@ -490,7 +490,9 @@ class _Scalable(Protocol):
 Scalable = TypeVar("Scalable", bound=_Scalable)
 
 
-def flattened(rows: Scalable, transform: FloatArray | ThinMap, *, row_bound: float) -> Scalable:
+def preconditioned(
+    rows: Scalable, transform: FloatArray | ThinMap, *, row_bound: float
+) -> Scalable:
     """Return unit rows divided by the norm of their image under a released, invertible map.
 
     The images ``transform z_i`` of the result have norm one. They are never formed: a solver

@@ -109,10 +109,10 @@ class SingleRows:
         same = self._constant, *state
         return SingleRows(X, *same, row_bound=self.row_bound, group=self._group)
 
-    def along(
+    def apply_to_classes(
         self, make: Callable[[Any, FloatArray], Any], codes: NDArray[Any], weights: FloatArray
     ) -> Any:
-        """Return ``make(codes, weights of the rows)``; see `Rows.along`."""
+        """Return ``make(codes, weights of the rows)``; see `Rows.apply_to_classes`."""
         return make(codes, weights.astype(np.float32)[codes])
 
     def unit(
@@ -136,7 +136,7 @@ class SingleRows:
         state = (self._matrix, self._constant, factor)
         return SingleRows(*state, row_bound=row_bound, group=group)
 
-    def relative(self, w: FloatArray) -> SingleArray:
+    def margins_over_constant(self, w: FloatArray) -> SingleArray:
         """Return margins of the features over the constant column; see `Rows`."""
         single = np.ascontiguousarray(w, dtype=np.float32)
         out = np.empty(self.shape[0], dtype=np.float32)

@@ -140,7 +140,7 @@ def test_a_class_of_few_records_is_ranked_better_by_small_steps(monkeypatch):
         return np.mean([roc_auc_score(y, fitted.decision_function(X)) for fitted in fits])
 
     adapted = area()
-    monkeypatch.setattr(auc_training.GradientPlan, "gentler", lambda plan, *_: plan)
+    monkeypatch.setattr(auc_training.GradientPlan, "with_step_scale", lambda plan, *_: plan)
     assert adapted > area() + 0.05
 
 

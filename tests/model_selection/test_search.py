@@ -117,14 +117,14 @@ def assert_runs_add_up(estimator, selection, delta):
     elif estimator is OBJECTIVE:
         assert len({record.events for record in records}) == 1
         run = [*records[0].events, Gaussian(plan.choice.mu)]
-        assert plan.events == (privacy.mixed_selection_event(plan.law, run),)
+        assert plan.events == (privacy.mixed_selection_event(plan.distribution, run),)
         assert 0.9 * at <= privacy.delta(plan.events, 2.0) <= at
     else:
         for record in records:
             run = [*record.events, Gaussian(plan.choice.mu)]
             # All Gaussian: mu of a run from its profile.
             mu = privacy.gdp_mu(privacy.epsilon(run, 1e-6), 1e-6)
-            event = privacy.selection_event(plan.law, mu * (1 - 1e-6))
+            event = privacy.selection_event(plan.distribution, mu * (1 - 1e-6))
             assert privacy.delta([event], 2.0) <= at
     assert plan.choice.sensitivity >= score_sensitivity(400) > 1.0
 
@@ -139,7 +139,7 @@ def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
     monkeypatch.setattr(plan_module, "_DOWN", 1.0)
     # The planner itself notices, or the test does.
     for name in ("selection_event", "mixed_selection_event"):
-        monkeypatch.setattr(plan_module, name, lambda law, run: Gaussian(0.01))
+        monkeypatch.setattr(plan_module, name, lambda distribution, run: Gaussian(0.01))
     with pytest.raises((AssertionError, RuntimeError)):
         assert_runs_add_up(*case)
 
@@ -190,7 +190,7 @@ def warnings_of(monkeypatch, runs, n_jobs=None):
         warnings.warn("a score says something", UserWarning, stacklevel=1)
         return np.ones(len(y))
 
-    monkeypatch.setattr(RunCountDistribution, "draw", lambda law, source: runs)
+    monkeypatch.setattr(RunCountDistribution, "draw", lambda distribution, source: runs)
     model = search(selection="random_stopping", scoring=talkative, n_jobs=n_jobs)
     with warnings.catch_warnings(record=True) as said, parallel_config(backend="threading"):
         warnings.simplefilter("always")

@@ -46,7 +46,7 @@ def search(estimator, **params):
 
 
 def runs_of(monkeypatch, count):
-    monkeypatch.setattr(RunCountDistribution, "draw", lambda law, source: count)
+    monkeypatch.setattr(RunCountDistribution, "draw", lambda distribution, source: count)
 
 
 def verbose_steps():

@@ -25,7 +25,7 @@ from dp_halfspace.rows import rows as module
 from dp_halfspace.rows.blocks import block_size, clip_scales
 from dp_halfspace.rows.feature_rows import clipped_features, unit_feature_rows
 from dp_halfspace.rows.mapped_rows import FormedRows, formed_block_rows
-from dp_halfspace.rows.rows import flattened, unit_rows
+from dp_halfspace.rows.rows import preconditioned, unit_rows
 from dp_halfspace.rows.single_rows import single_unit_rows
 
 TINY, LARGEST = 5e-324, 1.7e308
@@ -97,7 +97,7 @@ def of_linear_rows(X, bias, linear_map=None):
     if linear_map is not None:
         found.append(linear_map.apply(X))
     for transform in maps(rows.shape[1]):
-        found.append(flattened(rows, transform, row_bound=4.0)._scale[:, None])
+        found.append(preconditioned(rows, transform, row_bound=4.0)._scale[:, None])
         if isinstance(transform, np.ndarray):
             blocks = [(i.copy(), f) for _, _, i, f in FormedRows(rows, transform)._blocks()]
             found += [np.vstack([i for i, _ in blocks]), np.concatenate([f for _, f in blocks])]
@@ -122,7 +122,10 @@ def of_single_rows(X):
     w = np.random.default_rng(1).standard_normal(X.shape[1])
     for transform in maps(rows.shape[1]):
         found.append(rows.unit(transform, row_bound=4.0, condition=1.0)._scale)
-    return [part[:, None] for part in (rows._scale, rows._constant, rows.relative(w), *found)]
+    return [
+        part[:, None]
+        for part in (rows._scale, rows._constant, rows.margins_over_constant(w), *found)
+    ]
 
 
 def of_features(X, feature_map, memory):
@@ -131,7 +134,7 @@ def of_features(X, feature_map, memory):
     rows = unit_feature_rows(features, 0.5)
     found = [np.asarray(features[0 : X.shape[0]]), rows._scale[:, None]]
     for transform in maps(rows.shape[1]):
-        found.append(flattened(rows, transform, row_bound=4.0)._scale[:, None])
+        found.append(preconditioned(rows, transform, row_bound=4.0)._scale[:, None])
     return found
 
 

@@ -104,8 +104,10 @@ def test_rows_are_those_of_float64_and_have_norm_one_at_most(form, bias, clips):
         images.astype(float), other.margins(np.append(w, [3.0] * (bias is not None))), atol=1e-5
     )
     if bias is not None:
-        scores = other.relative(2.0 * w)
-        np.testing.assert_allclose(rows.relative(w), scores / 2.0, rtol=1e-4, atol=1e-5)
+        scores = other.margins_over_constant(2.0 * w)
+        np.testing.assert_allclose(
+            rows.margins_over_constant(w), scores / 2.0, rtol=1e-4, atol=1e-5
+        )
 
 
 @BOTH
@@ -184,7 +186,7 @@ def test_a_record_changes_one_group_only(form, d, n_outputs, clips, intruder):
     for table in (X, other):
         with single_blas_thread(), pytest.MonkeyPatch.context() as patched:
             rows = single_unit_rows(form(table), 1.0, 0.2, clips=clips)
-            scores.append(rows.relative(w[:-1].T[0] if n_outputs > 1 else w[:-1]))
+            scores.append(rows.margins_over_constant(w[:-1].T[0] if n_outputs > 1 else w[:-1]))
             given = {"row_bound": 4.0, "condition": preconditioner.condition}
             rows = rows.unit(preconditioner.root(), **given)
             patched.setattr(module.np, "matmul", spied)
@@ -212,7 +214,8 @@ def test_a_record_out_of_reach_moves_errors_of_a_threshold_by_one_at_most(form, 
     other[5] = 2.0**61
     with single_blas_thread():
         scores = [
-            single_unit_rows(form(T), 1.0, 0.2, clips=True).relative(0.2 * w) for T in (X, other)
+            single_unit_rows(form(T), 1.0, 0.2, clips=True).margins_over_constant(0.2 * w)
+            for T in (X, other)
         ]
     sides = [np.ones(8192, dtype=bool), np.ones(2), np.median(scores[0])[None]]
     losses = [threshold_losses(s, *sides, largest=float(np.linalg.norm(w))) for s in scores]

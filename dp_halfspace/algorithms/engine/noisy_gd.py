@@ -35,7 +35,7 @@ from dp_halfspace.optim.solvers.certificate import gradient_error
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.rows.blocks import clip_scales
-from dp_halfspace.rows.rows import Rows, flattened
+from dp_halfspace.rows.rows import Rows, preconditioned
 from dp_halfspace.rows.single_rows import SINGLE_SHARE
 
 
@@ -311,7 +311,7 @@ class GradientPlan:
         """What a record says about it."""
         return {"private_preconditioner": self.preconditioner is not None}
 
-    def gentler(self, pace: float, power: float) -> GradientPlan:
+    def with_step_scale(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.
 
         Both are public or released numbers in [0, 1], and no scale of noise depends on them.
@@ -330,7 +330,7 @@ class GradientPlan:
         # 2. Else release the second moment, and map the rows to where it is flat.
         # 3. Take the steps there and map the coefficients back.
         with single_blas_thread():
-            slopes = rows.along(partial(self.slopes, self.descent), classes, weights)
+            slopes = rows.apply_to_classes(partial(self.slopes, self.descent), classes, weights)
             if self.adversary is not None:
                 signs = np.where(classes == 1, 1.0, -1.0)
                 moved = AdversarialRows(rows, signs, self.adversary)
@@ -344,7 +344,7 @@ class GradientPlan:
             if self.descent.is_single:
                 flat = rows.unit(transform, row_bound=bound, condition=preconditioner.condition)
             else:
-                flat = flattened(rows, transform, row_bound=bound)
+                flat = preconditioned(rows, transform, row_bound=bound)
             return descend(flat, slopes, self.descent, permit, transform)
 
 

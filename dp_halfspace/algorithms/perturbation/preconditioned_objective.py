@@ -35,7 +35,7 @@ from dp_halfspace.privacy.events import Event, Gaussian, Pure
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
-from dp_halfspace.rows.rows import Rows, flattened
+from dp_halfspace.rows.rows import Rows, preconditioned
 
 # Pure noise is worth its price up to an edge of this many times the trace of the moment.
 _PURE_EDGE = 4.0
@@ -77,7 +77,7 @@ class PreconditionedObjectivePlan:
             )
             # Without the images, roundings would be stretched by the map: the solver may do
             # without them, the certificate may not.
-            unmapped = flattened(rows, transform, row_bound=self.preconditioner.compression)
+            unmapped = preconditioned(rows, transform, row_bound=self.preconditioner.compression)
             surrogate = MappedRows(unmapped, transform)
             formed = FormedRows(rows, transform)
             found = self.objective.run(formed, classes, weights, permit, surrogate=surrogate)

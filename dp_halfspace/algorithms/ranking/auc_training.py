@@ -196,7 +196,7 @@ class Ranker:
             sizes = (n_samples, problem.n_columns(), self.mu)
             # Units that were learnt are those of centred rows.
             wanted = rare_defaults(share, *sizes, power, centred=not problem.clips)
-            ranker = replace(self, plan=self.plan.gentler(wanted.pace, wanted.map_power))
+            ranker = replace(self, plan=self.plan.with_step_scale(wanted.pace, wanted.map_power))
             power, deviation = wanted.weight, max(deviation, wanted.pull)
         return ranker, class_weights(count, n_samples, deviation=deviation, power=power)
 
@@ -284,7 +284,7 @@ class RankingPlan:
             threshold = release_threshold(
                 rows.scores(scaled)
                 if constant_column is None
-                else rows.relative(scaled * constant_column),
+                else rows.margins_over_constant(scaled * constant_column),
                 positive,
                 weights,
                 threshold_grid(largest, centre),

@@ -97,7 +97,7 @@ class MeanDifferencePlan:
         # 1. Release the moments, and with them the map that standardises.
         # 2. Clip the standardised rows to the unit ball, each by itself.
         # 3. Release the weighted sum, and map it back to the coordinates of the rows.
-        signed = rows.along(_signed, classes, weights)
+        signed = rows.apply_to_classes(_signed, classes, weights)
         with single_blas_thread():
             if self.standardisation is None:
                 sums = rows.adjoint(signed)[:-1]
