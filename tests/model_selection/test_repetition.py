@@ -16,7 +16,7 @@ from tests.model_selection.test_search_laws import (
 )
 
 X, Y = separated(300, 3, 2)
-MODEL = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0)
+MODEL = OutputPerturbationClassifier(classes=[0, 1], data_norm=1.0, preconditioner=False)
 
 
 @pytest.mark.parametrize(
