@@ -32,7 +32,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
-from dp_halfspace.rows.rows import Rows, flattened
+from dp_halfspace.rows.rows import Rows, preconditioned
 
 
 class Mapped(NamedTuple):
@@ -77,7 +77,7 @@ class PreconditionedOutputPlan:
             )
             # Without the images, roundings would be stretched by the map: the solver may do
             # without them, the certificate may not.
-            unmapped = flattened(rows, transform, row_bound=self.preconditioner.compression)
+            unmapped = preconditioned(rows, transform, row_bound=self.preconditioner.compression)
             surrogate = MappedRows(unmapped, transform)
             formed = FormedRows(rows, transform)
             found = self.output.run(formed, classes, weights, permit, surrogate=surrogate)
