@@ -111,7 +111,6 @@ def circles(graph: dict[str, set[str]]) -> list[str]:
 every_module = pytest.mark.parametrize("name", sorted(NAMES))
 
 
-@pytest.mark.sampled(46)
 @every_module
 def test_imports_only_lower_ranks(name):
     assert part_of(name) in RANKS, f"{part_of(name)} has no rank: decide where it stands"
@@ -145,7 +144,6 @@ def test_rank_test_sees_a_violation():
     assert floor_violations(engine, f"import {dispatch}") == [dispatch]
 
 
-@pytest.mark.sampled(46)
 @every_module
 def test_one_door_to_private_names(name):
     """Underscored scikit-learn names and threadpoolctl come through _sklearn_compat.py alone."""
@@ -177,7 +175,6 @@ PUBLIC = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize("package", PUBLIC)
 def test_every_public_name_has_its_tests(package):
     """What a user can import and call is used in the tests, not only in its own example."""

@@ -47,7 +47,6 @@ def run_page(name: str, text: str) -> None:
 WITH_CODE = [page for page in PAGES if blocks(page.read_text(), "python")]
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

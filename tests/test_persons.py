@@ -622,7 +622,6 @@ def refusals(case, n_rows):
         yield metric, refusal(lambda asked=asked: private_score(fitted, X, y, **asked))
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize("case", refused_tables(100))
 def test_no_refusal_tells_how_many_rows_people_have(case):
     found = [list(refusals(case, n_rows)) for n_rows in (317, 431)]

@@ -242,6 +242,7 @@ def test_a_full_ledger_stops_the_search_before_any_noise():
 
 
 @pytest.mark.filterwarnings("ignore:random_state")
+@pytest.mark.slow
 def test_the_number_of_jobs_does_not_change_the_result():
     models = [
         search(selection="random_stopping", random_state=3, n_jobs=n_jobs).fit(X, Y)

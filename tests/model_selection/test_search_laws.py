@@ -352,11 +352,12 @@ PLANTED = {
         lambda honest: lambda value, epsilon, **rest: honest(value, 1.5 * epsilon, **rest),
     ),
 }
-SLOW = ("one run more", "a choice of half more")
+# One of each mechanism runs by default.
+FAST = ("scores with half of their noise", "a choice of twice the epsilon")
 
 
 @pytest.mark.parametrize(
-    "bug", [pytest.param(b, marks=[pytest.mark.slow] * (b in SLOW)) for b in PLANTED]
+    "bug", [pytest.param(b, marks=[pytest.mark.slow] * (b not in FAST)) for b in PLANTED]
 )
 def test_a_planted_bug_has_another_law(monkeypatch, bug):
     (distribution, draws, place, name), wrong = PLANTED[bug]
