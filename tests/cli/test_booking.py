@@ -146,7 +146,6 @@ def test_a_full_standard_output(folder, device):
     assert booked() == 2
 
 
-@pytest.mark.slow
 def test_a_full_standard_error_costs_no_model(folder, device):
     Path("s.json").write_text('{"columns": {"a": [0, 9]}, "target": ["no", "yes"]}')
     done = run(*FIT, "--schema", "s.json", stdout=subprocess.PIPE, stderr=device)
