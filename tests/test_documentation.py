@@ -103,7 +103,7 @@ def check_script(words: list[str]) -> None:
 
 
 def check_pytest(words: list[str]) -> None:
-    assert words[1:] in ([], ["-n", "auto"], ["-m", "slow"], ["--fresh"])
+    assert words[1:] in ([], ["-n", "auto"], ["-m", "slow"], ["-m", "core"], ["--fresh"])
 
 
 def check_in_ci(words: list[str]) -> None:
