@@ -29,12 +29,12 @@ KINDS = [
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 
-def ward(n=300, seed=0, holes=0.0):
+def ward(n=300, seed=0, missing=0.0):
     """Columns of sizes from a millionth to a million, the second one telling the classes."""
     rng = np.random.default_rng(seed)
     X = rng.lognormal(size=(n, 4)) * 10.0 ** np.array([-6.0, 2.0, 6.0, 0.0])
     y = (X[:, 1] > 100.0).astype(int)
-    X[rng.random(X.shape) < holes] = np.nan
+    X[rng.random(X.shape) < missing] = np.nan
     return X, y
 
 
@@ -108,7 +108,7 @@ def test_what_a_model_predicts_is_what_was_counted(kind):
 
 
 def test_scores_of_cells_are_exact_and_ranked():
-    X, y = ward(holes=0.1)
+    X, y = ward(missing=0.1)
     found = [fitted(KINDS[0], X, y, epsilon=1.5) for _ in range(12)]
     cells = [model for model in found if model.scaler_ is not None]
     assert cells
@@ -134,7 +134,7 @@ def test_columns_in_other_units_are_as_good(kind):
 
 
 def test_missing_values_change_nothing_but_their_rows():
-    X, y = ward(holes=0.2)
+    X, y = ward(missing=0.2)
     model = fitted(KINDS[0], X, y)
     whole = model.decision_function(X)
     for place in (0, 17, 299):
@@ -214,8 +214,8 @@ def test_a_share_of_errors_is_made_of_what_was_released():
 
 
 def test_probabilities_of_a_small_table_are_as_sure_as_it_is_right():
-    X, y = ward(600, holes=0.05)
-    Z, t = ward(2000, seed=1, holes=0.05)
+    X, y = ward(600, missing=0.05)
+    Z, t = ward(2000, seed=1, missing=0.05)
     for _ in range(4):
         model = small_table().fit(X, y)
         chance = model.predict_proba(Z)[:, 1]
