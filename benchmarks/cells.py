@@ -45,6 +45,7 @@ def default_fits(problem: Benchmark, method: Method) -> int:
 def run_cell(problem: Benchmark, method: Method, epsilon: float | None, fits: int) -> dict:
     """Fit, score on the test set, and keep the best setting."""
     n = len(problem.y_train)
+    problem = method.rows(problem)
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the peers' deprecations and non-convergence

@@ -70,12 +70,16 @@ def fit_dp_sgd(
     clip: float,
     rate: float,
     momentum: float,
+    constant: float = 1.0,
 ) -> Linear:
-    """Fit a softmax model; `rate` multiplies the noisy mean gradient of a heavy-ball step."""
+    """Fit a softmax model; `rate` multiplies the noisy mean gradient of a heavy-ball step.
+
+    `constant` is the value of the intercept's column beside rows of norm at most one.
+    """
     plan = plan_descent(epsilon, delta, steps=steps, clip=clip)
     labels = np.asarray(classes)
     codes = np.searchsorted(labels, y)
-    Z = with_constant(unit_ball(X, data_norm))
+    Z = with_constant(unit_ball(X, data_norm), constant)
     rng = np.random.default_rng()
     norms = row_norms(Z)
     W = np.zeros((Z.shape[1], len(labels)))
@@ -84,7 +88,7 @@ def fit_dp_sgd(
         noisy = clipped_sum(Z, norms, codes, W, clip) + rng.normal(0.0, plan.noise, W.shape)
         V = momentum * V - rate / len(codes) * noisy
         W += V
-    coef = W.T / np.r_[np.full(Z.shape[1] - 1, data_norm), 1.0]
+    coef = W.T / np.r_[np.full(Z.shape[1] - 1, data_norm), 1.0 / constant]
     if len(labels) == 2:
         coef = coef[1:] - coef[:1]
     return Linear(coef[:, :-1], coef[:, -1], labels)

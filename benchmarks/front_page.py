@@ -19,8 +19,8 @@ OURS = {
     "objective_perturbation": ("ObjectivePerturbationClassifier (defaults)", "#009E73", "^"),
 }
 PEERS = {
-    "dp_sgd_tuned": ("DP-SGD, best of 12 settings", "#D55E00", "s"),
-    "diffprivlib": ("diffprivlib, best of 7 settings (pure)", "#CC79A7", "D"),
+    "dp_sgd_prepared": ("DP-SGD, prepared rows, best of 12 settings", "#D55E00", "s"),
+    "diffprivlib_prepared": ("diffprivlib (pure), prepared rows, best of 7", "#CC79A7", "D"),
     "published_margin": ("Wang et al. 2025", "#8C564B", "v"),
 }
 LINES = {"linear_svc": ("LinearSVC, not private", "--"), "majority": ("majority class", ":")}
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         panel(axis, name, results["problems"][name], results["cells"][name])
     axes[0].set_ylabel("test accuracy")
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     save(figure, given.picture)
 
 

@@ -32,7 +32,7 @@ from benchmarks.diffprivlib_peer import (
 )
 from benchmarks.loaders import Benchmark
 from benchmarks.predictors import OnUnitRows, accuracy, area_under_curve, unit_rows
-from benchmarks.problems import coefficients
+from benchmarks.problems import coefficients, prepared
 from benchmarks.published_margin import STEP_CAP, fit_published_margin
 
 Group = Literal["ours", "peers", "baselines"]
@@ -60,6 +60,7 @@ class Method:
     cheap: bool = True
     score: Callable[[Any, Benchmark], float] = accuracy
     missing: Callable[[Benchmark], str | None] = lambda _: None
+    rows: Callable[[Benchmark], Benchmark] = lambda problem: problem
 
     @property
     def private(self) -> bool:
@@ -206,6 +207,18 @@ METHODS: dict[str, Method] = {
         cheap=False,
         missing=_too_large_to_tune,
     ),
+    "dp_sgd_prepared": _method(
+        fit_dp_sgd,
+        "DP-SGD, tuned, prepared rows",
+        "the same after public preprocessing: grey values mapped to [-1, 1], rows brought to norm "
+        "one, a constant column of .2",
+        "peers",
+        {name: {**FIXED, **setting, "constant": 0.2} for name, setting in _TUNING.items()},
+        cheap=False,
+        missing=_too_large_to_tune,
+        rows=prepared,
+        version="prepared",
+    ),
     "published_margin": _method(
         fit_published_margin,
         "Wang et al. 2025",
@@ -227,6 +240,13 @@ METHODS: dict[str, Method] = {
         missing=_without_diffprivlib,
     ),
 }
+METHODS["diffprivlib_prepared"] = replace(
+    METHODS["diffprivlib"],
+    title="diffprivlib, prepared rows",
+    about="the same after the public preprocessing above",
+    rows=prepared,
+    version="prepared, " + ", ".join(REQUIREMENTS),
+)
 
 
 def _diffprivlib_on_unit_rows(

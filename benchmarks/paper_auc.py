@@ -32,7 +32,7 @@ FIGURES = {
     "auc_delta": ("exact", "output", "objective", "pointwise", "auc"),
     "auc_squares": ("exact_squares", "output_squares_pure", "output_squares"),
 }
-# Rows, columns and the ratio that Table 2 calls n+ / n.
+# Rows, columns and the ratio of class sizes of Table 2.
 TABLE_2 = {"ijcnn1": "49990, 22, .1059", "satimage": "4435, 36, 1.26", "http": "567498, 3, .0039"}
 LESS_NOISE = (1.0, 2.0, 4.0, 16.0)
 LESS_NOISE_EPSILON = 0.2

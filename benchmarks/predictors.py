@@ -74,7 +74,7 @@ def unit_rows(X: Any) -> Any:
     return unit_ball(X, 1e-12)
 
 
-def with_constant(X: Any) -> Any:
-    """Append a column of ones."""
+def with_constant(X: Any, constant: float = 1.0) -> Any:
+    """Append a constant column."""
     stack = partial(sparse.hstack, format="csr") if sparse.issparse(X) else np.hstack
-    return stack([X, np.ones((X.shape[0], 1))])
+    return stack([X, np.full((X.shape[0], 1), constant)])

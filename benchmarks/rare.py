@@ -81,7 +81,7 @@ def areas(parts: list[Any], ranges: Any, epsilon: float) -> dict[str, float]:
     train, test = scaler.transform(X), scaler.transform(Z)
     delta, norm = len(y) ** -2.0, math.sqrt(X.shape[1])
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "classes": [False, True]}
-    plain = ObjectivePerturbationClassifier(**budget, data_norm=norm, metric=False)
+    plain = ObjectivePerturbationClassifier(**budget, data_norm=norm, preconditioner=False)
     scores = {
         "public ranges": PrivateAUCClassifier(**budget, data_norm=norm).fit(train, y),
         "private units": PrivateAUCClassifier(**budget).fit(X, y),

@@ -13,9 +13,9 @@ Writes ``results/removed_points.json`` and ``docs/images/removed_points.svg``.
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before numpy starts its threads
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -23,15 +23,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.svm import LinearSVC
 
 from benchmarks.cells import RESULTS, merge, read, run_cell, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.methods import METHODS
 from benchmarks.pictures import IMAGES, save
-from benchmarks.predictors import row_norms, with_constant
+from benchmarks.predictors import with_constant
 from benchmarks.problems import load
 from benchmarks.tables import removed_table
+from dp_halfspace import PrivacyWarning
+from dp_halfspace.inspection import removal_curve
 
 FloatArray = NDArray[np.float64]
 
@@ -39,29 +40,6 @@ EPSILON, FITS = 1.0, 5
 SHARE, STEPS = 0.0025, 48  # of all points in each step: 12 % in the end
 PAIRS = {"1, 2, 3 against the rest": None, "3 against 4": (3, 4)}
 FEATURES = ("pixels", "Fourier")
-
-
-def normalised_margins(X: Any, signs: FloatArray, penalty: float) -> FloatArray:
-    """Fit a linear SVM to unit rows and return every row's normalised margin."""
-    svm = LinearSVC(C=penalty, dual=False, fit_intercept=False).fit(X, signs)
-    w = svm.coef_[0]
-    return signs * (X @ w) / (row_norms(X) * np.linalg.norm(w))
-
-
-def removal_curve(
-    X: FloatArray, signs: FloatArray, *, share: float, steps: int, penalty: float
-) -> tuple[list[float], list[float]]:
-    """Shares of removed points, and the normalised margin of the points that are left."""
-    n = len(signs)
-    batch = max(1, round(share * n))
-    kept = np.arange(n)
-    shares, margins = [], []
-    for _ in range(steps + 1):
-        found = normalised_margins(X[kept], signs[kept], penalty)
-        shares.append(1.0 - len(kept) / n)
-        margins.append(max(float(found.min()), 0.0))  # Definition N.1
-        kept = kept[np.argsort(found)[batch:]]
-    return shares, margins
 
 
 def problem(pair: tuple[int, int] | None, features: str) -> Benchmark:
@@ -89,7 +67,10 @@ def measure(data: Benchmark, *, share: float = SHARE, steps: int = STEPS, fits: 
     """Trace the curve of the training set, and score the private classifier on the test set."""
     rows = with_constant(data.X_train / data.data_norm)
     signs = data.y_train.astype(np.float64)
-    curve = removal_curve(rows, signs, share=share, steps=steps, penalty=100.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyWarning)  # the data are public
+        found = removal_curve(rows, signs, share=share, n_removals=steps)
+    curve = (found.shares.tolist(), found.margins.tolist())
     private = run_cell(data, METHODS["adaptive_margin"], EPSILON, fits)
     return {"curve": curve, "last_margin": curve[1][-1], "private": private}
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
-from unittest.mock import patch
 
 # Before numpy starts its threads.
 os.environ["OMP_NUM_THREADS"] = "2" if "--threads 2" in " ".join(sys.argv) else "1"
@@ -35,7 +34,7 @@ from benchmarks.cells import RESULTS, merge, read, versions
 from benchmarks.loaders import Benchmark
 from benchmarks.problems import SPEED, load
 from benchmarks.tables import speed_table
-from dp_halfspace.privacy import mechanisms
+from dp_halfspace.privacy import interception
 
 CLASSIFIERS = {
     "adaptive_margin": "AdaptiveMarginClassifier",
@@ -74,7 +73,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 def noise_share(fit: Callable[[], object]) -> float:
     """Share of a fit that noise takes, the median of five."""
-    drawn, honest, shares = [0.0], mechanisms._drawn, []
+    drawn, honest, shares = [0.0], interception.draw_noise, []
 
     def timed(*given: Any) -> Any:
         start = now()
@@ -82,7 +81,7 @@ def noise_share(fit: Callable[[], object]) -> float:
         drawn[0] += now() - start
         return value
 
-    with patch.object(mechanisms, "_drawn", timed):
+    with interception.intercept_releases(timed):
         for _ in range(5):
             drawn[0] = 0.0
             total = seconds(fit)

@@ -19,14 +19,18 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
 ]
+templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath"]
 # Headings of pages may be linked to.
 myst_heading_anchors = 3
 autosummary_generate = True
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
-exclude_patterns = ["_build"]
+html_title = "dp_halfspace"
+html_theme_options = {"header_links_before_dropdown": 7, "show_prev_next": True}
+exclude_patterns = ["_build", "_templates"]
 
 _REFERENCE = re.compile(r":ref:`([^`<]*?)\s*<[^`>]*>`")
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         AdaptiveMarginClassifier as AdaptiveMarginClassifier,
     )
     from dp_halfspace.estimators.auc import PrivateAUCClassifier as PrivateAUCClassifier
+    from dp_halfspace.estimators.conversion import from_sklearn as from_sklearn
     from dp_halfspace.estimators.kernel import PrivateKernelClassifier as PrivateKernelClassifier
     from dp_halfspace.estimators.label_private import (
         LabelPrivateClassifier as LabelPrivateClassifier,
@@ -45,13 +46,14 @@ if TYPE_CHECKING:
     from dp_halfspace.exceptions import CertificateError as CertificateError
     from dp_halfspace.exceptions import PrivacyWarning as PrivacyWarning
     from dp_halfspace.ledger.ledger import PrivacyLedger as PrivacyLedger
+    from dp_halfspace.model_selection.conformal import (
+        PrivateConformalClassifier as PrivateConformalClassifier,
+    )
     from dp_halfspace.model_selection.search import PrivateSearchCV as PrivateSearchCV
+    from dp_halfspace.model_selection.threshold import (
+        PrivateThresholdClassifier as PrivateThresholdClassifier,
+    )
 
 __version__ = "0.1.0"
 
-__getattr__ = lazy_names(__name__, __file__)
-
-
-def __dir__() -> list[str]:
-    """List the public names without loading them."""
-    return sorted({*globals(), *__getattr__("__all__")})
+__getattr__, __dir__ = lazy_names(__name__, __file__)

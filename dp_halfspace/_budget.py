@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import os
-import warnings
 from html import escape
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,14 +12,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sklearn.base import BaseEstimator
 
 from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
-from dp_halfspace.exceptions import BudgetError, PrivacyWarning
+from dp_halfspace.exceptions import BudgetError, warn_caller
 
 if TYPE_CHECKING:
     from dp_halfspace.privacy.record import PrivacyRecord
 
-# Outside nothing useful can be computed, and accounting would meet the ends of the floats.
+# Outside these ranges accounting would over- or underflow, and no fit would be of any use.
 _EPSILON_RANGE = (1e-9, 1e6)
 _SMALLEST_DELTA = 1e-300
+# From this epsilon on a fit warns that it promises little.
+_WEAK_EPSILON = 10.0
 BUDGET: dict[str, list[Any]] = {
     "epsilon": [Interval(Real, *_EPSILON_RANGE, closed="both"), Options(Real, {math.inf})],
     "delta": [
@@ -33,11 +34,11 @@ BUDGET: dict[str, list[Any]] = {
 }
 
 
-class _LeftBehind:
-    """What a pickle holds in place of a ledger that would have been copied: it refuses."""
+class _UnavailableLedger:
+    """Stands in a pickle for a ledger that would have been copied, and refuses every charge."""
 
     def charge(self, record: PrivacyRecord) -> NoReturn:
-        """Refuse."""
+        """Refuse the charge."""
         raise BudgetError(
             "the ledger of this estimator stayed in the process that pickled it: a copy of it "
             "would be another account. Use a PrivacyLedger with a path, or give the class of the "
@@ -45,8 +46,8 @@ class _LeftBehind:
         )
 
 
-def _is_own(ledger: Any) -> bool:
-    """Tell whether a ledger is one of this library, which is loaded if one may be."""
+def _is_private_ledger(ledger: Any) -> bool:
+    """Tell whether a ledger is a `PrivacyLedger`, whose module is loaded if it may be one."""
     if ledger is None or isinstance(ledger, str | os.PathLike):
         return False
     from dp_halfspace.ledger.ledger import PrivacyLedger  # noqa: PLC0415
@@ -54,23 +55,25 @@ def _is_own(ledger: Any) -> bool:
     return isinstance(ledger, PrivacyLedger)
 
 
-def opened_ledger(ledger: Any) -> Any:
-    """Return the ledger that a parameter stands for: see `open_ledger`, which is loaded for it.
+def opened_ledger(ledger: Any, estimator: str) -> Any:
+    """Return the ledger that a parameter stands for, by `open_ledger`; None without a ledger.
 
-    That is a data base, which a fit without a ledger does without.
+    Entries of a `PrivacyLedger` name what is charged: a class or a function, `estimator`. A ledger
+    loads a data base, which a fit without a ledger does without.
     """
     if ledger is None:
         return None
-    from dp_halfspace.ledger.ledger import open_ledger  # noqa: PLC0415
+    from dp_halfspace.ledger.ledger import PrivacyLedger, open_ledger  # noqa: PLC0415
 
-    return open_ledger(ledger)
+    opened = open_ledger(ledger)
+    return opened.for_estimator(estimator) if isinstance(opened, PrivacyLedger) else opened
 
 
 def _is_handle(ledger: Any) -> bool:
-    """Whether a pickle of it is known to stand for the same account."""
-    if ledger is None or isinstance(ledger, str | os.PathLike) or _is_own(ledger):
+    """Tell whether a pickle of a ledger is known to stand for the same account."""
+    if ledger is None or isinstance(ledger, str | os.PathLike) or _is_private_ledger(ledger):
         return True
-    # The default of Python copies what the object holds, the amount spent included.
+    # By default a pickle copies the attributes of an object, the amount spent included.
     return any(
         getattr(type(ledger), name) is not getattr(object, name)
         for name in ("__reduce__", "__reduce_ex__")
@@ -99,7 +102,7 @@ class SharedLedger(BaseEstimator):
             Plain values, where those given were plain, that make an estimator with this ledger.
         """
         params = super().get_params(deep)
-        if _is_own(params.get("ledger")):
+        if _is_private_ledger(params.get("ledger")):
             params["ledger"] = params["ledger"].handle
         return dict(params)
 
@@ -128,7 +131,7 @@ class SharedLedger(BaseEstimator):
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        # What the memo holds is taken from there instead of being copied.
+        # Python takes an object that is in the memo from there instead of copying it.
         ledger = self.__dict__.get("ledger")
         memo[id(ledger)] = ledger
         twin = memo[id(self)] = object.__new__(type(self))
@@ -138,28 +141,40 @@ class SharedLedger(BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         if not _is_handle(state.get("ledger")):
-            state["ledger"] = _LeftBehind()
+            state["ledger"] = _UnavailableLedger()
         return state
 
 
-def warn_of_units(n_samples: int, n_columns: int, epsilon: float, *, level: int) -> None:
-    """Warn that the budget is too small for the units of columns; of public numbers alone."""
-    warnings.warn(
+def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
+    """Warn that the budget is too small for column scales; decided from public numbers alone."""
+    warn_caller(
         f"epsilon={epsilon:g} for {n_samples} records is too little to learn the units of "
         f"{n_columns} columns, which are taken as they are: unless their scales are alike, the "
         "model may know no more than the majority class. Give units that are public (a range of "
-        "each column, or data_norm), fewer columns or a larger epsilon",
-        PrivacyWarning,
-        stacklevel=level,
+        "each column, or data_norm), fewer columns or a larger epsilon"
     )
 
 
-def warn_of_sparse_columns(*, level: int) -> None:
-    """Warn that the scales of sparse columns are not learnt; storage is public."""
-    warnings.warn(
+def warn_of_weak_guarantee(record: PrivacyRecord) -> None:
+    """Warn that a guarantee is weaker than it sounds; of public numbers alone, once a fit."""
+    epsilon, delta, n = record.epsilon, record.delta, dict(record.public)["n_samples"]
+    if _WEAK_EPSILON <= epsilon < math.inf:
+        warn_caller(
+            f"epsilon={epsilon:g} promises little: one record may change the odds of every "
+            f"conclusion by a factor of up to exp({epsilon:g}). Less than {_WEAK_EPSILON:g} says "
+            "something of every record; summary() of privacy_ says what an attacker can gain"
+        )
+    if delta > 1.0 / n:
+        warn_caller(
+            f"delta={delta:g} is more than 1/n for {n} records: it would allow to publish one of "
+            'them in full. Give a delta far below 1/n, or "auto"'
+        )
+
+
+def warn_of_sparse_columns() -> None:
+    """Warn that the scales of sparse columns are not learnt; how X is stored is public."""
+    warn_caller(
         "X is sparse, so the scales of its columns are not learnt: give dense columns "
         "(sparse_threshold=0, sparse_output=False) or the PUBLIC length of a row, data_norm, "
-        "which silences this warning",
-        PrivacyWarning,
-        stacklevel=level,
+        "which silences this warning"
     )

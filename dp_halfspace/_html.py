@@ -1,4 +1,4 @@
-"""Tables and pages for people; a page is one HTML file without scripts or anything from outside."""
+"""Tables and pages for people; a page is one HTML file without scripts or external resources."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ figure { margin: 0 } figure svg { width: 100%; height: auto }
 
 
 def page(title: str, sections: Mapping[str, str]) -> str:
-    """Return a page of sections, which are HTML already."""
+    """Return a page; the title is text, and the sections are HTML already."""
     body = "\n".join(f"<h2>{escape(name)}</h2>\n{text}" for name, text in sections.items())
-    heading = escape(shown(title))
+    heading = escape(printable(title))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -48,8 +48,8 @@ def page(title: str, sections: Mapping[str, str]) -> str:
 def table(*rows: tuple[Any, ...], kind: str = "") -> str:
     """Return a table whose first cells are headings."""
     lines = (
-        f'<tr><th scope="row">{escape(shown(first))}</th>'
-        + "".join(f"<td>{escape(shown(cell))}</td>" for cell in cells)
+        f'<tr><th scope="row">{escape(printable(first))}</th>'
+        + "".join(f"<td>{escape(printable(cell))}</td>" for cell in cells)
         + "</tr>"
         for first, *cells in rows
     )
@@ -57,7 +57,7 @@ def table(*rows: tuple[Any, ...], kind: str = "") -> str:
     return start + "\n" + "\n".join(lines) + "\n</table>"
 
 
-def shown(value: object) -> str:
+def printable(value: object) -> str:
     """Return text for one line of a terminal: characters that do not print become escapes."""
     text = str(value)
     if text.isprintable():
@@ -65,23 +65,23 @@ def shown(value: object) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def drawn(value: object) -> str:
+def plain_label(value: object) -> str:
     """Return text for a picture, in which matplotlib finds no formula between dollar signs."""
-    return shown(value).replace("$", "\\$")
+    return printable(value).replace("$", "\\$")
 
 
 def csv_cell(value: Any) -> Any:
     """Return a cell of a CSV file: a text that would be a formula begins with an apostrophe."""
     if not isinstance(value, str):
         return value
-    text = shown(value)
+    text = printable(value)
     is_formula = text.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(text.strip())
     return f"'{text}" if is_formula else text
 
 
-def aligned(rows: Sequence[Sequence[str]], n_left: int = 1) -> list[str]:
+def align_columns(rows: Sequence[Sequence[str]], n_left: int = 1) -> list[str]:
     """Return lines of text with aligned columns, the first `n_left` of them to the left."""
-    rows = [[shown(cell) for cell in row] for row in rows]
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     form = "  ".join(f"{{:{'<' if i < n_left else '>'}{w}}}" for i, w in enumerate(widths))
     return [form.format(*row).rstrip() for row in rows]

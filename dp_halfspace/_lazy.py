@@ -1,38 +1,55 @@
-"""Public names of a package, stated once and loaded when they are first used (PEP 562)."""
+"""Public names of a package, stated once and loaded when they are first used (PEP 562).
+
+A package imports its public names below ``if TYPE_CHECKING``, as ``from home import Name as Name``:
+there type checkers and editors read them, and so does `lazy_names`. It is the only place where they
+stand. A name that a package imports from itself is one of its own parts.
+"""
 
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 
-def lazy_names(package: str, file: str) -> Callable[[str], Any]:
-    """Return a ``__getattr__`` for the names that a package imports for type checkers.
+def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package.
 
-    The package states them once, below ``if TYPE_CHECKING``, where tools read them as well; a
-    name that it imports from itself is a subpackage. A package without an ``__all__`` of its own
-    is given one of these names.
+    Parameters
+    ----------
+    package, file : str
+        ``__name__`` and ``__file__`` of the package.
+
+    Returns
+    -------
+    load, names : callable
+        ``load`` imports a public name from its home; its ``__all__`` are all public names.
+        ``names`` lists them beside what is loaded already, and imports nothing.
     """
-    library = package.partition(".")[0]
-    homes: dict[str, str] = {}
+
+    @cache
+    def homes() -> dict[str, str]:
+        """Map every public name to the module that it is imported from."""
+        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+        tables = [node.body for node in tree.body if isinstance(node, ast.If)]
+        imports = [node for body in tables for node in body if isinstance(node, ast.ImportFrom)]
+        return {alias.name: node.module or "" for node in imports for alias in node.names}
 
     def load(name: str) -> Any:
-        if not homes and (name == "__all__" or not name.startswith("_")):
-            for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8"))):
-                home = node.module or "" if isinstance(node, ast.ImportFrom) else ""
-                if home.partition(".")[0] == library and home != __name__:
-                    homes.update({alias.name: home for alias in node.names})  # type: ignore[attr-defined]
         if name == "__all__":
-            return sorted(homes)
-        if name not in homes:
+            return sorted(homes())
+        # Python asks every package for private names, such as __path__; none of them is public.
+        if name.startswith("_") or name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        if homes[name] == package:
+        home = homes()[name]
+        if home == package:
             return import_module(f"{package}.{name}")
-        value = getattr(import_module(homes[name]), name)
-        setattr(import_module(package), name, value)
+        value = getattr(import_module(home), name)
+        setattr(sys.modules[package], name, value)
         return value
 
-    return load
+    return load, lambda: sorted({*vars(sys.modules[package]), *homes()})

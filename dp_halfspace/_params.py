@@ -1,4 +1,4 @@
-"""Parameters: their ranges, public numbers, and what a fit does before all else.
+"""Parameters: their ranges, public numbers, and the checks at the beginning of every fit.
 
 Parameters are public, so an error may name and show them.
 """
@@ -15,18 +15,6 @@ from numpy.typing import NDArray
 from sklearn import config_context
 
 from dp_halfspace._sklearn_compat import Interval, validate_parameter_constraints
-
-__all__ = [
-    "NUMBER_RANGE",
-    "check_parameters",
-    "check_values",
-    "fit_context",
-    "is_public_number",
-    "label_weights",
-    "plain",
-    "public_number",
-    "resolved_delta",
-]
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -66,10 +54,10 @@ def label_weights(
         return weights
     if not isinstance(class_weight, Mapping):
         raise ValueError(
-            "class_weight must be None or a dict of public weights. 'balanced' is refused: it "
-            "reads the class counts of the private data, and the model would reveal them"
+            "class_weight must be None or a dict of public weights. 'balanced' is refused here: "
+            "it reads the class counts of the private data, which this estimator does not buy"
         )
-    position = {label: code for code, label in enumerate(classes.tolist())}
+    position = {label: index for index, label in enumerate(classes.tolist())}
     for label, weight in class_weight.items():
         shown = repr(plain(label))
         if label not in position:
@@ -79,6 +67,11 @@ def label_weights(
             raise ValueError(f"class_weight[{shown}] must be a positive number between {ends}")
         weights[position[label]] = float(weight)
     return weights
+
+
+def shown_weights(class_weight: Mapping[Any, float] | str | None) -> Any:
+    """Return what a record says about the weights of the classes."""
+    return dict(class_weight) if isinstance(class_weight, Mapping) else class_weight
 
 
 def check_parameters(estimator: Any) -> None:
@@ -93,7 +86,7 @@ def check_parameters(estimator: Any) -> None:
 
 
 def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owner: str) -> None:
-    """Do the same for the named arguments of a function."""
+    """Refuse values outside their ranges, and booleans in place of numbers, by name."""
     params = {name: plain(value) for name, value in values.items()}
     for name, value in params.items():
         takes_flags = "boolean" in constraints[name] or "verbose" in constraints[name]
@@ -104,6 +97,24 @@ def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owne
     validate_parameter_constraints(constraints, params, caller_name=owner)
 
 
+def refusing(**reasons: str) -> Callable[[type], type]:
+    """Let a class answer to parameters that others have by a sentence; they stay unknown to it."""
+
+    def decorate(kind: Any) -> Any:
+        made = kind.__init__
+
+        @wraps(made)
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            for name in reasons.keys() & kwargs.keys():
+                raise TypeError(f"{kind.__name__} has no parameter {name!r}: {reasons[name]}")
+            made(self, *args, **kwargs)
+
+        kind.__init__ = init
+        return kind
+
+    return decorate
+
+
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
     """Validate the parameters before a ``fit``, and keep floating-point flags to itself.
 
@@ -112,7 +123,9 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
     """
 
     def decorate(fit: Fit) -> Fit:
-        named = ", ".join(f"{name}=..." for name in getattr(fit, "__kwdefaults__", None) or ())
+        others = getattr(fit, "__kwdefaults__", None) or ()
+        named = ", ".join(f"{name}=..." for name in others) or "there is nothing else"
+        unsupported = "" if "sample_weight" in others else "; sample weights are not supported"
 
         @wraps(fit)
         def quiet(estimator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -120,8 +133,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
                 # Sample weights, which are third elsewhere, must not be read as groups.
                 raise TypeError(
                     f"{type(estimator).__name__}.{fit.__name__} takes X and y by position and all "
-                    f"else by name ({named or 'there is nothing else'}); sample weights are not "
-                    "supported"
+                    f"else by name ({named}){unsupported}"
                 )
             check_parameters(estimator)
             nested = config_context(skip_parameter_validation=prefer_skip_nested_validation)

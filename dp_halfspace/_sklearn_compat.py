@@ -39,9 +39,9 @@ __all__ = [
 
 
 def without_callbacks(estimator: Any) -> None:
-    """Take the callbacks from an estimator and all that it holds; clones share them.
+    """Take the callbacks from an estimator and from the estimators inside it; clones share them.
 
-    What is frozen is not fitted, and not cloned either: it is left as it is.
+    A frozen estimator is neither fitted nor cloned, so it is left as it is.
     """
     params = estimator.get_params()
     for name, held in [("", estimator), *params.items()]:

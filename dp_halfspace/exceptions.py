@@ -1,5 +1,11 @@
 """Exceptions and warnings of the package: an error text is an output, so none carries data."""
 
+import sys
+import warnings
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
+
 
 class BudgetError(ValueError):
     """A request would spend more privacy budget than is left, or than exists.
@@ -20,3 +26,16 @@ class PrivacyWarning(UserWarning):
 
     For example because the noise is seeded. Decided from parameters and public sizes alone.
     """
+
+
+def install_hint(extra: str) -> str:
+    """Say how to install an optional part; the project is in no registry of packages."""
+    return f'install the extra `{extra}` from the checkout: pip install ".[{extra}]"'
+
+
+def warn_caller(message: str) -> None:
+    """Issue a `PrivacyWarning` that points at the line of the user, who called the package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, PrivacyWarning, stacklevel=level)

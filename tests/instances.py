@@ -23,6 +23,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"solver": "objective_perturbation"},
         {"margin": 0.1},
         {"margin": 0.2, "iterate": "last"},
+        {"margin": 0.2, "iterate": "mean"},
         {"selection": "exponential"},
         {"adversary_radius": 0.2},
         {"adversary_radius": 0.1, "adversary_norm": "inf"},
@@ -35,6 +36,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"mechanism": "randomized_response", "n_fourier": 100, "delta": 0.0},
         {"mechanism": "net", "n_fourier": 100},
         {"mechanism": "net", "n_fourier": 100, "delta": 0.0},
+        {"mechanism": "net", "n_fourier": 100, "margin": 0.1},
     ],
     "ObjectivePerturbationClassifier": [
         {"data_norm": None},
@@ -43,7 +45,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"rows": "clipped"},
         {"loss": "logistic", "rows": "clipped", "delta": 0.0},
         {"loss": "huber_hinge"},
-        {"loss": "smoothed_hinge", "metric": False, "delta": 0.0},
+        {"loss": "smoothed_hinge", "preconditioner": False, "delta": 0.0},
         {"alpha": 0.5},
     ],
     "OutputPerturbationClassifier": [
@@ -148,10 +150,12 @@ SHOWN = {
     "directions", "n_stages", "n_hidden", "tilt", "adversary_radius", "adversary_norm",
 }  # fmt: skip
 
-# Tables of texts and holes have common tests of their own: tests/estimators/test_table.py.
-ESTIMATORS = [
-    n for n in dp_halfspace.__all__ if n.endswith("Classifier") and n != "PrivateTableClassifier"
-]
+# Tables of strings and missing values have common tests of their own,
+# tests/estimators/test_table.py, and so have classes that wrap a fitted model.
+_OWN_TESTS = {
+    "PrivateConformalClassifier", "PrivateTableClassifier", "PrivateThresholdClassifier",
+}  # fmt: skip
+ESTIMATORS = [n for n in dp_halfspace.__all__ if n.endswith("Classifier") and n not in _OWN_TESTS]
 
 
 def _scale(name: str) -> dict[str, Any]:

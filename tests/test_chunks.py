@@ -21,22 +21,29 @@ from dp_halfspace import (
     PrivateAUCClassifier,
     PrivateKernelClassifier,
 )
-from dp_halfspace.data.chunked_checks import _floats, _mark, _same, check_chunks, checked_chunks
-from dp_halfspace.data.chunks import LocalChunks, compensated
+from dp_halfspace.data.chunked_data import (
+    _check_unchanged,
+    _checksum,
+    _to_floats,
+    check_chunks,
+    checked_chunks,
+)
+from dp_halfspace.data.chunks import LocalChunks, add_compensated
 from dp_halfspace.datasets import in_chunks, read_parquet
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.ledger.ledger import PrivacyLedger
 from dp_halfspace.metrics import private_score
-from dp_halfspace.optim.solvers.certificate import gradient_error
+from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy.events import Pure
-from dp_halfspace.privacy.mechanisms import observing
+from dp_halfspace.privacy.interception import observe_releases
 from dp_halfspace.privacy.randomness import OperatingSystemBytes, SeededBytes
 from dp_halfspace.rows import rows as design
 from dp_halfspace.rows.blocks import PLAIN_BLOCKS
 from dp_halfspace.rows.chunked_rows import chunked_rows
-from dp_halfspace.rows.rows import Rows, unit_rows
+from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.algorithms.support import permit_for
+from tests.instances import ESTIMATORS
 from tests.support import Book
 
 RNG = np.random.default_rng(20)
@@ -44,7 +51,7 @@ N = 3001
 X = RNG.standard_normal((N, 5)) * [1, 10, 100, 1e-3, 1] + [0, 0, 5000, 0, 0]
 Y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 3)
 TWO = (Y > 0).astype(int)
-HOLES = np.where(RNG.random(X.shape) < 0.01, np.nan, X)
+WITH_MISSING = np.where(RNG.random(X.shape) < 0.01, np.nan, X)
 PUBLIC = {"classes": [0, 1, 2], "random_state": 0}
 FEW = {"n_components": 60}
 TAKE_CHUNKS = {
@@ -55,7 +62,7 @@ TAKE_CHUNKS = {
     "OutputPerturbationClassifier",
 }
 ALL_METRICS = ["brier", "calibration_curve", "balanced_accuracy"]
-MODELS_OF_ALL = [name for name in dp_halfspace.__all__ if name.endswith("Classifier")]
+MODELS_OF_ALL = [*ESTIMATORS, "PrivateTableClassifier"]
 quiet = pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
 
 
@@ -70,23 +77,23 @@ def of_dask(count):
 
 
 MODELS = {
-    "units": (lambda: AdaptiveMarginClassifier(**PUBLIC), HOLES),
+    "units": (lambda: AdaptiveMarginClassifier(**PUBLIC), WITH_MISSING),
     "stated": (lambda: AdaptiveMarginClassifier(data_norm=6000, **PUBLIC), X),
     "margin": (lambda: AdaptiveMarginClassifier(0.1, data_norm=6000, **PUBLIC), X),
-    "curves": (lambda: PrivateKernelClassifier(**PUBLIC), HOLES),
-    "rbf": (lambda: PrivateKernelClassifier("rbf", **FEW, **PUBLIC), HOLES),
+    "curves": (lambda: PrivateKernelClassifier(**PUBLIC), WITH_MISSING),
+    "rbf": (lambda: PrivateKernelClassifier("rbf", **FEW, **PUBLIC), WITH_MISSING),
     "remade": (
         lambda: PrivateKernelClassifier("rbf", n_components=60, cache_size=0, **PUBLIC),
-        HOLES,
+        WITH_MISSING,
     ),
-    "ranking": (lambda: PrivateAUCClassifier(classes=[0, 1], random_state=0), HOLES),
+    "ranking": (lambda: PrivateAUCClassifier(classes=[0, 1], random_state=0), WITH_MISSING),
     "differences": (
         lambda: PrivateAUCClassifier("mean_difference", classes=[0, 1], random_state=0),
-        HOLES,
+        WITH_MISSING,
     ),
-    "minimum": (lambda: OutputPerturbationClassifier(preconditioner=False, **PUBLIC), HOLES),
-    "scaler": (lambda: PrivateScaler(random_state=0), HOLES),
-    "pure scaler": (lambda: PrivateScaler(delta=0, random_state=0), HOLES),
+    "minimum": (lambda: OutputPerturbationClassifier(preconditioner=False, **PUBLIC), WITH_MISSING),
+    "scaler": (lambda: PrivateScaler(random_state=0), WITH_MISSING),
+    "pure scaler": (lambda: PrivateScaler(delta=0, random_state=0), WITH_MISSING),
 }
 
 
@@ -102,12 +109,12 @@ MINIMISERS = {
 @quiet
 @pytest.mark.parametrize("name", MINIMISERS)
 def test_minimisers_are_certified_in_chunks(name):
-    """Nearer to each other than twice the distance that is paid for, whatever the chunks."""
+    """Nearer to each other than twice the distance that the budget covers, whatever the chunks."""
     options, labels = MINIMISERS[name]
     how = {**PUBLIC, "epsilon": math.inf, "data_norm": 6000, "preconditioner": False, **options}
     model = OutputPerturbationClassifier(**how).fit(X, labels)
-    ready = model._prepared(X, labels, None)
-    apart = 2.0 * ready.plan.tolerance.certified / ready.plan.risk.total(ready.plan.ridge)
+    plan = model._fit_plan(model._validated(X, labels, None)).output
+    apart = 2.0 * plan.tolerance.certified / plan.risk.total(plan.ridge)
     want = np.c_[model.coef_, model.intercept_]
     for cut in (local(1), local(2), local(7), of_dask(2)):
         found = OutputPerturbationClassifier(**how).fit(cut(X), cut(labels))
@@ -171,7 +178,7 @@ TABLES = {
 
 def table_of(n):
     pd = pytest.importorskip("pandas")
-    return pd.DataFrame(HOLES[:n], columns=list("abcde")).assign(
+    return pd.DataFrame(WITH_MISSING[:n], columns=list("abcde")).assign(
         kind=np.where(Y[:n] > 1, "x", "z"),
         day=np.datetime64("2020-01-01") + np.arange(n).astype("m8[D]"),
         flag=Y[:n] > 0,
@@ -238,7 +245,7 @@ def test_dask_predicts_lazily_and_keeps_names():
 def test_parquet_is_read_by_row_groups(tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    frame = pd.DataFrame(HOLES, columns=list("abcde")).assign(y=Y)
+    frame = pd.DataFrame(WITH_MISSING, columns=list("abcde")).assign(y=Y)
     frame.to_parquet(tmp_path / "table.parquet", row_group_size=400)
     rows, labels = read_parquet(tmp_path, label="y")
     assert len(rows.parts) == 8
@@ -318,6 +325,9 @@ def test_what_does_not_run_on_chunks_says_so():
         model.fit(rows, labels, groups=Y)
     with pytest.raises(ValueError, match="state the public label set"):
         AdaptiveMarginClassifier().fit(rows, labels)
+    seen = AdaptiveMarginClassifier().fit(rows, Y)
+    assert seen.classes_.tolist() == np.unique(Y).tolist()
+    assert "seen" in dict(seen.privacy_.public)["classes_source"]
     ragged = LocalChunks.read_by([lambda: X, lambda: X[:, :2]], X[:2])
     with pytest.raises(ValueError, match="columns of the others"):
         model.fit(ragged, np.append(Y, Y))
@@ -379,7 +389,7 @@ def test_one_row_that_changes_between_passes_is_noticed(name):
             CHANGING[name]().fit(rows, TWO)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "U3", "M8[D]", "f16", "O", "frame"])
 def test_every_row_is_in_the_checksum(dtype):
     """Each single bit that tells two rows apart, and every swap of rows: a sample of them."""
@@ -387,31 +397,31 @@ def test_every_row_is_in_the_checksum(dtype):
     numbers = rng.integers(100, 999, (3001, 5))
     rows = pd.DataFrame(numbers).astype({3: str, 4: "category"}) if dtype == "frame" else numbers
     rows = rows if dtype == "frame" else rows.astype("O" if dtype == "O" else dtype)
-    mark = _mark(rows)
-    assert _mark(rows.copy()) == mark
+    mark = _checksum(rows)
+    assert _checksum(rows.copy()) == mark
     for i in [0, 1, 2999, 3000, *rng.integers(0, 3001, 30)]:
         for j in range(5):
             other = numbers.copy()
             other[i, j] = (other[i, j] - 99) % 900 + 100
             one = pd.DataFrame(other).astype({3: str, 4: "category"})
-            assert _mark(one if dtype == "frame" else other.astype(rows.dtype)) != mark
+            assert _checksum(one if dtype == "frame" else other.astype(rows.dtype)) != mark
     order = np.arange(3001)
     order[[7, 8]] = 8, 7
-    assert _mark(rows.iloc[order] if dtype == "frame" else rows[order]) != mark
-    assert _mark(rows[:0]) != mark
+    assert _checksum(rows.iloc[order] if dtype == "frame" else rows[order]) != mark
+    assert _checksum(rows[:0]) != mark
 
 
 def test_signs_and_halves_of_words_are_in_the_checksum():
     """What a sum of words times keys would lose: bits at the upper end, in pairs."""
     rows = np.ones((4000, 4), dtype=np.float32)
-    marks = {_mark(rows)}
+    marks = {_checksum(rows)}
     for places in ([0, 2], [1, 3], [0, 1], [1], [2]):
         for row in (0, 1, 500, 3999):
             other = rows.copy()
             other[row, places] *= -1.0
-            marks.add(_mark(other))
+            marks.add(_checksum(other))
     assert len(marks) == 21
-    marks = {_mark(np.roll(np.repeat([1.0, 0.0], [at, 4000 - at]), at)) for at in range(1, 400)}
+    marks = {_checksum(np.roll(np.repeat([1.0, 0.0], [at, 4000 - at]), at)) for at in range(1, 400)}
     assert len(marks) == 399
 
 
@@ -420,12 +430,12 @@ def test_labels_are_read_once_and_known_again():
     reads = []
     labels = LocalChunks.read_by([lambda: reads.append(1) or Y], None)
     data = check_chunks(AdaptiveMarginClassifier(), local(1)(X), labels, classes=[0, 1, 2])
-    (codes,) = data.codes.values()
+    (codes,) = data.class_indices.values()
     assert len(reads) == 1
     swapped = codes.copy()
     i, j = 1, 1 + np.flatnonzero(codes[1:40] != codes[1])[0]
     swapped[[i, j]] = swapped[[j, i]]
-    same, mark = data.codes.parts[0].function, data.codes.parts[0].arguments[1]()
+    same, mark = data.class_indices.parts[0].function, data.class_indices.parts[0].arguments[1]()
     assert same(codes, mark) is codes
     with pytest.raises(RuntimeError, match="the same values in the same order"):
         same(swapped, mark)
@@ -449,7 +459,7 @@ def test_no_row_is_in_what_a_worker_would_log():
         while error is not None:  # of schedulers there may be a StopIteration behind it
             assert "secret" not in repr(error.args)
             error = error.__context__
-        assert caught.traceback[-1].frame.code.name == "opened"
+        assert caught.traceback[-1].frame.code.name == "unwrap_result"
     rows = checked_chunks(model, of_dask(2)(X), reset=False)
     for error in (KeyError("secret"), ZeroDivisionError("secret")):
         with pytest.raises(RuntimeError, match=f"chunk 0: {type(error).__name__}") as caught:
@@ -566,9 +576,9 @@ def test_what_this_library_raises_of_a_chunk_is_said():
     """By a statement of its own; a call of numpy from the same function is none."""
     rows = LocalChunks.read_by([lambda: X], X[:2])
     with pytest.raises(RuntimeError, match=r"^chunk 0: this chunk has changed between"):
-        list(rows.each(_same, b"").values())
+        list(rows.each(_check_unchanged, b"").values())
     with pytest.raises(RuntimeError, match=r"^chunk 0: ValueError, of which no more is said here$"):
-        list(LocalChunks.of([np.array(["secret"])]).each(_floats, float).values())
+        list(LocalChunks.of([np.array(["secret"])]).each(_to_floats, float).values())
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 1000])
@@ -577,8 +587,8 @@ def test_sums_over_chunks_stay_within_the_allowance(count):
     n = 3000
     data = RNG.standard_normal((n, 4)) * 10.0 ** RNG.uniform(-8, 8, (n, 1))
     signs = np.where(np.arange(n) % 2, 1.0, -1.0)
-    whole = unit_rows(data, 1.0, 0.3)
-    rows = chunked_rows(unit_rows, in_chunks(data, n // count), 1.0, 0.3)
+    whole = normalised_rows(data, 1.0, 0.3)
+    rows = chunked_rows(normalised_rows, in_chunks(data, n // count), 1.0, 0.3)
     state = [np.concatenate(parts) for parts in zip(*rows._state.values(), strict=True)]
     np.testing.assert_array_equal(state[0], whole.state[0])
     np.testing.assert_array_equal(state[1], whole.state[1])
@@ -597,7 +607,7 @@ def test_sums_over_chunks_stay_within_the_allowance(count):
 def test_kahan_keeps_what_plain_addition_loses():
     parts = [np.array([1.0]), *[np.array([2.0**-53])] * 10_000]
     exact = 1.0 + 10_000 * 2.0**-53
-    assert abs(compensated(parts)[0] - exact) <= 2.0**-52
+    assert abs(add_compensated(parts)[0] - exact) <= 2.0**-52
     plain = 0.0
     for part in parts:
         plain += part[0]
@@ -670,6 +680,7 @@ def test_nothing_that_could_release_travels(name, monkeypatch):
                 bad.total(np.multiply, planted)
 
 
+@pytest.mark.sampled(2)
 @quiet
 @pytest.mark.parametrize("name", EVERY)
 def test_no_seed_and_no_account_travels_with_a_model(name, monkeypatch):
@@ -726,13 +737,13 @@ def test_a_read_that_fails_is_booked_once_at_most(name, at, monkeypatch):
     released, rows = [], LocalChunks.read_by([failing], X[:2])
     if name == "score":
         score = partial(private_score, AdaptiveMarginClassifier(classes=[0, 1]).fit(X, TWO))
-        with observing(released.append), pytest.raises(RuntimeError, match=failed):
+        with observe_releases(released.append), pytest.raises(RuntimeError, match=failed):
             score(rows, TWO, ledger=ledger)
         assert not released
         assert not ledger.entries()
         return
     model = EVERY[name](classes=[0, 1], ledger=ledger)
-    with observing(released.append), pytest.raises(RuntimeError, match=failed):
+    with observe_releases(released.append), pytest.raises(RuntimeError, match=failed):
         model.fit(rows, TWO)
     assert len(ledger.entries()) == (at > 1)
     assert len(released) < at
@@ -746,7 +757,7 @@ def test_a_killed_worker_is_replaced(name):
     distributed, da = pytest.importorskip("distributed"), pytest.importorskip("dask.array")
     releases, whole, make = [], [], partial(EVERY[name], classes=[0, 1])
     want = make(random_state=0)
-    with observing(whole.append), pytest.warns(PrivacyWarning):
+    with observe_releases(whole.append), pytest.warns(PrivacyWarning):
         want.fit(X, TWO)
     ledger = PrivacyLedger(epsilon=5.0, delta=1e-3)
     with (
@@ -761,7 +772,7 @@ def test_a_killed_worker_is_replaced(name):
                 os.kill(pids[0], signal.SIGKILL)
 
         rows, labels = da.from_array(X, chunks=(500, 5)), da.from_array(TWO, chunks=500)
-        with observing(kill_one), pytest.warns(PrivacyWarning):
+        with observe_releases(kill_one), pytest.warns(PrivacyWarning):
             model = make(random_state=0).fit(rows, labels)
         again = make(ledger=ledger).fit(rows, labels)
         score = private_score(again, rows, labels, ledger=ledger)

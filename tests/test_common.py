@@ -26,8 +26,9 @@ from dp_halfspace import (
     PrivateSearchCV,
     privacy,
 )
-from dp_halfspace.preprocessing.cell_scaler import CellScaler
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.preprocessing.scalers import CellScaler
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 from tests.instances import (
     ESTIMATORS,
@@ -96,6 +97,7 @@ def test_sklearn_checks(estimator, check):
 # -- privacy -------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(30)
 @with_every_way
 @pytest.mark.parametrize("epsilon", [pytest.param(0.1, marks=pytest.mark.slow), 8.0])
 def test_spends_at_most_the_budget_and_shows_it(estimator, epsilon, margin_data):
@@ -132,9 +134,10 @@ def neighbours(estimator, X, y):
     yield 1e-9 * X, 1 - y
 
 
+@pytest.mark.sampled(30)
 @every_estimator
 def test_noise_scale_is_bit_identical_on_other_data(estimator, margin_data):
-    if estimator.data_norm is None and estimator._takes_units:
+    if estimator.data_norm is None and estimator._learns_scales:
         pytest.skip("the noise of narrow columns follows their number, which is released first")
     X, y = margin_data
     first = releases_of(estimator, X, y, classes=[0, 1])
@@ -146,24 +149,22 @@ def test_noise_scale_is_bit_identical_on_other_data(estimator, margin_data):
 
 def test_bit_identity_test_sees_a_scale_made_from_the_data(monkeypatch, margin_data):
     """Planted: the scale depends on the class counts."""
-    module = importlib.import_module("dp_halfspace.estimators.output_perturbation")
     base = importlib.import_module("dp_halfspace.estimators.base")
-    honest, honest_check = module.additive_noise, base.check_training_data
+    honest, honest_check = Budget.noise, base.check_training_data
     seen = []
 
     def remember(*args, **kwargs):
         seen.append(honest_check(*args, **kwargs))
         return seen[-1]
 
-    def scale_from_counts(sensitivity, epsilon, delta):
-        return honest(sensitivity * (1 + np.mean(seen[-1].codes)), epsilon, delta)
+    def scale_from_counts(budget, sensitivity):
+        return honest(budget, sensitivity * (1 + np.mean(seen[-1].class_indices)))
 
     monkeypatch.setattr(base, "check_training_data", remember)
-    monkeypatch.setattr(module, "additive_noise", scale_from_counts)
+    monkeypatch.setattr(Budget, "noise", scale_from_counts)
+    model = dp_halfspace.OutputPerturbationClassifier(data_norm=1.0)
     with pytest.raises(AssertionError):
-        test_noise_scale_is_bit_identical_on_other_data(
-            dp_halfspace.OutputPerturbationClassifier(), margin_data
-        )
+        test_noise_scale_is_bit_identical_on_other_data(model, margin_data)
 
 
 @pytest.mark.sampled(18)
@@ -237,13 +238,14 @@ def test_degenerate_data_fit_silently(estimator):
     assert np.isfinite(together(model)).all()
 
 
+@pytest.mark.sampled(30)
 @every_estimator
 def test_ledger_is_charged_before_noise(estimator, margin_data):
     book = Book()
     model = estimator.__class__(**{**estimator.get_params(), "ledger": book}).fit(*margin_data)
     assert book.records == [model.privacy_]
     refusing = estimator.__class__(**{**estimator.get_params(), "ledger": Book(refuse=True)})
-    with recording() as releases, pytest.raises(BudgetError):
+    with record_releases() as releases, pytest.raises(BudgetError):
         refusing.fit(*margin_data)
     assert releases == []
     assert set(vars(refusing)) == set(estimator.get_params())
@@ -292,7 +294,7 @@ def test_parameters_are_untouched_by_fit(estimator, margin_data):
 @pytest.mark.sampled(6)
 @three_of_each_way
 def test_sparse_dense_pandas_and_layouts_agree(estimator, margin_data):
-    if estimator.data_norm is None and estimator._takes_units:
+    if estimator.data_norm is None and estimator._learns_scales:
         pytest.skip("units are learnt of dense rows alone")
     X, y = margin_data
     X = np.where(np.abs(X) < 0.2, 0.0, X)
@@ -409,12 +411,12 @@ SECRET = "8231977"
 
 def bad_tables():
     good = np.full((4, 2), 0.5)
-    holes = good.copy()
-    holes[2, 1] = np.nan
-    yield holes, [0, 1, 0, 1], "NaN or infinity in column 1"
-    yield np.where(np.isnan(holes), np.inf, holes), [0, 1, 0, 1], "NaN or infinity in column 1"
-    yield sparse.csr_array(holes), [0, 1, 0, 1], "NaN or infinity in column 1"
-    yield pd.DataFrame(holes, columns=["age", "pay"]), [0, 1, 0, 1], "column 'pay'"
+    missing = good.copy()
+    missing[2, 1] = np.nan
+    yield missing, [0, 1, 0, 1], "NaN or infinity in column 1"
+    yield np.where(np.isnan(missing), np.inf, missing), [0, 1, 0, 1], "NaN or infinity in column 1"
+    yield sparse.csr_array(missing), [0, 1, 0, 1], "NaN or infinity in column 1"
+    yield pd.DataFrame(missing, columns=["age", "pay"]), [0, 1, 0, 1], "column 'pay'"
     text = pd.DataFrame({"age": [1, 2, 3, 4], "pay": ["a", SECRET, "b", "c"]})
     yield text, [0, 1, 0, 1], "not numeric in column 'pay'"
     yield np.array([[1, "x" + SECRET]] * 4, dtype=object), [0, 1, 0, 1], "not numeric in column 1"
@@ -480,6 +482,7 @@ def test_unknown_label_is_refused_without_naming_it(estimator, margin_data):
     assert SECRET not in str(caught.value)
 
 
+@pytest.mark.sampled(30)
 @every_estimator
 def test_fit_prints_and_warns_nothing(estimator, margin_data, capsys):
     clone(estimator).set_params(verbose=1).fit(*margin_data)

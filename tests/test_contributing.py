@@ -17,11 +17,34 @@ _FIXED = {loss.name: loss for loss in (EXP_TAIL, LOGISTIC, HINGE, SQUARED_HINGE,
 """
 
 ESTIMATOR = """
-from dp_halfspace._params import label_weights
-from dp_halfspace.algorithms.perturbation.output import plan_output
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
+from dataclasses import dataclass
+
+import numpy as np
+
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
+from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim import LOGISTIC, clipped_rows, empirical_risk
-from dp_halfspace.privacy.mechanisms import additive_noise
+
+
+@dataclass(frozen=True)
+class ToyFit(FitPlan):
+    facts: PublicFacts
+    output: OutputPlan
+
+    @property
+    def events(self):
+        return self.output.events
+
+    @property
+    def public(self):
+        return self.output.public
+
+    def run(self, data, permit):
+        norm, weights = self.facts.data_norm, np.array(self.facts.class_weights)
+        rows = clipped_rows(data.X, norm)
+        released = self.output.run(rows, data.class_indices, weights, permit)
+        return Fitted(released, np.zeros(len(released)), norm)
 
 
 class ToyClassifier(PrivateLinearClassifier):
@@ -38,19 +61,10 @@ class ToyClassifier(PrivateLinearClassifier):
         self.random_state = random_state
         self.ledger = ledger
 
-    def _trained(self, ready, permit):
-        data, scaler = ready.in_units(permit)
-        rows = clipped_rows(data.X, ready.data_norm)
-        released = ready.plan.run(rows, data.codes, ready.weights, permit)
-        self._remember(ready, released, scaler)
-
-    def _planned(self, data):
-        weights = label_weights(None, data.classes)
-        n, d = data.X.shape
-        risk = empirical_risk(LOGISTIC, n, d, len(weights), self.data_norm * (1 + 2**-50), n)
-        plan = plan_output(risk, 0.1, lambda size: additive_noise(size, self.epsilon, 0.0))
-        record = self._record(data, plan.events, **plan.public)
-        return Prepared(data, weights, plan, record, self.data_norm, clips=True)
+    def _plan(self, facts, budget):
+        n, d, norm = facts.n_privacy_units, facts.n_features, facts.data_norm
+        risk = empirical_risk(LOGISTIC, n, d, facts.n_classes, norm * (1 + 2**-50), n)
+        return ToyFit(facts, plan_output(risk, 0.1, budget.noise))
 """
 
 DATA = """
@@ -84,7 +98,7 @@ def run(package, code):
 
 
 def test_a_loss_takes_two_places_in_the_code(package):
-    losses = package / "optim" / "objectives" / "losses.py"
+    losses = package / "optim" / "losses.py"
     fixed = next(line for line in losses.read_text().splitlines() if line.startswith("_FIXED = "))
     edit(losses, fixed + "\n", LOSS)
     estimator = package / "estimators" / "output_perturbation.py"
@@ -122,7 +136,7 @@ print("fitted")
 
 
 METRIC = """METRICS["error"] = replace(
-    METRICS["accuracy"], tally=lambda values, codes, cells: tallies.count_right(
+    METRICS["accuracy"], tally=lambda values, codes, cells: tallies.count_right_beside_classes(
         values, 1 - codes, cells
     )
 )

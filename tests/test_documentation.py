@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if not {"_build", "generated"} & set(page.parts)]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\S*)[^\n`]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Whatever is not of these kinds would escape the tests below.
-KINDS = {"python", "bash", "", "{toctree}", "{eval-rst}"}
+KINDS = {"python", "bash", "", "{toctree}", "{eval-rst}", "{include}"}
 
 
 def blocks(text: str, kind: str) -> list[tuple[int, str]]:

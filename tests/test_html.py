@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from dp_halfspace._html import aligned, csv_cell, drawn, page, shown, table
+from dp_halfspace._html import align_columns, csv_cell, page, plain_label, printable, table
 
 
 @pytest.mark.parametrize(
@@ -17,15 +17,15 @@ from dp_halfspace._html import aligned, csv_cell, drawn, page, shown, table
     ],
 )
 def test_what_does_not_print_is_shown_as_an_escape(text, line):
-    assert shown(text) == csv_cell(text) == line
-    assert aligned([["label", "n"], [text, "1"]])[1].startswith(f"{line}  ")
+    assert printable(text) == csv_cell(text) == line
+    assert align_columns([["label", "n"], [text, "1"]])[1].startswith(f"{line}  ")
 
 
 @pytest.mark.parametrize(
     "text", ["=1+1", "+cmd", "-1+1", "@SUM(A)", " =1", "\uff1d1", "-", "=\x1b"]
 )
 def test_a_formula_begins_with_an_apostrophe(text):
-    assert csv_cell(text) == f"'{shown(text)}"
+    assert csv_cell(text) == f"'{printable(text)}"
 
 
 @pytest.mark.parametrize("cell", ["-1", "+1.5e-3", "-.5", "1-2", "a=b", "", -1, -0.5, None])
@@ -36,8 +36,8 @@ def test_numbers_and_other_texts_stay(cell):
 @pytest.mark.parametrize("text", ["$\\frac$", "a$b", "\\$x$", "$$", "\x1b$"])
 def test_dollar_signs_are_drawn_as_they_are(text):
     figure = Figure()
-    label = figure.text(0.5, 0.5, drawn(text))
-    assert label._preprocess_math(drawn(text)) == (shown(text), False)
+    label = figure.text(0.5, 0.5, plain_label(text))
+    assert label._preprocess_math(plain_label(text)) == (printable(text), False)
     figure.canvas.draw()
 
 

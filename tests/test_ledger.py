@@ -18,7 +18,7 @@ import dp_halfspace
 from dp_halfspace import BudgetError, OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace._budget import SharedLedger
 from dp_halfspace.ledger.store import Row, digest_of
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
 from tests.support import Book, every_estimator, one_of_each
@@ -53,7 +53,7 @@ def test_parameters_stay_plain_and_lead_to_the_same_account(estimator):
 def assert_refused(model, ledger, match):
     """Before any noise, and without a trace in model or ledger."""
     before = dict(vars(model))
-    with recording() as releases, pytest.raises(BudgetError, match=match):
+    with record_releases() as releases, pytest.raises(BudgetError, match=match):
         model.fit(X, Y)
     assert releases == []
     assert vars(model) == before
@@ -159,7 +159,7 @@ def test_a_ledger_that_cannot_be_read_releases_nothing_in_any_fold(tmp_path):
     with full._store.transaction(writes=True) as transaction:
         transaction.insert(row)
     model = charged(DEFAULT, path)
-    with recording() as releases:
+    with record_releases() as releases:
         with pytest.raises(ValueError, match="All the 4 fits failed"):
             cross_val_score(model, X, Y, cv=KFold(4), error_score=np.nan)
         with pytest.raises(ValueError, match="a record has the fields"):

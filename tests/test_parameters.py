@@ -17,7 +17,7 @@ from dp_halfspace import PrivacyWarning, PrivateSearchCV
 from dp_halfspace._params import is_public_number
 from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
-from dp_halfspace.optim.solvers.newton import newton_cg_path
+from dp_halfspace.optim.solvers import newton_cg_path
 from tests.conftest import separated
 from tests.instances import ESTIMATORS
 
@@ -35,7 +35,7 @@ def test_the_range_of_a_public_number():
 @one_of_each
 def test_booleans_are_no_numbers(name):
     estimator = getattr(dp_halfspace, name)(classes=[0, 1])
-    flags = {"fit_intercept", "metric", "preconditioner", "verbose"}
+    flags = {"fit_intercept", "preconditioner", "project", "verbose"}
     for parameter in set(estimator.get_params()) - flags - {"classes", "class_weight", "ledger"}:
         for value in (True, np.False_):
             model = clone(estimator).set_params(**{parameter: value})
@@ -138,6 +138,7 @@ def outcome(estimator, rows, labels):
     return said, [str(warning.message) for warning in heard]
 
 
+@pytest.mark.sampled(4)
 @one_of_each
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_neighbours_fare_alike_at_both_ends_of_every_range(name, step):
@@ -193,3 +194,13 @@ def test_a_path_from_infinity_would_not_end():
 
     with pytest.raises(TimeoutError), at_most(0.7), np.errstate(all="ignore"):
         newton_cg_path(Unbounded(overflowing()), 1e-9, 100)
+
+
+def test_folds_of_a_private_search_are_answered_by_a_sentence():
+    with pytest.raises(TypeError, match="PrivateSearchCV has no parameter 'cv': candidates are"):
+        dp_halfspace.PrivateSearchCV(dp_halfspace.AdaptiveMarginClassifier(), {}, cv=5)
+    with pytest.raises(TypeError, match="no parameter 'refit': the best run is released"):
+        dp_halfspace.PrivateSearchCV(dp_halfspace.AdaptiveMarginClassifier(), {}, refit=True)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'folds'"):
+        dp_halfspace.PrivateSearchCV(dp_halfspace.AdaptiveMarginClassifier(), {}, folds=5)
+    assert "cv" not in dp_halfspace.PrivateSearchCV(None).get_params()

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from dp_halfspace import OutputPerturbationClassifier, privacy
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 
 
 def exact(X, y, **params):
     """The value that is perturbed, and the mechanism that perturbs it."""
-    with recording() as releases:
+    with record_releases() as releases:
         OutputPerturbationClassifier(**{"classes": [0, 1], "data_norm": 1.0, **params}).fit(
             np.asarray(X, float), y
         )

@@ -32,7 +32,7 @@ from dp_halfspace import (
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.calibration import score_counts
 from dp_halfspace.algorithms.engine.column_scales import (
-    Units,
+    ColumnScales,
     clipped_moments,
     linear_counts,
     octave_counts,
@@ -47,8 +47,8 @@ from dp_halfspace.metrics import METRICS, private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.projection import draw_additive
 from dp_halfspace.rows import blocks
-from dp_halfspace.rows.feature_rows import clipped_features, unit_feature_rows
-from dp_halfspace.rows.rows import Rows, preconditioned, unit_rows
+from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
+from dp_halfspace.rows.rows import Rows, normalised_rows, preconditioned
 from tests.adversarial import unit
 from tests.metrics.problem import Known
 
@@ -213,7 +213,7 @@ def changes(statistic, trials=150, d=3):
         yield np.abs(change).sum(), np.linalg.norm(change)
 
 
-UNITS = Units(np.full(3, 0.3), np.full(3, 0.7))
+UNITS = ColumnScales(np.full(3, 0.3), np.full(3, 0.7))
 STATISTICS = {
     "scores": lambda X, people: score_counts(50 * X[:, 0], X[:, 1] > 0, people),
     "octaves": lambda X, people: octave_counts(X, people.weights),
@@ -290,10 +290,10 @@ def own_bits(X, people, kind):
             X, 1.0, draw_additive(X.shape[1], 3, 20, np.random.default_rng(0)), memory=0,
             people=people,
         )  # fmt: skip
-        rows = unit_feature_rows(features, 0.5, people)
+        rows = normalised_feature_rows(features, 0.5, people)
         found = [features.kept]
     else:
-        rows, found = unit_rows(X, 1.0, 0.2, people=people), []
+        rows, found = normalised_rows(X, 1.0, 0.2, people=people), []
     size = rows.shape[1]
     turn = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))[0]
     root = np.linalg.qr((turn * np.geomspace(0.25, 200.0, size)) @ turn.T)[1]
@@ -475,7 +475,7 @@ def test_what_does_not_protect_people_refuses_groups_before_it_pays(model):
     X, y = small_table()
     model.set_params(classes=[0, 1], ledger=PrivacyLedger(epsilon=10, delta=1e-3))
     use = model.plan if type(model) is ObjectivePerturbationClassifier else model.fit
-    with pytest.raises(ValueError, match="people are protected by AdaptiveMarginClassifier"):
+    with pytest.raises(ValueError, match="groups is not supported with these parameters"):
         use(X, y, groups=np.arange(300) // 2)
     assert not model.ledger.entries()
 
@@ -483,7 +483,7 @@ def test_what_does_not_protect_people_refuses_groups_before_it_pays(model):
 @pytest.mark.parametrize(
     ("groups", "match"),
     [
-        (["secret"] * 299, "one-dimensional"),
+        (["secret"] * 299, "same number of rows"),
         (np.zeros((300, 1)), "one-dimensional"),
         ([["secret"]] * 300, "hashable"),
         ("secret" * 50, "one-dimensional"),
@@ -542,17 +542,20 @@ def test_only_features_and_labels_go_by_position(kind, way):
     parameters = list(inspect.signature(getattr(kind, way)).parameters.values())
     kinds = {p.name: p.kind for p in parameters if p.name not in ("self", "X", "y")}
     assert set(kinds.values()) <= {inspect.Parameter.KEYWORD_ONLY}
-    assert "sample_weight" not in kinds
 
 
 @pytest.mark.parametrize("name", PEOPLE)
 def test_weights_of_rows_are_not_taken_for_people(name):
     X, y = small_table()
     for use in (clone(PEOPLE[name]).fit, clone(PEOPLE[name]).plan):
-        with pytest.raises(TypeError, match=r"by name \(groups=\.\.\.\); sample weights are not"):
+        with pytest.raises(TypeError, match=r"by name \(groups=\.\.\."):
             use(X, y, np.ones(300))
-        with pytest.raises(TypeError, match="sample_weight"):
-            use(X, y, sample_weight=np.ones(300))
+        if isinstance(PEOPLE[name], PrivateScaler):
+            with pytest.raises(TypeError, match="sample weights are not supported"):
+                use(X, y, np.ones(300))
+        else:
+            with pytest.raises(ValueError, match="sample_weight is not supported beside groups"):
+                use(X, y, groups=np.arange(300) // 2, sample_weight=np.ones(300))
 
 
 def test_ids_of_several_parts_are_people():
@@ -668,3 +671,12 @@ def test_routing_carries_groups_through_pipelines_and_cross_validation():
             pipeline, X, y, cv=GroupKFold(5), params={"groups": groups}, error_score="raise"
         )
     assert scores.shape == (5,)
+
+
+def test_groups_of_another_length_are_named_without_numbers():
+    """How many rows people have is private."""
+    X, y = small_table()
+    with pytest.raises(ValueError, match="groups and X must have the same number of rows") as said:
+        AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y, groups=np.arange(299))
+    assert "299" not in str(said.value)
+    assert "300" not in str(said.value)

@@ -6,7 +6,7 @@ import pytest
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 from tests.instances import adjacency, instances, label, with_enough_records
 
@@ -37,6 +37,7 @@ def unseeded(estimator):
     return estimator
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("estimator", [*instances(), SEARCH], ids=name)
 def test_a_plan_is_the_record_of_the_fit_and_costs_nothing(estimator):
     X, y = data(unseeded(estimator))
@@ -44,7 +45,7 @@ def test_a_plan_is_the_record_of_the_fit_and_costs_nothing(estimator):
     ledger = PrivacyLedger(epsilon=1e3, delta=0.4, adjacency=kind)
     before = set(vars(estimator))
     estimator.set_params(ledger=ledger)
-    with recording() as releases:
+    with record_releases() as releases:
         planned = estimator.plan(X, y)
     assert not releases
     assert not ledger.entries()
@@ -59,4 +60,4 @@ def test_a_seeded_plan_says_so_without_a_warning():
     model = OutputPerturbationClassifier(classes=[0, 1], random_state=3)
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyWarning)
-        assert model.plan(*separated(50, 3)).noise == "seeded"
+        assert model.plan(*separated(5000, 3)).noise == "seeded"

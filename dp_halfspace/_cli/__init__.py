@@ -1,5 +1,74 @@
 """The command line: a demonstration, and private models of the user's own tables."""
 
-from dp_halfspace._cli.app import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import contextlib
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dp_halfspace._cli.arguments import Stopped, UserError, parse_options
+from dp_halfspace._html import printable
+
+# Exit statuses.
+_WRONG_USE = 2
+_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command, and return the exit status.
+
+    The status is 2 if the arguments or the data cannot be used, after one sentence on standard
+    error, and 130 after an interrupt.
+    """
+    try:
+        _check_streams()
+        options = parse_options(sys.argv[1:] if argv is None else argv, _program_name(sys.argv[0]))
+        _run(options)
+    except UserError as error:
+        return _end(f"dp_halfspace: error: {printable(error)}\n", _WRONG_USE)
+    except Stopped as stop:
+        return _end(f"\ndp_halfspace: {printable(stop)}\n", _INTERRUPTED)
+    except KeyboardInterrupt:
+        return _end("\ndp_halfspace: interrupted; nothing was written\n", _INTERRUPTED)
+    return 0
+
+
+def _program_name(program: str) -> str:
+    """Return how the user called the command: by its own name, or as a module."""
+    name = Path(program).stem
+    return name if name == "dp-halfspace" else "python -m dp_halfspace"
+
+
+def _check_streams() -> None:
+    """Refuse to work where no result could be shown; without standard error messages are lost."""
+    if sys.stderr is None:
+        sys.stderr = io.StringIO()
+    if sys.stdout is None:
+        raise UserError("standard output is closed: there is nowhere to write to")
+
+
+def _end(text: str, status: int) -> int:
+    """Write how the command ended, if standard error takes it, and return the exit status."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    return status
+
+
+def _run(options: Any) -> None:
+    """Run a command, after a look at the files that it writes."""
+    # Each command loads only what it needs: help and mistakes are answered at once.
+    from dp_halfspace._cli.files import check_files  # noqa: PLC0415
+
+    check_files(options)
+    if not options.command:
+        from dp_halfspace._cli.demo import demo  # noqa: PLC0415
+
+        demo(options, sys.stdout, sys.stderr)
+        return
+    from dp_halfspace._cli.commands import COMMANDS  # noqa: PLC0415
+
+    COMMANDS[options.command](options, sys.stdout, sys.stderr)

@@ -6,48 +6,21 @@ import argparse
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from dp_halfspace import __version__
 
-_MAIN = """See every private classifier of dp_halfspace at work on a built-in table in natural
-units, beside the majority class and a LinearSVC that is not private."""
-_FIT = """Train a private classifier with probabilities on a table as it comes: numbers in any
-units, texts, dates, missing values. The model and its card may be published."""
-_PREDICT = """Label the rows of a table by a saved model: a CSV with the column prediction and one
-column probability_LABEL for each class. Load only models that you trust: joblib runs what it
-loads, and not what is in a file .skops."""
-_SCHEMA = """Write a template of a schema: names and kinds of the columns of a table, never a
-value. The kinds are found in the private cells, so the template is for the curator of the data,
-who corrects it by what the columns mean before it is stated."""
-_EVALUATE = """Score a saved model on rows that it was not trained on, within a budget: each score
-comes with an interval that holds sampling and noise, and may be published."""
-_PLAN = """What accuracy to expect of a private linear classifier on a table of a given size,
-against epsilon, from simulated tables: no file is read and nothing is spent."""
-_COMMON = "python -m dp_halfspace"
-_EXAMPLES = {
-    "": f"{_COMMON}\n  {_COMMON} --epsilon 1 10 --repeats 1 --out report",
-    "plan": f"{_COMMON} plan --rows 6000 --columns 12 --classes 2 --reference 0.85 --out plan.png",
-    "fit": f"{_COMMON} fit patients.csv --target outcome --epsilon 1 --schema schema.json "
-    "--classes no,yes \\\n      --save model.joblib --card card.html\n\n"
-    "schema.json, from what the columns mean and never from the data:\n"
-    '  {"age": [0, 120], "stage": ["I", "II", "III"], "platelets": "number", "seen": "date",\n'
-    '   "smoker": "boolean", "city": "text", "patient": "drop"}',
-    "schema": f"{_COMMON} schema patients.csv --target outcome --out schema.json",
-    "predict": f"{_COMMON} predict model.joblib new_patients.csv --out predictions.csv",
-    "evaluate": f"{_COMMON} evaluate model.joblib held_out.csv --epsilon 0.5 --target outcome "
-    "\\\n      --metric accuracy roc_auc --ledger budget.db",
-}
-COMMANDS = tuple(name for name in _EXAMPLES if name)
+_MODULE = "python -m dp_halfspace"
 _LARGEST_SEED = 2**32 - 1
+_DELTA_RANGE = '"auto" (1/rows^2) or a number in [0, 1/2), 0 being pure epsilon'
 
 
 class UserError(Exception):
-    """What the user gave cannot be used; the text says why, without any data value."""
+    """An input that cannot be used; the text explains why, without any data value."""
 
 
 class Stopped(Exception):
-    """The user interrupted; the text says what is left of the work."""
+    """An interrupt by the user; the text names what is left of the work."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -58,131 +31,98 @@ class _Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
+class _Command(NamedTuple):
+    """A command: the function that adds its options, and the texts of its help."""
+
+    add_options: Callable[[argparse.ArgumentParser], None]
+    description: str
+    example: str
+
+
 _T = TypeVar("_T")
 
 
 def _reader(
-    convert: Callable[[str], _T], unreadable: str, good: Callable[[_T], bool], refused: str
+    convert: Callable[[str], _T], is_good: Callable[[_T], bool], refusal: str
 ) -> Callable[[str], _T]:
-    """Make a function that reads a value, or says what is wrong with the text."""
+    """Return a function that reads a value of an option, or raises what it must be."""
 
     def read(text: str) -> _T:
         try:
             value = convert(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{text!r} {unreadable}") from error
-        if not good(value):
-            raise argparse.ArgumentTypeError(f"{text!r} {refused}")
-        return value
+            if is_good(value):
+                return value
+        except ValueError:
+            pass
+        raise argparse.ArgumentTypeError(f"{text!r} is not {refusal}")
 
     return read
 
 
-_positive = _reader(
-    float, "is not a number", lambda x: 0 < x < math.inf, "is not a positive finite number"
-)
-_fraction = _reader(float, "is not a number", lambda x: 0 < x < 1, "is not between 0 and 1")
-_count = _reader(int, "is not a whole number", lambda n: n >= 1, "must be at least 1")
+_positive = _reader(float, lambda x: 0 < x < math.inf, "a positive finite number")
+_fraction = _reader(float, lambda x: 0 < x < 1, "a number between 0 and 1")
+_count = _reader(int, lambda n: n >= 1, "a whole number of at least 1")
 _seed = _reader(
-    int,
-    "is not a whole number",
-    lambda n: 0 <= n <= _LARGEST_SEED,
-    f"must be between 0 and {_LARGEST_SEED}",
+    int, lambda n: 0 <= n <= _LARGEST_SEED, f"a whole number between 0 and {_LARGEST_SEED}"
 )
-_NO_DELTA = 'is neither "auto" nor a number in [0, 1/2)'
-_delta = _reader(
+_delta: Callable[[str], float | str] = _reader(
     lambda text: "auto" if text == "auto" else float(text),
-    _NO_DELTA,
-    lambda x: x == "auto" or 0 <= float(x) < 0.5,
-    _NO_DELTA,
+    lambda delta: delta == "auto" or 0 <= float(delta) < 0.5,
+    _DELTA_RANGE,
 )
 _character = _reader(
     lambda text: "\t" if text in ("\\t", "tab") else text,
-    "",
     lambda text: len(text) == 1,
-    "is not one character",
+    "one character",
 )
 _labels = _reader(
     lambda text: [label.strip() for label in text.split(",")],
-    "",
     lambda labels: len(set(labels)) == len(labels) >= 2 and all(labels),
-    "is not a list of two or more distinct labels, such as no,yes",
+    "a list of two or more distinct labels, such as no,yes",
 )
 
 
-def parse_options(argv: Sequence[str], prog: str = _COMMON) -> argparse.Namespace:
-    """Read the command line, or raise `UserError`; `command` is empty for the main job.
+def parse_options(argv: Sequence[str], prog: str = _MODULE) -> argparse.Namespace:
+    """Read the command line, or raise `UserError`; `command` is empty for the demonstration.
 
     Help calls the command as the user did, by `prog`.
     """
-    command = argv[0] if argv and argv[0] in COMMANDS else ""
-    describe, text = {
-        "": (_add_demo, _MAIN),
-        "plan": (_add_plan, _PLAN),
-        "fit": (_add_fit, _FIT),
-        "predict": (_add_predict, _PREDICT),
-        "schema": (_add_schema, _SCHEMA),
-        "evaluate": (_add_evaluate, _EVALUATE),
-    }[command]
-    more = "" if command else f"\n\ncommands: {', '.join(COMMANDS)} (each with --help)"
+    name = argv[0] if argv and argv[0] in COMMANDS else ""
+    command = _COMMANDS[name]
+    more = "" if name else f"\n\ncommands: {', '.join(COMMANDS)} (each with --help)"
     parser = _Parser(
-        prog=f"{prog} {command}".strip(),
-        description=text,
-        epilog=f"example:\n  {_EXAMPLES[command].replace(_COMMON, prog)}{more}",
+        prog=f"{prog} {name}".strip(),
+        description=command.description,
+        epilog=f"example:\n  {command.example.replace(_MODULE, prog)}{more}",
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    describe(parser)
-    if not command:
-        parser.add_argument("--version", action="version", version=f"dp_halfspace {__version__}")
-    words = argv[1:] if command else argv
-    if not command and words and not words[0].startswith("-"):
+    command.add_options(parser)
+    words = argv[1:] if name else argv
+    if not name and words and not words[0].startswith("-"):
         parser.error(f"{words[0]!r} is no command; there are {', '.join(COMMANDS)}")
-    given = parser.parse_args(words)
-    given.command = command
-    return given
+    options = parser.parse_args(words)
+    options.command = name
+    return options
 
 
-def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
-    """Describe a table and how to read it."""
-    parser.add_argument("table", type=Path, metavar="TABLE", help=text)
-    add = parser.add_argument_group("reading the table").add_argument
-    add("--separator", type=_character, help="of a CSV (default: found in the header)")
-    add(
-        "--decimal",
-        choices=(".", ","),
-        help="decimal sign of a CSV; the other one separates thousands (default: . and, where the "
-        "separator is no comma, also a comma)",
-    )
-    add("--encoding", default="utf-8-sig", help="of a CSV (default: UTF-8)")
-
-
-def _add_training(parser: argparse.ArgumentParser) -> None:
-    """Describe a table with labels."""
-    _add_table(parser, "CSV or Parquet file, optionally compressed (.gz, .bz2, .xz, .zip)")
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the demonstration."""
     add = parser.add_argument
-    add("--target", metavar="COLUMN", required=True, help="column that holds the label")
+    _add_budgets(parser, [0.3, 1.0, 3.0, 10.0])
+    add("--repeats", type=_count, default=3, help="splits and fits to average (default: 3)")
     add(
-        "--schema",
+        "--out",
         type=Path,
-        metavar="FILE",
-        help="JSON with PUBLIC facts about columns, see below or `fit --help`; a file with entries "
-        "of several tables is searched for the name of TABLE",
+        default=Path("dp_halfspace_report"),
+        metavar="FOLDER",
+        help="where report.txt, results.json and accuracy.png go (default: ./dp_halfspace_report)",
     )
-    add(
-        "--classes",
-        type=_labels,
-        metavar="A,B",
-        help="the label set (default: that of the schema, else the labels found, which are "
-        "declared public)",
-    )
-
-
-_DELTA_HELP = '"auto" (1/rows^2) or a number in [0, 1/2), 0 being pure epsilon (default: auto)'
+    add("--version", action="version", version=f"dp_halfspace {__version__}")
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    """Describe a plan."""
+    """Add the options of `plan`."""
     add = parser.add_argument
     add("--rows", type=_count, required=True, help="of the table")
     add("--columns", type=_count, required=True, help="that are features")
@@ -197,49 +137,37 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     )
     add("--majority", type=_fraction, metavar="SHARE", help="public guess for the largest class")
     _add_budgets(parser, [0.3, 1.0, 3.0])
-    add("--delta", type=_delta, default="auto", help=_DELTA_HELP)
+    _add_delta(parser)
     add("--repeats", type=_count, default=12, help="simulated tables to average (default: 12)")
     add("--seed", type=_seed, help="makes the simulation reproducible")
-    add("--out", type=Path, metavar="FILE", help="where a picture goes (.png, .svg or .pdf)")
-
-
-def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
-    """Describe several budgets."""
-    parser.add_argument(
-        "--epsilon",
-        dest="epsilons",
-        type=_positive,
-        nargs="+",
-        default=default,
-        help=f"privacy budgets (default: {' '.join(f'{e:g}' for e in default)})",
-    )
-
-
-def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
-    """Describe a budget, whom it protects and where it is booked."""
-    add = parser.add_argument
-    add("--epsilon", type=_positive, required=True, help=f"privacy budget of the {what}")
-    add("--delta", type=_delta, default="auto", help=_DELTA_HELP)
-    add("--groups", metavar="COLUMN", help="persons: all rows of one are protected together")
-    add(
-        "--ledger",
-        type=Path,
-        metavar="FILE",
-        help=f"budget of the table, charged before the {what}",
-    )
-    add(
-        "--cap",
-        type=float,
-        nargs=2,
-        metavar=("EPSILON", "DELTA"),
-        help="of a ledger that is not there yet",
-    )
+    _add_file(parser, "--out", "where a picture goes (.png, .svg or .pdf)")
 
 
 def _add_fit(parser: argparse.ArgumentParser) -> None:
-    """Describe the training of a model."""
-    _add_training(parser)
+    """Add the options of `fit`."""
     add = parser.add_argument
+    _add_table(parser, "CSV (also .gz, .bz2, .xz, .zip), Parquet or Excel file")
+    add("--target", metavar="COLUMN", required=True, help="column that holds the label")
+    _add_file(
+        parser,
+        "--schema",
+        "JSON with PUBLIC facts about columns, see below; a file with entries of several tables is "
+        "searched for the name of TABLE",
+    )
+    add(
+        "--classes",
+        type=_labels,
+        metavar="A,B",
+        help="the label set (default: that of the schema, else the labels found, which are "
+        "declared public)",
+    )
+    add(
+        "--drop",
+        nargs="+",
+        default=[],
+        metavar="COLUMN",
+        help='columns that are no features, such as keys of rows; "drop" in a schema is the same',
+    )
     _add_budget(parser, "fit")
     add(
         "--features",
@@ -247,59 +175,167 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="additive: the score is a sum of curves, one for each column (default: auto)",
     )
-    add(
-        "--save",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="where the model goes (by skops if it ends in .skops, else by joblib)",
-    )
-    add("--card", type=Path, metavar="FILE", help="where its card goes (HTML)")
+    saved = "where the model goes (by skops if it ends in .skops, else by joblib)"
+    _add_file(parser, "--save", saved, required=True)
+    _add_file(parser, "--card", "where its card goes (HTML)")
+    _add_texts(parser)
+
+
+def _add_card(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `card`."""
+    _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
+    _add_file(parser, "--out", "HTML to write", required=True)
+    add = parser.add_argument
+    add("--title", metavar="TEXT", help="what the model is of (default: the name of the file)")
+    add("--groups", metavar="COLUMN", help="column of persons of the fit, to name it")
+    _add_file(parser, "--ledger", "that was charged, to tell what it has left")
+    _add_texts(parser)
+
+
+def _add_texts(parser: argparse.ArgumentParser) -> None:
+    """Add the PUBLIC texts of a card."""
+    add = parser.add_argument_group("PUBLIC texts on the card").add_argument
+    for name, text in (
+        ("purpose", "what the model is for; a fit keeps it in its ledger, too"),
+        ("population", "whose rows it was made of"),
+        ("limits", "what it must not be used for"),
+        ("contact", "who answers questions"),
+    ):
+        add(f"--{name}", metavar="TEXT", default="", help=text)
 
 
 def _add_schema(parser: argparse.ArgumentParser) -> None:
-    """Describe a template of a schema."""
-    _add_table(parser, "CSV or Parquet file")
-    add = parser.add_argument
-    add("--target", metavar="COLUMN", help="column that holds the label, which is left out")
-    add("--out", type=Path, metavar="FILE", help="JSON to write (default: standard output)")
+    """Add the options of `schema`."""
+    _add_table(parser, "CSV, Parquet or Excel file")
+    label = "column that holds the label, which is left out"
+    parser.add_argument("--target", metavar="COLUMN", help=label)
+    _add_file(parser, "--out", "JSON to write (default: standard output)")
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
-    """Describe predictions."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `fit` has saved")
-    _add_table(parser, "CSV or Parquet file with the columns of the fit; others are ignored")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="CSV to write")
+    """Add the options of `predict`."""
+    _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
+    _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit; others are ignored")
+    _add_file(parser, "--out", "CSV to write", required=True)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
-    """Describe a private evaluation."""
+    """Add the options of `evaluate`."""
     from dp_halfspace.metrics import METRICS  # noqa: PLC0415 (loads slowly)
 
-    parser.add_argument("model", type=Path, metavar="MODEL", help="file that `fit` has saved")
-    _add_table(parser, "CSV or Parquet file with the columns of the fit and the label")
-    _add_budget(parser, "evaluation")
     add = parser.add_argument
+    _add_file(parser, "model", "file that `fit` has saved", metavar="MODEL")
+    _add_table(parser, "CSV, Parquet or Excel file with the columns of the fit and the label")
+    _add_budget(parser, "evaluation")
+    about = "what the evaluation is for, kept in the ledger (PUBLIC)"
+    parser.add_argument("--purpose", metavar="TEXT", default="", help=about)
     add("--target", metavar="COLUMN", help="the label (default: the only column new to the model)")
     add(
         "--metric",
         nargs="+",
-        choices=sorted(METRICS),
+        choices=list(METRICS),
         default=["accuracy"],
         metavar="METRIC",
-        help=f"{', '.join(sorted(METRICS))}; several share the budget (default: accuracy)",
+        help=f"{', '.join(METRICS)}; several share the budget (default: accuracy)",
     )
 
 
-def _add_demo(parser: argparse.ArgumentParser) -> None:
-    """Describe the main job."""
-    _add_budgets(parser, [0.3, 1.0, 3.0, 10.0])
-    add = parser.add_argument
-    add("--repeats", type=_count, default=3, help="splits and fits to average (default: 3)")
+def _add_file(
+    parser: argparse.ArgumentParser, name: str, text: str, *, metavar: str = "FILE", **more: Any
+) -> None:
+    """Add a path."""
+    parser.add_argument(name, type=Path, metavar=metavar, help=text, **more)
+
+
+def _add_table(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add a table and how to read it."""
+    _add_file(parser, "table", text, metavar="TABLE")
+    add = parser.add_argument_group("reading the table").add_argument
+    add("--separator", type=_character, help="of a CSV (default: found in the header)")
     add(
-        "--out",
-        type=Path,
-        default=Path("dp_halfspace_report"),
-        metavar="FOLDER",
-        help="where report.txt, results.json and accuracy.png go (default: ./dp_halfspace_report)",
+        "--decimal",
+        choices=(".", ","),
+        help="decimal sign of a CSV; the other one separates thousands (default: . and, where the "
+        "separator is no comma, also a comma)",
     )
+    add("--encoding", default="utf-8-sig", help="of a CSV (default: UTF-8)")
+
+
+def _add_budget(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add a budget, whom it protects, and the ledger that it is charged to."""
+    add = parser.add_argument
+    add("--epsilon", type=_positive, required=True, help=f"privacy budget of the {what}")
+    _add_delta(parser)
+    add("--groups", metavar="COLUMN", help="persons: all rows of one are protected together")
+    _add_file(parser, "--ledger", f"budget of the table, charged before the {what}")
+    cap = "of a ledger that is not there yet"
+    add("--cap", type=float, nargs=2, metavar=("EPSILON", "DELTA"), help=cap)
+
+
+def _add_delta(parser: argparse.ArgumentParser) -> None:
+    """Add the delta of a budget."""
+    text = f"{_DELTA_RANGE} (default: auto)"
+    parser.add_argument("--delta", type=_delta, default="auto", help=text)
+
+
+def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
+    """Add several budgets."""
+    text = f"privacy budgets (default: {' '.join(f'{epsilon:g}' for epsilon in default)})"
+    parser.add_argument(
+        "--epsilon", dest="epsilons", type=_positive, nargs="+", default=default, help=text
+    )
+
+
+_COMMANDS = {
+    "": _Command(
+        _add_demo,
+        """See every private classifier of dp_halfspace at work on a built-in table in natural
+units, beside the majority class and a LinearSVC that is not private.""",
+        f"{_MODULE}\n  {_MODULE} --epsilon 1 10 --repeats 1 --out report",
+    ),
+    "plan": _Command(
+        _add_plan,
+        """What accuracy to expect of a private linear classifier on a table of a given size,
+against epsilon, from simulated tables: no file is read and nothing is spent.""",
+        f"{_MODULE} plan --rows 6000 --columns 12 --classes 2 --reference 0.85 --out plan.png",
+    ),
+    "fit": _Command(
+        _add_fit,
+        """Train a private classifier with probabilities on a table as it comes: numbers in any
+units, texts, dates, missing values. The model and its card may be published.""",
+        f"{_MODULE} fit patients.csv --target outcome --epsilon 1 --schema schema.json "
+        "--classes no,yes \\\n      --save model.joblib --card card.html\n\n"
+        "schema.json, from what the columns mean and never from the data:\n"
+        '  {"age": [0, 120], "stage": ["I", "II", "III"], "platelets": "number", "seen": "date",\n'
+        '   "smoker": "boolean", "city": "text", "report": "words", "patient": "drop"}',
+    ),
+    "card": _Command(
+        _add_card,
+        """Write the card of a saved model: the guarantee in plain words, what to expect, what was
+taken as public and spent, and what the columns do. No row is read.""",
+        f"{_MODULE} card model.joblib --out card.html --purpose 'Triage on arrival' "
+        "\\\n      --contact data.office@example.org",
+    ),
+    "schema": _Command(
+        _add_schema,
+        """Write a template of a schema: names and kinds of the columns of a table, never a
+value. The kinds are found in the private cells, so the template is for the curator of the data,
+who corrects it by what the columns mean before it is stated.""",
+        f"{_MODULE} schema patients.csv --target outcome --out schema.json",
+    ),
+    "predict": _Command(
+        _add_predict,
+        """Label the rows of a table by a saved model: a CSV with the column prediction and one
+column probability_LABEL for each class. Load only models that you trust: joblib runs what it
+loads, and not what is in a file .skops.""",
+        f"{_MODULE} predict model.joblib new_patients.csv --out predictions.csv",
+    ),
+    "evaluate": _Command(
+        _add_evaluate,
+        """Score a saved model on rows that it was not trained on, within a budget: each score
+comes with an interval that holds sampling and noise, and may be published.""",
+        f"{_MODULE} evaluate model.joblib held_out.csv --epsilon 0.5 --target outcome "
+        "\\\n      --metric accuracy roc_auc --ledger budget.db",
+    ),
+}
+COMMANDS = tuple(name for name in _COMMANDS if name)

@@ -1,4 +1,4 @@
-"""The main job: every class of the suite on a built-in table, beside what is not private."""
+"""The demonstration: every class of the suite on a built-in table, beside what is not private."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from sklearn.svm import LinearSVC
 
 import dp_halfspace
 from dp_halfspace._cli.arguments import UserError
-from dp_halfspace._cli.places import NUMBERS, PICTURE, REPORT
-from dp_halfspace._cli.progress import Progress
-from dp_halfspace._cli.streams import say
-from dp_halfspace._html import aligned
+from dp_halfspace._cli.files import NUMBERS, PICTURE, REPORT, write_out
+from dp_halfspace._html import align_columns
 from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.exceptions import install_hint
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
 
 _TITLE = "breast cancer: {} training and {} test rows, {} columns in natural units, 2 classes"
@@ -34,29 +33,32 @@ Accuracy on test rows by epsilon, means over {} random splits and fits; AUC is t
 ROC curve at the largest epsilon. "PURE" classes spend no delta. "LABELS" protects the labels only:
 all features count as public. Exact scores like these are for public data; of your own data publish
 those of dp_halfspace.metrics.private_score."""
-_BASELINES = {
-    "majority class": DummyClassifier(strategy="most_frequent"),
-    "LinearSVC, not private": make_pipeline(StandardScaler(), LinearSVC(random_state=0)),
-}
+_TEST_SHARE = 0.3
 
 
 def demo(options: Any, out: TextIO, err: TextIO) -> None:
     """Fit everything at several budgets, show a table, and write it with its numbers."""
-    folder = _writable_folder(options.out)
+    folder = options.out
+    try:
+        # Before any work is done that could not be saved.
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--out: {folder} cannot be used as a folder: {error.strerror}") from error
+    if not os.access(folder, os.W_OK):
+        raise UserError(f"--out: {folder} cannot be written to")
     X, y = load_breast_cancer(return_X_y=True)
-    rows = _scores(X, y, options, Progress(options.repeats, err))
-    n_test = len(train_test_split(y, test_size=0.3)[1])
+    n_test = len(train_test_split(y, test_size=_TEST_SHARE)[1])
     title = _TITLE.format(len(y) - n_test, n_test, X.shape[1])
-    text = f"{title}\n\n{_table(rows, options.epsilons)}\n\n{_LEGEND.format(options.repeats)}\n"
+    rows = score_all(X, y, options, err)
+    text = f"{title}\n\n{format_scores(rows)}\n\n{_LEGEND.format(options.repeats)}\n"
     content = {"version": dp_halfspace.__version__, "dataset": title, "results": rows}
     try:
         (folder / REPORT).write_text(text, encoding="utf-8")
         (folder / NUMBERS).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        drawn = _draw(folder / PICTURE, rows)
+        picture = _draw(folder / PICTURE, rows)
     except OSError as error:
         raise UserError(f"cannot write into {folder}: {error.strerror}") from error
-    more = f", {PICTURE}" if drawn else f'; pip install "dp-halfspace[plot]" adds {PICTURE}'
-    say(out, f"{text}\nWritten into {folder}: {REPORT}, {NUMBERS}{more}\n")
+    write_out(out, f"{text}\nWritten into {folder}: {REPORT}, {NUMBERS}{picture}\n")
 
 
 def private_classifiers() -> dict[str, Any]:
@@ -73,8 +75,9 @@ def private_classifiers() -> dict[str, Any]:
 
 def _models(epsilons: list[float], n_columns: int) -> Iterator[tuple[str, float | None, Any]]:
     """List what is fitted: name, budget if it has one, and estimator."""
-    for name, model in _BASELINES.items():
-        yield name, None, model
+    yield "majority class", None, DummyClassifier(strategy="most_frequent")
+    linear = make_pipeline(StandardScaler(), LinearSVC(random_state=0))
+    yield "LinearSVC, not private", None, linear
     schema = dict.fromkeys(map(str, range(n_columns)), "number")
     for name, kind in private_classifiers().items():
         more = {"schema": schema} if "schema" in kind().get_params() else {}
@@ -82,76 +85,61 @@ def _models(epsilons: list[float], n_columns: int) -> Iterator[tuple[str, float 
             yield name, epsilon, kind(epsilon=epsilon, classes=[0, 1], **more)
 
 
-def _scores(X: Any, y: Any, options: Any, progress: Progress) -> list[dict[str, Any]]:
-    """Fit and score on every split; a mean for each model and budget."""
-    found: dict[tuple[str, float | None], dict[str, Any]] = {}
+def score_all(X: Any, y: Any, options: Any, err: TextIO) -> list[dict[str, Any]]:
+    """Fit and score on every split; return a mean for each model and budget."""
+    results: dict[tuple[str, float | None], dict[str, Any]] = {}
     with single_blas_thread(), warnings.catch_warnings():
         # The table is public, and small budgets are tried on purpose.
         warnings.simplefilter("ignore")
         for repeat in range(options.repeats):
+            write_out(err, f"dp_halfspace: split {repeat + 1} of {options.repeats}\n")
             rows, test, labels, truth = train_test_split(
-                X, y, test_size=0.3, stratify=y, random_state=repeat
+                X, y, test_size=_TEST_SHARE, stratify=y, random_state=repeat
             )
             for name, epsilon, model in _models(options.epsilons, X.shape[1]):
-                progress.start(name)
                 model.fit(rows, labels)
-                score = found.setdefault((name, epsilon), _facts(name, epsilon, model))
-                share = 1.0 / options.repeats
-                score["accuracy"] += share * model.score(test, truth)
+                record = getattr(model, "privacy_", None)
+                result = results.setdefault(
+                    (name, epsilon),
+                    {
+                        "dataset": "breast cancer",
+                        "estimator": name,
+                        "epsilon": epsilon,
+                        "accuracy": 0.0,
+                        "auc": 0.0,
+                        "delta": record and record.delta,
+                        "adjacency": record and str(record.adjacency),
+                    },
+                )
+                result["accuracy"] += model.score(test, truth) / options.repeats
                 if hasattr(model, "decision_function"):
-                    score["auc"] += share * roc_auc_score(truth, model.decision_function(test))
-            progress.step()
-    return list(found.values())
+                    auc = roc_auc_score(truth, model.decision_function(test))
+                    result["auc"] += auc / options.repeats
+    return list(results.values())
 
 
-def _facts(name: str, epsilon: float | None, model: Any) -> dict[str, Any]:
-    """Start a row of results."""
-    record = getattr(model, "privacy_", None)
-    facts = {"estimator": name, "epsilon": epsilon, "accuracy": 0.0, "auc": 0.0}
-    spent = {"delta": record and record.delta, "adjacency": record and str(record.adjacency)}
-    return {"dataset": "breast cancer", **facts, **spent}
-
-
-def _table(rows: list[dict[str, Any]], epsilons: list[float]) -> str:
+def format_scores(rows: list[dict[str, Any]]) -> str:
     """Write a line for each model and a column for each budget."""
-    budgets = sorted(set(epsilons))
+    budgets = sorted({row["epsilon"] for row in rows} - {None})
     lines = [["", "protects", *(f"{epsilon:g}" for epsilon in budgets), "AUC"]]
     for name in dict.fromkeys(row["estimator"] for row in rows):
         by_budget = {row["epsilon"]: row for row in rows if row["estimator"] == name}
         last = list(by_budget.values())[-1]
-        cells = [f"{by_budget.get(e, last)['accuracy']:.3f}" for e in budgets]
-        area = f"{last['auc']:.3f}" if last["auc"] else "-"
-        lines.append([name, _protection(last), *cells, area])
-    return "\n".join(aligned(lines, 2))
+        protects = "records, PURE" if last["delta"] == 0 else "records"
+        if last["adjacency"] != "replace-one":
+            protects = "nothing" if last["adjacency"] is None else "LABELS"
+        accuracies = [f"{by_budget.get(e, last)['accuracy']:.3f}" for e in budgets]
+        lines.append([name, protects, *accuracies, f"{last['auc']:.3f}" if last["auc"] else "-"])
+    return "\n".join(align_columns(lines, 2))
 
 
-def _protection(row: dict[str, Any]) -> str:
-    """Say in a word what a row of results protects."""
-    if row["adjacency"] is None:
-        return "nothing"
-    if row["adjacency"] == "replace-one-label":
-        return "LABELS"
-    return "records, PURE" if row["delta"] == 0 else "records"
-
-
-def _draw(path: Path, rows: list[dict[str, Any]]) -> bool:
-    """Draw accuracy against epsilon; False if matplotlib is missing."""
+def _draw(path: Path, rows: list[dict[str, Any]]) -> str:
+    """Draw accuracy against epsilon; return where, or that matplotlib is missing."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 (optional dependency)
     except ImportError:
-        return False
+        return f"; for {path.name} {install_hint('plot')}"
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
     EpsilonAccuracyDisplay.from_results(rows).plot(figure=figure)
     figure.savefig(path, dpi=150)
-    return True
-
-
-def _writable_folder(path: Path) -> Path:
-    """Make the folder before any work is done that could not be saved."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--out: {path} cannot be used as a folder: {error.strerror}") from error
-    if not os.access(path, os.W_OK):
-        raise UserError(f"--out: {path} cannot be written to")
-    return path
+    return f", {path.name}"

@@ -1,4 +1,4 @@
-"""Files of tables: CSV as texts, each cell by itself, and Parquet by the file's own schema.
+"""Tables in files: CSV as texts, each cell by itself, and Parquet by the file's own schema.
 
 Every cell is read by a public rule, whatever the other rows hold. Errors name a file, a column or
 a line, never a cell.
@@ -17,18 +17,24 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dp_halfspace._cli.arguments import UserError
+from dp_halfspace._cli.csv_files import fields, read_columns
 from dp_halfspace.data.cells import Moment, canonical, text_of, truth_of
-from dp_halfspace.data.frame import read_frame, stored
-from dp_halfspace.data.schema import Column, read_schema, resolved_columns
+from dp_halfspace.data.frame import read_column, read_frame
+from dp_halfspace.data.schema import Column, read_schema, resolved_columns, word_of
+from dp_halfspace.exceptions import install_hint
 
 _SEPARATORS = ",;\t| "
+_EXCEL = (".xlsx", ".xlsm", ".xls", ".ods")
+# Labels that are found in a table, unless a label set is stated.
+_MOST_CLASSES = 100
 _WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -61,30 +67,33 @@ def readable(path: Path) -> Iterator[None]:
         raise UserError(f"cannot read {path}: {reason}") from error
 
 
-def read_cells(options: Any, wanted: Sequence[str]) -> Cells:
-    """Read a file; the columns `wanted` must be there and help to find the separator."""
+def read_cells(
+    options: Any, wanted: Sequence[str], is_verbatim: Callable[[str], bool] = lambda _: False
+) -> Cells:
+    """Read a file; the columns `wanted` must be there and help to find the separator.
+
+    Of a CSV columns that are verbatim stay texts: labels, persons, and cells that a format or
+    another decimal sign gives a meaning beyond their canonical value.
+    """
     try:
         import pandas  # noqa: PLC0415 (optional dependency)
     except ImportError as error:
-        raise UserError(
-            "reading a table needs pandas: pip install 'dp-halfspace[table]'"
-        ) from error
-    path = options.table
-    is_text = path.suffix.lower() != ".parquet"
+        raise UserError(f"reading a table needs pandas: {install_hint('table')}") from error
+    path, kind = options.table, options.table.suffix.lower()
+    decimal = None
     with readable(path):
-        try:
-            if is_text:
-                cells, decimal = _read_csv(pandas, options, set(wanted))
-            else:
-                cells, decimal = pandas.read_parquet(path, dtype_backend="pyarrow"), None
-        except ImportError as error:
-            raise UserError(f"reading {path} needs pyarrow: pip install pyarrow") from error
+        if kind == ".parquet":
+            cells = _read_parquet(path)
+        elif kind in _EXCEL:
+            cells = _read_excel(pandas, path)
+        else:
+            cells, decimal = _read_csv(pandas, options, set(wanted), is_verbatim)
     cells = cells.set_axis(range(1, len(cells) + 1))
     names = [str(name).strip() for name in cells.columns]
     cells.columns = names
-    for name in wanted:
-        if name not in names:
-            raise UserError(f"there is no column {name!r} in line 1, the header, of {path}")
+    absent = [repr(name) for name in wanted if name not in names]
+    if absent:
+        raise UserError(f"there is no column {', '.join(absent)} in line 1, the header, of {path}")
     kept = [j for j, name in enumerate(names) if name and not name.startswith("__index_level_")]
     for name in names:
         if name and names.count(name) > 1:
@@ -92,36 +101,70 @@ def read_cells(options: Any, wanted: Sequence[str]) -> Cells:
     cells = cells.iloc[:, kept]
     if not len(cells):
         raise UserError(f"{path} has no rows below its header")
-    return Cells(path, cells, decimal, len(names) - len(kept), is_text)
+    return Cells(path, cells, decimal, len(names) - len(kept), kind != ".parquet")
 
 
-def _read_csv(pandas: Any, options: Any, wanted: set[str]) -> tuple[Any, str]:
-    """Read a frame of texts, and say what is the sign of decimals, which may be either.
+def _read_parquet(path: Path) -> Any:
+    """Read a frame by the types that the file states, column by column, which needs less memory."""
+    try:
+        from pyarrow import parquet, table, types  # noqa: PLC0415 (optional dependency)
+    except ImportError as error:
+        raise UserError(f"reading {path} needs pyarrow: {install_hint('parquet')}") from error
+    file, columns = parquet.ParquetFile(path, pre_buffer=False), []
+    for name in file.schema_arrow.names:
+        if file.schema_arrow.names.count(name) > 1:
+            raise UserError(f"two columns of {path} are named {name!r}; rename one of them")
+        column = file.read(columns=[name], use_threads=False).column(0)
+        if types.is_string(column.type) or types.is_large_string(column.type):
+            # Each distinct text once: it is read again at every pass over a large table.
+            column = column.dictionary_encode()
+        columns.append(column)
+    read = table(columns, names=file.schema_arrow.names)
+    return read.to_pandas(types_mapper=_arrow_dtype, ignore_metadata=True)
 
-    A row is a line: a quote that is not closed would join two of them, and the number of rows,
-    which is public, would follow from what a record holds.
-    """
+
+def _arrow_dtype(kind: Any) -> Any:
+    """Return the type of pandas that keeps that of Arrow; dictionaries become categories."""
+    from pandas import ArrowDtype  # noqa: PLC0415 (optional dependency)
+    from pyarrow import types  # noqa: PLC0415 (optional dependency)
+
+    return None if types.is_dictionary(kind) else ArrowDtype(kind)
+
+
+def _read_excel(pandas: Any, path: Path) -> Any:
+    """Read the first sheet as objects, each cell by its own type; empty ones are missing."""
+    try:
+        cells = pandas.read_excel(path, header=None, dtype=object, keep_default_na=False)
+    except ImportError as error:
+        raise UserError(
+            f"reading {path} needs a package for Excel files, for .xlsx openpyxl: "
+            "pip install openpyxl, or save the sheet as CSV"
+        ) from error
+    if not len(cells):
+        raise UserError(f"{path} is empty")
+    header = ["" if name is None else str(name).strip() for name in cells.iloc[0]]
+    return cells.iloc[1:].set_axis(header, axis=1)
+
+
+def _read_csv(
+    pandas: Any, options: Any, wanted: set[str], is_verbatim: Callable[[str], bool]
+) -> tuple[Any, str]:
+    """Read a frame of texts and floats, and return it with its decimal sign, or "either"."""
     path = options.table
     with _opened(path, options.encoding) as file:
         header = next((line for line in file if line.strip()), None)
         if header is None:
             raise UserError(f"{path} is empty")
         separator = options.separator or _separator(header, wanted)
-        names = _fields(header, separator, path, 1)
-        rows = []
-        for number, line in enumerate(file, 2):
-            if line.strip():
-                row = _fields(line, separator, path, number)
-                if len(row) != len(names):
-                    raise UserError(
-                        f"{path} is not a table: line {number} has {len(row)} fields, and the "
-                        f"header {len(names)}"
-                    )
-                rows.append(row)
-    decimal = options.decimal or ("." if separator == "," else "either")
-    columns = zip(*rows, strict=True) if rows else [()] * len(names)
-    frame = {j: pandas.Series(column, dtype=object) for j, column in enumerate(columns)}
-    return pandas.DataFrame(frame).set_axis(names, axis=1), decimal
+        names = fields(header, separator, path, 1)
+        decimal = options.decimal or ("." if separator == "," else "either")
+
+        def stays_text(name: str) -> bool:
+            return decimal == "," or is_verbatim(name)
+
+        columns = read_columns(file, names, separator, path, stays_text)
+    frame = pandas.DataFrame(dict(enumerate(columns)), copy=False)
+    return frame.set_axis(names, axis=1), decimal
 
 
 @contextmanager
@@ -142,21 +185,6 @@ def _opened(path: Path, encoding: str) -> Iterator[Any]:
     else:
         with path.open(**text) as file:
             yield file
-
-
-def _fields(line: str, separator: str, path: Path, number: int) -> list[str]:
-    """Split one line, which must close its quotes."""
-    is_blank = separator == " "
-    text = line.strip() if is_blank else line.rstrip("\r\n")
-    try:
-        reader = csv.reader([text], delimiter=separator, skipinitialspace=is_blank, strict=True)
-        return [cell.strip() for cell in next(reader)]
-    except csv.Error:
-        pass
-    raise UserError(
-        f"{path} is not a table: line {number} has a quote that is not closed, or closed in the "
-        "middle of a field. A cell may hold no line break: write such a table as Parquet"
-    )
 
 
 def _separator(line: str, wanted: set[str]) -> str:
@@ -195,10 +223,12 @@ def schema_of(path: Path | None, table: Path) -> tuple[dict[str, Any], Any]:
 
 
 def declared_columns(cells: Cells, rules: Mapping[str, Any]) -> dict[str, Column]:
-    """Return what every column holds: as stated, else as a Parquet file or all cells say."""
+    """Return the kind of every column: as stated, else of a Parquet file or by all cells."""
     unknown = sorted(set(rules) - set(cells.frame.columns))
     if unknown:
-        raise UserError(f"--schema names the column {unknown[0]!r}, which the table does not have")
+        words = "the column" if len(unknown) == 1 else "the columns"
+        names = ", ".join(map(repr, unknown))
+        raise UserError(f"--schema names {words} {names}, which the table does not have")
     rules = dict(rules)
     for name in cells.frame.columns if cells.is_text else ():
         if rules.get(name) is None:
@@ -212,7 +242,9 @@ def declared_columns(cells: Cells, rules: Mapping[str, Any]) -> dict[str, Column
 
 def _kind_of_texts(texts: Any, decimal: str | None) -> str:
     """Return what all cells of a column hold that are not missing; numbers come first."""
-    values = (canonical(text, decimal) for text in stored(texts).distinct()[0])
+    if getattr(texts.dtype, "kind", "O") == "f":
+        return "number"
+    values = (canonical(text, decimal) for text in read_column(texts).distinct()[0])
     there = [value for value in values if value is not None]
     if all(isinstance(v, int | float) and not isinstance(v, bool) for v in there):
         return "number"
@@ -227,17 +259,27 @@ def typed(cells: Cells, columns: Mapping[str, Column]) -> Any:
     if not cells.is_text:
         return frame
     numbers = {
-        name: stored(frame[name]).numbers(column.decimal or cells.decimal)
+        name: read_column(frame[name]).numbers(column.decimal or cells.decimal)
         for name, column in columns.items()
-        if column.kind == "number"
+        if column.kind == "number" and frame[name].dtype.kind != "f"
     }
     return frame.assign(**numbers)
+
+
+def is_verbatim(rule: Any) -> bool:
+    """Tell whether a rule, or a column, reads a text by more than its canonical value."""
+    if isinstance(rule, Column):
+        return rule.date_format is not None or rule.decimal == ","
+    facts = rule if isinstance(rule, Mapping) else {}
+    return facts.get("format") is not None or facts.get("decimal") == ","
 
 
 def labels_of(cells: Cells, name: str) -> Any:
     """Return a column that no row may leave empty as an array of texts."""
     column = cells.frame[name]
-    values, places = stored(column).distinct()
+    values, places = read_column(column).distinct()
+    # Places of missing cells may be -1, that of the last value.
+    places = places % len(values)
     texts = [_label(value) for value in values]
     empty = [k for k, text in enumerate(texts) if text is None]
     rows = [i for i, place in enumerate(places, 1) if place in empty] if empty else []
@@ -253,3 +295,84 @@ def _label(value: Any) -> str | None:
         found = _WHOLE.fullmatch(value)
         return found[1] if found else value or None
     return str(value) if isinstance(value, bool) else text_of(canonical(value))
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingTable:
+    """A typed frame, labels as texts, and the facts that were stated; None: labels as seen."""
+
+    frame: Any
+    y: NDArray[Any]
+    rules: dict[str, Any]
+    classes: list[str] | None
+    groups: Any
+    notes: tuple[str, ...]
+
+
+def read_training_table(options: Any) -> TrainingTable:
+    """Read a table with labels, the kinds of its columns and its label set."""
+    target, groups = options.target, getattr(options, "groups", None)
+    if target is None:
+        raise UserError(f"--target must name the label column of {options.table}")
+    roles = [target] if groups is None else [target, groups]
+    if len(set(roles)) < len(roles):
+        raise UserError("--groups and --target name the same column")
+    rules, labels = schema_of(options.schema, options.table)
+    dropped = [name.strip() for name in getattr(options, "drop", [])]
+    if set(dropped) & set(roles):
+        raise UserError("--drop names the column of --target or --groups")
+    rules |= dict.fromkeys(dropped, "drop")
+    cells = read_cells(options, roles, lambda name: name in roles or is_verbatim(rules.get(name)))
+    rules = {name: rule for name, rule in rules.items() if name not in roles}
+    y = labels_of(cells, target)
+    features = replace(cells, frame=cells.frame.drop(columns=roles))
+    if not features.frame.shape[1]:
+        raise UserError(f"{options.table} has no columns besides {', '.join(map(repr, roles))}")
+    absent = [repr(name) for name in dropped if name not in cells.frame.columns]
+    if absent:
+        raise UserError(f"--drop: there is no column {', '.join(absent)} in {options.table}")
+    columns = declared_columns(features, rules)
+    frame = typed(features, columns)
+    found = [column for column in columns.values() if not column.is_stated]
+    if features.is_text:
+        rules |= {column.name: {"kind": word_of(column), "stated": False} for column in found}
+    classes = options.classes
+    if classes is None and labels is not None:
+        classes = [str(label) for label in labels]
+    notes = []
+    if cells.n_unnamed:
+        notes.append(f"{cells.n_unnamed} column(s) without a name are left out, as an index is.")
+    if found:
+        notes.append(
+            f"{len(found)} of {len(columns)} columns are not in a --schema: whether they hold "
+            "numbers, dates, truth values or texts is read from the file and declared public."
+        )
+    if classes is None:
+        notes.append(
+            f"No --classes: the {len(np.unique(y))} labels found in column {target!r} are "
+            "declared public."
+        )
+    _check_labels(options.table, target, y, classes)
+    ids = None if groups is None else labels_of(cells, groups)
+    return TrainingTable(frame, y, rules, classes, ids, tuple(notes))
+
+
+def _check_labels(path: Path, target: str, y: NDArray[Any], classes: Sequence[str] | None) -> None:
+    """Refuse labels that are no classes, or not those that were stated."""
+    seen = np.unique(y)
+    if classes is not None:
+        if not set(seen.tolist()) <= set(classes):
+            raise UserError(
+                f"column {target!r} of {path} holds a label that is not in the label set of "
+                "--classes or --schema; name all labels there"
+            )
+    elif len(seen) < 2:
+        raise UserError(
+            f"all rows of {path} have the same label; state the label set by --classes, in which "
+            "a label may be absent from the data"
+        )
+    elif len(seen) > _MOST_CLASSES:
+        raise UserError(
+            f"column {target!r} of {path} has more than {_MOST_CLASSES} different labels; the "
+            "label must be a class, or state the label set by --classes"
+        )

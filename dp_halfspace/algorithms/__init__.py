@@ -8,37 +8,18 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.algorithms.engine.training import (
-        Problem,
-        Training,
-        asked_margin,
-        reads_single,
-    )
-    from dp_halfspace.algorithms.margin_training import check_phased_prox, plan_training
-    from dp_halfspace.algorithms.published.margin_selection import (
-        SelectionPlan,
-        margin_grid,
-        plan_selection,
-    )
-
-__all__ = [
-    "SELECTIONS",
-    "SMALLEST_MARGIN",
-    "SOLVERS",
-    "Problem",
-    "SelectionPlan",
-    "Training",
-    "asked_margin",
-    "check_phased_prox",
-    "margin_grid",
-    "plan_selection",
-    "plan_training",
-    "reads_single",
-]
+    from dp_halfspace.algorithms.engine.training import LinearPlan as LinearPlan
+    from dp_halfspace.algorithms.engine.training import Problem as Problem
+    from dp_halfspace.algorithms.engine.training import reads_single as reads_single
+    from dp_halfspace.algorithms.margin_training import check_phased_prox as check_phased_prox
+    from dp_halfspace.algorithms.margin_training import plan_training as plan_training
+    from dp_halfspace.algorithms.published.margin_selection import SelectionPlan as SelectionPlan
+    from dp_halfspace.algorithms.published.margin_selection import margin_grid as margin_grid
+    from dp_halfspace.algorithms.published.margin_selection import plan_selection as plan_selection
 
 SOLVERS = ("noisy_gd", "objective_perturbation", "phased_prox")
 SELECTIONS = ("exponential", "gaussian", "random_stopping")
 # Public numbers are divided by the square of a margin; no data set has such a small one.
 SMALLEST_MARGIN = 1e-9
 
-__getattr__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

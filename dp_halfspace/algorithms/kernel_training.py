@@ -2,46 +2,173 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from dp_halfspace.algorithms.engine.defaults import additive_defaults, kernel_engine_defaults
-from dp_halfspace.algorithms.engine.training import Problem, Training, gradient_training
+from dp_halfspace.algorithms.engine.plan import FloatArray, rows_over
+from dp_halfspace.algorithms.engine.training import (
+    LinearPlan,
+    Problem,
+    asked_margin,
+    gradient_training,
+)
+from dp_halfspace.algorithms.engine.whitening import WhiteningPlan
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, for_rows_as_given
 from dp_halfspace.algorithms.margin_training import check_phased_prox, plan_training
-from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.algorithms.published.kernel_margin import MarginPlan
+from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.projection import AdditiveMap, FeatureMap
+from dp_halfspace.rows.blocks import LONGEST
+from dp_halfspace.rows.chunked_rows import chunked_features
+from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
+from dp_halfspace.rows.rows import normalised_rows
 
 # The constant beside columns with features, relative to that beside columns alone.
 _CONSTANT = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPlan(FitPlan):
+    """A linear fit of features of each row; `memory` bytes of them are kept.
+
+    The features are public, or `whitening` is the release that their frequencies follow. The record
+    shows `parameters`, too.
+    """
+
+    training: LinearPlan | MarginPlan
+    feature_map: FeatureMap
+    data_norm: float
+    intercept: float | None
+    memory: int
+    parameters: Mapping[str, Any]
+    whitening: WhiteningPlan | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        first = () if self.whitening is None else (self.whitening.moment.mechanism.event,)
+        return (*first, *self.training.events)
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        is_whitened = self.whitening is not None
+        return {**self.training.public, **self.parameters, "private_whitening": is_whitened}
+
+    @property
+    def balances_classes(self) -> bool:
+        """Whether counts of its own balance the classes."""
+        return isinstance(self.training, LinearPlan) and self.training.balances_classes
+
+    def with_class_weights(self, weights: FloatArray) -> KernelPlan:
+        """Weigh the classes by public or released numbers in [0, 1], for the same events."""
+        assert isinstance(self.training, LinearPlan)
+        return replace(self, training=self.training.with_class_weights(weights))
+
+    @property
+    def protects_people(self) -> bool:
+        """Whether the linear fit does: features of a row are made of this row alone."""
+        return isinstance(self.training, LinearPlan) and self.training.protects_people
+
+    @property
+    def weighs_records(self) -> bool:
+        """Whether the linear fit does."""
+        return isinstance(self.training, LinearPlan) and self.training.weighs_records
+
+    @property
+    def reads_chunks(self) -> bool:
+        """Whether the linear fit does."""
+        return self.protects_people
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Make the features, train on their rows and map the coefficients back."""
+        if isinstance(self.training, LinearPlan) and self.training.counts is not None:
+            training = self.training.following(data, permit)
+            return replace(
+                replace(self, training=training).run(data, permit),
+                rarity=training.rarity,
+                population=training.population,
+            )
+        feature_map = self.feature_map
+        if self.whitening is not None:
+            assert isinstance(feature_map, AdditiveMap)
+            feature_map = self.whitening.run(self._unit_rows(data), feature_map, permit)
+        used, released = self.training.train(self._rows(data, feature_map), data, permit)
+        return Fitted(
+            *for_rows_as_given(released, used.constant_column, self.intercept, 1.0),
+            data_norm=self.data_norm,
+            attributes={
+                "margin_": asked_margin(used, released),
+                "feature_map_": feature_map,
+                "n_components_": feature_map.n_components,
+            },
+        )
+
+    def _unit_rows(self, data: TrainingData) -> Any:
+        """Return the columns and a constant of their size, as rows of norm one."""
+        assert isinstance(self.feature_map, AdditiveMap)
+        unit = self.feature_map.unit
+        return rows_over(normalised_rows, data.X, self.data_norm, 1.0 / unit, people=data.people)
+
+    def _rows(self, data: TrainingData, feature_map: FeatureMap) -> Any:
+        """Return the features as rows of norm one, constant column included."""
+        people, constant_column = data.people, self.training.constant_column
+        if is_linear(feature_map):
+            return rows_over(
+                normalised_rows, data.X, self.data_norm, constant_column, people=people
+            )
+        features = features_of(data.X, self.data_norm, feature_map, self.memory, people)
+        return rows_over(normalised_feature_rows, features, constant_column, people=people)
+
+
+def is_linear(feature_map: FeatureMap) -> bool:
+    """Tell whether features are the columns themselves, which need no copy and may be sparse."""
+    return isinstance(feature_map, AdditiveMap) and feature_map.is_linear
+
+
+def features_of(
+    X: Any, data_norm: float, feature_map: FeatureMap, memory: int, people: People | None = None
+) -> Any:
+    """Return features of rows; length scales of a kernel are relative to rows that were clipped."""
+    longest = LONGEST if isinstance(feature_map, AdditiveMap) else 1.0
+    how: dict[str, Any] = {"longest": longest, "people": people}
+    if isinstance(X, Chunks):
+        return chunked_features(X, data_norm, feature_map, memory=memory, **how)
+    return clipped_features(X, data_norm, feature_map, memory=memory, **how)
 
 
 def plan_kernel_training(
     problem: Problem,
     solver: str,
     margin: float | None,
-    epsilon: float,
-    delta: float,
+    budget: Budget,
     *,
     feature_map: FeatureMap,
-) -> Training:
+) -> LinearPlan:
     """Plan one fit on features of `problem`, dense and without a projection, within a budget.
 
     Pure epsilon is that of a perturbed objective.
     """
-    is_pure = delta == 0 and math.isfinite(epsilon)
     columns = feature_map if isinstance(feature_map, AdditiveMap) else None
     if columns is not None and not columns.is_linear and problem.intercept is not None:
         problem = replace(problem, intercept=_CONSTANT * problem.intercept)
-    check_phased_prox(solver, problem.n_classes, is_pure=is_pure)
-    if solver == "noisy_gd" and margin is None and not is_pure:
-        mu = gdp_mu(epsilon, delta)
+    check_phased_prox(solver, problem.n_classes, is_pure=budget.is_pure)
+    if solver == "noisy_gd" and margin is None and not budget.is_pure:
+        mu = budget.mu
         defaults = kernel_engine_defaults(problem.n_classes)
         if columns is not None:
             sizes = (problem.n_samples, problem.n_columns(), problem.n_classes)
             lead, behind = columns.n_features_in, columns.relative_length
             defaults = additive_defaults(*sizes, mu, lead=lead, behind=behind)
-        return gradient_training(problem, defaults, mu)
+        return gradient_training(problem, defaults, mu, counts_classes=True)
     # Directions that favour few columns are made for columns that mean something.
-    if is_pure:
+    if budget.is_pure:
         solver = "objective_perturbation"
-    return plan_training(problem, solver, margin, epsilon, delta)
+    return plan_training(problem, solver, margin, budget)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.engine.defaults import DIRECTIONS_PAY, engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan, plan_descent
-from dp_halfspace.algorithms.engine.training import Problem, Training, gradient_training
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, gradient_training
+from dp_halfspace.optim.objectives import Adversary
+from dp_halfspace.privacy.budget import Budget
 
 # What few fits need is imported by the branch that plans it.
 
@@ -25,33 +25,33 @@ def check_phased_prox(solver: str, n_classes: int, *, is_pure: bool) -> None:
 
 
 def plan_training(
-    problem: Problem, solver: str, margin: float | None, epsilon: float, delta: float
-) -> Training:
+    problem: Problem, solver: str, margin: float | None, budget: Budget
+) -> LinearPlan:
     """Plan one fit within a budget; no margin is asked for where it is None.
 
     Pure epsilon comes from a search among directions where that is the better one and neither a
     margin nor a solver was asked for, else from a perturbed objective.
     """
-    is_pure = delta == 0 and math.isfinite(epsilon)
     takes_directions = solver == "noisy_gd" and margin is None and problem.n_classes == 2
-    if is_pure and takes_directions and problem.n_samples * epsilon < DIRECTIONS_PAY:
+    strength = problem.n_samples * budget.epsilon
+    if budget.is_pure and takes_directions and strength < DIRECTIONS_PAY:
         from dp_halfspace.algorithms.search.direction_training import (  # noqa: PLC0415
             plan_direction_training,
         )
 
-        return plan_direction_training(problem, epsilon)
-    if is_pure or solver == "objective_perturbation":
+        return plan_direction_training(problem, budget)
+    if budget.is_pure or solver == "objective_perturbation":
         from dp_halfspace.algorithms.perturbation.objective_training import (  # noqa: PLC0415
             plan_objective_training,
         )
 
-        return plan_objective_training(problem, margin, epsilon, delta)
-    return plan_gaussian_training(problem, solver, margin, gdp_mu(epsilon, delta))
+        return plan_objective_training(problem, margin, budget)
+    return plan_gaussian_training(problem, solver, margin, budget.mu)
 
 
 def plan_gaussian_training(
     problem: Problem, solver: str, margin: float | None, mu: float
-) -> Training:
+) -> LinearPlan:
     """Plan one fit that is mu-Gaussian private; parameters as in `plan_training`."""
     if solver == "phased_prox" or (margin is not None and problem.attack is None):
         from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
@@ -63,23 +63,23 @@ def plan_gaussian_training(
         return _attacked(problem, problem.attack, mu)
     linear_map = problem.drawn(None)
     sizes = (problem.n_samples, problem.n_columns(linear_map), problem.n_classes)
-    return gradient_training(problem, engine_defaults(*sizes, mu), mu, linear_map)
+    defaults = engine_defaults(*sizes, mu)
+    return gradient_training(problem, defaults, mu, linear_map, counts_classes=True)
 
 
-def _attacked(problem: Problem, attack: Adversary, mu: float) -> Training:
+def _attacked(problem: Problem, attack: Adversary, mu: float) -> LinearPlan:
     """Accelerated steps on rows that keep their lengths, against an adversary."""
     defaults = engine_defaults(problem.n_samples, problem.n_columns(), problem.n_classes, mu)
     constant_column = problem.constant(defaults.constant_column)
     # The longest row has norm one, constant column included.
     scaled = replace(attack, radius=attack.radius / math.hypot(1.0, constant_column or 0.0))
     plan = plan_descent(
-        defaults if problem.averaged else replace(defaults, tail_fraction=0.0),
+        replace(defaults, tail_fraction=problem.tail_fraction(defaults.tail_fraction)),
         **problem.sizes(),
         n_outputs=1,
         mu=mu * DOWN,
         attack=scaled,
     )
     steps = GradientPlan(plan, adversary=scaled)
-    return Training(
-        "noisy_gd", None, plan.steps.margin_offset, constant_column, None, steps, attack=scaled
-    )
+    offset = plan.steps.margin_offset
+    return LinearPlan(problem, "noisy_gd", None, offset, constant_column, None, steps, scaled)

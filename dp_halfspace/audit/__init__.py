@@ -5,7 +5,15 @@ Neither can prove privacy; each can only find that a claim is false. Both read p
 they return is for whoever holds the data.
 """
 
-from dp_halfspace.audit.black_box import AuditResult, audit
-from dp_halfspace.audit.replay import ReplayedRelease, ReplayResult, replay
+from typing import TYPE_CHECKING
 
-__all__ = ["AuditResult", "ReplayResult", "ReplayedRelease", "audit", "replay"]
+from dp_halfspace._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dp_halfspace.audit.black_box import AuditResult as AuditResult
+    from dp_halfspace.audit.black_box import audit as audit
+    from dp_halfspace.audit.white_box import ReplayedRelease as ReplayedRelease
+    from dp_halfspace.audit.white_box import ReplayResult as ReplayResult
+    from dp_halfspace.audit.white_box import replay as replay
+
+__getattr__, __dir__ = lazy_names(__name__, __file__)

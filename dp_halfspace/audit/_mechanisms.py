@@ -1,7 +1,8 @@
 """What an audit knows about every mechanism, written down a second time.
 
-How far values may be apart, whether noise has the size that it says, and what it all costs
-together. Nothing here uses the accounting of `privacy`, so that a mistake there shows.
+The largest distance of two values, whether noise has the size that it should have, and what all
+releases cost together. Nothing here uses the accounting of `privacy`, so that a mistake there
+shows.
 """
 
 from __future__ import annotations
@@ -12,31 +13,24 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import chdtr, log_ndtr, logsumexp, ndtr
 
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise, RandomizedResponse
+from dp_halfspace.privacy.exponential import GeneralizedChoice, ParallelChoice, TalliedChoice
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
     L2LaplaceNoise,
     NoNoise,
 )
-from dp_halfspace.privacy.selection import GeneralizedChoice, TalliedChoice
-
-__all__ = [
-    "LINEAR_TERMS",
-    "delta_at",
-    "distance",
-    "epsilon_of",
-    "noise_level",
-    "terms_of",
-    "utilities",
-]
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 
 Array: TypeAlias = NDArray[Any]
-# Weight, shift and mu of each: a sum of Gaussian losses that bounds what releases lose.
+# Weight, shift and mu of Gaussian privacy losses, whose mixture bounds the loss of all releases.
 Terms: TypeAlias = list[tuple[float, float, float]]
+# Beyond this nothing is promised.
+_LARGEST_EPSILON = 1e9
 LINEAR_TERMS = (GaussianLinearTerm, LaplaceLinearTerm)
 
 
@@ -57,6 +51,8 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
             apart, most = np.count_nonzero(change), 1.0
         case NoNoise():
             apart, most = np.linalg.norm(change), math.inf
+        case ParallelChoice():
+            apart, most = change.max(axis=1).sum(), mechanism.sensitivity
         case _:
             apart = np.abs(utilities(mechanism, first) - utilities(mechanism, second)).max()
             most = getattr(mechanism, "sensitivity", 1.0)
@@ -66,12 +62,12 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
 def utilities(choice: Any, value: Array) -> Array:
     """Return what an exponential mechanism weighs candidates by; larger is better."""
     match choice:
-        case ExponentialChoice():
+        case ExponentialChoice() | ParallelChoice():
             return value
         case TalliedChoice():
             return -value.astype(np.float64)
         case GeneralizedChoice():
-            return -choice.normalised(value)
+            return -choice.normalise_costs(value)
     raise TypeError(f"{type(choice).__name__} is no mechanism that an audit knows")
 
 
@@ -105,9 +101,9 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
             case RandomizedResponse():
                 log_ratio += _responses_ratio(mechanism, int(np.count_nonzero(noise)), len(value))
             case _:
-                exponents = utilities(mechanism, value) * _choice_rate(mechanism)
-                chosen = exponents[int(released[0])]
-                log_ratio += chosen + logsumexp(exponents) - logsumexp(2.0 * exponents)
+                exponents = np.atleast_2d(utilities(mechanism, value)) * _choice_rate(mechanism)
+                for row, chosen in zip(exponents, released, strict=True):
+                    log_ratio += row[int(chosen)] + logsumexp(row) - logsumexp(2.0 * row)
         square, freedom = sums.get(type(mechanism), (0.0, 0))
         sums[type(mechanism)] = square + added[0], freedom + added[1]
     small = [float(chdtr(freedom, square)) for square, freedom in sums.values() if freedom]
@@ -196,12 +192,9 @@ def epsilon_of(mechanisms: Sequence[Any], delta: float) -> float:
         return largest if all(mu == 0.0 for _, _, mu in terms) else math.inf
     if delta_at(terms, losses, 0.0) <= delta:
         return 0.0
-    low, high = 0.0, 1.0
+    high = 1.0
     while delta_at(terms, losses, high) > delta:
-        low, high = high, 2.0 * high
-        if high > 1e9:
+        high *= 2.0
+        if high > _LARGEST_EPSILON:
             return math.inf
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if delta_at(terms, losses, middle) > delta else (low, middle)
-    return low
+    return float(brentq(lambda at: delta_at(terms, losses, at) - delta, 0.0, high, xtol=1e-12))

@@ -1,7 +1,7 @@
-"""An audit from outside: fits on two neighbours, and how well they are told apart.
+"""An audit from outside: fits on two neighbours, and how well the models are distinguished.
 
-A part of the fits learns what to look at, a second part where to draw the line, and the rest
-counts how often models of each neighbour are beyond it: that is what the bounds are made of.
+A tenth of the fits chooses statistics, four tenths choose a threshold, and the rest counts how
+often models of each neighbour are beyond it. The bounds follow from these counts.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from dp_halfspace._sklearn_compat import Interval
 from dp_halfspace.privacy.events import Gaussian, single_runs
 from dp_halfspace.privacy.record import PrivacyRecord
 
-__all__ = ["AuditResult", "audit", "unpaid_clone"]
-
 Features: TypeAlias = Callable[[Any], ArrayLike]
 Matrix: TypeAlias = NDArray[np.float64]
-# Coordinates are shrunk towards independence by this much.
+# Weight of the identity that is added to the correlation matrix of the numbers of a model.
 _SHRINKAGE = 0.1
-# Numbers beyond so many times the largest one that was learnt from are taken for this.
-_FARTHEST = 2.0**300
+# Numbers are clipped at this many times the largest one of the fits that were learnt from.
+_CLIP = 2.0**300
+# Outcomes that are listed in a result.
 _MOST_OUTCOMES = 20
+# Numbers of a model that are looked at by themselves, beside the best direction.
+_MOST_COORDINATES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class AuditResult:
     Attributes
     ----------
     epsilon_low : float
-        Lower bound of epsilon at `delta`, 0 if the models could not be told apart.
+        Lower bound of epsilon at `delta`, 0 if the models could not be distinguished.
     mu_low : float
         The same for Gaussian differential privacy, which a bound is much easier to find for.
     confidence : float
@@ -88,7 +89,7 @@ def audit(
     claim: tuple[float, float] | None = None,
     n_jobs: int | None = None,
 ) -> AuditResult:
-    """Measure from outside how well the models of two neighbouring data sets are told apart.
+    """Measure from outside how well the models of two neighbouring data sets are distinguished.
 
     Parameters
     ----------
@@ -99,8 +100,8 @@ def audit(
     y, y_neighbour : array-like of shape (n_samples,)
         Labels.
     n_fits : int
-        Fits on each of the two, at least 8. A tenth of them learns which direction tells models
-        apart, four tenths where the line is drawn, half are counted. A fit that raises is a fit
+        Fits on each of the two, at least 8. A tenth of them learns which direction distinguishes
+        models, four tenths where the line is drawn, half are counted. A fit that raises is a fit
         whose outcome is its exception.
     confidence : float, default=0.95
         Probability that both bounds hold, for any estimator: Clopper-Pearson, at one line for
@@ -156,22 +157,24 @@ def audit(
         {"n_fits": n_fits, "confidence": confidence},
         "audit",
     )
-    model, pairs = unpaid_clone(estimator), ((X, y), (X_neighbour, y_neighbour))
+    model, neighbours = clone_without_ledgers(estimator), ((X, y), (X_neighbour, y_neighbour))
     points = None if features else _rows_that_differ(X, X_neighbour)
     jobs = (
-        delayed(_fitted)(model, *data, features, points) for data in pairs for _ in range(n_fits)
+        delayed(_fit_and_read)(model, *data, features, points)
+        for data in neighbours
+        for _ in range(n_fits)
     )
-    found = Parallel(n_jobs=n_jobs)(jobs)
-    errors = {repr(seen.error) for seen in found}
-    if len(errors) == 1 and found[0].error is not None:
-        raise found[0].error
-    record = next((seen.record for seen in found if seen.record is not None), None)
-    epsilon, delta, mu = _claim(model, record, claim)
-    values, marks = _told_apart(found)
-    pairs_of_marks = {name: (mark[:n_fits], mark[n_fits:]) for name, mark in marks.items()}
-    first, second = values[:n_fits], values[n_fits:]
-    bounds = _bounds(first, second, delta, 1.0 - confidence, [*pairs_of_marks.values()])
-    counts = [(name, int(a.sum()), int(b.sum())) for name, (a, b) in pairs_of_marks.items()]
+    fits = Parallel(n_jobs=n_jobs)(jobs)
+    if len({repr(fit.error) for fit in fits}) == 1 and fits[0].error is not None:
+        raise fits[0].error
+    record = next((fit.record for fit in fits if fit.record is not None), None)
+    epsilon, delta, mu = _read_claim(model, record, claim)
+    values, indicators = _split_outcomes(fits)
+    pairs = {name: (each[:n_fits], each[n_fits:]) for name, each in indicators.items()}
+    bounds = _lower_bounds(
+        values[:n_fits], values[n_fits:], delta, 1.0 - confidence, [*pairs.values()]
+    )
+    counts = [(name, int(a.sum()), int(b.sum())) for name, (a, b) in pairs.items()]
     counts.sort(key=lambda entry: -abs(entry[1] - entry[2]))
     outcomes = [f"{name}: in {a} and in {b} of {n_fits} fits" for name, a, b in counts]
     return AuditResult(
@@ -179,14 +182,13 @@ def audit(
     )
 
 
-def unpaid_clone(estimator: Any, random_state: int | None = None) -> Any:
+def clone_without_ledgers(estimator: Any, random_state: int | None = None) -> Any:
     """Clone an estimator without its ledgers, those of estimators inside too, and seed it."""
     model = clone(estimator)
     params = model.get_params()
-    ledgers = {name: None for name in params if name.rsplit("__")[-1] == "ledger"}
-    seeds = {name: None for name in params if name.rsplit("__")[-1] == "random_state"}
-    own = {"random_state": random_state} if "random_state" in params else {}
-    return model.set_params(**ledgers, **{**seeds, **own})
+    own = {name for name in params if name.rsplit("__")[-1] in ("ledger", "random_state")}
+    seed = {"random_state": random_state} if "random_state" in params else {}
+    return model.set_params(**{**dict.fromkeys(own), **seed})
 
 
 def _rows_that_differ(X: Any, other: Any) -> Any:
@@ -199,7 +201,7 @@ def _rows_that_differ(X: Any, other: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Fit:
     """What a fit shows: numbers, and a record if it has one, or an exception."""
 
     numbers: Matrix
@@ -207,8 +209,8 @@ class _Seen:
     error: Exception | None = None
 
 
-def _fitted(model: Any, X: Any, y: Any, features: Features | None, points: Any) -> _Seen:
-    """Fit a clone; return what there is to look at."""
+def _fit_and_read(model: Any, X: Any, y: Any, features: Features | None, points: Any) -> _Fit:
+    """Fit a clone and read its numbers."""
     try:
         fitted = clone(model).fit(X, y)
         if features is not None:
@@ -218,39 +220,39 @@ def _fitted(model: Any, X: Any, y: Any, features: Features | None, points: Any) 
             found += [getattr(fitted, name, ()) for name in ("coef_", "intercept_")]
         parts = [np.ravel(np.asarray(part, dtype=np.float64)) for part in found]
     except Exception as error:  # noqa: BLE001 - to raise is an outcome, too
-        return _Seen(np.zeros(0), error=error)
-    return _Seen(np.concatenate(parts), getattr(fitted, "privacy_", None))
+        return _Fit(np.zeros(0), error=error)
+    return _Fit(np.concatenate(parts), getattr(fitted, "privacy_", None))
 
 
-def _told_apart(found: Sequence[_Seen]) -> tuple[Matrix, dict[str, Matrix]]:
-    """Return numbers, a row for each fit, and for all other outcomes which fits have them."""
-    sizes = [len(seen.numbers) for seen in found if seen.error is None]
+def _split_outcomes(fits: Sequence[_Fit]) -> tuple[Matrix, dict[str, Matrix]]:
+    """Return numbers, a row for each fit, and for all other outcomes an indicator over the fits."""
+    sizes = [len(fit.numbers) for fit in fits if fit.error is None]
     width = Counter(sizes).most_common(1)[0][0] if sizes else 0
-    values, marks = np.zeros((len(found), width)), dict[str, Matrix]()
+    values, indicators = np.zeros((len(fits), width)), dict[str, Matrix]()
 
     def mark(name: str, places: Any) -> None:
-        marks.setdefault(name, np.zeros(len(found)))[places] = 1.0
+        indicators.setdefault(name, np.zeros(len(fits)))[places] = 1.0
 
-    for place, seen in enumerate(found):
-        if seen.error is not None:
-            kind = type(seen.error).__name__
+    for place, fit in enumerate(fits):
+        if fit.error is not None:
+            kind = type(fit.error).__name__
             mark(f"raises {kind}", place)
-            mark(f"raises {kind}: {seen.error}", place)
-        elif len(seen.numbers) != width:
-            mark(f"{len(seen.numbers)} numbers", place)
+            mark(f"raises {kind}: {fit.error}", place)
+        elif len(fit.numbers) != width:
+            mark(f"{len(fit.numbers)} numbers", place)
         else:
-            values[place] = seen.numbers
+            values[place] = fit.numbers
     for name, is_special in _SPECIAL.items():
         for column in np.flatnonzero(is_special(values).any(axis=0)):
             mark(f"number {column} is {name}", is_special(values[:, column]))
-    return values, marks
+    return values, indicators
 
 
 def _is_negative_zero(values: Matrix) -> Any:
     return (values == 0.0) & np.signbit(values)
 
 
-# Floats that no line between numbers tells apart from others.
+# Floats that no threshold separates from others: each is an outcome of its own.
 _SPECIAL: dict[str, Callable[[Matrix], Any]] = {
     "NaN": np.isnan,
     "infinity": np.isposinf,
@@ -259,20 +261,20 @@ _SPECIAL: dict[str, Callable[[Matrix], Any]] = {
 }
 
 
-def _scaled(values: Matrix, of: Matrix) -> Matrix:
-    """Return columns over a power of two by which the largest finite of some numbers is about one.
+def _rescale(values: Matrix, of: Matrix) -> Matrix:
+    """Divide columns by a power of two that makes the largest finite number of `of` about one.
 
-    Nothing overflows then. NaN, which has a mark of its own, is zero.
+    Nothing overflows then. NaN, which is an outcome of its own, becomes zero.
     """
     largest = np.abs(np.where(np.isfinite(of), of, 0.0)).max(axis=0, initial=0.0)
     exponents = np.frexp(largest)[1]
     with np.errstate(all="ignore"):
-        scaled = np.ldexp(values, -exponents)
-    near: Matrix = np.nan_to_num(np.clip(scaled, -_FARTHEST, _FARTHEST))
-    return near
+        clipped = np.clip(np.ldexp(values, -exponents), -_CLIP, _CLIP)
+    rescaled: Matrix = np.nan_to_num(clipped)
+    return rescaled
 
 
-def _claim(
+def _read_claim(
     model: Any, record: PrivacyRecord | None, claim: tuple[float, float] | None
 ) -> tuple[float, float, float]:
     """Return epsilon, delta and mu that are promised."""
@@ -293,44 +295,46 @@ def _claim(
     return float(epsilon), float(delta), mu
 
 
-def _bounds(
+def _lower_bounds(
     first: Matrix,
     second: Matrix,
     delta: float,
     alpha: float,
-    marks: Sequence[tuple[Matrix, Matrix]] = (),
+    indicators: Sequence[tuple[Matrix, Matrix]] = (),
 ) -> tuple[float, float]:
     """Return lower bounds on epsilon and mu that hold together with probability 1 - alpha.
 
-    `marks` tell of every fit of both whether it has an outcome that is no number.
+    `indicators` say of every fit of both whether it has an outcome that is no number.
     """
     tenth, half = -(-len(first) // 10), len(first) // 2
     learn, choose, count = slice(0, tenth), slice(tenth, half), slice(half, None)
     of = np.vstack([first[learn], second[learn]])
-    first, second = _scaled(first, of), _scaled(second, of)
-    views = list(_views(first[learn], second[learn]))
-    # Of outcomes those that were learnt of: no line is chosen by what it is counted on.
-    scores = [pair for pair in marks if np.concatenate([mark[:half] for mark in pair]).any()]
-    scores += [(view(first), view(second)) for view in views]
+    first, second = _rescale(first, of), _rescale(second, of)
+    # Outcomes that were seen before the count only: no threshold is chosen by what it counts.
+    scores = [pair for pair in indicators if np.concatenate([each[:half] for each in pair]).any()]
+    scores += [
+        (statistic(first), statistic(second))
+        for statistic in list(_statistics(first[learn], second[learn]))
+    ]
     found = []
     for bound in (lambda p, q: _epsilon_of(p, q, delta), _mu_of):
         best = (-math.inf, np.zeros(1), np.zeros(1), 0.0)
         for a, b in scores:
             for low, high in ((a, b), (b, a)):
-                value, line = _best_line(low[choose], high[choose], bound, alpha / 4.0)
-                best = max(best, (value, low, high, line), key=lambda entry: entry[0])
-        _, low, high, line = best
-        # Two bounds here, two for the other line: each may fail with a quarter of alpha.
-        p = _share_low(np.sum(high[count] > line), len(high[count]), alpha / 4.0)
-        q = 1.0 - _share_low(np.sum(low[count] <= line), len(low[count]), alpha / 4.0)
+                value, threshold = _best_threshold(low[choose], high[choose], bound, alpha / 4.0)
+                best = max(best, (value, low, high, threshold), key=lambda entry: entry[0])
+        _, low, high, threshold = best
+        # Two bounds here and two for the other threshold: each may fail with a quarter of alpha.
+        p = _probability_low(np.sum(high[count] > threshold), len(high[count]), alpha / 4.0)
+        q = 1.0 - _probability_low(np.sum(low[count] <= threshold), len(low[count]), alpha / 4.0)
         found.append(max(0.0, float(bound(p, q))))  # type: ignore[no-untyped-call]
     return found[0], found[1]
 
 
-def _views(first: Matrix, second: Matrix) -> Iterator[Callable[[Matrix], Matrix]]:
-    """Yield what to look at: a number as it is, or along the difference of means, and how far out.
+def _statistics(first: Matrix, second: Matrix) -> Iterator[Callable[[Matrix], Matrix]]:
+    """Yield statistics of a model: single numbers, and their projection on the difference of means.
 
-    The distance from the middle shows a scale that depends on the data.
+    The distance of each from its median shows a spread that depends on the data.
     """
     both = np.vstack([first - first.mean(axis=0), second - second.mean(axis=0)])
     spread = both.std(axis=0)
@@ -341,26 +345,26 @@ def _views(first: Matrix, second: Matrix) -> Iterator[Callable[[Matrix], Matrix]
     directions = (
         [np.eye(1)[0]] if len(gap) == 1 else [np.linalg.solve(within, gap), *np.eye(len(gap))]
     )
-    for direction in directions[: 1 + min(len(gap), 8)]:
+    for direction in directions[: 1 + _MOST_COORDINATES]:
         weights = direction / spread
         middle = float(np.median(np.concatenate([first, second]) @ weights))
         yield lambda values, w=weights: values @ w  # type: ignore[misc]
         yield lambda values, w=weights, m=middle: np.abs(values @ w - m)  # type: ignore[misc]
 
 
-def _best_line(
+def _best_threshold(
     low: Matrix, high: Matrix, bound: Callable[[Any, Any], Any], alpha: float
 ) -> tuple[float, float]:
-    """Return the best bound of any line on these fits, and that line."""
-    lines = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0.0, 1.0, 101)))
-    p = _share_low((high[:, None] > lines).sum(axis=0), len(high), alpha)
-    q = 1.0 - _share_low((low[:, None] <= lines).sum(axis=0), len(low), alpha)
+    """Return the best bound of any threshold on these fits, and that threshold."""
+    thresholds = np.unique(np.quantile(np.concatenate([low, high]), np.linspace(0.0, 1.0, 101)))
+    p = _probability_low((high[:, None] > thresholds).sum(axis=0), len(high), alpha)
+    q = 1.0 - _probability_low((low[:, None] <= thresholds).sum(axis=0), len(low), alpha)
     values = bound(p, q)
     place = int(np.argmax(values))
-    return float(values[place]), float(lines[place])
+    return float(values[place]), float(thresholds[place])
 
 
-def _share_low(hits: Any, trials: int, alpha: float) -> Any:
+def _probability_low(hits: Any, trials: int, alpha: float) -> Any:
     """Return the lower Clopper-Pearson bound of a probability."""
     found = betaincinv(np.maximum(hits, 1), trials - np.asarray(hits) + 1, alpha)
     return np.where(np.asarray(hits) > 0, found, 0.0)

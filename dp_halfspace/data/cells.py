@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Texts of missing values: those of pandas' readers, and what else stands for "not known".
+# Texts of missing values: those of pandas' readers, and other signs for "not known".
 MISSING_TEXTS = frozenset(
     (
         *("", "?", "na", "nan", "nat", "none", "null", "n/a", "-nan", "<na>", "#n/a", "#na"),
@@ -28,14 +28,14 @@ MISSING_TEXTS = frozenset(
     )
 )
 TRUE, FALSE = "true", "false"
-# Words for the two truth values; 1 and 0 are read as numbers before.
+# Words for the two truth values; 1 and 0 have been read as numbers.
 _TRUTH_WORDS = {
     **dict.fromkeys((TRUE, "yes", "t", "y"), True),
     **dict.fromkeys((FALSE, "no", "f", "n"), False),
 }
 # Pairs of categories that a reader may turn into truth values.
 _TRUTH_PAIRS = ((FALSE, TRUE), ("no", "yes"), ("n", "y"), ("f", "t"), ("0", "1"))
-# A number that is a text under the rules of numbers; single letters stand for much else.
+# Texts that count as numbers in a column of numbers; single letters mean much else.
 _NUMBER_WORDS = {TRUE: 1.0, FALSE: 0.0, "yes": 1.0, "no": 0.0}
 
 DECIMALS = (".", ",", "either")
@@ -64,10 +64,13 @@ _DATES = tuple(
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2}:[0-9]{2})(\.[0-9]*[1-9])?(?:\.?0*)")
 _EPOCH = date(1970, 1, 1).toordinal()
 # Whole numbers that may be a date written as YYYYMMDD.
-_FIRST_COMPACT, _LAST_COMPACT = 1000_01_01, 9999_12_31
+_FIRST_COMPACT = 1000_01_01
+_LAST_COMPACT = 9999_12_31
 
-# Numbers of more digits count as infinite, as floats of that size do.
-_MOST_BITS, _MOST_DIGITS = 1330, 400
+# Whole numbers of more bits, and decimals of more digits, count as infinite, as floats do.
+_MOST_BITS = 1330
+_MOST_DIGITS = 400
+# Nanoseconds of a second and of a day.
 _PER_SECOND = 10**9
 _PER_DAY = 86_400 * _PER_SECOND
 # Steps of a unit of numpy in a day, for units from hours to nanoseconds.
@@ -127,52 +130,52 @@ def canonical(value: Any, decimal: str | None = None) -> Cell:
     True
     """
     try:
-        return _canonical(value, decimal)
+        return _read_cell(value, decimal)
     except Exception:  # noqa: BLE001 - whether and how an object fails is private
         return None
 
 
-def _canonical(value: Any, decimal: str | None) -> Cell:
+def _read_cell(value: Any, decimal: str | None) -> Cell:
     """Tell the types apart; texts come first, as most cells that are objects are texts."""
     if isinstance(value, str | bytes | bytearray):
         text = value if isinstance(value, str) else bytes(value).decode("utf-8", "surrogateescape")
-        return _of_text(str(text).strip(), decimal)
+        return _read_text(str(text).strip(), decimal)
     if value is None or isinstance(value, bool | np.bool_):
         return None if value is None else bool(value)
     if isinstance(value, Integral | Decimal | float | np.floating | Rational):
-        return _of_number(value)
+        return _read_number(value)
     if hasattr(value, "as_py"):
-        return _canonical(value.as_py(), decimal)
-    return _of_time(value) if _is_time(value) else _of_object(value, decimal)
+        return _read_cell(value.as_py(), decimal)
+    return _read_time(value) if _is_time(value) else _read_object(value, decimal)
 
 
-def _of_number(value: Any) -> int | float | Decimal | None:
+def _read_number(value: Any) -> int | float | Decimal | None:
     """Read a number of any type exactly, but for fractions that are not decimal."""
     if isinstance(value, Integral):
-        return _whole(int(value))
-    return _of_decimal(value) if isinstance(value, Decimal) else _of_float(float(value))
+        return _read_whole(int(value))
+    return _read_decimal(value) if isinstance(value, Decimal) else _read_float(float(value))
 
 
-def _of_object(value: Any, decimal: str | None) -> Cell:
+def _read_object(value: Any, decimal: str | None) -> Cell:
     """Read an object of another type by its text, unless it stands for a missing value."""
     if type(value).__name__ == "NAType" or bool(value != value):  # noqa: PLR0124 - any NaN
         return None
-    return _of_text(str(value).strip(), decimal)
+    return _read_text(str(value).strip(), decimal)
 
 
-def _whole(number: int) -> int | float:
+def _read_whole(number: int) -> int | float:
     """Return a whole number, infinite if it is too long to be written out."""
     return number if number.bit_length() <= _MOST_BITS else math.inf if number > 0 else -math.inf
 
 
-def _of_float(number: float) -> int | float | None:
+def _read_float(number: float) -> int | float | None:
     """Return a number that is whole as an int, so that zero has no sign."""
     if math.isnan(number):
         return None
-    return _whole(int(number)) if math.isfinite(number) and number.is_integer() else number
+    return _read_whole(int(number)) if math.isfinite(number) and number.is_integer() else number
 
 
-def _of_decimal(number: Decimal) -> int | float | Decimal | None:
+def _read_decimal(number: Decimal) -> int | float | Decimal | None:
     """Return an exact number: an int, a float that is written the same, or itself."""
     if number.is_nan():
         return None
@@ -181,26 +184,26 @@ def _of_decimal(number: Decimal) -> int | float | Decimal | None:
     if number.adjusted() < -_MOST_DIGITS:
         return 0
     if number == number.to_integral_value():
-        return _whole(int(number))
+        return _read_whole(int(number))
     close = float(number)
     return close if Decimal(repr(close)) == number else number
 
 
-def _of_text(text: str, decimal: str | None) -> Cell:
+def _read_text(text: str, decimal: str | None) -> Cell:
     """Read a text without blanks around it."""
     if text.lower() in MISSING_TEXTS:
         return None
     word = text.lower()
     if word in (TRUE, FALSE):
         return word == TRUE
-    number = _number_in(text, decimal)
+    number = _parse_number(text, decimal)
     if number is not None:
         return number
-    moment = _moment_in(text)
-    return _without_zeros(text) if moment is None else moment
+    moment = _parse_moment(text)
+    return _drop_zeros(text) if moment is None else moment
 
 
-def _number_in(text: str, decimal: str | None) -> int | float | None:
+def _parse_number(text: str, decimal: str | None) -> int | float | None:
     """Return the number that a text spells, or None."""
     if not (text[0] in "+-.," or text[0].isdigit() or _INFINITE.fullmatch(text)):
         return None
@@ -220,11 +223,11 @@ def _number_in(text: str, decimal: str | None) -> int | float | None:
     if _WHOLE.fullmatch(text) and len(text) <= _MOST_DIGITS:
         return int(text)
     if _PLAIN.fullmatch(text) or _INFINITE.fullmatch(text):
-        return _of_float(float(text))
+        return _read_float(float(text))
     return None
 
 
-def _moment_in(text: str) -> Moment | None:
+def _parse_moment(text: str) -> Moment | None:
     """Return the date and time that a text spells, or None."""
     if not text[0].isdigit():
         return None
@@ -238,18 +241,18 @@ def _moment_in(text: str) -> Moment | None:
         time(clock[0], clock[1], clock[2])
     except ValueError:
         return None
-    seconds = clock[0] * 3600 + clock[1] * 60 + clock[2] - _offset(parts["zone"])
+    seconds = clock[0] * 3600 + clock[1] * 60 + clock[2] - _parse_zone(parts["zone"])
     part = int((parts["part"] or "0").ljust(9, "0"))
-    return _moment(day.toordinal() - _EPOCH, seconds * _PER_SECOND + part)
+    return _make_moment(day.toordinal() - _EPOCH, seconds * _PER_SECOND + part)
 
 
-def _without_zeros(text: str) -> str:
+def _drop_zeros(text: str) -> str:
     """Return a text; of a time of day without zeros that change nothing, as its type writes it."""
     found = _CLOCK.fullmatch(text)
     return text if found is None else f"{found[1]:0>2}:{found[2]}" + (found[3] or "").rstrip("0")
 
 
-def _offset(zone: str | None) -> int:
+def _parse_zone(zone: str | None) -> int:
     """Return the seconds that a zone is ahead of UTC."""
     if zone in (None, "Z", "UTC"):
         return 0
@@ -257,7 +260,7 @@ def _offset(zone: str | None) -> int:
     return int(f"{str(zone)[0]}1") * (int(digits[:2]) * 3600 + int(digits[2:]) * 60)
 
 
-def _moment(days: int, nanoseconds: int) -> Moment:
+def _make_moment(days: int, nanoseconds: int) -> Moment:
     """Return a moment whose time is within its day."""
     more, rest = divmod(nanoseconds, _PER_DAY)
     return Moment(days + more, rest)
@@ -269,7 +272,7 @@ def _is_time(value: Any) -> bool:
     return isinstance(value, kinds) or hasattr(value, "to_datetime64")
 
 
-def _of_time(value: Any) -> Cell:
+def _read_time(value: Any) -> Cell:
     """Read a date, a date and time, or a duration of Python, numpy or pandas."""
     for name in ("to_datetime64", "to_timedelta64"):
         if hasattr(value, name):
@@ -279,7 +282,7 @@ def _of_time(value: Any) -> Cell:
             return None
         if isinstance(value, np.timedelta64):
             return Duration(float(days_of_array(np.array([value]))[0]))
-        days, nanoseconds = _split(np.array([value]))
+        days, nanoseconds = _split_days(np.array([value]))
         return Moment(int(days[0]), int(nanoseconds[0]))
     if isinstance(value, timedelta):
         return Duration(value / timedelta(days=1))
@@ -288,10 +291,12 @@ def _of_time(value: Any) -> Cell:
     if value.tzinfo is not None:
         value = value.astimezone(timezone.utc)
     seconds = value.hour * 3600 + value.minute * 60 + value.second
-    return _moment(value.toordinal() - _EPOCH, seconds * _PER_SECOND + value.microsecond * 1000)
+    return _make_moment(
+        value.toordinal() - _EPOCH, seconds * _PER_SECOND + value.microsecond * 1000
+    )
 
 
-def _split(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _split_days(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return whole days and nanoseconds of the day, exactly, of dates in any unit."""
     unit, count = np.datetime_data(array.dtype)
     limit = 2**40 if unit in ("Y", "M", "W") else 2**62
@@ -314,7 +319,7 @@ def days_of_array(array: NDArray[Any]) -> NDArray[np.float64]:
     if array.dtype.kind == "m" and unit in (*_AVERAGE, "generic"):
         result = array.astype(np.int64) * (count * _AVERAGE.get(unit, math.nan))
     else:
-        days, nanoseconds = _split(array.view(array.dtype.str.replace("m8", "M8")))
+        days, nanoseconds = _split_days(array.view(array.dtype.str.replace("m8", "M8")))
         result = days + nanoseconds / _PER_DAY
     result[np.isnat(array)] = math.nan
     return np.asarray(result)
@@ -354,7 +359,7 @@ def date_in_format(value: Any, form: str) -> float:
         if isinstance(cell, Moment) and not isinstance(value, str):
             return number_of(cell)
         text = value if isinstance(value, str) else text_of(cell)
-        return number_of(_of_time(datetime.strptime(str(text).strip(), form)))
+        return number_of(_read_time(datetime.strptime(str(text).strip(), form)))
     except Exception:  # noqa: BLE001 - whether a text has the format is private
         return math.nan
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
@@ -56,7 +56,7 @@ class Chunks(ABC):
     @classmethod
     def of(cls, values: Iterable[Any]) -> Self:
         """Return chunks of which these are the values."""
-        return cls(tuple(cls._call(_same, value) for value in values))
+        return cls(tuple(cls._call(_identity, value) for value in values))
 
     def each(self, function: Callable[..., Any], *arguments: Any) -> Self:
         """Return ``function(chunk, *arguments)`` for every chunk, computed when it is needed.
@@ -69,17 +69,12 @@ class Chunks(ABC):
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> NDArray[np.float64]:
         """Return the sum of ``function(chunk, *arguments)`` over all chunks, brought here."""
-        return compensated(self.each(function, *arguments).values())
+        return add_compensated(self.each(function, *arguments).values())
 
     @staticmethod
     @abstractmethod
     def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-        """Put off a call; arguments that are parts are replaced by what is there."""
-
-    @staticmethod
-    def _sent(argument: Any) -> Any:
-        """Prepare what all chunks are given."""
-        return argument
+        """Delay a call; arguments that are parts are replaced by their values."""
 
     @abstractmethod
     def kept(self) -> Self:
@@ -87,17 +82,17 @@ class Chunks(ABC):
 
     @abstractmethod
     def values(self) -> Iterator[Any]:
-        """Bring what is in the chunks here, in their order."""
+        """Bring the values of the chunks here, in their order."""
 
 
-class _Put:
-    """A call that is put off, in this process; its result is kept if that was asked for."""
+class _DelayedCall:
+    """A delayed call in this process."""
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         self.function, self.arguments = function, arguments
 
     def __call__(self) -> Any:
-        return self.function(*(a() if isinstance(a, _Put) else a for a in self.arguments))
+        return self.function(*(a() if isinstance(a, _DelayedCall) else a for a in self.arguments))
 
 
 class LocalChunks(Chunks):
@@ -108,19 +103,19 @@ class LocalChunks(Chunks):
     @classmethod
     def read_by(cls, readers: Iterable[Callable[[], Any]], sample: Any) -> LocalChunks:
         """Return chunks that are read by functions without arguments."""
-        return cls(tuple(map(_Put, readers)), sample)
+        return cls(tuple(map(_DelayedCall, readers)), sample)
 
     @staticmethod
     def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-        return _Put(function, *arguments)
+        return _DelayedCall(function, *arguments)
 
     def kept(self) -> Self:
         """Compute every chunk now, and keep it; see `Chunks`."""
         return replace(self, parts=self.of(self.values()).parts)
 
     def values(self) -> Iterator[Any]:
-        """Yield what is in the chunks, one at a time; see `Chunks`."""
-        return (opened(_guarded(part), i) for i, part in enumerate(self.parts))
+        """Yield the values of the chunks, one at a time; see `Chunks`."""
+        return (unwrap_result(_call_guarded(part), i) for i, part in enumerate(self.parts))
 
 
 class DaskChunks(Chunks):
@@ -136,36 +131,29 @@ class DaskChunks(Chunks):
     def _call(function: Callable[..., Any], *arguments: Any) -> Any:
         from dask import delayed  # noqa: PLC0415
 
-        return delayed(_guarded, pure=False, traverse=False)(function, *arguments)
-
-    @staticmethod
-    def _sent(argument: Any) -> Any:
-        from dask import delayed  # noqa: PLC0415
-
-        # One node of the graph, however many chunks need it.
-        return delayed(argument, pure=False, traverse=False)
+        return delayed(_call_guarded, pure=False, traverse=False)(function, *arguments)
 
     def kept(self) -> Self:
         """Compute every chunk now, and keep it where it is; see `Chunks`."""
         import dask  # noqa: PLC0415
 
-        return replace(self, parts=_computed(dask.persist, self.parts))
+        return replace(self, parts=_compute_parts(dask.persist, self.parts))
 
     def values(self) -> Iterator[Any]:
         """Compute all chunks at once and bring them here; see `Chunks`."""
         import dask  # noqa: PLC0415
 
-        values = _computed(dask.compute, self.parts)
-        return (opened(value, i) for i, value in enumerate(values))
+        values = _compute_parts(dask.compute, self.parts)
+        return (unwrap_result(value, i) for i, value in enumerate(values))
 
 
-def _computed(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Compute parts by dask; of an error of a task that is not ours only the type is said."""
+def _compute_parts(compute: Callable[..., Any], parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Compute parts by dask; of an error of a foreign task the message has only the type."""
     try:
         return tuple(compute(*parts))
     except Exception as error:  # noqa: BLE001 - whatever it is, its text may quote the data
         kind = type(error).__name__
-    # Outside, so that the error is not the context of this one.
+    # Raised outside of the handler, so that the error is not the context of this one.
     raise RuntimeError(f"a chunk could not be computed: {kind}, of which no more is said here")
 
 
@@ -177,8 +165,8 @@ class _Failure:
     text: str
 
 
-def _guarded(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function returns, or why it does not."""
+def _call_guarded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a function, or its failure."""
     failures = [argument for argument in arguments if isinstance(argument, _Failure)]
     if failures:
         return failures[0]
@@ -209,19 +197,19 @@ def is_own(error: Exception) -> bool:
     return is_ours and opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
-def opened(value: Any, number: int) -> Any:
+def unwrap_result(value: Any, number: int) -> Any:
     """Return what was computed from a chunk, or raise what went wrong, without its rows."""
     if isinstance(value, _Failure):
         raise value.kind(f"chunk {number}: {value.text}")
     return value
 
 
-def applied(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+def apply_to_chunks(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
     """Return ``function(X, *arguments)``, chunk by chunk if `X` is in chunks."""
     return X.each(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
 
 
-def summed(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
+def sum_over_chunks(function: Callable[..., Any], X: Any, *arguments: Any) -> Any:
     """Return ``function(X, *arguments)``, a sum over rows, added up if `X` is in chunks."""
     return X.total(function, *arguments) if isinstance(X, Chunks) else function(X, *arguments)
 
@@ -231,14 +219,14 @@ def kept(values: Any) -> Any:
     return values.kept() if isinstance(values, Chunks) else values
 
 
-def compensated(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+def add_compensated(parts: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Add arrays in their order by Kahan's rule, whose error does not grow with their number.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.data.chunks import compensated
-    >>> float(compensated([np.array(2.0**53), *[np.array(1.0)] * 10]) - 2.0**53)
+    >>> from dp_halfspace.data.chunks import add_compensated
+    >>> float(add_compensated([np.array(2.0**53), *[np.array(1.0)] * 10]) - 2.0**53)
     10.0
     """
     iterator = iter(parts)

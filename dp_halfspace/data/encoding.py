@@ -6,8 +6,10 @@ hash. Whatever is missing, unseen or of another type than its column becomes NaN
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,16 +24,22 @@ from dp_halfspace.data.cells import (
     date_of,
     hashed_text_of,
     spellings,
+    text_of,
     truth_of,
 )
-from dp_halfspace.data.frame import LARGEST, FloatArray, Frame, Stored, stored
+from dp_halfspace.data.frame import LARGEST, FloatArray, Frame, Stored, read_column
 from dp_halfspace.data.schema import BOOLEAN, Column
 
-# Columns that one text falls into: two texts that share one of them still differ. Columns to
-# choose each from, and columns of all texts together.
-_PLACES, _CHOICES, _ALL_PLACES = 3, 10, 330
-# Of two categories: as far from each other as two columns would be.
+# Columns that one text falls into: two texts that share one of them still differ.
+_PLACES = 3
+# Columns that each of these is chosen from.
+_CHOICES = 10
+# Columns of all texts together, at most.
+_ALL_PLACES = 330
+# Entries of two categories in one column: as far from each other as with two columns.
 _PAIR = math.sqrt(0.5)
+# Letters, digits and underscores of any alphabet in a row.
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -62,9 +70,9 @@ class Encoding:
 
         Columns are found by name, or by position where this table or that of the fit has none.
         """
-        positions = self._positions(frame)
+        positions = self.positions(frame)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            # What an odd entry makes Python say would show that it is there.
+            # A warning of Python about an odd entry would show that the entry is there.
             warnings.simplefilter("ignore")
             return self._encoded(frame, positions)
 
@@ -75,18 +83,20 @@ class Encoding:
         for column, j in zip(self.columns, positions, strict=True):
             if column.kind == "drop":
                 continue
-            cells = stored(frame.columns[j])
+            cells = read_column(frame.columns[j])
             if column.is_number:
-                values = _numbers(cells, column)
+                values = read_numbers(cells, column)
                 numbers[:, n_numbers] = np.clip(values, column.low, column.high)
                 n_numbers += 1
             elif column.kind == "categories":
-                blocks.append(_one_hot(cells, column))
+                blocks.append(_encode_categories(cells, column))
+            elif column.kind == "words":
+                blocks.append(_count_words(cells, column))
             else:
-                blocks.append(_hashed(cells, column, self.n_hashes))
+                blocks.append(_hash_column(cells, column, self.n_hashes))
         return numbers, np.hstack(blocks)
 
-    def _positions(self, frame: Frame) -> Sequence[int]:
+    def positions(self, frame: Frame) -> Sequence[int]:
         """Find the columns of the fit in another table."""
         if not (self.is_named and frame.is_named):
             n_features = len(frame.columns)
@@ -97,11 +107,12 @@ class Encoding:
         place = {name: j for j, name in enumerate(frame.names)}
         missing = [column.name for column in self.columns if column.name not in place]
         if missing:
-            raise ValueError(f"X has no column {missing[0]!r}, which was there at the fit")
+            names, verb = ", ".join(map(repr, missing)), "was" if len(missing) == 1 else "were"
+            raise ValueError(f"X has no column {names}, which {verb} there at the fit")
         return [place[column.name] for column in self.columns]
 
 
-def _numbers(cells: Stored, column: Column) -> FloatArray:
+def read_numbers(cells: Stored, column: Column) -> FloatArray:
     """Return numbers, or days since 1970, by the rule of a column."""
     if column.kind == "number":
         return cells.numbers(column.decimal)
@@ -114,7 +125,7 @@ def _numbers(cells: Stored, column: Column) -> FloatArray:
     return np.asarray(np.clip(days, -LARGEST, LARGEST))
 
 
-def _one_hot(cells: Stored, column: Column) -> FloatArray:
+def _encode_categories(cells: Stored, column: Column) -> FloatArray:
     """Return a column for each category, or one of both signs for two of them."""
     categories, decimal = column.categories, column.decimal
     if set(categories) == set(BOOLEAN):
@@ -122,14 +133,14 @@ def _one_hot(cells: Stored, column: Column) -> FloatArray:
         codes = cells.read(lambda cell: truth.get(truth_of(canonical(cell, decimal)), -1), np.intp)
     else:
         place = spellings(categories)
-        codes = cells.read(lambda cell: _place_of(category_of(cell, decimal), place), np.intp)
+        codes = cells.read(lambda cell: _find_category(category_of(cell, decimal), place), np.intp)
     table = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
     if len(categories) == 2:
         table = np.array([[-_PAIR], [_PAIR], [0.0]])
     return np.asarray(table[codes])
 
 
-def _place_of(text: str | None, place: dict[str, int]) -> int:
+def _find_category(text: str | None, place: dict[str, int]) -> int:
     """Return the position of a category, in any case for words of truth values, or -1."""
     if text is None or text in place:
         return -1 if text is None else place[text]
@@ -137,14 +148,14 @@ def _place_of(text: str | None, place: dict[str, int]) -> int:
     return place.get(word, -1) if word in ("yes", "no") else -1
 
 
-def _hashed(cells: Stored, column: Column, size: int) -> FloatArray:
-    """Return unit rows with entries in columns that the text alone decides."""
+def _hash_column(cells: Stored, column: Column, size: int) -> FloatArray:
+    """Return rows of norm one with entries in columns that the text alone decides."""
     raw, places = cells.distinct()
-    rows = [_hash_of(hashed_text_of(cell, column.decimal), size) for cell in raw]
+    rows = [_hash_text(hashed_text_of(cell, column.decimal), size) for cell in raw]
     return np.reshape(rows, (len(rows), size))[places]
 
 
-def _hash_of(text: str | None, size: int) -> FloatArray:
+def _hash_text(text: str | None, size: int) -> FloatArray:
     """Return the row of one text, zeros if it is missing."""
     row = np.zeros((_PLACES, size // _PLACES))
     if text is not None:
@@ -152,3 +163,23 @@ def _hash_of(text: str | None, size: int) -> FloatArray:
         words = np.frombuffer(digest.digest(), dtype="<u8") % (size // _PLACES)
         row[np.arange(_PLACES), words.astype(np.intp)] = 1.0 / math.sqrt(_PLACES)
     return row.ravel()
+
+
+def _count_words(cells: Stored, column: Column) -> FloatArray:
+    """Return counts of the words of each text, in columns that each word alone decides."""
+    raw, places = cells.distinct()
+    rows = np.zeros((len(raw), column.n_columns))
+    for i, cell in enumerate(raw):
+        text = text_of(canonical(cell, column.decimal)) or ""
+        for word in _WORD.findall(text.lower()):
+            rows[i, _place_of_word(word, column.n_columns)] += 1.0
+        # At most as long as the row of a category, however long the text is.
+        rows[i] /= max(1.0, math.sqrt(rows[i] @ rows[i]))
+    return np.asarray(rows[places])
+
+
+@functools.lru_cache(maxsize=2**14)
+def _place_of_word(word: str, n_columns: int) -> int:
+    """Return the column of a word by a public hash."""
+    digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % n_columns

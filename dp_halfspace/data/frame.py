@@ -72,7 +72,7 @@ class Stored:
         """Return the numbers of all cells, dates in days, NaN for what is neither or missing."""
         kind = "O" if self.codes is not None else self.array.dtype.kind
         if kind in "biuf":
-            # Adding zero takes the sign of a zero away: a text may spell either.
+            # Adding zero removes the sign of a zero: a text may spell either.
             numbers = self.array.astype(np.float64) + 0.0
         elif kind in "mM":
             numbers = days_of_array(self.array)
@@ -83,7 +83,7 @@ class Stored:
         return np.clip(numbers, -LARGEST, LARGEST)
 
 
-# Types whose equal values have the same canonical value, so that it is worked out once.
+# Types whose equal values have the same canonical value, which is then computed once.
 _PLAIN_TYPES = (str, int, float, bool, bytes, type(None))
 
 
@@ -122,10 +122,10 @@ def read_frame(X: Any) -> Frame:
     if hasattr(X, "column_names"):
         frame = Frame(tuple(X.column_names), True, tuple(X.columns), X.num_rows)
     elif isinstance(X, list | tuple) and X and all(isinstance(row, list | tuple) for row in X):
-        frame = _of_lists(X)
+        frame = _from_lists(X)
     else:
         check_two_dimensional(X)
-        frame = _of_pandas(X) if hasattr(X, "iloc") else _of_array(np.asarray(X))
+        frame = _from_pandas(X) if hasattr(X, "iloc") else _from_array(np.asarray(X))
     twice = sorted(name for name, count in Counter(frame.names).items() if count > 1)
     if twice:
         raise ValueError(f"X has several columns {twice[0]!r}: names tell columns apart")
@@ -154,22 +154,22 @@ def _as_known_table(X: Any) -> Any:
     return X
 
 
-def _of_pandas(X: Any) -> Frame:
+def _from_pandas(X: Any) -> Frame:
     names = tuple(str(name) for name in X.columns)
     return Frame(names, True, tuple(X.iloc[:, j] for j in range(len(names))), len(X))
 
 
-def _of_array(array: NDArray[Any]) -> Frame:
+def _from_array(array: NDArray[Any]) -> Frame:
     names = tuple(str(j) for j in range(array.shape[1]))
     return Frame(names, False, tuple(array.T), len(array))
 
 
-def _of_lists(rows: Sequence[Sequence[Any]]) -> Frame:
+def _from_lists(rows: Sequence[Sequence[Any]]) -> Frame:
     """Take rows in lists apart, cell by cell: numpy would choose one type for all of them."""
     width = len(rows[0])
     if any(len(row) != width for row in rows):
         raise ValueError("X must be two-dimensional: its rows differ in length")
-    columns = tuple(_objects([row[j] for row in rows]) for j in range(width))
+    columns = tuple(_to_objects([row[j] for row in rows]) for j in range(width))
     return Frame(tuple(map(str, range(width))), False, columns, len(rows), has_dtypes=False)
 
 
@@ -199,20 +199,20 @@ def _kind_of_arrow(kind: Any) -> str:
     return next((name for name, of in tests.items() if any(test(kind) for test in of)), "text")
 
 
-def stored(column: Any) -> Stored:
+def read_column(column: Any) -> Stored:
     """Return the cells of a column exactly as they are stored."""
     if isinstance(column, np.ndarray):
         return Stored(column)
     if _arrow_type(column) is not None:
-        return _of_arrow(column.array.__arrow_array__() if hasattr(column, "array") else column)
-    return _of_series(column)
+        return _read_arrow(column.array.__arrow_array__() if hasattr(column, "array") else column)
+    return _read_series(column)
 
 
-def _of_series(series: Any) -> Stored:
+def _read_series(series: Any) -> Stored:
     """Read a column of pandas that is not stored by Arrow."""
     dtype = series.dtype
     if hasattr(dtype, "categories"):
-        return Stored(_objects(list(dtype.categories)), codes=series.cat.codes.to_numpy(np.intp))
+        return Stored(_to_objects(list(dtype.categories)), codes=series.cat.codes.to_numpy(np.intp))
     if isinstance(dtype, np.dtype):
         return Stored(series.to_numpy())
     if getattr(dtype, "tz", None) is not None:
@@ -223,13 +223,13 @@ def _of_series(series: Any) -> Stored:
     return Stored(np.asarray(series))
 
 
-def _of_arrow(column: Any) -> Stored:
+def _read_arrow(column: Any) -> Stored:
     """Read a column of Arrow; numbers and dates by what is stored, never through other types."""
     from pyarrow import types  # noqa: PLC0415 (optional dependency)
 
     kind = column.type
     if types.is_dictionary(kind):
-        return _of_arrow(column.cast(kind.value_type))
+        return _read_arrow(column.cast(kind.value_type))
     missing = np.asarray(column.is_null(), dtype=bool)
     if types.is_boolean(kind):
         return Stored(np.asarray(column.fill_null(False), dtype=bool), missing)
@@ -240,10 +240,10 @@ def _of_arrow(column: Any) -> Stored:
         steps = column.cast("int32" if unit == "D" else "int64").cast("int64").fill_null(0)
         letter = "m8" if types.is_duration(kind) else "M8"
         return Stored(np.asarray(steps, dtype=np.int64).view(f"{letter}[{unit}]"), missing)
-    return Stored(_objects(column.to_pylist()))
+    return Stored(_to_objects(column.to_pylist()))
 
 
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
+def _to_objects(values: Sequence[Any]) -> NDArray[Any]:
     """Return an array of objects as they are; numpy would take lists among them for rows."""
     array = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):

@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 # Weights are multiples of 2^-30 at most: sums of them are exact in any order.
-_GRID_BITS, _EXACT_BITS = 30, 52
+_GRID_BITS = 30
+# Bits of a sum of weights, at most.
+_EXACT_BITS = 52
 # Rows of a block of later rows, a power of two.
 _TILE = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class People:
-    """People, in public order, who own consecutive rows.
+    """People in public order, each with consecutive rows.
 
     Attributes
     ----------
@@ -111,14 +113,14 @@ class People:
                 yield tile(slice(person, person + 1), first)
 
 
-def placed(X: Any, index: NDArray[np.intp], place: NDArray[np.intp], size: int) -> Any:
+def place_rows(X: Any, index: NDArray[np.intp], place: NDArray[np.intp], size: int) -> Any:
     """Return `size` rows like those of an array or CSR matrix: some at their places, else zero."""
     if sparse.issparse(X):
         rows, indptr = X[index], np.zeros(size + 1, dtype=X.indptr.dtype)
         indptr[place + 1] = np.diff(rows.indptr)
         arrays = (rows.data, rows.indices, np.cumsum(indptr, dtype=indptr.dtype))
         return sparse.csr_array(arrays, shape=(size, X.shape[1]))
-    # In the order of X: lengths of rows are summed in that order.
+    # The result has the order of X, in which lengths of rows are summed.
     is_fortran = X.ndim == 2 and X.strides[0] < X.strides[1]
     out = np.zeros((size, *X.shape[1:]), dtype=X.dtype, order="F" if is_fortran else "C")
     out[place] = X[index]

@@ -19,16 +19,21 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.frame import Frame, kind_of
 from dp_halfspace.data.validation import is_chunked
 
-# What a user may say of a column instead of a range or categories.
-_WORDS = ("number", "date", "boolean", "text", "drop")
-# What a user may say of a column in a mapping.
-_FACTS = ("kind", "range", "categories", "decimal", "format", "stated")
+# Kinds of a column that a user may state instead of a range or categories.
+_WORDS = ("number", "date", "boolean", "text", "words", "drop")
+# Facts of a column that a user may state in a mapping.
+_FACTS = ("kind", "range", "categories", "decimal", "format", "columns", "stated")
 BOOLEAN = (FALSE, TRUE)
-_RULE = (
+# Columns that the words of a column of texts fall into, unless stated, and at most.
+_N_WORD_COLUMNS = 64
+_MOST_WORD_COLUMNS = 2**12
+_RULES_OF_COLUMNS = (
     f"must be [low, high], a list of categories, one of {', '.join(_WORDS)}, or a mapping with "
     f"some of {', '.join(_FACTS)}"
 )
-_BY_DTYPE, _BY_LIST = "by the dtype of the column", "as in all lists of rows"
+_BY_DTYPE = "by the dtype of the column"
+_BY_CATEGORIES = "by the dtype of the column, whose categories are private until they are stated"
+_BY_LIST = "as in all lists of rows"
 _AS_FOUND = "as found in the file"
 
 
@@ -44,10 +49,11 @@ class Column:
     decimal: str | None = None
     date_format: str | None = None
     source: str = ""
+    n_columns: int = 0
 
     @property
     def is_stated(self) -> bool:
-        """Whether a person said what the column holds."""
+        """Whether a user stated the content of the column."""
         return not self.source
 
     @property
@@ -61,15 +67,17 @@ class Column:
         return math.isfinite(self.low)
 
     def describe(self) -> str:
-        """Say in a record what was taken as public."""
+        """Describe in a record the public facts of the column."""
         if self.has_range:
             return f"{self.kind} in [{self.low:g}, {self.high:g}]"
         known = f"{len(self.categories)} categories" if self.categories else self.kind
+        if self.kind == "words":
+            known = f"words in {self.n_columns} columns"
         return known if self.is_stated else f"{known}, {self.source}"
 
 
 def read_schema(schema: Any) -> tuple[dict[str, Any], Any]:
-    """Return what a schema says of the columns, and its label set or None.
+    """Return the rules of a schema for the columns, and its label set or None.
 
     A schema is a mapping of columns, such a mapping under ``"columns"`` beside a ``"target"`` and
     whatever else, or the path of a JSON file with either.
@@ -109,19 +117,27 @@ def resolved_columns(frame: Frame, rules: Mapping[str, Any]) -> tuple[Column, ..
     """
     unknown = sorted(set(rules) - set(frame.names))
     if unknown:
-        raise ValueError(f"schema names the column {unknown[0]!r}, which X does not have")
+        words = "the column" if len(unknown) == 1 else "the columns"
+        names = ", ".join(map(repr, unknown))
+        raise ValueError(f"schema names {words} {names}, which X does not have")
     return tuple(
-        _stated(name, rules[name])
+        _read_rule(name, rules[name])
         if rules.get(name) is not None
-        else _column(name, kind_of(values), source=_BY_DTYPE)
+        else _column(name, kind_of(values), source=_source_of(values))
         if frame.has_dtypes
         else _column(name, "number", source=_BY_LIST)
         for name, values in zip(frame.names, frame.columns, strict=True)
     )
 
 
+def _source_of(values: Any) -> str:
+    """Return where the kind of a column that is not stated is from."""
+    has_categories = hasattr(getattr(values, "dtype", None), "categories")
+    return _BY_CATEGORIES if has_categories else _BY_DTYPE
+
+
 def unstated_kinds(columns: Sequence[Column]) -> str:
-    """Say what was taken from the dtypes of a table, and why to state it; empty if nothing was."""
+    """Describe what was taken from the dtypes of a table; empty if nothing was."""
     unstated = [column for column in columns if not column.is_stated]
     if not unstated:
         return ""
@@ -132,6 +148,13 @@ def unstated_kinds(columns: Sequence[Column]) -> str:
         origin = (
             "it is taken from the dtypes of the table and declared public. A reader that infers "
             "dtypes lets one record change them, which the guarantee does not cover"
+        )
+    listed = [column.name for column in unstated if column.source == _BY_CATEGORIES]
+    if listed:
+        origin += (
+            f". The categories of the dtype of {', '.join(map(repr, listed[:5]))} may be what a "
+            "reader found, so they count as private and the column is read as text: list them in "
+            f"the schema if they are public, schema={{{listed[0]!r}: ['A', 'B']}}"
         )
     return (
         f"schema does not state what {len(unstated)} of {len(columns)} columns hold ({some}{more}):"
@@ -149,26 +172,28 @@ def _column(name: str, kind: str, **facts: Any) -> Column:
     """Return a column; a boolean is two categories."""
     if kind == "boolean":
         return Column(name, "categories", categories=BOOLEAN, **facts)
+    if kind == "words":
+        return Column(name, kind, n_columns=_N_WORD_COLUMNS, **facts)
     return Column(name, kind, **facts)
 
 
-def _stated(name: str, rule: Any) -> Column:
-    """Read what a schema says of one column."""
-    refusal = f"schema of the column {name!r} {_RULE}"
+def _read_rule(name: str, rule: Any) -> Column:
+    """Read the rule of a schema for one column."""
+    refusal = f"schema of the column {name!r} {_RULES_OF_COLUMNS}"
     if isinstance(rule, Mapping):
-        return _from_facts(name, dict(rule), refusal)
+        return _read_facts(name, dict(rule), refusal)
     if isinstance(rule, str):
         if rule not in _WORDS:
             raise ValueError(refusal)
         return _column(name, rule)
-    values = _listed(rule, refusal)
+    values = _to_list(rule, refusal)
     numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
     if len(values) == len(numbers) == 2:
-        return _with_range(name, "number", values, refusal)
-    return _with_categories(name, values, refusal)
+        return _range_column(name, "number", values, refusal)
+    return _category_column(name, values, refusal)
 
 
-def _from_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
+def _read_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
     """Read a mapping of facts, such as ``{"kind": "date", "format": "%d/%m/%Y"}``."""
     odd = sorted(set(map(str, facts)) - set(_FACTS))
     if odd:
@@ -184,17 +209,28 @@ def _from_facts(name: str, facts: dict[str, Any], refusal: str) -> Column:
         raise ValueError(f"{refusal}; decimal is one of {', '.join(map(repr, DECIMALS))}")
     if form is not None and (kind != "date" or not isinstance(form, str)):
         raise ValueError(f"{refusal}; format is that of dates, such as '%d/%m/%Y'")
+    size = facts.get("columns")
+    if size is not None and (
+        kind != "words"
+        or isinstance(size, bool)
+        or not isinstance(size, int)
+        or not 1 <= size <= _MOST_WORD_COLUMNS
+    ):
+        raise ValueError(
+            f"{refusal}; columns is for the kind words, a whole number up to {_MOST_WORD_COLUMNS}"
+        )
     if ends is not None:
-        column = _with_range(name, kind, _listed(ends, refusal), refusal)
+        column = _range_column(name, kind, _to_list(ends, refusal), refusal)
     elif categories is not None:
-        column = _with_categories(name, _listed(categories, refusal), refusal)
+        column = _category_column(name, _to_list(categories, refusal), refusal)
     else:
         column = _column(name, kind)
     source = "" if facts.get("stated", True) else _AS_FOUND
-    return replace(column, decimal=decimal, date_format=form, source=source)
+    column = replace(column, decimal=decimal, date_format=form, source=source)
+    return column if size is None else replace(column, n_columns=size)
 
 
-def _listed(values: Any, refusal: str) -> list[Any]:
+def _to_list(values: Any, refusal: str) -> list[Any]:
     """Return values as a list of Python's own objects."""
     try:
         if not isinstance(values, str):
@@ -204,7 +240,7 @@ def _listed(values: Any, refusal: str) -> list[Any]:
     raise ValueError(refusal)
 
 
-def _with_range(name: str, kind: str, ends: list[Any], refusal: str) -> Column:
+def _range_column(name: str, kind: str, ends: list[Any], refusal: str) -> Column:
     """Return a column of numbers, or of dates, between public ends."""
     if len(ends) != 2:
         raise ValueError(f"{refusal}; a range has two ends")
@@ -219,7 +255,7 @@ def _number(end: Any) -> float:
     return float(end) if isinstance(end, int | float) and not isinstance(end, bool) else math.nan
 
 
-def _with_categories(name: str, values: list[Any], refusal: str) -> Column:
+def _category_column(name: str, values: list[Any], refusal: str) -> Column:
     """Return a column of categories."""
     categories = tuple(category_of(value) for value in values)
     if not categories or None in categories or len(set(categories)) < len(categories):

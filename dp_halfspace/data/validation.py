@@ -1,7 +1,7 @@
 """Checks of data that users hand in: an error names the column or the rule, never a data value.
 
 An exception is an output. The schema of a table (column names, types, shape, label set) is
-public, its values are not.
+public, its values are not, and neither is who owns which rows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -27,6 +27,8 @@ from dp_halfspace.exceptions import PrivacyWarning
 if TYPE_CHECKING:
     from dp_halfspace.data.chunks import Chunks
 
+
+# Rows that are checked for finite values at a time.
 _ROWS_PER_BLOCK = 4096
 # Texts of scikit-learn and numpy that quote the array or the entry they refuse.
 _QUOTES_DATA = re.compile(r"array=|could not convert|Complex data not supported|invalid literal")
@@ -44,16 +46,18 @@ LABEL_SET = (
 
 @dataclass(frozen=True)
 class TrainingData:
-    """A validated training set: `codes` are positions of labels in the sorted public `classes`.
+    """A validated training set; `class_indices` are places in the sorted public `classes`.
 
-    Rows that `people` own are sorted by person. `X` and `codes` may be in chunks.
+    Rows that `people` own are sorted by person. `X` and `class_indices` may be in chunks.
+    `weights` in [0, 1] are private and belong to the records.
     """
 
     X: Any
-    codes: Any
+    class_indices: Any
     classes: NDArray[Any]
     feature_names: NDArray[Any] | None
     people: People | None = None
+    weights: NDArray[np.float64] | None = None
 
     @property
     def n_privacy_units(self) -> int:
@@ -74,14 +78,13 @@ def check_training_data(
     if y is None:
         owner = type(estimator).__name__
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")
-    probe = unfitted_names(estimator)
+    probe = without_names(estimator)
     X = check_features(probe, X, reset=True, allow_missing=allow_missing, hides_rows=hides_rows)
-    codes, label_set = label_codes(y, classes)
+    codes, label_set = class_indices(y, classes)
     check_lengths(X, codes, hides_rows=hides_rows)
     if classes is None:
-        # Asks whether the labels look like classes; a public label set settles that. It warns
-        # where half of the labels differ, which must not be seen of a number of rows that is
-        # private.
+        # The check whether labels look like classes is needed without a public label set only. It
+        # warns where half of the labels differ, which would show a private number of rows.
         check_classification_targets(np.repeat(label_set, 3) if hides_rows else label_set[codes])
         # The levels are this function, the preparation, `fit`, its wrapper and the caller.
         warnings.warn(LABEL_SET, PrivacyWarning, stacklevel=5)
@@ -89,20 +92,20 @@ def check_training_data(
 
 
 def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:
-    """Refuse tables of different length; the number of rows is not said if it is hidden."""
+    """Refuse tables of different length; without the number of rows if it is hidden."""
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_rows != len(y):
         found = "" if hides_rows else f", got {n_rows} and {len(y)}"
         raise ValueError(f"X and y must have the same number of rows{found}")
 
 
-def _checked_labels(y: ArrayLike) -> NDArray[Any]:
+def _check_labels(y: ArrayLike) -> NDArray[Any]:
     """Return the labels as one column."""
     refuse_mask("y", y)
     refuse_chunks("y", y)
     array = _array_or_none(y)
     if array is None or array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] != 1):
-        # A library would show the shape, and how many rows people have is private.
+        # The message of a library would show the shape, and the number of rows may be private.
         raise ValueError("y must be one-dimensional: one label for each record")
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must be real numbers or text")
@@ -115,7 +118,7 @@ def _checked_labels(y: ArrayLike) -> NDArray[Any]:
 
 
 def _array_or_none(values: Any) -> NDArray[Any] | None:
-    """Return an array, or None where it would be ragged; what a library says of it is lost."""
+    """Return an array, or None where it would be ragged; without the message of a library."""
     try:
         return np.asarray(values)
     except (TypeError, ValueError):
@@ -123,7 +126,7 @@ def _array_or_none(values: Any) -> NDArray[Any] | None:
 
 
 def _has_missing(labels: NDArray[Any]) -> bool:
-    """Tell whether a label is missing, whatever stands in its place."""
+    """Return whether a label is missing."""
     if labels.dtype.kind == "f":
         return not np.isfinite(labels).all()
     if labels.dtype.kind in "mM":
@@ -170,18 +173,18 @@ def check_features(
     _refuse_dates(X)
     if hides_rows and not (X if hasattr(X, "shape") else np.asarray(X)).shape[1]:
         raise ValueError("X has no columns: at least one is required")
-    checked = _converted(estimator, X, reset=reset)
+    checked = _convert_features(estimator, X, reset=reset)
     if checked is None and getattr(getattr(X, "dtype", None), "kind", "O") == "O":
-        checked = _converted(estimator, with_nan(X), reset=reset)
+        checked = _convert_features(estimator, with_nan(X), reset=reset)
     if checked is None:
-        raise _not_numeric(X)
+        raise _not_numeric_error(X)
     names = getattr(estimator, "feature_names_in_", None)
     # A missing entry is filled in units of its column, which sparse columns do not have.
     _check_finite(checked, names, allow_missing=allow_missing and not sparse.issparse(checked))
     return checked
 
 
-def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
+def _convert_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     """Return `X` as floats, or None where a library's message would quote its entries.
 
     The caller raises: an exception raised here would carry that message as its context.
@@ -198,7 +201,7 @@ def _converted(estimator: BaseEstimator, X: Any, *, reset: bool) -> Any:
     except OverflowError:
         return None
     except (TypeError, ValueError) as error:
-        # What converting an object says is up to the object; only shapes may speak then.
+        # The error of an object that is converted may quote it; only messages on shapes pass.
         kind = getattr(getattr(X, "dtype", None), "kind", "O")
         is_opaque = kind not in "biufc" and not _SHAPES.match(str(error))
         if is_opaque or _QUOTES_DATA.search(str(error)):
@@ -228,7 +231,7 @@ def are_chunks(X: Any) -> TypeGuard[Chunks]:
 
 
 def refuse_chunks(name: str, values: Any) -> None:
-    """Refuse what would have to be brought here as a whole."""
+    """Refuse chunks where they would have to be read as a whole."""
     if is_chunked(values):
         raise ValueError(
             f"{name} is in chunks, which is not supported here, or not beside an array: give it "
@@ -256,8 +259,8 @@ def _refuse_dates(X: Any) -> None:
     bad = [j for j, dtype in enumerate(dtypes) if getattr(dtype, "kind", None) in ("m", "M")]
     if bad:
         raise ValueError(
-            f"X holds dates or durations in {_listed(getattr(X, 'columns', None), bad)}: turn them "
-            "into numbers first, for example days since a fixed date"
+            f"X holds dates or durations in {_name_columns(getattr(X, 'columns', None), bad)}: "
+            "turn them into numbers first, for example days since a fixed date"
         )
 
 
@@ -267,16 +270,16 @@ def _check_sparse_structure(X: Any) -> None:
         return
     try:
         X.check_format(full_check=X.format != "csr")
-        is_valid = X.format != "csr" or _points_inside(X)
+        is_valid = X.format != "csr" or _has_valid_indices(X)
     except ValueError:
         is_valid = False
     if not is_valid:  # outside, so that the library's message is not the context of this one
         raise ValueError("X is a sparse matrix with invalid indices: rebuild it")
 
 
-def _points_inside(X: Any) -> bool:
+def _has_valid_indices(X: Any) -> bool:
     """Tell whether all indices of a CSR matrix are columns, and no row ends before it starts."""
-    # Negative numbers are large ones without a sign: one pass sees both ends.
+    # Negative numbers are large ones without a sign, so one pass checks both ends.
     columns = X.indices.view(f"u{X.indices.itemsize}")
     return bool((np.diff(X.indptr) >= 0).all() and (X.nnz == 0 or columns.max() < X.shape[1]))
 
@@ -294,26 +297,26 @@ def check_two_dimensional(X: Any) -> None:
         )
 
 
-def _listed(names: Any, columns: Iterable[int]) -> str:
-    """Name up to five columns as their owner knows them."""
+def _name_columns(names: Any, columns: Iterable[int]) -> str:
+    """Name up to five columns, by their names or numbers."""
     labels = [repr(str(names[j])) if names is not None else str(int(j)) for j in columns]
     more = f" and {len(labels) - 5} more" if len(labels) > 5 else ""
     return ("column " if len(labels) == 1 else "columns ") + ", ".join(labels[:5]) + more
 
 
-def _not_numeric(X: Any) -> ValueError | TypeError:
+def _not_numeric_error(X: Any) -> ValueError | TypeError:
     """Say which columns cannot be read as real numbers."""
     dtype = getattr(X, "dtype", None)
     if dtype is not None and np.dtype(dtype).kind == "c":
         return ValueError("Complex data not supported: X must hold real numbers")
     names = getattr(X, "columns", None)
     columns = list(np.asarray(X, dtype=object).T)
-    reasons = [_reason(column) for column in columns]
+    reasons = [_conversion_error(column) for column in columns]
     bad = [j for j, reason in enumerate(reasons) if reason]
     if not bad:
         missing = [j for j, column in enumerate(columns) if any(map(is_missing, column))]
         return not_finite(names, missing)
-    where = f"X is not numeric in {_listed(names, bad)}"
+    where = f"X is not numeric in {_name_columns(names, bad)}"
     if TypeError in reasons:
         return TypeError(
             f"{where}: every argument must be a string that spells a number, or a number"
@@ -321,7 +324,7 @@ def _not_numeric(X: Any) -> ValueError | TypeError:
     return ValueError(f"{where}: encode text and categories as numbers first, {_RULE}")
 
 
-def _reason(column: NDArray[Any]) -> type[Exception] | None:
+def _conversion_error(column: NDArray[Any]) -> type[Exception] | None:
     """Return why a column does not convert to float, but for what is missing in it."""
     column = column[[not is_missing(value) for value in column]]
     try:
@@ -355,20 +358,20 @@ def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
 
 def not_finite(names: Any, columns: list[int]) -> ValueError:
     """Say which columns hold missing or infinite values."""
-    where = _listed(names, columns) if columns else "some column"
+    where = _name_columns(names, columns) if columns else "some column"
     return ValueError(
         f"Input X contains NaN or infinity in {where}: replace missing and infinite values "
         f"before fitting, {_RULE}"
     )
 
 
-def label_codes(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
+def class_indices(y: ArrayLike, classes: ArrayLike | None) -> tuple[NDArray[np.intp], NDArray[Any]]:
     """Translate labels into positions in the sorted public label set; return both."""
-    labels = _checked_labels(y)
+    labels = _check_labels(y)
     if classes is not None and labels.dtype.kind in "iu":
         label_set = _check_classes(classes)
         if label_set.dtype.kind == labels.dtype.kind:
-            # Without a sort of the labels, which are as many as the records.
+            # Looked up without a sort of the labels, of which there are as many as records.
             codes = np.minimum(np.searchsorted(label_set, labels), len(label_set) - 1)
             if (label_set[codes] != labels).any():
                 raise ValueError(_OTHER_LABEL)
@@ -407,7 +410,7 @@ def _check_classes(classes: ArrayLike) -> NDArray[Any]:
     return label_set
 
 
-def unfitted_names(estimator: Any) -> Any:
+def without_names(estimator: Any) -> Any:
     """Return a twin without column names, to take the attributes that validation sets.
 
     If something is refused, the estimator is left exactly as it was.
@@ -415,3 +418,67 @@ def unfitted_names(estimator: Any) -> Any:
     probe = object.__new__(type(estimator))
     vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
     return probe
+
+
+def sort_training_data(groups: Any, data: TrainingData) -> TrainingData:
+    """Return a training set sorted by person."""
+    X, people, codes = sort_by_person(groups, data.X, data.class_indices)
+    return replace(data, X=X, class_indices=codes, people=people)
+
+
+def sort_by_person(groups: Any, X: Any, codes: Any = None) -> tuple[Any, People | None, Any]:
+    """Sort rows and codes by person, people in order of their first rows, if there are groups."""
+    if groups is None:
+        return X, None, codes
+    if are_chunks(X):
+        raise ValueError("groups is not supported for rows in chunks: give them as arrays")
+    owner = _owners(groups, X.shape[0])
+    order = np.argsort(owner, kind="stable")
+    if sparse.issparse(X):
+        rows = X[order]
+    else:
+        rows = np.empty_like(X)  # in the order of X, which lengths of rows are summed in
+        np.take(X, order, axis=0, out=rows)
+    return rows, People(np.bincount(owner)), None if codes is None else codes[order]
+
+
+def _owners(groups: Any, n_rows: int) -> NDArray[np.intp]:
+    """Return the person of each row, numbered by first rows; no error shows or counts any."""
+    refuse_mask("groups", groups)
+    rule = "groups must be one-dimensional: one hashable value, who it belongs to, for each row"
+    if isinstance(groups, str | bytes) or getattr(groups, "ndim", 1) != 1:
+        raise ValueError(rule)
+    number: dict[Any, int] = {}
+    try:
+        values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+        owners = [number.setdefault(value, len(number)) for value in values]
+        has_missing = any(map(_has_missing_part, number))
+    except (TypeError, ValueError, ArithmeticError):
+        values, has_missing = None, False
+    # Outside, so that no other message is a context.
+    if values is None:
+        raise ValueError(rule)
+    if len(values) != n_rows:
+        raise ValueError(
+            "groups and X must have the same number of rows. The numbers are not said, since how "
+            "many rows people have is private: compare len(groups) with len(X)"
+        )
+    if has_missing:
+        raise ValueError("groups contains a missing value: every row needs a person")
+    return np.array(owners, dtype=np.intp)
+
+
+def _has_missing_part(owner: Any) -> bool:
+    """Tell whether a value, or a part of a tuple or of what Arrow nests, is missing."""
+    parts = [owner]
+    while parts:
+        part = parts.pop()
+        if is_missing(part):
+            return True
+        if is_arrow_scalar(part):
+            part = part.as_py()
+        if isinstance(part, dict):
+            parts += [*part.keys(), *part.values()]
+        elif isinstance(part, tuple | frozenset | list):
+            parts += part
+    return False

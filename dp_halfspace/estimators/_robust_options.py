@@ -5,14 +5,14 @@ Everything here is decided from public numbers, before any data are read.
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal
 
 from dp_halfspace._params import is_public_number
-from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.losses import Loss
-from dp_halfspace.optim.risks.margin import MarginRisk
+from dp_halfspace.algorithms.fit_plan import PublicFacts
+from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.optim.losses import Loss
+from dp_halfspace.optim.objectives import Adversary
+from dp_halfspace.optim.risks import MarginRisk
 
 # A single record that can outweigh a tenth of all others, and a noise ten times as large.
 _SHARE, _FACTOR = 0.1, 10.0
@@ -36,14 +36,19 @@ def planned_attack(
     smoothing: float,
     *,
     loss: Loss,
-    data_norm: float,
-    n_features: int,
+    facts: PublicFacts,
 ) -> Adversary | None:
     """Return the adversary of a fit, or None without one.
 
     `radius` is in the units of the data, `smoothing` in units of ``1 / data_norm``; the constant
-    column is not among the `n_features` that are attacked.
+    column is not attacked.
     """
+    data_norm = facts.data_norm
+    if radius != 0.0 and not facts.is_scale_stated:
+        raise ValueError(
+            "adversary_radius is in the units of the columns: give data_norm, the PUBLIC "
+            "scale of a row in these units, too"
+        )
     if radius != 0.0 and not (is_public_number(radius) and radius < data_norm):
         # A row can have all its length in one column, so the limit is the same for both norms.
         raise ValueError(
@@ -60,7 +65,7 @@ def planned_attack(
             "rises beyond 1. Use 'squared_hinge', 'logistic' or another hinge, or "
             "adversary_radius=0"
         )
-    return Adversary(float(radius), norm, n_features, float(smoothing) / data_norm)
+    return Adversary(float(radius), norm, facts.n_features, float(smoothing) / data_norm)
 
 
 def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
@@ -71,10 +76,8 @@ def warn_of_tilt(risk: MarginRisk, ridge: float) -> None:
     factor = risk.influence(ridge)
     share = factor / risk.n_samples
     if factor > _FACTOR and share > _SHARE / (1.0 + _SHARE):
-        warnings.warn(
+        warn_caller(
             f"with tilt={risk.tilt:g} and alpha={ridge:.3g} one record can have "
             f"{100 * share:.0f} % of all the weight, and the noise is {factor:.0f} times that of "
-            "tilt=0 at the same alpha. Use alpha='auto', a larger alpha or a smaller tilt",
-            PrivacyWarning,
-            stacklevel=8,
+            "tilt=0 at the same alpha. Use alpha='auto', a larger alpha or a smaller tilt"
         )

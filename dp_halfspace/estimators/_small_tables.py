@@ -2,50 +2,97 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dp_halfspace._params import label_weights
-from dp_halfspace.algorithms.search.small_tables import BIAS, plan_small_table
+from dp_halfspace.algorithms.engine.defaults import small_table_rule
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.algorithms.search.small_tables import BIAS, SmallTablePlan, plan_small_table
+from dp_halfspace.algorithms.search.small_trees import SmallTreePlan, plan_small_tree
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators.base import Prepared
-from dp_halfspace.preprocessing.cell_scaler import CellScaler, RowLengths
+from dp_halfspace.preprocessing.scalers import CellScaler, RowLengths
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 
 
-def planned_small_table(estimator: Any, data: TrainingData, *, counts: bool = False) -> Prepared:
-    """Fix the public numbers of a selection, and its record.
+@dataclass(frozen=True, slots=True)
+class SmallTableFit(FitPlan):
+    """One selection for rows as they are, and the fitted attributes that it leaves."""
 
-    A part of the budget counts the errors of what was chosen if `counts`.
+    facts: PublicFacts
+    table: SmallTablePlan | SmallTreePlan
+    attributes: Mapping[str, Any]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return self.table.events
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        return self.table.public
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Choose a classifier, and write it for rows as they were given."""
+        norm, weights = self.facts.data_norm, relative_weights(self.facts.class_weights)
+        X = np.nan_to_num(np.asarray(data.X, dtype=np.float64)) / norm
+        model = self.table.run(X, data.class_indices, weights, permit)
+        coefficients, scaler = model.coefficients, None
+        if model.exponent is None:
+            coefficients = coefficients / norm
+        else:
+            scaler = CellScaler(model.exponent, norm).fit(np.zeros((1, data.X.shape[1])))
+            if data.feature_names is not None:
+                scaler.feature_names_in_ = data.feature_names
+        own: dict[str, Any] = {"scaler_": scaler, "projection_": None}
+        if self.facts.n_classes == 2:
+            is_direction = model.exponent is None and bool(model.coefficients.any())
+            constant = BIAS if is_direction else None
+            own["row_lengths_"] = RowLengths(model.exponent or 0, norm, constant)
+        return Fitted(
+            np.atleast_2d(coefficients),
+            np.atleast_1d(model.intercept),
+            data_norm=math.inf,
+            attributes={**own, **self.attributes},
+            error_share=model.error_share,
+        )
+
+
+def plan_small_fit(
+    facts: PublicFacts,
+    budget: Budget,
+    seed: int | None,
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    counts: bool = False,
+) -> SmallTableFit | None:
+    """Fix the public numbers of a selection if the table is small; see `small_table_rule`.
+
+    The fit leaves these `attributes`, too. A part of the budget counts the errors of what was
+    chosen if `counts`. Rows in chunks, sparse rows, rows that people own and rows with weights are
+    left to the engine.
     """
-    weights = label_weights(estimator.class_weight, data.classes)
-    n_samples, n_features = data.X.shape
-    budget, seed = float(estimator.epsilon), estimator.random_state
-    plan = plan_small_table(n_samples, n_features, budget, seed=seed, counts=counts)
-    record = estimator._record(data, plan.events, **plan.public)
-    norm = 1.0 if estimator.data_norm is None else float(estimator.data_norm)
-    return Prepared(
-        data, weights / weights.max(), plan, record, norm, clips=False, is_small_table=True
-    )
-
-
-def fit_small_table(estimator: Any, ready: Prepared, permit: Permit) -> float:
-    """Choose a classifier, and set the fitted attributes; return its share of errors."""
-    data, norm = ready.data, ready.data_norm
-    X = np.nan_to_num(np.asarray(data.X, dtype=np.float64)) / norm
-    model = ready.plan.run(X, data.codes, ready.weights, permit)
-    coefficients, scaler = model.coefficients, None
-    if model.exponent is None:
-        coefficients = coefficients / norm
+    if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
+        return None
+    if not small_table_rule(
+        n_samples=facts.n_privacy_units,
+        n_features=facts.n_features,
+        n_classes=facts.n_classes,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        is_scale_stated=facts.is_scale_stated,
+    ):
+        return None
+    sizes = facts.n_privacy_units, facts.n_features
+    table: SmallTablePlan | SmallTreePlan
+    if facts.n_classes == 2:
+        table = plan_small_table(*sizes, budget.epsilon, seed=seed, counts=counts)
     else:
-        scaler = CellScaler(model.exponent, norm).fit(np.zeros((1, data.X.shape[1])))
-        if data.feature_names is not None:
-            scaler.feature_names_in_ = data.feature_names
-    estimator.projection_ = None
-    released = np.append(coefficients, model.intercept)[None, :]
-    estimator._remember(ready, released, scaler)
-    is_direction = model.exponent is None and bool(model.coefficients.any())
-    constant = BIAS if is_direction else None
-    estimator.row_lengths_ = RowLengths(model.exponent or 0, norm, constant)
-    return float(model.error_share)
+        table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, seed=seed, counts=counts)
+    return SmallTableFit(facts, table, attributes or {})

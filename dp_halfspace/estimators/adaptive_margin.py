@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from dp_halfspace import algorithms
-from dp_halfspace._params import label_weights, resolved_delta
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
+from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
-    from dp_halfspace.data.validation import TrainingData
-    from dp_halfspace.optim.objectives.adversary import Adversary
-    from dp_halfspace.privacy.mechanisms import Permit
+    from dp_halfspace.algorithms import LinearPlan, SelectionPlan
+    from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
+    from dp_halfspace.optim.objectives import Adversary
+    from dp_halfspace.privacy.budget import Budget
 
 # Of the dual norm, in units of the coefficients for rows of norm one: no privacy rests on it.
 _SMOOTHING = 1e-3
@@ -39,14 +38,15 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     margin : "auto", float or array-like of float, default="auto"
         ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the distance of the
         rows from the hyperplane, after they have been brought to norm one; then there is no
-        metric. An array-like is the grid of `selection`.
+        preconditioner. An array-like is the grid of `selection`.
     solver : str, default="auto"
-        ``"auto"`` is ``"noisy_gd"``, but for a table of few rows: with two classes, dense rows of
-        at most 512 columns, every other parameter that shapes the model at its default and
-        ``n epsilon < 600`` (1500 for pure epsilon in natural units) it is one exponential mechanism
-        among listed classifiers, which spends no delta. ``"objective_perturbation"`` is
+        ``"auto"`` is ``"noisy_gd"``, but for a table of few rows: with dense rows of at most 512
+        columns, every other parameter that shapes the model at its default and ``n epsilon`` below
+        600 with two classes, 300 with three to five, 180 with six or seven (for pure epsilon in
+        natural units 1500, and 700 with more than two) it is one exponential mechanism among listed
+        classifiers, which spends no delta. ``"objective_perturbation"`` is
         one noisy objective, exactly minimised, ``"phased_prox"`` one pass of proximal steps for two
-        classes. There is no purely private ``"noisy_gd"``: for ``delta=0`` it stands for the
+        classes. There is no pure DP ``"noisy_gd"``: for ``delta=0`` it stands for the
         exponential mechanism of `PureHalfspaceClassifier` with two classes, no known margin and
         ``n epsilon < 1500``, and else for ``"objective_perturbation"``.
     selection : str, default="none"
@@ -58,11 +58,14 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         What `selection` counts: ``"training"`` errors, or ``"population"``, which adds a
         public penalty for the dimension.
     iterate : str, default="averaged"
-        Iterate of ``"noisy_gd"`` that is returned: the mean of the last ones, or ``"last"``.
+        Iterate of ``"noisy_gd"`` that is returned: the mean of the last ones, the ``"mean"`` of
+        all, or ``"last"``. With a known margin and two classes ``"mean"`` takes the step size of
+        `dp_halfspace.theory.margin_risk_bound`, which then covers what is returned.
     projection : str or None, default="auto"
         Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
         ``"auto"`` projects for pure epsilon only, with more than 512 columns (64 before the
-        exponential mechanism). `coef_` is mapped back.
+        exponential mechanism). `coef_` is mapped back. By name a `PrivacyWarning` says where no map
+        was drawn, or one with fewer than ``4 / margin^2`` components.
     n_components : int or "auto", default="auto"
         Dimension after a projection. ``"auto"`` follows from the margin, or is 500; for pure
         epsilon 150, or as in `PureHalfspaceClassifier`.
@@ -82,8 +85,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         Size of the constant column, relative to the default of about a fifth of `data_norm`.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels seen to be public.
-    class_weight : dict or None, default=None
-        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
+    class_weight : dict, "balanced" or None, default=None
+        PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weighs classes by
+        the inverse of their sizes, from noisy counts within the budget (2 to 3 % of mu^2), for
+        ``delta > 0``; the largest weight is one, and no threshold is corrected.
     adversary_radius : float, default=0.0
         Largest change of a row, in the units of the columns, against which the model is
         trained; less than `data_norm`. For two classes, ``solver="noisy_gd"``, no margin and
@@ -120,7 +125,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         a small table perhaps the public cells that it reads, whose scores are exact.
     row_lengths_ : RowLengths
         What scores are divided by, which changes no prediction; only of a model that was chosen
-        for a small table.
+        for a small table of two classes.
     fill_value_ : float or None
         What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord
@@ -185,6 +190,8 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     adversary_radius: float = 0.0
     adversary_norm: Literal[2, "inf"] = 2
 
+    _balances: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "margin": [
@@ -195,63 +202,23 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         "solver": [StrOptions({"auto", *algorithms.SOLVERS})],
         "selection": [StrOptions({"none", *algorithms.SELECTIONS})],
         "selection_score": [StrOptions({"training", "population"})],
-        "iterate": [StrOptions({"averaged", "last"})],
+        "iterate": [StrOptions({"averaged", "mean", "last"})],
         "projection": [StrOptions({"auto", "rademacher", "hadamard"}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "adversary_radius": [Real],
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
     }
 
-    def _trained(self, ready: Prepared, permit: Permit) -> None:
-        """Make the rows of each way to fit, and run the plan."""
-        if ready.is_small_table:
-            from dp_halfspace.estimators._small_tables import fit_small_table  # noqa: PLC0415
-
-            self.margin_ = 0.0
-            fit_small_table(self, ready, permit)
-            return
-        data, scaler = ready.in_units(permit)
-        norm = ready.data_norm
-
-        def rows_of(training: algorithms.Training) -> Any:
-            return training.rows(data.X, norm, data.people, clips=ready.clips)
-
-        used, released = ready.plan.run(rows_of, data.codes, ready.weights, permit)
-
-        self.margin_ = algorithms.asked_margin(used, released)
-        self.projection_ = used.linear_map
-        released = self._in_units_of_data(
-            released, used.constant_column, used.linear_map, data_norm=norm
-        )
-        self._remember(ready, released, scaler)
-
-    def _planned(self, data: TrainingData) -> Prepared:
-        weights = label_weights(self.class_weight, data.classes)
-        plan = self._plan(data)
-        record = self._record(
-            data,
-            plan.events,
-            **plan.public,
-            selection=self.selection,
-            adversary_radius=float(self.adversary_radius),
-            adversary_norm="inf" if self.adversary_norm == "inf" else 2,
-        )
-        # The default steps find the scale of the rows; published ones count on a bound.
-        is_soft = isinstance(plan, algorithms.Training) and plan.is_automatic
-        clips = self._is_scale_stated and not is_soft
-        norm = float(self.data_norm)
-        return Prepared(data, weights / weights.max(), plan, record, norm, clips)
-
     @property
     def _is_binary(self) -> bool:
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
-    def _small_table(self, data: TrainingData) -> Prepared | None:
-        if not (self._may_select and self._is_small(data)):
+    def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        if facts.balances or not self._may_select:
             return None
-        from dp_halfspace.estimators._small_tables import planned_small_table  # noqa: PLC0415
+        from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
-        return planned_small_table(self, data)
+        return plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
 
     @property
     def _may_select(self) -> bool:
@@ -274,46 +241,62 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         """The solver of tables that are not small."""
         return "noisy_gd" if self.solver == "auto" else self.solver
 
-    def _protects_people(self, plan: Any) -> bool:
-        return plan is None or (isinstance(plan, algorithms.Training) and plan.protects_people)
-
-    _reads_chunks = _protects_people
-
-    def _plan(self, data: TrainingData) -> algorithms.Training | algorithms.SelectionPlan:
-        """Fix the public numbers of a fit; of the rows, only shape and layout matter."""
-        n_samples, n_features, n_classes = data.n_privacy_units, data.X.shape[1], len(data.classes)
-        epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
-        is_pure = delta == 0 and math.isfinite(epsilon)
-        margins = self._checked_margins(n_classes, is_pure=is_pure)
+    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan | SelectionPlan:
+        """Fix the public numbers of a fit."""
+        margins = self._checked_margins(facts.n_classes, is_pure=budget.is_pure)
         problem = algorithms.Problem(
-            n_samples=n_samples,
-            n_features=n_features,
-            n_classes=n_classes,
-            is_sparse=sparse.issparse(data.X),
+            n_samples=facts.n_privacy_units,
+            n_features=facts.n_features,
+            n_classes=facts.n_classes,
+            is_sparse=facts.is_sparse,
             intercept=self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
-            averaged=self.iterate == "averaged",
+            iterate=self.iterate,
             seed=self.random_state,
-            attack=self._adversary(n_features, n_classes, is_pure=is_pure),
-            is_single=algorithms.reads_single(
-                data,
-                (float(self.data_norm), float(self.intercept_scaling)),
-                stated=self._is_scale_stated,
-                in_units=self._is_in_units,
-            ),
+            attack=self._adversary(facts, is_pure=budget.is_pure),
+            is_single=algorithms.reads_single(facts, float(self.intercept_scaling)),
+            class_weights=facts.class_weights,
+            data_norm=facts.data_norm,
+            clips=facts.is_scale_stated,
+            is_scale_stated=facts.is_scale_stated,
+            balances=facts.balances,
+            has_weights=facts.has_weights,
         )
+        parameters = {
+            "selection": self.selection,
+            "adversary_radius": float(self.adversary_radius),
+            "adversary_norm": "inf" if self.adversary_norm == "inf" else 2,
+        }
         if self.selection == "none":
             margin = margins[0] if margins else None
-            return algorithms.plan_training(problem, self._solver, margin, epsilon, delta)
-        return algorithms.plan_selection(
+            plan = algorithms.plan_training(problem, self._solver, margin, budget)
+            self._warn_of_projection([plan], facts)
+            return replace(plan, parameters=parameters)
+        selection = algorithms.plan_selection(
             problem,
             self._solver,
             self.selection,
-            margins or algorithms.margin_grid(problem, epsilon, delta),
-            epsilon=epsilon,
-            delta=delta,
+            margins or algorithms.margin_grid(problem, budget),
+            budget,
             population=self.selection_score == "population",
+        )
+        self._warn_of_projection(selection.candidates, facts)
+        return replace(selection, parameters=parameters)
+
+    def _warn_of_projection(self, plans: Sequence[LinearPlan], facts: PublicFacts) -> None:
+        """Say where the map that was asked for is none, or too small for the smallest margin."""
+        if self.projection in {"auto", None}:
+            return
+        from dp_halfspace.estimators._projection_notes import warn_of_projection  # noqa: PLC0415
+
+        worst = min(plans, key=lambda plan: plan.margin or 1.0)
+        warn_of_projection(
+            self.projection,
+            None if worst.linear_map is None else worst.linear_map.n_components,
+            n_columns=facts.n_features,
+            n_samples=facts.n_privacy_units,
+            margin=worst.margin,
         )
 
     def _checked_margins(self, n_classes: int, *, is_pure: bool) -> list[float]:
@@ -340,25 +323,24 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             raise ValueError("margin must be 'auto' or a list of numbers when there is a selection")
         return [float(margin) for margin in grid]
 
-    def _adversary(self, n_features: int, n_classes: int, *, is_pure: bool) -> Adversary | None:
+    def _adversary(self, facts: PublicFacts, *, is_pure: bool) -> Adversary | None:
         """Return the adversary in units of the public scale of a row, or None without one."""
         if self.adversary_radius == 0.0:
             return None
         from dp_halfspace.estimators._robust_options import planned_attack  # noqa: PLC0415
-        from dp_halfspace.optim.objectives.losses import LOGISTIC  # noqa: PLC0415
+        from dp_halfspace.optim.losses import LOGISTIC  # noqa: PLC0415
 
-        norm = float(self.data_norm)
+        norm = facts.data_norm
         attack = planned_attack(
             self.adversary_radius,
             self.adversary_norm,
             _SMOOTHING,
             loss=LOGISTIC,
-            data_norm=norm,
-            n_features=n_features,
+            facts=facts,
         )
         if attack is None:
             return None
-        if n_classes > 2:
+        if facts.n_classes > 2:
             raise ValueError(
                 "Only binary classification is supported with adversary_radius: for more classes "
                 "use OutputPerturbationClassifier"

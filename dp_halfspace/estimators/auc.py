@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
-from dp_halfspace._params import NUMBER_RANGE, label_weights, public_number, resolved_delta
+from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms.engine.training import reads_single
+from dp_halfspace.algorithms.fit_plan import PublicFacts
 from dp_halfspace.algorithms.ranking.auc_training import (
     LOSSES,
     MECHANISMS,
+    RankingPlan,
     RankingProblem,
-    plan_training,
+    plan_ranking,
 )
-from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.privacy.budget import Budget
 
 
 @dataclass(eq=False, repr=False)
@@ -165,65 +165,37 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
         "threshold_share": [Interval(Real, 1e-6, 0.9, closed="both")],
     }
 
-    def _trained(self, ready: Prepared, permit: Permit) -> None:
-        """Run the plan, whose parts make the rows that they read."""
-        data, scaler = ready.in_units(permit)
-
-        released = ready.plan.run(data.X, data.codes, ready.weights, permit, data.people)
-
-        if self.fit_intercept:
-            released[:, -1] /= -float(self.intercept_scaling)
-        else:
-            released = released[:, :-1]
-        self._remember(ready, released, scaler)
-
-    def _planned(self, data: TrainingData) -> Prepared:
-        if len(data.classes) != 2:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> RankingPlan:
+        """Fix the public numbers of a fit."""
+        if facts.n_classes != 2:
             raise ValueError("Only binary classification is supported: a ranking has two classes")
-        weights = label_weights(self.class_weight, data.classes)
-        plan = plan_training(self._problem(data), self.mechanism)
-        counts = self.class_counts
-        record = self._record(
-            data,
-            plan.events,
-            **plan.public,
-            class_counts=counts if isinstance(counts, str) else [float(c) for c in counts],
-            threshold=None if isinstance(self.threshold, str) else float(self.threshold),
-        )
-        norm = float(self.data_norm)
-        return Prepared(data, weights / weights.max(), plan, record, norm, plan.clips)
-
-    def _protects_people(self, plan: Any) -> bool:
-        is_pure = plan is not None and plan.problem.is_pure
-        return self.mechanism not in ("objective", "output") and not is_pure
-
-    def _reads_chunks(self, plan: Any) -> bool:
-        return plan is None or self._protects_people(plan)
-
-    def _problem(self, data: TrainingData) -> RankingProblem:
-        """Gather the public numbers; of the rows, only shape and layout matter."""
-        private = isinstance(self.threshold, str)
-        if not private and self.threshold and not self.fit_intercept:
+        is_private = isinstance(self.threshold, str)
+        if not is_private and self.threshold and not self.fit_intercept:
             raise ValueError("a threshold other than 0 needs fit_intercept=True")
-        scales = float(self.data_norm), float(self.intercept_scaling)
-        return RankingProblem(
-            n_samples=data.n_privacy_units,
-            n_features=data.X.shape[1],
-            is_sparse=sparse.issparse(data.X),
-            is_single=reads_single(
-                data, scales, stated=self._is_scale_stated, in_units=self._is_in_units
-            ),
-            data_norm=scales[0],
-            clips=self._is_scale_stated,
+        threshold = 0.0 if isinstance(self.threshold, str) else float(self.threshold)
+        problem = RankingProblem(
+            n_samples=facts.n_privacy_units,
+            n_features=facts.n_features,
+            is_sparse=facts.is_sparse,
+            is_single=reads_single(facts, float(self.intercept_scaling)),
+            class_weights=facts.class_weights,
+            data_norm=facts.data_norm,
+            clips=facts.is_scale_stated,
             intercept=self._constant_column(),
             loss=self.loss,
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
-            positive_share=self._positive_share(data.n_privacy_units),
-            threshold_share=self.threshold_share if private and self.fit_intercept else 0.0,
-            threshold=0.0 if isinstance(self.threshold, str) else float(self.threshold),
-            epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, data.n_privacy_units),
+            positive_share=self._positive_share(facts.n_privacy_units),
+            threshold_share=self.threshold_share if is_private and self.fit_intercept else 0.0,
+            threshold=threshold,
+            budget=budget,
         )
+        plan = plan_ranking(problem, self.mechanism)
+        counts = self.class_counts
+        parameters = {
+            "class_counts": counts if isinstance(counts, str) else [float(c) for c in counts],
+            "threshold": None if is_private else threshold,
+        }
+        return replace(plan, parameters={**plan.parameters, **parameters})
 
     def _positive_share(self, n_samples: int) -> float | None:
         """Return the public share of the positive records, if there is one."""

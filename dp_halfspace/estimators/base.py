@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,12 +19,19 @@ from dp_halfspace._budget import (
     BUDGET,
     SharedLedger,
     opened_ledger,
+    warn_of_scales,
     warn_of_sparse_columns,
-    warn_of_units,
+    warn_of_weak_guarantee,
 )
-from dp_halfspace._params import fit_context, public_number, resolved_delta
+from dp_halfspace._params import (
+    fit_context,
+    label_weights,
+    public_number,
+    resolved_delta,
+    shown_weights,
+)
 from dp_halfspace._sklearn_compat import StrOptions
-from dp_halfspace.data.chunked_methods import by_chunks
+from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.validation import (
     TrainingData,
     are_chunks,
@@ -32,66 +39,20 @@ from dp_halfspace.data.validation import (
     check_training_data,
     is_chunked,
 )
-from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.exceptions import warn_caller
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dp_halfspace.algorithms.engine.column_scales import UnitsPlan
-    from dp_halfspace.preprocessing.released_scaler import ReleasedScaler
-    from dp_halfspace.privacy.events import Event
-    from dp_halfspace.privacy.mechanisms import Permit
+    from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
+    from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
-    from dp_halfspace.projection import LinearMap
 
 # Methods load what planning, paying and running need: who only predicts needs none of it.
 
-# Which part of a budget a fit beside the units of the columns uses at least, how often it is
-# aimed at and at which part, and how much less is tried afterwards, how often.
-_USED, _AIMS, _AIM = 1.0 - 1e-4, 12, 1.0 - 3e-5
-_TRIES, _LESS = 300, 0.99
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What is fixed before a fit pays: validated data, and a plan of public numbers.
-
-    Of `data` shape, storage and label set are public, and so are the class `weights`. The `plan`
-    is of the estimator's own, for rows of the public scale `data_norm`, to which longer rows
-    are scaled down if it `clips`; the `record` says what plan
-    and `units` cost. Of a small table the plan is one selection: `small_table_rule`.
-    """
-
-    data: TrainingData
-    weights: NDArray[np.float64]
-    plan: Any
-    record: PrivacyRecord
-    data_norm: float
-    clips: bool
-    units: UnitsPlan | None = None
-    is_small_table: bool = False
-
-    def in_units(self, permit: Permit) -> tuple[TrainingData, ReleasedScaler | None]:
-        """Learn the units of the columns, where that was planned, and bring the rows to them.
-
-        A copy in the precision that the plan has counted.
-        """
-        data = self.data
-        if self.units is None:
-            return data, None
-        from dp_halfspace.algorithms.engine.column_scales import in_units  # noqa: PLC0415
-        from dp_halfspace.preprocessing.released_scaler import ReleasedScaler  # noqa: PLC0415
-
-        units = self.units.run(data.X, permit, data.people)
-        scaler = ReleasedScaler(units.center, units.scale).fit(np.zeros((1, data.X.shape[1])))
-        if data.feature_names is not None:
-            scaler.feature_names_in_ = data.feature_names
-        kind = np.float32 if getattr(self.plan, "is_single", False) else np.float64
-        return replace(data, X=in_units(data.X, units, kind=kind)), scaler
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PaidFits(ClassifierMixin, SharedLedger, ABC):
+class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     """A classifier whose fit is planned from public numbers, then charged, and only then run.
 
     A parameter is a field of a dataclass: stated once with its type and its default, it becomes
@@ -101,11 +62,14 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
     epsilon: float = 1.0
     delta: float | str = "auto"
     classes: ArrayLike | None = None
-    class_weight: dict[Any, float] | None = None
+    class_weight: dict[Any, float] | str | None = None
     random_state: int | None = None
     ledger: Any = None
     verbose: int = 0
 
+    _adjacency: ClassVar[str] = "replace-one"
+    # Whether the outlook of the default classifier tells about this one, too.
+    _has_outlook: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BUDGET,
         "classes": ["array-like", None],
@@ -114,7 +78,7 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model within the budget.
 
         Parameters
@@ -130,6 +94,10 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
             with all rows, each of which weighs one over their number; the number of people is
             public, who has how many rows is not. ``docs/privacy_model.md`` lists the estimators
             and parameters that protect people.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            PRIVATE weight of each record in [0, 1], a part of the record. Whatever the weights, the
+            noise is the same, so small ones cost accuracy: the largest should be near 1.
+            ``docs/privacy_model.md`` lists the estimators and parameters that weigh records.
 
         Returns
         -------
@@ -148,14 +116,20 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
         from dp_halfspace.privacy.mechanisms import authorise  # noqa: PLC0415
         from dp_halfspace.privacy.randomness import noise_source  # noqa: PLC0415
 
-        ready = self._prepared(X, y, groups)
-        source = noise_source(self.random_state)
-        permit = authorise(ready.record, source, opened_ledger(self.ledger))
-        self._trained(ready, permit)
+        data = self._weighed(self._validated(X, y, groups), sample_weight)
+        plan = self._fit_plan(data)
+        record = self._record(plan, data)
+        warn_of_weak_guarantee(record)
+        self._warn_of_a_poor_outlook(data)
+        ledger = opened_ledger(self.ledger, type(self).__name__)
+        permit = authorise(record, noise_source(self.random_state), ledger)
+        self._set_fitted(plan.run(data, permit), data, record)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
-    def plan(self, X: Any, y: ArrayLike, *, groups: Any = None) -> PrivacyRecord:
+    def plan(
+        self, X: Any, y: ArrayLike, *, groups: Any = None, sample_weight: Any = None
+    ) -> PrivacyRecord:
         """Say what ``fit`` would spend; nothing is trained, drawn or charged.
 
         Parameters
@@ -166,6 +140,8 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
             Labels; only the label set matters, where `classes` does not state it.
         groups : array-like of shape (n_samples,) or None, default=None
             Who each row belongs to, where ``fit`` takes that; only the number of people matters.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights, where ``fit`` takes them; only that they are given and valid matters.
 
         Returns
         -------
@@ -182,16 +158,77 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
-        record: PrivacyRecord = self._prepared(X, y, groups).record
+        data = self._weighed(self._validated(X, y, groups), sample_weight)
+        record = self._record(self._fit_plan(data), data)
+        self._warn_of_a_poor_outlook(data)
         return record
 
     @abstractmethod
-    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Any:
-        """Validate the data and fix every public number of a fit, with the record of its cost."""
+    def _validated(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
+        """Check what is handed in, and gather the rows of each person."""
+
+    @staticmethod
+    def _weighed(data: TrainingData, sample_weight: Any) -> TrainingData:
+        """Check the weights of the records, if there are any."""
+        if sample_weight is None:
+            return data
+        from dp_halfspace.data.record_weights import weighed  # noqa: PLC0415
+
+        return weighed(data, sample_weight)
 
     @abstractmethod
-    def _trained(self, ready: Any, permit: Permit) -> None:
-        """Run what was prepared and paid, and set the fitted attributes."""
+    def _fit_plan(self, data: TrainingData) -> FitPlan:
+        """Fix every public number of a fit; of the rows, only shape and storage matter."""
+
+    @abstractmethod
+    def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
+        """Set the fitted attributes, all at once."""
+
+    def _record(self, plan: FitPlan, data: TrainingData) -> PrivacyRecord:
+        """Say what is about to be spent, and what is assumed public."""
+        from dp_halfspace.privacy.randomness import noise_kind  # noqa: PLC0415
+        from dp_halfspace.privacy.record import PrivacyRecord  # noqa: PLC0415
+
+        return PrivacyRecord(
+            epsilon=float(self.epsilon),
+            delta=resolved_delta(self.delta, data.n_privacy_units),
+            adjacency=self._adjacency if data.people is None else "replace-one-person",
+            events=plan.events,
+            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
+            public={**self._public_parameters(data), **plan.public},
+        )
+
+    def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
+        """List what the guarantee treats as public in every fit."""
+        from dp_halfspace.privacy.record import LABELS_SEEN  # noqa: PLC0415
+
+        is_stated = self.classes is not None
+        return {
+            "n_samples": data.n_privacy_units,
+            "classes": data.classes.tolist(),
+            "classes_source": "stated by the user" if is_stated else LABELS_SEEN,
+            "class_weight": shown_weights(self.class_weight),
+            **({} if data.weights is None else {"sample_weight": "private, in [0, 1]"}),
+        }
+
+    def _warn_of_a_poor_outlook(self, data: TrainingData) -> None:
+        """Warn, by public numbers alone, where little better than the majority class is likely."""
+        # Of people the number of rows is private, and labels that are read off may tell it.
+        if not self._has_outlook or (self.classes is None and data.people is not None):
+            return
+        from dp_halfspace.algorithms.engine.outlook import outlook_of  # noqa: PLC0415
+
+        n_samples = data.n_privacy_units
+        delta = resolved_delta(self.delta, n_samples)
+        sizes = (n_samples, data.X.shape[1], len(data.classes))
+        outlook = outlook_of(*sizes, float(self.epsilon), delta)
+        if outlook.is_poor or outlook.cannot_rank_rare:
+            warn_caller(str(outlook))
+
+    def _forget(self) -> None:
+        """Remove what an earlier fit has set."""
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            delattr(self, name)
 
     @abstractmethod
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -212,171 +249,113 @@ class PaidFits(ClassifierMixin, SharedLedger, ABC):
             Labels from ``classes_``.
         """
         scores = self.decision_function(X)
-        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
+        class_indices = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[class_indices])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateLinearClassifier(PaidFits):
+class PrivateLinearClassifier(PrivateClassifier):
     """Planning, and prediction from released coefficients: neither costs anything."""
 
     data_norm: Any = None
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
 
-    _adjacency: ClassVar[str] = "replace-one"
-    _takes_units: ClassVar[bool] = True
-    # Whether the scale of a row was stated: then longer rows may be scaled down to it.
-    _is_scale_stated: ClassVar[bool] = True
-    # Whether the rows of a plan will be in learnt units.
-    _is_in_units: ClassVar[bool] = False
+    # Whether column scales are learnt where `data_norm` is not stated.
+    _learns_scales: ClassVar[bool] = True
+    # Whether noisy counts can balance the classes.
+    _balances: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PaidFits._parameter_constraints,
+        **PrivateClassifier._parameter_constraints,
         "data_norm": [*public_number(), None],
         "fit_intercept": ["boolean"],
         "intercept_scaling": public_number(),
     }
 
-    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Prepared:
-        """Validate the data and fix every public number of a fit."""
-        learns = self.data_norm is None and self._takes_units
-        if learns and getattr(self, "adversary_radius", 0.0) != 0.0:
-            raise ValueError(
-                "adversary_radius is in the units of the columns: give data_norm, the PUBLIC "
-                "scale of a row in these units, too"
-            )
-        hidden = groups is not None
-        self._check_for_people(None, hidden=hidden)
+    def _validated(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
+        how: dict[str, Any] = {
+            "classes": self.classes,
+            "allow_missing": self.data_norm is None and self._learns_scales,
+        }
         if is_chunked(X):
-            from dp_halfspace.data.chunked_checks import check_chunks  # noqa: PLC0415
+            from dp_halfspace.data.chunked_data import check_chunks  # noqa: PLC0415
 
-            self._check_for_chunks(None)
-            data = check_chunks(self, X, y, classes=self.classes, allow_missing=learns)
+            data = check_chunks(self, X, y, **how)
         else:
-            data = check_training_data(
-                self, X, y, classes=self.classes, allow_missing=learns, hides_rows=hidden
-            )
-        if hidden:
-            from dp_halfspace.data.groups import owned_by  # noqa: PLC0415
+            data = check_training_data(self, X, y, hides_rows=groups is not None, **how)
+        if groups is None:
+            return data
+        from dp_halfspace.data.validation import sort_training_data  # noqa: PLC0415
 
-            data = owned_by(groups, data)
-        small = self._small_table(data)
-        if small is not None:
-            return small
-        ready = self._planned_in_units(data) if learns else self._planned(data)
-        self._check_for_plan(ready.plan, data)
-        return ready
+        return sort_training_data(groups, data)
 
-    def _small_table(self, data: TrainingData) -> Prepared | None:
+    def _facts(self, data: TrainingData) -> PublicFacts:
+        """Collect what planning may know of a table."""
+        from dp_halfspace.algorithms.fit_plan import PublicFacts  # noqa: PLC0415
+
+        X, norm = data.X, self.data_norm
+        balances = self._balances and isinstance(self.class_weight, str)
+        weights = None if balances else self.class_weight
+        return PublicFacts(
+            n_privacy_units=data.n_privacy_units,
+            n_features=X.shape[1],
+            class_weights=tuple(label_weights(weights, data.classes).tolist()),
+            data_norm=1.0 if norm is None else float(norm),
+            is_scale_stated=norm is not None,
+            is_sparse=sparse.issparse(X),
+            is_chunked=are_chunks(X),
+            is_float32=isinstance(X, np.ndarray) and X.dtype == np.float32,
+            has_people=data.people is not None,
+            balances=balances,
+            has_weights=data.weights is not None,
+        )
+
+    def _fit_plan(self, data: TrainingData) -> FitPlan:
+        from dp_halfspace.privacy.budget import Budget  # noqa: PLC0415
+
+        facts = self._facts(data)
+        delta = resolved_delta(self.delta, facts.n_privacy_units)
+        budget = Budget.of(float(self.epsilon), delta)
+        plan = self._small_plan(facts, budget)
+        if plan is None and (facts.is_scale_stated or not self._learns_scales):
+            plan = self._planned(facts, budget)
+        elif plan is None:
+            plan = self._scaled_plan(facts, budget)
+        facts.refuse_unsupported(
+            reads_chunks=plan.reads_chunks,
+            protects_people=plan.protects_people,
+            weighs_records=plan.weighs_records,
+        )
+        return plan
+
+    def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan one selection for a table of few rows, where an estimator has that."""
-        del data
+        del facts, budget
         return None
 
-    def _is_small(self, data: TrainingData) -> bool:
-        """Tell, by what is public, whether a table is one of few rows: see `small_table_rule`.
+    def _scaled_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
+        """Plan a fit in column scales that are learnt, where the budget pays for that."""
+        from dp_halfspace.algorithms.scaled_plan import plan_scaled  # noqa: PLC0415
 
-        Rows in chunks, sparse rows and rows that people own are left to the engine.
-        """
-        if sparse.issparse(data.X) or are_chunks(data.X) or data.people is not None:
-            return False
-        from dp_halfspace.algorithms.engine.defaults import small_table_rule  # noqa: PLC0415
+        plan = plan_scaled(self._planned, facts, budget)
+        if plan.scales is None and facts.is_sparse:
+            warn_of_sparse_columns()
+        elif plan.scales is None:
+            warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
+        return plan
 
-        n_samples, n_features = data.X.shape
-        return small_table_rule(
-            n_samples=n_samples,
-            n_features=n_features,
-            n_classes=len(data.classes),
-            epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, n_samples),
-            is_scale_stated=self.data_norm is not None,
-        )
+    def _planned(self, facts: PublicFacts, budget: Budget) -> FitPlan:
+        """Plan a fit and, where they are to balance its classes, counts of these."""
+        if not facts.balances:
+            return self._plan(facts, budget)
+        from dp_halfspace.algorithms.balanced_plan import plan_balanced  # noqa: PLC0415
 
-    def _check_for_chunks(self, plan: Any) -> None:
-        """Refuse an estimator, or its plan, that needs more than sums over rows."""
-        if not self._reads_chunks(plan):
-            raise ValueError(
-                "rows in chunks are not supported with these parameters: docs/scaling.md lists "
-                "what takes them. Give the rows as an array, for example X.compute()"
-            )
-
-    def _reads_chunks(self, plan: Any) -> bool:
-        """Tell whether sums over rows are all that a plan needs, or some plan if it is None."""
-        del plan
-        return False
-
-    def _check_for_plan(self, plan: Any, data: TrainingData) -> None:
-        """Refuse a plan of which it is not proved that it reads chunks, or protects people."""
-        if are_chunks(data.X):
-            self._check_for_chunks(plan)
-        self._check_for_people(plan, hidden=data.people is not None)
-
-    def _check_for_people(self, plan: Any, *, hidden: bool) -> None:
-        """Refuse an estimator, or its plan, of which it is not proved that it protects people."""
-        if not hidden or self._protects_people(plan):
-            return
-        raise ValueError(
-            "groups is not supported with these parameters: people are protected by "
-            "AdaptiveMarginClassifier and PrivateKernelClassifier with solver='noisy_gd' and "
-            "neither selection, adversary nor projection, by PrivateAUCClassifier with noisy_gd "
-            "or mean_difference and by PrivateTableClassifier, all with delta > 0"
-        )
-
-    def _protects_people(self, plan: Any) -> bool:
-        """Tell whether a person with any rows counts like a record, in some plan if it is None."""
-        del plan
-        return False
-
-    def _planned_in_units(self, data: TrainingData) -> Prepared:
-        """Divide the budget between the units of the columns and a fit in these units."""
-        from dp_halfspace.algorithms.engine.column_scales import affordable_units  # noqa: PLC0415
-        from dp_halfspace.privacy.record import proved_delta, proved_epsilon  # noqa: PLC0415
-
-        X, epsilon = data.X, float(self.epsilon)
-        n_samples, n_features = data.n_privacy_units, X.shape[1]
-        delta = resolved_delta(self.delta, n_samples)
-        paid = None
-        if not sparse.issparse(X):
-            paid = affordable_units(n_samples, n_features, epsilon, delta)
-        if paid is None:
-            # From here over the preparation, `fit` and its wrapper to the caller.
-            if sparse.issparse(X):
-                warn_of_sparse_columns(level=6)
-            else:
-                X = X.each(np.nan_to_num) if are_chunks(X) else np.nan_to_num(X)
-                warn_of_units(n_samples, n_features, epsilon, level=6)
-            data = replace(data, X=X)
-            ready = self._with(epsilon, 1.0)._planned(data)
-            public = {**dict(ready.record.public), "private_units": False}
-            return replace(ready, record=replace(ready.record, public=public))
-        units, left = paid
-        for trial in range(_TRIES):
-            ready = self._with(left, math.sqrt(n_features), _is_in_units=True)._planned(data)
-            events = (*units.events, *ready.record.events)
-            aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
-            used = proved_epsilon(events, delta) if aims else epsilon
-            fits = math.isinf(epsilon) or proved_delta(events, epsilon) <= delta
-            if fits and used >= _USED * epsilon:
-                public = {**dict(ready.record.public), "data_norm": None, **units.public}
-                record = replace(ready.record, epsilon=epsilon, events=events, public=public)
-                return replace(ready, record=record, units=units)
-            # Only Gaussian parts divide exactly: others leave more or less than their mu says.
-            left *= _AIM * epsilon / max(used, 0.5 * epsilon) if aims else _LESS
-        raise BudgetError(
-            f"epsilon={epsilon:g} leaves nothing for the model beside the units of the columns: "
-            "give data_norm, the PUBLIC scale of a row, or a larger epsilon"
-        )
-
-    def _with(self, epsilon: float, data_norm: float, **more: Any) -> Self:
-        """Return a twin that plans with another budget and scale; it never sees a ledger."""
-        twin = object.__new__(type(self))
-        given = {"epsilon": epsilon, "data_norm": data_norm, "ledger": None}
-        twin.__dict__.update(self.__dict__, **given, **more, _is_scale_stated=False)
-        return twin
+        return plan_balanced(self._plan, facts, budget)
 
     @abstractmethod
-    def _planned(self, data: TrainingData) -> Prepared:
-        """Fix every public number of a fit; of the rows, only shape and layout matter."""
+    def _plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
+        """Fix every public number of a fit, a function of public facts and of a budget."""
 
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -402,7 +381,7 @@ class PrivateLinearClassifier(PaidFits):
         scores = np.asarray((self._margins(self._scaled_rows(X)) + self.intercept_) / lengths)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _rows_in_units(self, X: Any) -> Any:
+    def _rows_in_scales(self, X: Any) -> Any:
         """Check rows to be scored, and bring them to the scales that the coefficients are for."""
         return self._scaled_rows(self._checked_rows(X))
 
@@ -414,7 +393,7 @@ class PrivateLinearClassifier(PaidFits):
     def _scaled_rows(self, X: Any) -> Any:
         """Bring checked rows to the scales that the coefficients are for."""
         if self.scaler_ is not None:
-            return self.scaler_.in_units(X)
+            return self.scaler_.in_column_scales(X)
         return X if self.fill_value_ is None else np.nan_to_num(X, nan=self.fill_value_)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
@@ -436,83 +415,30 @@ class PrivateLinearClassifier(PaidFits):
         """Value of the constant column, or None without an intercept."""
         return float(self.intercept_scaling) if self.fit_intercept else None
 
-    def _in_units_of_data(
-        self,
-        released: NDArray[np.float64],
-        bias: float | None,
-        linear_map: LinearMap | None = None,
-        *,
-        data_norm: float,
-    ) -> NDArray[np.float64]:
-        """Undo the projection and the public scales of unit rows: post-processing.
-
-        `bias` is the value that the constant column had beside rows divided by `data_norm`.
-        """
-        n_kept = released.shape[1] - (bias is not None)
-        features, constant = released[:, :n_kept], released[:, n_kept:]
-        if linear_map is not None:
-            features = linear_map.pull_back(features)
-        scale = 1.0 if bias is None else bias / float(self.intercept_scaling)
-        return np.hstack([features / data_norm, constant * scale])
-
-    def _classes_source(self) -> str:
-        """Say where the label set is from."""
-        from dp_halfspace.privacy.record import LABELS_SEEN  # noqa: PLC0415
-
-        return LABELS_SEEN if self.classes is None else "stated by the user"
-
-    def _public_facts(self, n_samples: int, classes: NDArray[Any]) -> dict[str, Any]:
-        """List what the guarantee treats as public in every estimator."""
+    def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
         return {
-            "n_samples": n_samples,
-            "classes": classes.tolist(),
-            "classes_source": self._classes_source(),
-            "class_weight": None if self.class_weight is None else dict(self.class_weight),
+            **super()._public_parameters(data),
             "data_norm": None if self.data_norm is None else float(self.data_norm),
             "constant_column": self._constant_column(),
         }
 
-    def _record(
-        self, data: TrainingData, events: tuple[Event, ...], **public: Any
-    ) -> PrivacyRecord:
-        """Say what is about to be spent, and what is assumed public."""
-        from dp_halfspace.privacy.randomness import noise_kind  # noqa: PLC0415
-        from dp_halfspace.privacy.record import PrivacyRecord  # noqa: PLC0415
-
-        n_samples = data.n_privacy_units
-        return PrivacyRecord(
-            epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, n_samples),
-            adjacency=self._adjacency if data.people is None else "replace-one-person",
-            events=events,
-            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
-            public={**self._public_facts(n_samples, data.classes), **public},
-        )
-
-    def _remember(
-        self,
-        ready: Prepared,
-        released: NDArray[np.float64],
-        scaler: ReleasedScaler | None,
-    ) -> None:
-        """Set the fitted attributes from released coefficients, all at once."""
-        data, constant = ready.data, self._constant_column()
-        self.__dict__.pop("feature_names_in_", None)
-        self.__dict__.pop("row_lengths_", None)
+    def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
+        self._forget()
         if data.feature_names is not None:
             self.feature_names_in_ = data.feature_names
         self.n_features_in_ = data.X.shape[1]
-        self.classes_ = data.classes
-        self.data_norm_ = ready.data_norm if ready.clips else math.inf
-        self.scaler_ = scaler
-        learns = self.data_norm is None and self._takes_units and not sparse.issparse(data.X)
+        self.classes_, self.privacy_ = data.classes, record
+        self.coef_, self.intercept_ = fitted.coefficients, fitted.intercepts
+        self.data_norm_ = fitted.data_norm
+        learns = self.data_norm is None and self._learns_scales and not sparse.issparse(data.X)
         self.fill_value_ = 0.0 if learns else None
-        n_kept = released.shape[1] - (constant is not None)
-        self.coef_ = np.ascontiguousarray(released[:, :n_kept])
-        self.intercept_ = (
-            np.zeros(len(released)) if constant is None else released[:, -1] * constant
-        )
-        self.privacy_ = ready.record
+        self.scaler_ = None
+        if fitted.scales is not None:
+            from dp_halfspace.preprocessing.scalers import scaler_of  # noqa: PLC0415
+
+            self.scaler_ = scaler_of(fitted.scales, data.feature_names)
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
 
     @property
     def _is_binary(self) -> bool:
@@ -522,6 +448,6 @@ class PrivateLinearClassifier(PaidFits):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.data_norm is None and self._takes_units
+        tags.input_tags.allow_nan = self.data_norm is None and self._learns_scales
         tags.classifier_tags.multi_class = not self._is_binary
         return tags

@@ -2,46 +2,54 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._params import label_weights, public_number, resolved_delta
-from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace._params import public_number
+from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.algorithms import SMALLEST_MARGIN, SOLVERS
+from dp_halfspace.algorithms.engine.defaults import WHITENING_SHARE
 from dp_halfspace.algorithms.engine.kernel_features import (
     ADDITIVE,
     Kernel,
     draw_additive_features,
     draw_features,
+    draw_whitened_features,
     n_features_wanted,
     projected,
     relative_scale,
 )
-from dp_halfspace.algorithms.engine.plan import rows_over
-from dp_halfspace.algorithms.engine.training import Problem, Training, asked_margin
-from dp_halfspace.algorithms.kernel_training import plan_kernel_training
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
+from dp_halfspace.algorithms.engine.whitening import WhiteningPlan, plan_whitening
+from dp_halfspace.algorithms.fit_plan import PublicFacts
+from dp_halfspace.algorithms.kernel_training import (
+    KernelPlan,
+    features_of,
+    is_linear,
+    plan_kernel_training,
+)
 from dp_halfspace.algorithms.published.kernel_margin import (
     SEARCH_MEMORY,
     MarginPlan,
     plan_margin_choice,
 )
-from dp_halfspace.data.chunks import Chunks
-from dp_halfspace.data.people import People
-from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.estimators._monotone import monotone_curves, read_directions, split_rows
+from dp_halfspace.estimators._projection_notes import warn_of_projection
+from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import KERNELS, PROJECTIONS, AdditiveMap, FeatureMap
-from dp_halfspace.rows.blocks import LONGEST
-from dp_halfspace.rows.chunked_rows import chunked_features
-from dp_halfspace.rows.feature_rows import FeatureRows, clipped_features, unit_feature_rows
-from dp_halfspace.rows.rows import unit_rows
+from dp_halfspace.rows.mapped_rows import FeatureRows
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _MEGABYTE = 2**20
 
@@ -52,8 +60,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
 
     By default the columns lead, and what a halfspace cannot see follows as far as the sizes and
     the budget pay for it: decaying cosines of each column, Fourier features of all of them. Each
-    row is mapped by itself by a map from public randomness, and brought to norm one. A fifth of
-    the budget buys a private preconditioner, the rest accelerated noisy gradient steps.
+    row is mapped by itself by a map from public randomness, and brought to norm one. Fourier
+    features of columns in learnt scales are drawn where a small noisy release has whitened them. A
+    fifth of the budget buys a private preconditioner, the rest accelerated noisy gradient steps.
 
     Parameters
     ----------
@@ -110,8 +119,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         Size of the constant column, relative to the default.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels seen to be public.
-    class_weight : dict or None, default=None
-        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
+    class_weight : dict, "balanced" or None, default=None
+        PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weighs classes by
+        the inverse of their sizes, from noisy counts within the budget (2 to 3 % of mu^2), for
+        ``delta > 0``; the largest weight is one, and no threshold is corrected.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -129,7 +140,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts; zero when ``fit_intercept=False``.
     feature_map_ : FeatureMap
-        The public map; ``feature_map_.apply(X / data_norm_)`` are the features.
+        The map, public or released; ``feature_map_.apply(X / data_norm_)`` are the features.
     n_components_ : int
         Number of features.
     margin_ : float
@@ -141,6 +152,9 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         Released units of the columns, None where none were learnt.
     fill_value_ : float or None
         What stands for a missing entry, None where `X` must not have any.
+    monotone_ : tuple
+        Of a copy by `with_monotone` alone: position, values in column scales and effects of each
+        column that is monotone.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -158,9 +172,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one
     adjacency; with the default margin exactly mu-Gaussian private. Public: the number of
     rows, the columns, the label set, every parameter and the feature map, which is drawn
-    without the data. Private: everything else. No branch depends on the data, but for the
-    time that ``margin="select"`` takes. With `groups` the unit is a person with all rows, and
-    the number of people is public instead of that of rows (``docs/proofs/persons.md``).
+    without the data, or, where the record says ``private_whitening``, follows a noisy second
+    moment that the budget pays for. Private: everything else. No branch depends on the data, but
+    for the time that ``margin="select"`` takes. With `groups` the unit is a person with all rows,
+    and the number of people is public instead of that of rows (``docs/proofs/persons.md``).
 
     References
     ----------
@@ -192,6 +207,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     projection: str | None = None
     cache_size: float = 256.0
 
+    _balances: ClassVar[bool] = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "kernel": [StrOptions({*ADDITIVE, *KERNELS, "polynomial"})],
@@ -209,123 +226,174 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         "cache_size": [Interval(Real, 0, 1e9, closed="both")],
     }
 
-    def _trained(self, ready: Prepared, permit: Permit) -> None:
-        """Make the features, and run the plan on their rows."""
-        data, scaler = ready.in_units(permit)
-        plan, feature_map = ready.plan
-
-        least = SEARCH_MEMORY if self.margin == "select" else 0
-        memory = max(int(self.cache_size * _MEGABYTE), least)
-        features = None
-        if not _is_linear(feature_map):
-            features = _features(data.X, ready.data_norm, feature_map, memory, data.people)
-
-        def rows_of(training: Training) -> Any:
-            people, bias = data.people, training.constant_column
-            if features is None:
-                return rows_over(unit_rows, data.X, ready.data_norm, bias, people=people)
-            return rows_over(unit_feature_rows, features, bias, people=people)
-
-        used, released = plan.run(rows_of, data.codes, ready.weights, permit)
-
-        self.margin_ = asked_margin(used, released)
-        self.feature_map_ = feature_map
-        self.n_components_ = feature_map.n_components
-        released = self._in_units_of_data(released, used.constant_column, data_norm=1.0)
-        self._remember(ready, released, scaler)
-
-    def _planned(self, data: TrainingData) -> Prepared:
-        """Draw the public features and fix every public number of a fit."""
-        weights = label_weights(self.class_weight, data.classes)
+    def _plan(self, facts: PublicFacts, budget: Budget) -> KernelPlan:
+        """Draw the public features and fix the public numbers of a fit."""
         seed = int(public_generator(self.random_state, "features").integers(2**63))
-        n_samples, n_features, is_sparse = (
-            data.n_privacy_units,
-            data.X.shape[1],
-            sparse.issparse(data.X),
-        )
         problem = Problem(
-            n_samples, n_features, len(data.classes), is_sparse, self._constant_column()
+            facts.n_privacy_units,
+            facts.n_features,
+            facts.n_classes,
+            facts.is_sparse,
+            self._constant_column(),
+            seed=self.random_state,
+            class_weights=facts.class_weights,
+            is_scale_stated=facts.is_scale_stated,
+            balances=facts.balances,
+            has_weights=facts.has_weights,
         )
-        problem = replace(problem, seed=self.random_state)
-        feature_map = self._drawn_map(problem, seed)
-        plan = self._plan(problem, feature_map)
-        public = {
-            **plan.public,
+        whitened = self._whitened(problem, facts, budget, seed)
+        if whitened is None:
+            whitening, left = None, budget
+            feature_map = self._drawn_map(problem, facts, budget, seed)
+        else:
+            feature_map, whitening, left = whitened
+        if not is_linear(feature_map):
+            problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
+        parameters = {
             "kernel": self.kernel,
             "length_scale": self.length_scale,
             "n_components": feature_map.n_components,
             "feature_seed": seed,
         }
-        record = self._record(data, plan.events, **public)
-        norm = float(self.data_norm)
-        return Prepared(
-            data, weights / weights.max(), (plan, feature_map), record, norm, clips=True
+        least = SEARCH_MEMORY if self.margin == "select" else 0
+        return KernelPlan(
+            self._plan_training(problem, feature_map, left),
+            feature_map,
+            facts.data_norm,
+            problem.intercept,
+            memory=max(int(self.cache_size * _MEGABYTE), least),
+            parameters=parameters,
+            whitening=whitening,
         )
 
-    def _protects_people(self, plan: Any) -> bool:
-        return plan is None or (isinstance(plan[0], Training) and plan[0].protects_people)
+    def with_monotone(self, monotone: Mapping[str, str]) -> Self:
+        """Return a copy whose score rises, or falls, with single columns; it costs nothing.
 
-    _reads_chunks = _protects_people
+        Parameters
+        ----------
+        monotone : dict
+            PUBLIC knowledge: name of a column to ``"increasing"`` or ``"decreasing"``. Columns
+            without names are ``"x0"``, ``"x1"``, ...
+
+        Returns
+        -------
+        PrivateKernelClassifier
+            A fitted copy in which the curves of these columns are the nearest monotone ones, by
+            isotonic regression of the released curves. Of a copy, the columns that are named again
+            have the new direction, and the others keep theirs.
+
+        Raises
+        ------
+        ValueError
+            If the model is no sum of curves (``kernel="additive"``, or the columns alone), has more
+            than two classes, or a column or a direction is unknown.
+
+        Notes
+        -----
+        **Privacy.** Post-processing of released coefficients; ``privacy_`` is that of the model.
+        """
+        check_is_fitted(self)
+        return self._with_curves(read_directions(monotone, list(map(str, column_names(self)))))
+
+    def _with_curves(self, directions: Mapping[int, bool]) -> Self:
+        """Return a copy with monotone effects of columns, by their positions."""
+        curves = monotone_curves(
+            self._released_margins,
+            self.feature_map_,
+            self.data_norm_,
+            len(self.coef_),
+            directions,
+        )
+        kept = [one for one in getattr(self, "monotone_", ()) if one[0] not in directions]
+        changed = copy(self)
+        changed.monotone_ = (*kept, *curves)
+        return changed
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
-        if _is_linear(self.feature_map_):
+        if not hasattr(self, "monotone_"):
+            return self._released_margins(X)
+        rows, effects = split_rows(X, self.monotone_)
+        return self._released_margins(rows) + effects[:, None]
+
+    def _released_margins(self, X: Any) -> NDArray[np.float64]:
+        """Multiply features of rows by the released coefficients."""
+        if is_linear(self.feature_map_):
             return np.asarray(X @ (self.coef_.T / self.data_norm_))
-        features = _features(X, self.data_norm_, self.feature_map_, 0)
+        features = features_of(X, self.data_norm_, self.feature_map_, 0)
         return FeatureRows(features).margins(self.coef_.T)
 
     @property
     def _is_binary(self) -> bool:
         return self.margin == "select" or self.solver == "phased_prox"
 
-    def _drawn_map(self, problem: Problem, seed: int) -> FeatureMap:
+    def _drawn_map(
+        self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
+    ) -> FeatureMap:
         """Draw the public features."""
-        budget = float(self.epsilon), resolved_delta(self.delta, problem.n_samples)
         size = None if isinstance(self.n_components, str) else int(self.n_components)
-        scale = relative_scale(self.length_scale, float(self.data_norm))
+        scale = relative_scale(self.length_scale, facts.data_norm)
         drawn: FeatureMap
         if self.kernel in ADDITIVE:
             drawn = draw_additive_features(
-                self.kernel, problem, size, budget, seed, is_stated=self._is_scale_stated
+                self.kernel, problem, size, budget, seed, is_stated=facts.is_scale_stated
             )
         else:
-            size = size or n_features_wanted(problem.n_samples, *budget)
+            size = size or n_features_wanted(problem.n_samples, budget)
             size += size % 2 if self.kernel != "polynomial" else 0
             kernel = Kernel(self.kernel, scale, float(self.nu), int(self.degree), float(self.coef0))
             drawn = draw_features(kernel, problem, size, seed)
-        return projected(drawn, self.projection, self._margin(), problem.n_samples, seed + 1)
+        behind = projected(drawn, self.projection, self._margin(), problem.n_samples, seed + 1)
+        warn_of_projection(
+            self.projection,
+            None if behind is drawn else behind.n_components,
+            n_columns=drawn.n_components,
+            n_samples=problem.n_samples,
+            margin=self._margin(),
+        )
+        return behind
+
+    def _whitened(
+        self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
+    ) -> tuple[AdditiveMap, WhiteningPlan, Budget] | None:
+        """Plan Fourier features in whitened columns, and what they leave of a budget.
+
+        None where they do not pay, or the fit is not that of the default steps.
+        """
+        is_default = self.margin == "auto" and self.solver == "noisy_gd" and not budget.is_pure
+        if self.kernel != "auto" or self.projection is not None or not is_default:
+            return None
+        drawn = self._drawn_whitened(problem, facts, budget.mu, seed)
+        if drawn is None:
+            return None
+        part, rest = budget.split(WHITENING_SHARE)
+        whitening = plan_whitening(problem, drawn, part.mu, rest.mu)
+        return None if whitening is None else (drawn, whitening, rest)
+
+    def _drawn_whitened(
+        self, problem: Problem, facts: PublicFacts, mu: float, seed: int
+    ) -> AdditiveMap | None:
+        """Draw the features whose frequencies follow a release, None where they do not pay."""
+        if not facts.in_column_scales:
+            return None
+        size = None if isinstance(self.n_components, str) else int(self.n_components)
+        return draw_whitened_features(problem, size, mu, seed)
 
     def _margin(self) -> float | None:
         """Return the margin that is known, if one is."""
         return None if isinstance(self.margin, str) else float(self.margin)
 
-    def _plan(self, problem: Problem, feature_map: FeatureMap) -> Training | MarginPlan:
+    def _plan_training(
+        self, problem: Problem, feature_map: FeatureMap, budget: Budget
+    ) -> LinearPlan | MarginPlan:
         """Fix the public numbers of a fit on features."""
-        if not _is_linear(feature_map):
-            problem = replace(problem, n_features=feature_map.n_components, is_sparse=False)
-        epsilon, delta = float(self.epsilon), resolved_delta(self.delta, problem.n_samples)
         if self.margin != "select":
-            asked = (self.solver, self._margin(), epsilon, delta)
+            asked = (self.solver, self._margin(), budget)
             return plan_kernel_training(problem, *asked, feature_map=feature_map)
-        is_pure = delta == 0 and math.isfinite(epsilon)
-        if problem.n_classes > 2 or is_pure or self.solver != "noisy_gd":
+        if problem.balances:
+            raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
+        if problem.n_classes > 2 or budget.is_pure or self.solver != "noisy_gd":
             raise ValueError(
                 "Only binary classification is supported by margin='select', and only "
                 "delta > 0 and solver='noisy_gd': use margin='auto'"
             )
-        return plan_margin_choice(problem, epsilon, delta)
-
-
-def _is_linear(feature_map: FeatureMap) -> bool:
-    """Tell whether features are the columns themselves, which need no copy and may be sparse."""
-    return isinstance(feature_map, AdditiveMap) and feature_map.is_linear
-
-
-def _features(
-    X: Any, data_norm: float, feature_map: FeatureMap, memory: int, people: People | None = None
-) -> Any:
-    """Return features of rows; length scales of a kernel are relative to rows that were clipped."""
-    longest = LONGEST if isinstance(feature_map, AdditiveMap) else 1.0
-    how: dict[str, Any] = {"longest": longest, "people": people}
-    if isinstance(X, Chunks):
-        return chunked_features(X, data_norm, feature_map, memory=memory, **how)
-    return clipped_features(X, data_norm, feature_map, memory=memory, **how)
+        return plan_margin_choice(problem, budget)

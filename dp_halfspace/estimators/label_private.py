@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,15 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import NUMBER_RANGE, label_weights, public_number, resolved_delta
+from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
-from dp_halfspace.algorithms.labels.label_training import log_odds_shift, plan_labels
-from dp_halfspace.data.chunked_methods import by_chunks
+from dp_halfspace.algorithms import SMALLEST_MARGIN
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.algorithms.labels.label_training import (
+    CoverPlan,
+    StatisticPlan,
+    log_odds_shift,
+    plan_labels,
+)
+from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators._label_features import FeatureOptions, fit_label_features
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
+from dp_halfspace.estimators._label_features import (
+    FeatureOptions,
+    LabelFeatures,
+    fit_label_features,
+)
+from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
+from dp_halfspace.rows.rows import Rows
 
 # Constant column, relative to the root mean square of the public rows.
 _CONSTANT, _NET_CONSTANT = 0.3, 1.0
@@ -30,6 +45,43 @@ _PER_ROOT, _FEWEST, _MOST, _NET_MOST = 0.85, 8, 150, 12
 def _is_logistic(estimator: LabelPrivateClassifier) -> bool:
     """Tell whether scores are log odds."""
     return estimator.mechanism != "net"
+
+
+@dataclass(frozen=True, slots=True)
+class _LabelFit(FitPlan):
+    """A fit of labels, which are private, to rows made of features, which are public."""
+
+    facts: PublicFacts
+    mechanism: str
+    features: LabelFeatures
+    rows: Rows
+    plan: StatisticPlan | CoverPlan
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return self.plan.events
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        return {"mechanism": self.mechanism, **self.plan.public}
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Run the plan on the public rows."""
+        weights = np.array(self.facts.class_weights)
+        released = self.plan.run(self.rows, data.class_indices, weights, permit)
+        alpha = self.plan.public["alpha"]
+        return Fitted(
+            np.ascontiguousarray(released),
+            log_odds_shift(weights),
+            data_norm=self.facts.data_norm,
+            attributes={
+                "feature_map_": self.features,
+                "n_components_": self.features.n_components,
+                **({} if alpha is None else {"alpha_": alpha}),
+            },
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -69,6 +121,9 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         the noise. Ignored by ``"net"``.
     n_candidates : int, default=2000
         Of ``"net"``, per stage; at most 10^6.
+    margin : float or None, default=None
+        Of ``"net"`` with two classes, in (0, 1]: the PUBLIC margin of unit rows of which half is
+        asked, so that records with less count as errors, as published. None counts errors.
     epsilon : float, default=1.0
         Budget of one label, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -154,10 +209,12 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
     whitening: float = 0.75
     alpha: float | str = "auto"
     n_candidates: int = 2000
+    margin: float | None = None
     data_norm: Any = None
 
     _adjacency: ClassVar[str] = "replace-one-label"
-    _takes_units: ClassVar[bool] = False
+    _has_outlook: ClassVar[bool] = False
+    _learns_scales: ClassVar[bool] = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
@@ -169,43 +226,49 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         "whitening": [Interval(Real, 0, 1, closed="both")],
         "alpha": [Interval(Real, 1e-9, NUMBER_RANGE[1], closed="both"), StrOptions({"auto"})],
         "n_candidates": [Interval(Integral, 1, 10**6, closed="both")],
+        "margin": [Interval(Real, SMALLEST_MARGIN, 1, closed="both"), None],
         "data_norm": [*PrivateLinearClassifier._parameter_constraints["data_norm"], None],
     }
 
-    def _trained(self, ready: Prepared, permit: Permit) -> None:
-        """Run the plan on the public features."""
-        plan, features, rows = ready.plan
+    def _facts(self, data: TrainingData) -> PublicFacts:
+        norm = math.inf if self.data_norm is None else float(self.data_norm)
+        return replace(super()._facts(data), data_norm=norm, features=data.X)
 
-        released = plan.run(rows, ready.data.codes, ready.weights, permit)
-
-        self.__dict__.pop("alpha_", None)
-        if plan.public["alpha"] is not None:
-            self.alpha_ = plan.public["alpha"]
-        self.feature_map_ = features
-        self.n_components_ = features.n_components
-        self._remember(ready, released, None)
-        self.intercept_ = log_odds_shift(ready.weights)
-
-    def _planned(self, data: TrainingData) -> Prepared:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> _LabelFit:
         """Make the public features and fix every number of a fit."""
-        weights = label_weights(self.class_weight, data.classes)
+        facts.refuse_unsupported(reads_chunks=False, protects_people=False, weighs_records=False)
         rng = public_generator(self.random_state, "features")
         seed = int(rng.integers(2**63))
-        features = fit_label_features(data.X, self._feature_options(data.X.shape[0]), rng)
-        rows = features.rows(data.X)
+        options = self._feature_options(facts.n_privacy_units, budget)
+        features = fit_label_features(facts.features, options, rng)
+        rows = features.rows(facts.features)
         plan = plan_labels(
             self.mechanism,
             rows,
-            len(data.classes),
-            epsilon=float(self.epsilon),
-            delta=resolved_delta(self.delta, rows.shape[0]),
+            facts.n_classes,
+            budget,
             ridge=None if isinstance(self.alpha, str) else float(self.alpha),
             n_candidates=int(self.n_candidates),
             seed=seed,
+            margin=self._net_margin(facts.n_classes),
         )
-        record = self._record(data, plan.events, mechanism=self.mechanism, **plan.public)
-        norm = math.inf if self.data_norm is None else float(self.data_norm)
-        return Prepared(data, weights, (plan, features, rows), record, norm, clips=True)
+        return _LabelFit(facts, self.mechanism, features, rows, plan)
+
+    @property
+    def _is_binary(self) -> bool:
+        return self.margin is not None
+
+    def _net_margin(self, n_classes: int) -> float | None:
+        """Return the margin that is asked of records; refuse it where it has no meaning."""
+        if self.margin is None:
+            return None
+        if self.mechanism != "net":
+            raise ValueError("margin is for mechanism='net': leave it None")
+        if n_classes > 2:
+            raise ValueError(
+                "Only binary classification is supported with a margin: leave margin=None"
+            )
+        return float(self.margin)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         return np.asarray(self.feature_map_.rows(X).scores(self.coef_.T))
@@ -227,11 +290,11 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
         """
         return self._probabilities(self.decision_function(X))
 
-    def _feature_options(self, n_samples: int) -> FeatureOptions:
+    def _feature_options(self, n_samples: int, budget: Budget) -> FeatureOptions:
         """Collect what is asked of the features."""
         size = self.n_components
         if size == "auto":
-            root = math.sqrt(n_samples * min(float(self.epsilon), 1e6))
+            root = math.sqrt(n_samples * min(budget.epsilon, 1e6))
             most = _MOST if _is_logistic(self) else _NET_MOST
             size = round(min(max(_PER_ROOT * root, _FEWEST), most))
         scale = None if isinstance(self.length_scale, str) else float(self.length_scale)
@@ -247,15 +310,10 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             constant=constant,
         )
 
-    def _public_facts(self, n_samples: int, classes: NDArray[Any]) -> dict[str, Any]:
+    def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
         """List what the guarantee treats as public: all features."""
-        return {
-            "features": "all of them: only labels are protected",
-            "n_samples": n_samples,
-            "classes": classes.tolist(),
-            "classes_source": self._classes_source(),
-            "class_weight": None if self.class_weight is None else dict(self.class_weight),
-        }
+        features = "all of them: only labels are protected"
+        return {"features": features, **PrivateClassifier._public_parameters(self, data)}
 
     def _constant_column(self) -> float | None:
         """None: the constant column is one of the components."""

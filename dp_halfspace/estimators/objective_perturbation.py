@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import label_weights, public_number, resolved_delta
+from dp_halfspace._params import public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms.engine.defaults import COMPONENTS, objective_defaults
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, for_rows_as_given
 from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     PreconditionedObjectivePlan,
     plan_preconditioned_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import objective_ridge
-from dp_halfspace.data.chunked_methods import by_chunks
+from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.objectives.losses import get_loss
-from dp_halfspace.optim.risks.empirical import empirical_risk
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.risks.softmax import SoftmaxRisk
-from dp_halfspace.optim.solvers.minimum import OPTIMIZERS
+from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.optim.losses import get_loss
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
+from dp_halfspace.optim.solvers import OPTIMIZERS
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
-from dp_halfspace.rows.rows import block_size, clipped_rows, unit_rows
+from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.rows.rows import clipped_rows, normalised_rows
 
 _LOSSES = ("logistic", "shifted_logistic", "huber_hinge", "smoothed_hinge")
 # With clipped rows: a good separator is guessed to need coefficients of this norm in units of
@@ -41,13 +44,57 @@ _SCORE_GUESS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class _Setup:
-    """The public numbers of a fit."""
+class _ObjectiveFit(FitPlan):
+    """A perturbed objective, of rows of norm one or of rows `is_clipped` to a public norm.
 
+    `constant_column` is the value of the constant column beside these rows.
+    """
+
+    facts: PublicFacts
+    intercept: float | None
     plan: PreconditionedObjectivePlan
     linear_map: LinearMap | None
-    bias: float | None
-    shift: float
+    constant_column: float | None
+    is_clipped: bool
+    parameters: Mapping[str, Any]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return self.plan.events
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        projection = None if self.linear_map is None else type(self.linear_map).__name__
+        more = {"relative_constant_column": self.constant_column, "projection": projection}
+        return {**self.plan.public, **more, **self.parameters}
+
+    @property
+    def weighs_records(self) -> bool:
+        """Whether weights of records in [0, 1] leave all it costs as it is: they do."""
+        return True
+
+    def with_class_weights(self, weights: NDArray[np.float64]) -> _ObjectiveFit:
+        """Weigh the classes by released numbers in [0, 1], for the same events."""
+        return replace(self, facts=self.facts.weighed(weights))
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Minimise the perturbed risk of the rows."""
+        facts, norm, constant = self.facts, self.facts.data_norm, self.constant_column
+        clips = facts.is_scale_stated or self.is_clipped
+        if self.is_clipped:
+            rows = clipped_rows(data.X, norm, constant)
+        else:
+            rows = normalised_rows(data.X, norm, constant, self.linear_map, clips=clips)
+        weights = weights_of(np.array(facts.class_weights), data)
+        released = self.plan.run(rows, data.class_indices, weights, permit)
+        scale = 1.0 if self.is_clipped else norm
+        return Fitted(
+            *for_rows_as_given(released, constant, self.intercept, scale, self.linear_map),
+            data_norm=norm if clips else math.inf,
+            attributes={"alpha_": self.plan.objective.ridge},
+        )
 
 
 def _has_probabilities(estimator: ObjectivePerturbationClassifier) -> bool:
@@ -98,7 +145,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         ``"unit"`` brings every clipped row, together with the constant column, to norm one;
         no halfspace changes by that. ``"clipped"`` leaves shorter rows as they are: then
         ``loss="logistic"`` is the usual logistic model and has probabilities.
-    metric : bool or "auto", default="auto"
+    preconditioner : bool or "auto", default="auto"
         Whether to release a private preconditioner of the unit rows first. ``"auto"`` does so for
         at most 512 columns where the noise leaves something of it; True insists.
     projection : {"auto", "rademacher", "hadamard"} or None, default="auto"
@@ -113,9 +160,10 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         a quarter of `data_norm` (another fraction for more than 512 columns).
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels seen to be public.
-    class_weight : dict or None, default=None
-        PUBLIC weight of each label in [1e-50, 1e50]; the largest is charged. ``"balanced"`` is
-        refused.
+    class_weight : dict, "balanced" or None, default=None
+        PUBLIC weight of each label, in [1e-50, 1e50]; the largest is charged. ``"balanced"``
+        weighs classes by the inverse of their sizes, from noisy counts within the budget (2 to 3 %
+        of mu^2), for ``delta > 0``; the largest weight is one, and no threshold is corrected.
     optimizer : str or callable, default="auto"
         As in `OutputPerturbationClassifier`: trusted only as far as the certificate goes.
     random_state : int or None, default=None
@@ -189,10 +237,12 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     _: KW_ONLY
     shift: float | str = "auto"
     rows: str = "unit"
-    metric: bool | str = "auto"
+    preconditioner: bool | str = "auto"
     projection: str | None = "auto"
     n_components: int | str = "auto"
     optimizer: Any = "auto"
+
+    _balances: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
@@ -200,85 +250,61 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         "alpha": [*public_number(), StrOptions({"auto"})],
         "shift": [Interval(Real, 0, 100, closed="both"), StrOptions({"auto"})],
         "rows": [StrOptions({"unit", "clipped"})],
-        "metric": ["boolean", StrOptions({"auto"})],
+        "preconditioner": ["boolean", StrOptions({"auto"})],
         "projection": [StrOptions({"auto", *PROJECTIONS}), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
     }
 
-    def _trained(self, ready: Prepared, permit: Permit) -> None:
-        """Minimise the perturbed risk of the rows."""
-        data, scaler = ready.in_units(permit)
-
-        setup, norm = ready.plan, ready.data_norm
-        if self.rows == "clipped":
-            rows = clipped_rows(data.X, norm, setup.bias)
-        else:
-            rows = unit_rows(data.X, norm, setup.bias, setup.linear_map, clips=ready.clips)
-        released = setup.plan.run(rows, data.codes, ready.weights, permit)
-
-        self.alpha_ = setup.plan.objective.ridge
-        if self.rows == "unit":
-            projected = setup.linear_map
-            released = self._in_units_of_data(released, setup.bias, projected, data_norm=norm)
-        self._remember(ready, released, scaler)
-
-    def _planned(self, data: TrainingData) -> Prepared:
-        weights = label_weights(self.class_weight, data.classes)
-        setup = self._setup(data.X, weights)
-        projection = None if setup.linear_map is None else type(setup.linear_map).__name__
-        record = self._record(
-            data,
-            setup.plan.events,
-            loss=self.loss,
-            shift=setup.shift,
-            rows=self.rows,
-            relative_constant_column=setup.bias,
-            projection=projection,
-            **setup.plan.public,
+    def _plan(self, facts: PublicFacts, budget: Budget) -> _ObjectiveFit:
+        """Fix the public numbers of a fit."""
+        n_samples, n_features, intercept = (
+            facts.n_privacy_units,
+            facts.n_features,
+            self._constant_column(),
         )
-        clips = self._is_scale_stated or self.rows == "clipped"
-        return Prepared(data, weights, setup, record, float(self.data_norm), clips)
-
-    def _setup(self, X: Any, weights: NDArray[np.float64]) -> _Setup:
-        """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
-        n_samples, n_features = X.shape
-        constant, delta = self._constant_column(), resolved_delta(self.delta, n_samples)
         # By the columns of the data: how much a projection drowns is what the rules weigh.
-        columns = n_features + (constant is not None)
-        defaults = objective_defaults(n_samples, columns, len(weights), float(self.epsilon), delta)
-        linear_map = self._drawn_map(n_features, defaults.n_components)
+        columns = n_features + (intercept is not None)
+        defaults = objective_defaults(
+            n_samples, columns, facts.n_classes, budget.epsilon, budget.delta
+        )
+        linear_map = self._drawn_map(n_features, defaults.n_components, budget)
         n_kept = n_features if linear_map is None else linear_map.n_components
-        bias, row_norm = constant, math.hypot(self.data_norm, constant or 0.0) * UP
-        if self.rows == "unit":
-            bias, row_norm = None if constant is None else defaults.constant_column * constant, 1.0
+        is_clipped = self.rows == "clipped"
+        constant, row_norm = intercept, math.hypot(facts.data_norm, intercept or 0.0) * UP
+        if not is_clipped:
+            row_norm = 1.0
+            constant = None if intercept is None else defaults.constant_column * intercept
         shift = defaults.margin_offset if isinstance(self.shift, str) else float(self.shift)
         loss = get_loss(self.loss, **({"shift": shift} if self.loss == "shifted_logistic" else {}))
-        is_sparse = sparse.issparse(X) and linear_map is None
+        is_sparse = facts.is_sparse and linear_map is None
         risk = empirical_risk(
             loss,
             n_samples,
-            n_kept + (constant is not None),
-            len(weights),
+            n_kept + (intercept is not None),
+            facts.n_classes,
             row_norm=row_norm,
             block_rows=block_size(n_samples, n_kept, is_sparse=is_sparse),
-            max_weight=float(weights.max()),
+            max_weight=max(facts.class_weights),
         )
         plan = plan_preconditioned_objective(
             risk,
-            float(self.epsilon),
-            delta,
-            ridge=self._ridge(risk, delta),
-            preconditioner=self.metric is not False and self.rows == "unit",
+            budget,
+            ridge=self._ridge(risk, facts, budget),
+            preconditioner=self.preconditioner is not False and not is_clipped,
             optimizer=self.optimizer,
         )
-        if self.metric is True and plan.preconditioner is None:
+        if self.preconditioner is True and plan.preconditioner is None:
             raise ValueError(
-                'metric=True needs rows="unit", at most 512 columns and enough budget and rows'
+                'preconditioner=True needs rows="unit", at most 512 columns and enough budget '
+                "and rows: use preconditioner='auto' or False"
             )
-        return _Setup(plan, linear_map, bias, loss.shift)
+        parameters = {"loss": self.loss, "shift": loss.shift, "rows": self.rows}
+        return _ObjectiveFit(facts, intercept, plan, linear_map, constant, is_clipped, parameters)
 
-    def _ridge(self, risk: MarginRisk | SoftmaxRisk, delta: float) -> float | None:
+    def _ridge(
+        self, risk: MarginRisk | SoftmaxRisk, facts: PublicFacts, budget: Budget
+    ) -> float | None:
         """Return the wanted regulariser; None leaves it to the rule for unit rows."""
         if not isinstance(self.alpha, str):
             return float(self.alpha)
@@ -286,16 +312,16 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
             return None
         constant = self._constant_column()
         inverse = 1.0 / constant if constant else 0.0
-        guess = _SCORE_GUESS * math.hypot(1.0 / float(self.data_norm), inverse)
-        return objective_ridge(risk, float(self.epsilon), delta, norm_guess=guess)
+        guess = _SCORE_GUESS * math.hypot(1.0 / facts.data_norm, inverse)
+        return objective_ridge(risk, budget.epsilon, budget.delta, norm_guess=guess)
 
-    def _drawn_map(self, n_features: int, wanted: int | None) -> LinearMap | None:
+    def _drawn_map(self, n_features: int, wanted: int | None, budget: Budget) -> LinearMap | None:
         """Draw the public projection, if there is one."""
         kind, components = self.projection, self.n_components
         if kind in PROJECTIONS and self.rows == "clipped":
             raise ValueError('a projection needs rows="unit"')
         if kind == "auto":
-            is_wanted = wanted is not None and math.isfinite(self.epsilon) and self.rows == "unit"
+            is_wanted = wanted is not None and not budget.is_infinite and self.rows == "unit"
             kind = "rademacher" if is_wanted else None
         if kind is None:
             return None

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import log_expit
 from sklearn.utils.metaestimators import available_if
 
-from dp_halfspace._params import label_weights, public_number, resolved_delta
+from dp_halfspace._params import public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms.engine.defaults import (
-    OUTPUT_SHIFT,
-    OutputDefaults,
-    output_defaults,
-)
+from dp_halfspace.algorithms.engine.defaults import OUTPUT_SHIFT, output_defaults
 from dp_halfspace.algorithms.engine.plan import rows_over
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, for_rows_as_given
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.preconditioned_output import (
     PreconditionedOutputPlan,
@@ -29,16 +26,19 @@ from dp_halfspace.algorithms.perturbation.preconditioned_output import (
     plan_preconditioned_output,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
-from dp_halfspace.data.chunked_methods import by_chunks
+from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.optim.objectives.losses import get_loss, shifted_logistic
-from dp_halfspace.optim.risks.empirical import empirical_risk
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.solvers.minimum import OPTIMIZERS
-from dp_halfspace.privacy.mechanisms import Permit, additive_noise
-from dp_halfspace.rows.rows import block_size, clipped_rows, unit_rows
+from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.optim.losses import Loss, get_loss, shifted_logistic
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
+from dp_halfspace.optim.solvers import OPTIMIZERS, STOCHASTIC
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.rows.rows import clipped_rows, normalised_rows
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Guessed norm of a good vector of coefficients, in units of 1 / data_norm; see
@@ -51,6 +51,133 @@ _LONGEST = 4.0
 def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
     """Tell whether scores are log odds."""
     return estimator.loss == "logistic"
+
+
+@dataclass(frozen=True, slots=True)
+class _ClippedFit(FitPlan):
+    """One noisy minimiser of the risk of rows that are scaled down to a public norm."""
+
+    facts: PublicFacts
+    intercept: float | None
+    output: OutputPlan
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return self.output.events
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        more = {"private_preconditioner": False, "relative_constant_column": None}
+        return {**self.output.public, **more, **self.parameters}
+
+    @property
+    def reads_chunks(self) -> bool:
+        """Whether the risk is a sum over rows: a tilted one is not."""
+        risk = self.output.risk
+        return not (isinstance(risk, MarginRisk) and risk.tilt)
+
+    @property
+    def weighs_records(self) -> bool:
+        """Whether weights of records in [0, 1] leave all it costs as it is: they do."""
+        return True
+
+    def with_class_weights(self, weights: NDArray[np.float64]) -> _ClippedFit:
+        """Weigh the classes by released numbers in [0, 1], for the same events."""
+        return replace(self, facts=self.facts.weighed(weights))
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Release the certified minimiser."""
+        norm = self.facts.data_norm
+        rows = rows_over(clipped_rows, data.X, norm, self.intercept)
+        weights = weights_of(np.array(self.facts.class_weights), data)
+        released = self.output.run(rows, data.class_indices, weights, permit)
+        return Fitted(
+            *for_rows_as_given(released, self.intercept, self.intercept, 1.0),
+            data_norm=norm,
+            attributes=_attributes(self.output, None, 1.0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _MappedFit(FitPlan):
+    """A released map, and one noisy minimiser of the risk of mapped rows of norm one.
+
+    `constant_column` is the value of the constant column beside rows divided by their public scale.
+    """
+
+    facts: PublicFacts
+    intercept: float | None
+    plan: PreconditionedOutputPlan
+    constant_column: float | None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return self.plan.events
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        constant = self.constant_column
+        more = {"private_preconditioner": True, "relative_constant_column": constant}
+        return {**self.plan.public, **more, **self.parameters}
+
+    @property
+    def weighs_records(self) -> bool:
+        """Whether weights of records in [0, 1] leave all it costs as it is: they do."""
+        return True
+
+    def with_class_weights(self, weights: NDArray[np.float64]) -> _MappedFit:
+        """Weigh the classes by released numbers in [0, 1], for the same events."""
+        return replace(self, facts=self.facts.weighed(weights))
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Release the map and the minimiser, both for rows as they were given."""
+        facts, constant = self.facts, self.constant_column
+        # Longer rows would leave nothing of the constant.
+        clips = facts.is_scale_stated
+        rows = normalised_rows(data.X, facts.data_norm, constant, clips=clips)
+        weights = weights_of(np.array(facts.class_weights), data)
+        released, transform = self.plan.run(rows, data.class_indices, weights, permit)
+        back = (constant, self.intercept, facts.data_norm)
+        columns, ones = for_rows_as_given(transform, *back)
+        scale = _usual_scale(transform, self.plan.preconditioner.power, constant)
+        kept = columns if constant is None else np.hstack([columns, ones[:, None]])
+        return Fitted(
+            *for_rows_as_given(released, *back),
+            data_norm=facts.data_norm if clips else math.inf,
+            attributes=_attributes(self.plan.output, kept, scale),
+        )
+
+
+def _attributes(
+    output: OutputPlan, transform: NDArray[np.float64] | None, scale: float
+) -> dict[str, Any]:
+    """Return the fitted attributes beside the coefficients; the map is of rows with a one."""
+    return {
+        "alpha_": output.ridge,
+        "one_vs_rest_": output.risk.n_stacked > 1,
+        "preconditioner_": transform,
+        "probability_scale_": scale,
+    }
+
+
+def _usual_scale(
+    transform: NDArray[np.float64], power: float, constant_column: float | None
+) -> float:
+    """One over the usual length of the image of a row, from what was released."""
+    image, constant = mean_squares(transform, power)
+    length = 1.0
+    if constant_column is not None:
+        # The constant is this share of a unit row; far shorter and longer rows are noise.
+        longest = _LONGEST * (1.0 + constant_column)
+        length = max(constant_column / math.sqrt(max(constant, 1e-9)), constant_column)
+        length = min(length, longest)
+    return 1.0 / (length * math.sqrt(max(image, 1e-9)))
 
 
 @dataclass(eq=False, repr=False)
@@ -100,8 +227,10 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         .15 `data_norm`, or to four columns in learnt units.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels seen to be public.
-    class_weight : dict or None, default=None
-        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused.
+    class_weight : dict, "balanced" or None, default=None
+        PUBLIC weight of each label, in [1e-50, 1e50]. ``"balanced"`` weighs classes by
+        the inverse of their sizes, from noisy counts within the budget (2 to 3 % of mu^2), for
+        ``delta > 0``; the largest weight is one, and no threshold is corrected.
     preconditioner : bool or "auto", default="auto"
         Whether to release the second moment of the unit rows first, map the rows to where it is
         flat and bring them back to norm one. False is the published method, on clipped rows.
@@ -111,11 +240,16 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         every loss and `alpha`; not with a tilt, an adversary or ``delta=0``. Rows in chunks need
         False.
     optimizer : str or callable, default="auto"
-        ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"`` or
-        a callable ``(F, start) -> w``, with `F` a :class:`~dp_halfspace.optim.FiniteSum`. What
-        it returns is trusted only as far as the certificate goes, and improved where it falls
-        short; what it warns, prints in Python or raises is dropped. It must not print from
-        compiled code, write files, end the process or keep what it was given.
+        ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``, ``"accelerated_gradient"``, without
+        a tilt ``"sgd"`` or ``"katyusha"``, or a callable ``(F, start) -> w``, with `F` a
+        :class:`~dp_halfspace.optim.FiniteSum`. What it returns is trusted only as far as the
+        certificate goes, and improved where it falls short; what it warns, prints in Python or
+        raises is dropped. It must not print from compiled code, write files, end the process or
+        keep what it was given.
+    project : bool or "auto", default="auto"
+        Whether noisy coefficients are brought back to the ball that holds the minimisers of all
+        data sets, as published. ``"auto"`` does so with a tilt or an adversary only: elsewhere
+        noise that is not cut off is easier to check from outside, and predictions are the same.
     tilt : float, default=0.0
         Not negative. Larger values weigh large losses more: for groups that are served badly.
         The noise grows with ``exp(tilt * range of the loss)``, so keep it near 1: a
@@ -181,8 +315,8 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     Private: everything else, class counts and norms included. The guarantee covers the
     attributes above; running time is not hidden.
 
-    With a tilt or an adversary, the released coefficients are brought back to the ball that
-    holds the minimisers of all data sets.
+    Bringing the noisy coefficients back to the ball that holds the minimisers of all data sets is
+    post-processing: it leaves predictions as they were, but not the scale of the scores.
 
     References
     ----------
@@ -218,10 +352,13 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
     _: KW_ONLY
     preconditioner: bool | str = "auto"
     optimizer: Any = "auto"
+    project: bool | str = "auto"
     tilt: float = 0.0
     adversary_radius: float = 0.0
     adversary_norm: Literal[2, "inf"] = 2
     adversary_smoothing: float = 1e-3
+
+    _balances: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
@@ -229,187 +366,119 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "alpha": [*public_number(), StrOptions({"auto"})],
         "preconditioner": ["boolean", StrOptions({"auto"})],
         "optimizer": [StrOptions(set(OPTIMIZERS)), callable],
+        "project": ["boolean", StrOptions({"auto"})],
         "tilt": [Real],
         "adversary_radius": [Real],
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
 
-    def _trained(self, ready: Prepared, permit: Permit) -> None:
-        """Minimise the risk of the rows, and release the minimiser."""
-        data, scaler = ready.in_units(permit)
+    def _plan(self, facts: PublicFacts, budget: Budget) -> _ClippedFit | _MappedFit:
+        """Fix the public numbers of a fit, behind a preconditioner where one is worth its price."""
+        mapped = self._mapped(facts, budget) if self._is_mapped(budget) else None
+        plan = self._clipped(facts, budget) if mapped is None else mapped
+        parameters = {
+            "loss": self.loss,
+            "tilt": float(self.tilt),
+            "adversary_radius": float(self.adversary_radius),
+            "adversary_norm": "inf" if self.adversary_norm == "inf" else 2,
+            "adversary_smoothing": float(self.adversary_smoothing),
+        }
+        return replace(plan, parameters=parameters)
 
-        plan, norm, transform, scale = ready.plan, ready.data_norm, None, 1.0
-        settings = output_defaults(data.X.shape[1], in_units=ready.units is not None)
-        if isinstance(plan, PreconditionedOutputPlan):
-            bias = self._unit_row_bias(settings)
-            rows = unit_rows(data.X, norm, bias, clips=ready.clips)
-            released, map_of_units = plan.run(rows, data.codes, ready.weights, permit)
-            scale = self._usual_scale(map_of_units, settings.power, bias)
-            # Of rows as they are, with a one behind them: post-processing.
-            released, transform = (
-                self._in_units_of_data(matrix, bias, data_norm=norm)
-                for matrix in (released, map_of_units)
-            )
-            plan = plan.output
-        else:
-            rows = rows_over(clipped_rows, data.X, norm, self._constant_column())
-            released = plan.run(rows, data.codes, ready.weights, permit)
-
-        self.alpha_ = plan.ridge
-        self.one_vs_rest_ = plan.risk.n_stacked > 1
-        self.preconditioner_ = None if transform is None else self._on_ones(transform)
-        self.probability_scale_ = scale
-        self._remember(ready, released, scaler)
-
-    def _unit_row_bias(self, settings: OutputDefaults) -> float | None:
-        """Value of the constant column beside rows that were divided by their public scale."""
-        constant = self._constant_column()
-        return None if constant is None else settings.constant_column * constant
-
-    def _on_ones(self, transform: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a map of rows whose constant column is one."""
-        constant = self._constant_column()
-        if constant is None:
-            return transform
-        return np.hstack([transform[:, :-1], transform[:, -1:] * constant])
-
-    @staticmethod
-    def _usual_scale(transform: NDArray[np.float64], power: float, bias: float | None) -> float:
-        """One over the usual length of the image of a row, from what was released."""
-        image, constant = mean_squares(transform, power)
-        length = 1.0
-        if bias is not None:
-            # The constant is this share of a unit row; far shorter and longer rows are noise.
-            length = min(max(bias / math.sqrt(max(constant, 1e-9)), bias), _LONGEST * (1.0 + bias))
-        return 1.0 / (length * math.sqrt(max(image, 1e-9)))
-
-    def _planned(self, data: TrainingData) -> Prepared:
-        weights = label_weights(self.class_weight, data.classes)
-        plan = self._plan(data.X, weights, resolved_delta(self.delta, data.X.shape[0]))
-        is_mapped = isinstance(plan, PreconditionedOutputPlan)
-        settings = output_defaults(data.X.shape[1], in_units=self._is_in_units)
-        record = self._record(
-            data,
-            plan.events,
-            loss=self.loss,
-            private_preconditioner=is_mapped,
-            relative_constant_column=self._unit_row_bias(settings) if is_mapped else None,
-            **plan.public,
-            tilt=float(self.tilt),
-            adversary_radius=float(self.adversary_radius),
-            adversary_norm="inf" if self.adversary_norm == "inf" else 2,
-            adversary_smoothing=float(self.adversary_smoothing),
-        )
-        # Longer rows would leave nothing of the constant.
-        clips = self._is_scale_stated or not is_mapped
-        return Prepared(data, weights, plan, record, float(self.data_norm), clips)
-
-    def _check_for_chunks(self, plan: Any) -> None:
-        if isinstance(plan, PreconditionedOutputPlan):
-            raise ValueError(
-                "rows in chunks are not supported behind a preconditioner: use "
-                "preconditioner=False for rows clipped to data_norm, or give the rows as an "
-                "array, for example X.compute()"
-            )
-        super()._check_for_chunks(plan)
-
-    def _reads_chunks(self, plan: Any) -> bool:
-        del plan
-        return not self.tilt
-
-    def _plan(
-        self, X: Any, weights: NDArray[np.float64], delta: float
-    ) -> OutputPlan | PreconditionedOutputPlan:
-        """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
-        plan = self._preconditioned(X, weights, delta) if self._is_mapped(delta) else None
-        return self._published(X, weights, delta) if plan is None else plan
-
-    def _is_mapped(self, delta: float) -> bool:
+    def _is_mapped(self, budget: Budget) -> bool:
         """Tell whether there is to be a preconditioner; refuse one where nothing is proved."""
         is_robust = self.tilt != 0.0 or self.adversary_radius != 0.0
+        if self.tilt and isinstance(self.optimizer, str) and self.optimizer in STOCHASTIC:
+            raise ValueError(
+                f"optimizer={self.optimizer!r} needs tilt=0, a mean over records: use 'auto'"
+            )
         if isinstance(self.preconditioner, str):
             # All else is in the units of the columns: a number for alpha, an adversary.
             is_default = self.loss == "logistic" and isinstance(self.alpha, str)
-            return is_default and delta > 0 and not is_robust
-        if self.preconditioner and (is_robust or delta == 0):
+            return is_default and budget.delta > 0 and not is_robust
+        if self.preconditioner and (is_robust or budget.delta == 0):
             raise ValueError(
                 "preconditioner=True needs delta > 0, tilt=0 and adversary_radius=0: use "
                 "preconditioner='auto' or False"
             )
         return bool(self.preconditioner)
 
-    def _preconditioned(
-        self, X: Any, weights: NDArray[np.float64], delta: float
-    ) -> PreconditionedOutputPlan | None:
+    def _mapped(self, facts: PublicFacts, budget: Budget) -> _MappedFit | None:
         """Plan a fit of mapped rows of norm one, or return None where it is not worth it."""
-        n_samples, n_features = X.shape
-        is_shifted = self.loss == "logistic" and len(weights) == 2
+        is_shifted = self.loss == "logistic" and facts.n_classes == 2
         loss = shifted_logistic(OUTPUT_SHIFT) if is_shifted else get_loss(self.loss)
-        risk = empirical_risk(
-            loss=loss,
-            n_samples=n_samples,
-            n_columns=n_features + bool(self.fit_intercept),
-            n_classes=len(weights),
-            row_norm=1.0,
-            block_rows=block_size(n_samples, n_features, is_sparse=sparse.issparse(X)),
-            max_weight=float(weights.max()),
-            min_weight=float(weights.min()),
-        )
+        settings = output_defaults(facts.n_features, in_column_scales=facts.in_column_scales)
         plan = plan_preconditioned_output(
-            risk,
-            float(self.epsilon),
-            delta,
+            self._risk(facts, loss, row_norm=1.0),
+            budget,
             ridge=None if isinstance(self.alpha, str) else float(self.alpha),
-            power=output_defaults(n_features, in_units=self._is_in_units).power,
+            power=settings.power,
             optimizer=self.optimizer,
+            projects=self.project is True,
         )
-        if plan is None and self.preconditioner is True:
+        if plan is None:
+            if self.preconditioner is True:
+                raise ValueError(
+                    "preconditioner=True needs at most 512 columns, the constant one included, and "
+                    "enough budget and rows: use preconditioner='auto' or False"
+                )
+            return None
+        if facts.is_chunked:
             raise ValueError(
-                "preconditioner=True needs at most 512 columns, the constant one included, and "
-                "enough budget and rows: use preconditioner='auto' or False"
+                "rows in chunks are not supported behind a preconditioner: use "
+                "preconditioner=False for rows clipped to data_norm, or give the rows as an "
+                "array, for example X.compute()"
             )
-        return plan
+        intercept = self._constant_column()
+        constant = None if intercept is None else settings.constant_column * intercept
+        return _MappedFit(facts, intercept, plan, constant)
 
-    def _published(self, X: Any, weights: NDArray[np.float64], delta: float) -> OutputPlan:
+    def _clipped(self, facts: PublicFacts, budget: Budget) -> _ClippedFit:
         """Plan a fit of clipped rows, as published."""
-        n_samples, n_features = X.shape
-        epsilon, norm = float(self.epsilon), float(self.data_norm)
-        constant = self._constant_column()
+        norm, constant = facts.data_norm, self._constant_column()
         loss = get_loss(self.loss)
-        risk = empirical_risk(
-            loss=loss,
-            n_samples=n_samples,
-            n_columns=n_features + (constant is not None),
-            n_classes=len(weights),
+        risk = self._risk(
+            facts,
+            loss,
             row_norm=math.hypot(norm, constant or 0.0) * UP,
-            block_rows=block_size(n_samples, n_features, is_sparse=sparse.issparse(X)),
-            max_weight=float(weights.max()),
-            min_weight=float(weights.min()),
             tilt=checked_tilt(self.tilt),
             adversary=planned_attack(
                 self.adversary_radius,
                 self.adversary_norm,
                 self.adversary_smoothing,
                 loss=loss,
-                data_norm=norm,
-                n_features=n_features,
+                facts=facts,
             ),
         )
         if isinstance(self.alpha, str):
+            epsilon, delta = budget.epsilon, budget.delta
             ridge = output_ridge(risk, epsilon, delta, norm_guess=_NORM_GUESS / norm)
         else:
             ridge = float(self.alpha)
-        plan = plan_output(
-            risk,
-            ridge,
-            lambda sensitivity: additive_noise(sensitivity, epsilon, delta),
-            optimizer=self.optimizer,
-            projected=risk.robust,
-        )
+        projects = risk.robust if isinstance(self.project, str) else self.project
+        plan = plan_output(risk, ridge, budget.noise, optimizer=self.optimizer, projects=projects)
         if isinstance(risk, MarginRisk):
             warn_of_tilt(risk, plan.ridge)
-        return plan
+        return _ClippedFit(facts, constant, plan)
+
+    def _risk(
+        self, facts: PublicFacts, loss: Loss, *, row_norm: float, **robust: Any
+    ) -> MarginRisk | SoftmaxRisk:
+        """Return the risk of rows of a public norm."""
+        sizes = facts.n_privacy_units, facts.n_features
+        return empirical_risk(
+            loss=loss,
+            n_samples=sizes[0],
+            n_columns=sizes[1] + bool(self.fit_intercept),
+            n_classes=facts.n_classes,
+            row_norm=row_norm,
+            block_rows=block_size(*sizes, is_sparse=facts.is_sparse),
+            max_weight=max(facts.class_weights),
+            # Weights that counts will give, or that records have, can be any in [0, 1].
+            min_weight=0.0 if facts.balances or facts.has_weights else min(facts.class_weights),
+            **robust,
+        )
 
     @available_if(_is_logistic)
     @by_chunks

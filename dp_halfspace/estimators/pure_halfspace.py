@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from scipy import sparse
-
-from dp_halfspace._params import label_weights
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.algorithms import SMALLEST_MARGIN
-from dp_halfspace.algorithms.engine.training import Problem, Training
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.algorithms.search.direction_training import plan_direction_training
 from dp_halfspace.algorithms.search.directions import MOST_DIRECTIONS
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
-from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.estimators._projection_notes import warn_of_projection
+from dp_halfspace.estimators._small_tables import plan_small_fit
+from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import PROJECTIONS
-from dp_halfspace.rows.rows import unit_rows
 
 
 @dataclass(eq=False, repr=False)
@@ -108,7 +108,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     --------
     AdaptiveMarginClassifier : Takes this mechanism for pure epsilon where it is the better one.
     ObjectivePerturbationClassifier : Pure epsilon with many records, or many classes.
-    dp_halfspace.theory.pure_lower_bound : How many records any purely private method needs.
+    dp_halfspace.theory.pure_lower_bound : How many records any pure DP method needs.
 
     Notes
     -----
@@ -161,57 +161,12 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
-    def _trained(self, ready: Prepared, permit: Permit) -> None:
-        """Search among directions."""
-        if ready.is_small_table:
-            from dp_halfspace.estimators._small_tables import fit_small_table  # noqa: PLC0415
-
-            fit_small_table(self, ready, permit)
-            return
-        data, scaler = ready.in_units(permit)
-
-        training, norm = ready.plan, ready.data_norm
-        projected = training.linear_map
-        rows = unit_rows(data.X, norm, training.constant_column, projected, clips=ready.clips)
-        released = training.plan.run(rows, data.codes, ready.weights, permit)
-
-        self.projection_ = training.linear_map
-        released = self._in_units_of_data(
-            released, training.constant_column, projected, data_norm=norm
-        )
-        self._remember(ready, released, scaler)
-
-    def _planned(self, data: TrainingData) -> Prepared:
-        if len(data.classes) != 2:
-            raise ValueError(
-                "Only binary classification is supported: a halfspace has two sides. For more "
-                "classes and pure epsilon use ObjectivePerturbationClassifier(delta=0)"
-            )
-        weights = label_weights(self.class_weight, data.classes)
-        training = self._training(data.X)
-        linear_map = training.linear_map
-        record = self._record(
-            data,
-            training.events,
-            relative_constant_column=training.constant_column,
-            directions=self.directions,
-            margin=None if self.margin is None else float(self.margin),
-            n_stages=len(training.events),
-            n_components=None if linear_map is None else linear_map.n_components,
-        )
-        norm, clips = float(self.data_norm), self._is_scale_stated
-        return Prepared(data, weights / weights.max(), training, record, norm, clips)
-
     @property
     def _is_binary(self) -> bool:
         return True
 
-    def _small_table(self, data: TrainingData) -> Prepared | None:
-        if not (self._may_select and self._is_small(data)):
-            return None
-        from dp_halfspace.estimators._small_tables import planned_small_table  # noqa: PLC0415
-
-        return planned_small_table(self, data)
+    def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        return plan_small_fit(facts, budget, self.random_state) if self._may_select else None
 
     @property
     def _may_select(self) -> bool:
@@ -225,24 +180,52 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
             and self.intercept_scaling == 1.0
         )
 
-    def _training(self, X: Any) -> Training:
-        """Fix the public numbers of a fit; of `X`, only shape and layout matter."""
+    def _plan(self, facts: PublicFacts, budget: Budget) -> LinearPlan:
+        """Fix the public numbers of a fit."""
+        if facts.n_classes != 2:
+            raise ValueError(
+                "Only binary classification is supported: a halfspace has two sides. For more "
+                "classes and pure epsilon use ObjectivePerturbationClassifier(delta=0)"
+            )
         problem = Problem(
-            n_samples=X.shape[0],
-            n_features=X.shape[1],
+            n_samples=facts.n_privacy_units,
+            n_features=facts.n_features,
             n_classes=2,
-            is_sparse=sparse.issparse(X),
+            is_sparse=facts.is_sparse,
             intercept=self._constant_column(),
             projection=self.projection,
             n_components=None if isinstance(self.n_components, str) else self.n_components,
-            averaged=False,
+            iterate="last",
             seed=self.random_state,
+            class_weights=facts.class_weights,
+            data_norm=facts.data_norm,
+            clips=facts.is_scale_stated,
         )
-        return plan_direction_training(
+        margin = None if self.margin is None else float(self.margin)
+        plan = plan_direction_training(
             problem,
-            float(self.epsilon),
+            budget,
             n_directions=None if isinstance(self.n_directions, str) else int(self.n_directions),
             n_stages=None if isinstance(self.n_stages, str) else int(self.n_stages),
             lattice=self.directions == "lattice",
-            margin=None if self.margin is None else float(self.margin),
+            margin=margin,
         )
+        warn_of_projection(
+            self.projection,
+            None if plan.linear_map is None else plan.linear_map.n_components,
+            n_columns=facts.n_features,
+            n_samples=facts.n_privacy_units,
+            margin=margin,
+        )
+        parameters = {
+            "directions": self.directions,
+            "margin": margin,
+            "n_stages": len(plan.events),
+            "n_components": None if plan.linear_map is None else plan.linear_map.n_components,
+        }
+        return replace(plan, parameters=parameters)
+
+    def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
+        super()._set_fitted(fitted, data, record)
+        # Errors are counted, and no margin is asked for.
+        self.__dict__.pop("margin_", None)

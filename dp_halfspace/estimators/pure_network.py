@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -10,17 +11,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dp_halfspace._params import label_weights
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.algorithms.published.network import (
     NetworkPlan,
     NetworkShape,
     network_sensitivity,
     smallest_budget,
 )
-from dp_halfspace.algorithms.search.staged_search import MOST_CANDIDATES, plan_search
+from dp_halfspace.algorithms.search.staged_search import MOST_CANDIDATES, SearchPlan, plan_search
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.estimators.base import Prepared, PrivateLinearClassifier
+from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
@@ -39,6 +42,46 @@ _EVALUATIONS, _CANDIDATES = 8e6, (500, 4000)
 _PER_STAGE, _MOST_STAGES = 250.0, 8
 # How fast the stages close in.
 _RADIUS, _SHRINK = 0.6, 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class _NetworkFit(FitPlan):
+    """A search among networks of projected rows; `is_one` is the number of hidden layers stated."""
+
+    facts: PublicFacts
+    linear_map: LinearMap | None
+    network: NetworkPlan
+    is_one: bool
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return self.network.events
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        return self.network.public
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Search among networks, and cut the parameters of the winner into layers."""
+        rows = Rows(_points(data.X, self.facts.data_norm, self.linear_map))
+        weights = relative_weights(self.facts.class_weights)
+        found = self.network.run(rows, data.class_indices, weights, permit)
+        network = self.network.shape.layers(found)
+        coefs = [np.ascontiguousarray(layer.weights[0].T) for layer in network.hidden]
+        intercepts = [layer.biases[0].copy() for layer in network.hidden]
+        return Fitted(
+            network.outputs.copy(),
+            network.bias.copy(),
+            data_norm=self.facts.data_norm,
+            attributes={
+                "projection_": self.linear_map,
+                "n_hidden_": self.network.shape.widths[-1],
+                "hidden_coef_": coefs[0] if self.is_one else coefs,
+                "hidden_intercept_": intercepts[0] if self.is_one else intercepts,
+            },
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -164,6 +207,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     n_components: int | str = "auto"
     delta: float = 0.0
 
+    _has_outlook: ClassVar[bool] = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PrivateLinearClassifier._parameter_constraints,
         "n_hidden": [Interval(Integral, 1, _MOST_PARAMETERS, closed="both"), "array-like"],
@@ -177,39 +221,19 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         "delta": [Options(Real, {0})],
     }
 
-    def _trained(self, ready: Prepared, permit: Permit) -> None:
-        """Search among networks."""
-        data, scaler = ready.in_units(permit)
-
-        plan, linear_map = ready.plan
-        rows = Rows(_points(data.X, ready.data_norm, linear_map))
-        found = plan.run(rows, data.codes, ready.weights, permit)
-
-        network = plan.shape.layers(found)
-        self.projection_ = linear_map
-        self.n_hidden_ = plan.shape.widths[-1]
-        coefs = [np.ascontiguousarray(layer.weights[0].T) for layer in network.hidden]
-        intercepts = [layer.biases[0].copy() for layer in network.hidden]
-        is_one = isinstance(self.n_hidden, Integral)
-        self.hidden_coef_ = coefs[0] if is_one else coefs
-        self.hidden_intercept_ = intercepts[0] if is_one else intercepts
-        outputs = np.hstack([network.outputs, np.zeros((1, 1))])
-        self._remember(ready, outputs, scaler)
-        self.coef_, self.intercept_ = network.outputs.copy(), network.bias.copy()
-
-    def _planned(self, data: TrainingData) -> Prepared:
-        if len(data.classes) != 2:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> _NetworkFit:
+        """Fix the public numbers of a fit."""
+        if facts.n_classes != 2:
             raise ValueError(
                 "Only binary classification is supported. For more classes use "
                 "PrivateKernelClassifier"
             )
-        weights = label_weights(self.class_weight, data.classes)
         seed = int(public_generator(self.random_state, "networks").integers(2**63))
-        linear_map = self._linear_map(data.X.shape[1], seed)
-        plan = self._plan(data.X.shape[0], self._shape(data.X.shape, linear_map), seed)
-        record = self._record(data, plan.events, **plan.public)
-        norm = float(self.data_norm)
-        return Prepared(data, weights / weights.max(), (plan, linear_map), record, norm, clips=True)
+        linear_map = self._linear_map(facts.n_features, seed)
+        shape = self._shape(facts, linear_map, budget)
+        search = self._plan_search(facts.n_privacy_units, shape, budget)
+        is_one = isinstance(self.n_hidden, Integral)
+        return _NetworkFit(facts, linear_map, NetworkPlan(shape, search, seed), is_one)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         hidden = _points(X, self.data_norm_, self.projection_)
@@ -234,18 +258,20 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         size = _MOST_INPUTS if isinstance(self.n_components, str) else int(self.n_components)
         return draw_projection(named, n_features, size, np.random.default_rng(seed))
 
-    def _shape(self, sizes: tuple[int, int], linear_map: LinearMap | None) -> NetworkShape:
+    def _shape(
+        self, facts: PublicFacts, linear_map: LinearMap | None, budget: Budget
+    ) -> NetworkShape:
         """Fix the public sizes, and refuse those that cannot work."""
-        n_samples, n_features = sizes
-        budget = n_samples * float(self.epsilon)
-        if budget < smallest_budget():
+        n_samples = facts.n_privacy_units
+        strength = n_samples * budget.epsilon
+        if strength < smallest_budget():
             raise ValueError(
-                f"n_samples * epsilon = {budget:.3g} is too small: a choice among networks needs "
+                f"n_samples * epsilon = {strength:.3g} is too small: a choice among networks needs "
                 f"at least {smallest_budget():.3g}, and about 1000 to learn what no halfspace "
                 "can. Use PureHalfspaceClassifier, more records or a larger epsilon"
             )
         shape = NetworkShape(
-            n_features if linear_map is None else linear_map.n_components,
+            facts.n_features if linear_map is None else linear_map.n_components,
             _widths(self.n_hidden),
             self._constant_column(),
         )
@@ -264,24 +290,22 @@ class PureNetworkClassifier(PrivateLinearClassifier):
             )
         return shape
 
-    def _plan(self, n_samples: int, shape: NetworkShape, seed: int) -> NetworkPlan:
+    def _plan_search(self, n_samples: int, shape: NetworkShape, budget: Budget) -> SearchPlan:
         """Fix the public numbers of the search."""
         n_candidates, n_stages = self.n_candidates, self.n_stages
         if isinstance(n_candidates, str):
             n_candidates = round(min(max(_EVALUATIONS / n_samples, _CANDIDATES[0]), _CANDIDATES[1]))
         if isinstance(n_stages, str):
-            wanted = n_samples * min(float(self.epsilon), 1e6) / _PER_STAGE
+            wanted = n_samples * min(budget.epsilon, 1e6) / _PER_STAGE
             n_stages = round(min(max(wanted, 1), _MOST_STAGES))
-        search = plan_search(
-            epsilon=float(self.epsilon),
-            delta=0.0,
+        return plan_search(
+            budget,
             n_candidates=int(n_candidates),
             n_stages=int(n_stages),
             sensitivity=network_sensitivity(n_samples, shape),
             radius=_RADIUS,
             shrink=_SHRINK,
         )
-        return NetworkPlan(shape, search, seed)
 
 
 def _widths(n_hidden: Any) -> tuple[int, ...]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,28 +16,29 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import warn_of_units
+from dp_halfspace._budget import warn_of_scales
 from dp_halfspace._params import resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.algorithms.engine.calibration import (
-    DEFAULT_SLOPE,
     CalibrationPlan,
     affordable_calibration,
+    line,
+    uncounted_curve,
 )
 from dp_halfspace.algorithms.engine.column_scales import (
-    Units,
-    UnitsPlan,
-    affordable_units,
-    in_units,
+    ColumnScales,
+    ColumnScalesPlan,
+    affordable_scales,
+    in_column_scales,
 )
+from dp_halfspace.algorithms.engine.operating_points import TARGETS, operating_point
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.data.chunked_checks import as_chunks, check_chunks
-from dp_halfspace.data.chunked_methods import by_chunks, travelling
-from dp_halfspace.data.chunks import applied
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.data.chunked_data import as_chunks, by_chunks, check_chunks, travelling
+from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.frame import Frame, read_frame
-from dp_halfspace.data.groups import owned_by
-from dp_halfspace.data.people import placed
+from dp_halfspace.data.people import place_rows
 from dp_halfspace.data.schema import (
     Column,
     label_set,
@@ -43,16 +46,26 @@ from dp_halfspace.data.schema import (
     resolved_columns,
     unstated_kinds,
 )
-from dp_halfspace.data.validation import TrainingData, check_training_data, is_chunked
-from dp_halfspace.estimators._small_tables import fit_small_table, planned_small_table
+from dp_halfspace.data.validation import (
+    TrainingData,
+    check_training_data,
+    is_chunked,
+    sort_training_data,
+)
+from dp_halfspace.estimators._monotone import read_directions
+from dp_halfspace.estimators._small_tables import SmallTableFit, plan_small_fit
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
-from dp_halfspace.estimators.base import PaidFits, Prepared
+from dp_halfspace.estimators.base import PrivateClassifier
 from dp_halfspace.estimators.kernel import PrivateKernelClassifier
-from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.exceptions import warn_caller
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # Bytes of encoded rows in chunks that are kept between passes: to encode takes longer than a step.
 _KEPT = 2**28
@@ -69,88 +82,155 @@ class _Engine(PrivateKernelClassifier):
     n_curved: int = 0
     is_linear: bool = False
 
-    # Ranges are brought to the units that others learn.
-    _is_scale_stated: ClassVar[bool] = False
+    def _facts(self, data: TrainingData) -> PublicFacts:
+        # Ranges are brought to the units that others learn.
+        return replace(super()._facts(data), is_scale_stated=False)
 
-    def _drawn_map(self, problem: Problem, seed: int) -> FeatureMap:
+    def _drawn_map(
+        self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
+    ) -> FeatureMap:
         drawn: FeatureMap = AdditiveMap(problem.n_features, 1)
         if self.n_curved and not self.is_linear:
-            drawn = super()._drawn_map(replace(problem, n_features=self.n_curved), seed)
+            curved = replace(problem, n_features=self.n_curved)
+            drawn = super()._drawn_map(curved, facts, budget, seed)
         assert isinstance(drawn, AdditiveMap)
-        n_features, length = problem.n_features, float(self.data_norm)
+        return self._with_others(drawn, problem, facts)
+
+    def _drawn_whitened(
+        self, problem: Problem, facts: PublicFacts, mu: float, seed: int
+    ) -> AdditiveMap | None:
+        if not self.n_curved or self.is_linear:
+            return None
+        curved = replace(problem, n_features=self.n_curved)
+        facts = replace(facts, in_column_scales=True)
+        drawn = super()._drawn_whitened(curved, facts, mu, seed)
+        return None if drawn is None else self._with_others(drawn, problem, facts)
+
+    def _with_others(self, drawn: AdditiveMap, problem: Problem, facts: PublicFacts) -> AdditiveMap:
+        """Return the map of all columns, of which the last ones have no features."""
+        n_features, length = problem.n_features, facts.data_norm
         n_plain = n_features - self.n_curved
         return replace(drawn, n_features_in=n_features, n_plain=n_plain, length=length)
 
 
 @dataclass(frozen=True)
-class _Ready:
-    """What is fixed before a fit pays: encoded rows, which are private, and public plans."""
+class _EncodedTable(TrainingData):
+    """Rows as numbers, those that have scales first, and the public rules that made them."""
+
+    encoding: Encoding = field(kw_only=True)
+    stated_classes: Any = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _TableFit(FitPlan):
+    """Learn column scales, run the inner plan on encoded rows, and calibrate the scores.
+
+    `learnt` tells of which columns of numbers the scales are learnt. The inner plan is that of the
+    `model`; the record shows `parameters`. `threshold` is a target and the value wanted of it.
+    """
 
     encoding: Encoding
+    model: _Engine | AdaptiveMarginClassifier
+    inner: FitPlan
+    parameters: Mapping[str, Any]
     learnt: NDArray[np.bool_]
-    units: UnitsPlan | None
-    prepared: Prepared
-    engine: _Engine | AdaptiveMarginClassifier
+    scales: ColumnScalesPlan | None = None
     calibration: CalibrationPlan | None = None
+    threshold: tuple[str, float] | None = None
 
     @property
-    def data(self) -> TrainingData:
-        """Encoded rows, numbers first, and labels."""
-        return self.prepared.data
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        parts = (self.scales, self.inner, self.calibration)
+        return tuple(event for part in parts if part is not None for event in part.events)
 
     @property
-    def is_small(self) -> bool:
-        """Whether the table is one of few rows, for which one classifier is chosen."""
-        return self.prepared.is_small_table
-
-    @property
-    def record(self) -> PrivacyRecord:
-        """What everything costs."""
-        return self.prepared.record
-
-    def completed(self, epsilon: float, calibration: CalibrationPlan | None) -> _Ready:
-        """Write all that is spent into the one record."""
-        parts = (self.units, self.record, calibration)
-        events = tuple(event for part in parts if part is not None for event in part.events)
-        names = [column.name for column in self.encoding.numbers]
-        public = {
-            **dict(self.record.public),
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        names = np.array([column.name for column in self.encoding.numbers])
+        counts = isinstance(self.inner, SmallTableFit) and len(self.events) > 1
+        return {
+            **self.parameters,
+            **self.inner.public,
             "columns": {column.name: column.describe() for column in self.encoding.columns},
-            "private_units": [] if self.units is None else np.array(names)[self.learnt],
-            "calibrated": calibration is not None or (self.is_small and len(events) > 1),
+            "private_units": [] if self.scales is None else names[self.learnt],
+            "threshold": None if self.threshold is None else dict([self.threshold]),
+            "calibrated": counts or self.calibration is not None,
         }
-        record = replace(self.record, epsilon=epsilon, events=events, public=public)
-        prepared = replace(self.prepared, record=record)
-        return replace(self, prepared=prepared, calibration=calibration)
 
-    def released_units(self, permit: Permit) -> Units:
-        """Learn the units that are to be learnt; ranges are those of the other columns."""
+    @property
+    def reads_chunks(self) -> bool:
+        """Whether the inner plan does."""
+        return self.inner.reads_chunks
+
+    @property
+    def protects_people(self) -> bool:
+        """Whether the inner plan does."""
+        return self.inner.protects_people
+
+    @property
+    def weighs_records(self) -> bool:
+        """Whether the inner plan does, and no weights are counted with noise of integers."""
+        counts = self.calibration is not None and self.calibration.is_of_integers
+        return self.inner.weighs_records and not counts
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Return the fitted attributes of the table beside those of the inner model."""
+        scales = self._released_scales(data, permit)
+        as_is = _as_they_are(self.encoding, self.model)
+        rows = replace(data, X=apply_to_chunks(_rows_in_scales, data.X, scales, as_is))
+        fitted = self.inner.run(rows, permit)
+        model = self.model
+        model._set_fitted(fitted, rows, permit.record)
+        curve = uncounted_curve(fitted.rarity)
+        if fitted.error_share is not None:
+            n_others = model._facts(rows).n_classes - 1
+            share = fitted.error_share
+            curve = line(math.log((1.0 - share) * n_others / share))
+        if self.calibration is not None:
+            # Of pure epsilon nothing was counted, and the weights are the public ones.
+            stated = model._facts(rows).class_weights
+            weights = relative_weights(fitted.population or stated)
+            scores = _scores_of_all(model, rows)
+            seen = (data.class_indices, weights, permit, data.people)
+            rarity, own = fitted.rarity, data.weights
+            curve = self.calibration.run(scores, *seen, rarity=rarity, record_weights=own)
+        found = {
+            "encoding_": self.encoding,
+            "units_": scales,
+            "model_": model,
+            "calibration_": curve,
+            "threshold_": None
+            if self.threshold is None
+            else operating_point(curve, *self.threshold),
+        }
+        return replace(fitted, attributes=found)
+
+    def _released_scales(self, data: TrainingData, permit: Permit) -> ColumnScales:
+        """Learn the scales that are to be learnt; ranges are those of the other columns."""
         columns = self.encoding.numbers
         ends = np.array(
             [(c.low, c.high) if c.has_range else (-_HALF_RANGE, _HALF_RANGE) for c in columns]
         )
         ends = ends.reshape(-1, 2) / 2.0
-        units = Units(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
-        if self.units is not None:
-            learnt = applied(_columns, self.data.X, np.flatnonzero(self.learnt))
-            found = self.units.run(learnt, permit, self.data.people)
-            units.center[self.learnt], units.scale[self.learnt] = found.center, found.scale
-        return units
-
-    def rows(self, units: Units) -> Any:
-        """Return the rows that the engine reads."""
-        return applied(_rows_in_units, self.data.X, units, _as_they_are(self.encoding, self.engine))
+        scales = ColumnScales(ends.sum(axis=1), np.diff(ends)[:, 0] / _HALF_RANGE)
+        if self.scales is not None:
+            columns_learnt = apply_to_chunks(_columns, data.X, np.flatnonzero(self.learnt))
+            found = self.scales.run(columns_learnt, permit, data.people)
+            scales.center[self.learnt], scales.scale[self.learnt] = found.center, found.scale
+        return scales
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateTableClassifier(PaidFits):
+class PrivateTableClassifier(PrivateClassifier):
     """Private classifier of tables as they come, with probabilities, within one budget.
 
     Texts, categories, booleans and dates are encoded by public rules; the units of columns of
     numbers are stated, or learnt within the budget. Then follow the features and the engine of
     ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores that calibrate them.
-    With few rows (two classes, at most 512 encoded columns, ``n epsilon < 600``) the model is one
-    purely private selection among listed classifiers, where `features` is ``"auto"``.
+    With few rows (at most 512 encoded columns, ``n epsilon`` below 600 with two classes, 300 with
+    three to five, 180 with six or seven) the model is one pure DP selection among listed
+    classifiers, where `features` is ``"auto"``.
 
     Parameters
     ----------
@@ -164,8 +244,9 @@ class PrivateTableClassifier(PaidFits):
     schema : dict, str, path or None, default=None
         PUBLIC facts about columns, or the path of a JSON file with them. For each column that is
         named ``[low, high]`` (values beyond are brought to the nearer end), a list of categories,
-        a word (``"number"``, ``"date"``, ``"boolean"``, ``"text"`` or ``"drop"``), or a mapping
-        with some of ``kind``, ``range``, ``categories``, ``decimal`` and ``format``. What a
+        a word (``"number"``, ``"date"``, ``"boolean"``, ``"text"``, ``"words"``, ``"drop"``),
+        or a mapping with some of ``kind``, ``range``, ``categories``, ``decimal``, ``format`` and
+        ``columns`` (how many the words of texts are counted in). What a
         column that is not named holds is taken from its dtype and declared public, with a
         `PrivacyWarning`. The mapping may stand under ``"columns"``, beside ``"target"``, a list
         of labels.
@@ -175,9 +256,15 @@ class PrivateTableClassifier(PaidFits):
     probability : bool, default=True
         Whether 4 % of the budget (a tenth, purely) calibrate the scores, where that pays. For few
         rows ``15 / (n epsilon)`` of it, within .05 and .25, counts errors.
-    class_weight : dict or None, default=None
-        PUBLIC weight of each label, in [1e-50, 1e50]; ``"balanced"`` is refused. Probabilities of
-        two classes are those of a population with these weights.
+    threshold : dict or None, default=None
+        Of two classes, where `predict` divides them: ``{"recall": .9}``, ``{"precision": .5}`` or
+        ``{"false_positive_rate": .1}``, a PUBLIC number in (0, 1), for the second label. The
+        threshold comes from the counts that calibrate the scores and costs nothing more, so it
+        needs ``probability=True`` and a table that is not small. None takes the likelier label.
+    class_weight : dict, "balanced" or None, default=None
+        PUBLIC weight of each label, in [1e-50, 1e50]. Probabilities of two classes are those of a
+        population with these weights. ``"balanced"`` weighs classes by the inverse of their sizes,
+        from noisy counts within the budget, for ``delta > 0``; the largest weight is one.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -192,14 +279,17 @@ class PrivateTableClassifier(PaidFits):
         The public label set.
     encoding_ : Encoding
         The public rules by which rows become numbers.
-    units_ : Units
+    units_ : ColumnScales
         ``center`` and ``scale`` of every column of numbers, stated or released. Columns without a
         range are used as they are in a table of few rows.
     model_ : PrivateKernelClassifier or AdaptiveMarginClassifier
         The released model of encoded rows; the latter for a table of few rows.
-    calibration_ : tuple of float
-        Released slope and offset that turn scores into log odds. For a table of few rows the slope
+    calibration_ : CalibrationCurve
+        Released curve that turns scores into log odds. For a table of few rows the slope
         is the log odds of a right answer, by a noisy count of errors.
+    threshold_ : OperatingPoint or None
+        Released threshold on `decision_function`, what it is expected to reach, and a 90 %
+        interval for that; None where no target was given.
     privacy_ : PrivacyRecord
         What was spent, on what, and what was assumed public.
     n_features_in_ : int
@@ -243,49 +333,25 @@ class PrivateTableClassifier(PaidFits):
     schema: Any = None
     features: str = "auto"
     probability: bool = True
+    threshold: dict[str, float] | None = None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PaidFits._parameter_constraints,
+        **PrivateClassifier._parameter_constraints,
         "schema": [dict, str, os.PathLike, None],
         "features": [StrOptions({"auto", "linear", "additive"})],
         "probability": ["boolean"],
+        "threshold": [dict, None],
     }
 
-    def _trained(self, ready: _Ready, permit: Permit) -> None:
-        """Learn units, train the engine, and calibrate its scores."""
-        units = ready.released_units(permit)
-        prepared = replace(ready.prepared, data=replace(ready.data, X=ready.rows(units)))
-        model = ready.engine
-        line = DEFAULT_SLOPE, 0.0
-        if isinstance(model, AdaptiveMarginClassifier):
-            share = fit_small_table(model, prepared, permit)
-            line = math.log((1.0 - share) / share), 0.0
-        else:
-            model._trained(prepared, permit)
-        if ready.calibration is not None:
-            scores = _scores_of_all(model, prepared.data)
-            line = ready.calibration.run(
-                scores, ready.data.codes, prepared.weights, permit, ready.data.people
-            )
-
-        self.encoding_, self.units_, self.model_ = ready.encoding, units, model
-        self.calibration_, self.classes_, self.privacy_ = line, ready.data.classes, ready.record
-        self.n_features_in_ = len(ready.encoding.columns)
-        self.__dict__.pop("feature_names_in_", None)
-        if ready.encoding.is_named:
-            names = [column.name for column in ready.encoding.columns]
-            self.feature_names_in_ = np.array(names, dtype=object)
-
-    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> _Ready:
-        """Encode the table, check the labels and divide the budget."""
+    def _validated(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
+        """Encode the table and check the labels."""
         table = as_chunks(X) if is_chunked(X) else None
         frame = read_frame(X if table is None else table.sample)
         rules, target = read_schema(self.schema)
         encoding = Encoding(resolved_columns(frame, rules), frame.is_named)
         unstated = unstated_kinds(encoding.columns)
         if unstated:
-            # The levels are the preparation, `fit`, its wrapper and the caller.
-            warnings.warn(unstated, PrivacyWarning, stacklevel=4)
+            warn_caller(unstated)
         rows = _encoded(frame, encoding)
         classes = label_set(target, y) if self.classes is None else self.classes
         if table is not None:
@@ -299,55 +365,94 @@ class PrivateTableClassifier(PaidFits):
                 self, rows, y, classes=classes, allow_missing=True, hides_rows=hidden
             )
         if groups is not None:
-            data = owned_by(groups, data)
+            data = sort_training_data(groups, data)
+        checked = (data.X, data.class_indices, data.classes, data.feature_names, data.people)
+        return _EncodedTable(*checked, encoding=encoding, stated_classes=classes)
 
-        small = self._small_table(encoding, data, classes)
-        if small is not None:
-            return small
-        n_samples, epsilon = data.n_privacy_units, float(self.epsilon)
-        delta = resolved_delta(self.delta, n_samples)
-        calibration, units, left = None, None, epsilon
-        if self.probability:
-            calibration, left = affordable_calibration(n_samples, epsilon, delta)
-        learnt = _learnt(encoding.numbers, n_samples, left, delta)
-        if learnt.any():
-            paid = affordable_units(n_samples, int(learnt.sum()), left, delta)
-            units, left = paid or (None, left)
-            if paid is None:
-                warn_of_units(n_samples, int(learnt.sum()), epsilon, level=5)
-        engine = _Engine(
-            "additive" if self.features == "additive" else "auto",
-            epsilon=left,
-            delta=delta,
-            data_norm=encoding.length,
-            classes=classes,
-            class_weight=self.class_weight,
-            random_state=self.random_state,
-            n_curved=len(encoding.numbers),
-            is_linear=self.features == "linear",
-        )
-        planned = engine._planned(data)
-        engine._check_for_plan(planned.plan, data)
-        ready = _Ready(encoding, learnt, units, planned, engine)
-        return ready.completed(epsilon, calibration)
+    def _fit_plan(self, data: TrainingData) -> FitPlan:
+        """Plan one selection for a table of few rows, else scales, model and calibration."""
+        assert isinstance(data, _EncodedTable)
+        delta = resolved_delta(self.delta, data.n_privacy_units)
+        budget = Budget.of(float(self.epsilon), delta)
+        threshold = self._checked_threshold(data)
+        plan = self._small_fit(data, budget) or self._engine_fit(data, budget)
+        if threshold is not None and plan.calibration is None:
+            raise ValueError(
+                "threshold needs counts of scores, for which so few rows and so small an epsilon "
+                "leave nothing: give more of either, or threshold=None"
+            )
+        return replace(plan, threshold=threshold)
 
-    def _small_table(self, encoding: Encoding, data: TrainingData, classes: Any) -> _Ready | None:
+    def _checked_threshold(self, data: _EncodedTable) -> tuple[str, float] | None:
+        """Return the target of the threshold, if there is one; refuse what cannot be done."""
+        if self.threshold is None:
+            return None
+        if len(data.classes) != 2 or not self.probability:
+            raise ValueError("threshold needs two classes and probability=True")
+        return _target(self.threshold)
+
+    def _small_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit | None:
         """Plan one selection for a table of few rows; by what is public alone."""
         model = AdaptiveMarginClassifier(
-            epsilon=float(self.epsilon),
             delta=self.delta,
-            classes=classes,
+            classes=data.stated_classes,
             class_weight=self.class_weight,
             random_state=self.random_state,
         )
-        if self.features != "auto" or not model._is_small(data):
-            return None
         # Of a population with other weights nothing is counted.
         counts = self.probability and self.class_weight is None
-        planned = planned_small_table(model, data, counts=counts)
-        nothing = np.zeros(len(encoding.numbers), dtype=bool)
-        ready = _Ready(encoding, nothing, None, planned, model)
-        return ready.completed(float(self.epsilon), None)
+        facts, seed = model._facts(data), self.random_state
+        inner = plan_small_fit(facts, budget, seed, {"margin_": 0.0}, counts=counts)
+        if self.features != "auto" or facts.balances or inner is None:
+            return None
+        nothing = np.zeros(len(data.encoding.numbers), dtype=bool)
+        return _TableFit(data.encoding, model, inner, model._public_parameters(data), nothing)
+
+    def _engine_fit(self, data: _EncodedTable, budget: Budget) -> _TableFit:
+        """Divide the budget between calibration, column scales and model."""
+        n_samples, numbers = data.n_privacy_units, data.encoding.numbers
+        calibration, scales, left = None, None, budget
+        if self.probability:
+            calibration, left = affordable_calibration(n_samples, left)
+        learnt = _learnt(numbers, n_samples, left)
+        if learnt.any():
+            n_learnt = int(learnt.sum())
+            paid = affordable_scales(n_samples, n_learnt, left)
+            scales, left = paid or (None, left)
+            if paid is None:
+                warn_of_scales(n_samples, n_learnt, budget.epsilon)
+        model = _Engine(
+            "additive" if self.features == "additive" else "auto",
+            delta=budget.delta,
+            data_norm=data.encoding.length,
+            classes=data.stated_classes,
+            class_weight=self.class_weight,
+            random_state=self.random_state,
+            n_curved=len(numbers),
+            is_linear=self.features == "linear",
+        )
+        facts = model._facts(data)
+        inner = model._planned(facts, left)
+        parameters = model._public_parameters(data)
+        made = (model, inner, parameters, learnt, scales, calibration)
+        plan = _TableFit(data.encoding, *made)
+        facts.refuse_unsupported(
+            reads_chunks=plan.reads_chunks,
+            protects_people=plan.protects_people,
+            weighs_records=plan.weighs_records,
+        )
+        return plan
+
+    def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:
+        self._forget()
+        encoding: Encoding = fitted.attributes["encoding_"]
+        self.classes_, self.privacy_ = data.classes, record
+        self.n_features_in_ = len(encoding.columns)
+        if encoding.is_named:
+            names = [column.name for column in encoding.columns]
+            self.feature_names_in_ = np.array(names, dtype=object)
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
 
     @by_chunks
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -371,12 +476,80 @@ class PrivateTableClassifier(PaidFits):
         """
         check_is_fitted(self)
         as_is = _as_they_are(self.encoding_, self.model_)
-        rows = _rows_in_units(_encoded(read_frame(X), self.encoding_), self.units_, as_is)
-        slope, offset = self.calibration_
+        rows = _rows_in_scales(_encoded(read_frame(X), self.encoding_), self.units_, as_is)
         scores = self.model_.decision_function(rows)
         if isinstance(self.model_, AdaptiveMarginClassifier):
             scores = _surety(scores)
-        return np.asarray(slope * scores + offset)
+        return np.asarray(self.calibration_(scores))
+
+    @by_chunks
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict labels, by the threshold where a target was given.
+
+        Parameters
+        ----------
+        X : data frame or array-like of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from ``classes_``.
+        """
+        check_is_fitted(self)
+        if self.threshold_ is None:
+            return super().predict(X)
+        scores = self.decision_function(X)
+        return np.asarray(self.classes_[(scores > self.threshold_.log_odds).astype(np.intp)])
+
+    def with_monotone(self, monotone: Mapping[str, str]) -> Self:
+        """Return a copy whose score rises, or falls, with single columns; it costs nothing.
+
+        Parameters
+        ----------
+        monotone : dict
+            PUBLIC knowledge: name of a column of numbers or dates to ``"increasing"`` or
+            ``"decreasing"``. Columns without names are ``"0"``, ``"1"``, ...
+
+        Returns
+        -------
+        PrivateTableClassifier
+            A fitted copy in which the curves of these columns are the nearest monotone ones, by
+            isotonic regression of the released curves.
+
+        Raises
+        ------
+        ValueError
+            If the model is no sum of curves (``features="additive"`` or ``"linear"``), has more
+            than two classes, or a column or a direction is unknown.
+
+        Notes
+        -----
+        **Privacy.** Post-processing of released coefficients; ``privacy_`` is that of the model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dp_halfspace import PrivateTableClassifier
+        >>> X = np.random.default_rng(0).uniform(20, 90, size=(3000, 1))
+        >>> model = PrivateTableClassifier(
+        ...     schema={"0": [0, 120]}, classes=[False, True], features="additive"
+        ... ).fit(X, X[:, 0] > 50)
+        >>> scores = model.with_monotone({"0": "increasing"}).decision_function([[30], [50], [70]])
+        >>> bool((np.diff(scores) >= 0).all())
+        True
+        """
+        check_is_fitted(self)
+        numbers = [column.name for column in self.encoding_.numbers]
+        directions = read_directions(monotone, numbers)
+        if not isinstance(self.model_, PrivateKernelClassifier):
+            raise ValueError(
+                "with_monotone needs a score that is a sum of curves, and a table of few rows has "
+                'one chosen classifier: features="additive" or "linear"'
+            )
+        changed = copy(self)
+        changed.model_ = self.model_._with_curves(directions)
+        return changed
 
     @available_if(lambda self: self.probability)
     @by_chunks
@@ -401,6 +574,19 @@ class PrivateTableClassifier(PaidFits):
         return tags
 
 
+def _target(threshold: dict[str, Any]) -> tuple[str, float]:
+    """Return the name and the value of the target of a threshold."""
+    name, wanted = next(iter(threshold.items()), (None, None))
+    is_number = isinstance(wanted, Real) and not isinstance(wanted, bool | np.bool_)
+    value = float(wanted) if is_number and wanted is not None else 0.0
+    if len(threshold) == 1 and name in TARGETS and 0.0 < value < 1.0:
+        return str(name), value
+    raise ValueError(
+        f"threshold must be None or a dict of one of {', '.join(TARGETS)} and a number "
+        'between 0 and 1, such as {"recall": 0.9}'
+    )
+
+
 def _encoded(table: Any, encoding: Encoding) -> NDArray[np.float64]:
     """Return rows of numbers, those that have units first."""
     return np.hstack(encoding.encoded(table if isinstance(table, Frame) else read_frame(table)))
@@ -416,18 +602,23 @@ def _as_they_are(encoding: Encoding, model: Any) -> NDArray[np.bool_]:
     return np.array([is_small and not c.has_range for c in encoding.numbers], dtype=bool)
 
 
-def _rows_in_units(
-    rows: NDArray[np.float64], units: Units, as_is: NDArray[np.bool_]
+def _rows_in_scales(
+    rows: NDArray[np.float64], units: ColumnScales, as_is: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
     """Bring the numbers of encoded rows to their units, those that are not left as they are."""
     numbers, others = np.hsplit(rows, [len(units.center)])
-    scaled = in_units(numbers, units)
+    scaled = in_column_scales(numbers, units)
     scaled[:, as_is] = np.nan_to_num(numbers[:, as_is])
     return np.hstack([scaled, others])
 
 
 def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return numbers of size about one, in the order of scores of any size and of their signs."""
+    """Return numbers of size about one, in the order of scores of any size and of their signs.
+
+    Of several classes the largest score becomes one, the others zero.
+    """
+    if scores.ndim == 2:
+        return np.asarray(np.eye(scores.shape[1])[scores.argmax(axis=1)])
     size = np.abs(scores)
     return np.asarray(np.sign(scores) * (1.0 + 0.1 * size / (1.0 + size)))
 
@@ -441,17 +632,14 @@ def _scores(rows: NDArray[np.float64], model: PrivateKernelClassifier) -> NDArra
 def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData) -> Any:
     """Score the rows that were fitted, each at its place."""
     if data.people is None:
-        return applied(_scores, data.X, travelling(model))
+        return apply_to_chunks(_scores, data.X, travelling(model))
     return data.people.gather_blocks(
-        len(data.people), lambda *where: model.decision_function(placed(data.X, *where))
+        len(data.people), lambda *where: model.decision_function(place_rows(data.X, *where))
     )
 
 
-def _learnt(
-    columns: tuple[Column, ...], n_samples: int, epsilon: float, delta: float
-) -> NDArray[np.bool_]:
-    """Tell which columns have units that are learnt: those without a range, or all of them."""
+def _learnt(columns: tuple[Column, ...], n_samples: int, budget: Budget) -> NDArray[np.bool_]:
+    """Tell which columns have scales that are learnt: those without a range, or all of them."""
     without = np.array([not column.has_range for column in columns], dtype=bool)
-    is_pure = delta == 0 and math.isfinite(epsilon)
-    strength = 0.0 if is_pure else n_samples * gdp_mu(epsilon, delta)
+    strength = 0.0 if budget.is_pure else n_samples * budget.mu
     return without | (strength >= _RANGES_LEARN * math.sqrt(max(len(columns), 1)))

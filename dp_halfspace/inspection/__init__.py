@@ -10,16 +10,26 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from dp_halfspace.algorithms.engine.outlook import Outlook as Outlook
     from dp_halfspace.inspection.accuracy_plan import AccuracyPlan as AccuracyPlan
+    from dp_halfspace.inspection.accuracy_plan import outlook as outlook
     from dp_halfspace.inspection.accuracy_plan import plan_accuracy as plan_accuracy
+    from dp_halfspace.inspection.card import model_card as model_card
+    from dp_halfspace.inspection.coefficients import NaturalCoefficients as NaturalCoefficients
+    from dp_halfspace.inspection.coefficients import natural_coefficients as natural_coefficients
     from dp_halfspace.inspection.displays import AccuracyPanel as AccuracyPanel
+    from dp_halfspace.inspection.displays import AdditiveDisplay as AdditiveDisplay
+    from dp_halfspace.inspection.displays import ColumnEffect as ColumnEffect
     from dp_halfspace.inspection.displays import EpsilonAccuracyDisplay as EpsilonAccuracyDisplay
-    from dp_halfspace.inspection.effects import AdditiveDisplay as AdditiveDisplay
-    from dp_halfspace.inspection.effects import ColumnEffect as ColumnEffect
-    from dp_halfspace.inspection.effects import TableEffectsDisplay as TableEffectsDisplay
+    from dp_halfspace.inspection.displays import TableEffectsDisplay as TableEffectsDisplay
+    from dp_halfspace.inspection.onnx_export import to_onnx as to_onnx
     from dp_halfspace.inspection.pipeline import PipelineFinding as PipelineFinding
     from dp_halfspace.inspection.pipeline import check_pipeline as check_pipeline
+    from dp_halfspace.inspection.removal import RemovalCurve as RemovalCurve
+    from dp_halfspace.inspection.removal import removal_curve as removal_curve
     from dp_halfspace.inspection.report import privacy_report as privacy_report
+    from dp_halfspace.inspection.units import UnitFinding as UnitFinding
+    from dp_halfspace.inspection.units import check_units as check_units
     from dp_halfspace.theory.bounds import convex_excess_risk as convex_excess_risk
     from dp_halfspace.theory.bounds import optimal_regularization as optimal_regularization
     from dp_halfspace.theory.bounds import (
@@ -39,5 +49,4 @@ if TYPE_CHECKING:
     )
     from dp_halfspace.theory.sample_complexity import pure_lower_bound as pure_lower_bound
     from dp_halfspace.theory.sample_complexity import pure_risk_bound as pure_risk_bound
-
-__getattr__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

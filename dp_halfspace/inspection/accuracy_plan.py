@@ -17,29 +17,38 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_X_y
 
-from dp_halfspace._html import aligned
+from dp_halfspace._html import align_columns
 from dp_halfspace._params import resolved_delta
 from dp_halfspace.algorithms.engine.defaults import small_table_rule
+from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.inspection.displays import AccuracyPanel, EpsilonAccuracyDisplay
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.projection.base import checked_size
+from dp_halfspace.projection.linear import checked_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# The j-th direction of a table has variance 1/j, and the classes differ the more along it; records
-# are multivariate t around the mean of their class, so that most are clear and a few are not.
+# Degrees of freedom of records, which are multivariate t around the mean of their class: most are
+# far from the boundary and a few are not. The j-th direction of a table has variance 1/j, and the
+# classes differ the more along it.
 _FREEDOM = 5.0
-
 # Rms error of plans of shared tables: docs/planning.md. It is part of every spread.
 _MISFIT = 0.01
-# More rows than this, or than so many for each column, are stood for by less noise.
-_ROWS, _ROWS_OF_A_COLUMN, _TEST_ROWS, _MOST_COLUMNS = 4000, 40, 4000, 3000
+# Rows that are simulated at most: so many, or so many for each column, whichever is more. In place
+# of further rows the noise is made smaller.
+_ROWS = 4000
+_ROWS_PER_COLUMN = 40
+# Rows on which an accuracy is measured, and columns of a simulated table at most.
+_TEST_ROWS = 4000
+_MOST_COLUMNS = 3000
 _LARGEST_EPSILON = 1e6
+# Range and accuracy of the logarithm of the distance between the means of the classes.
+_LOG_DISTANCES = -6.0, 8.0
+_LOG_DISTANCE_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -76,7 +85,7 @@ class AccuracyPlan:
         ]
         if self.reference is not None:
             rows.append(("no privacy", f"{self.reference:.3f}", "assumed"))
-        return "\n".join([f"{self.title}, delta {self.delta:.3g}", *aligned(rows)])
+        return "\n".join([f"{self.title}, delta {self.delta:.3g}", *align_columns(rows)])
 
     @property
     def title(self) -> str:
@@ -91,6 +100,65 @@ class AccuracyPlan:
         known = {} if self.reference is None else {"no privacy (assumed)": self.reference}
         panel = AccuracyPanel(self.title, {"to expect": curve[np.argsort(curve[:, 0])]}, known)
         return EpsilonAccuracyDisplay([panel]).plot(ax, figure=figure)
+
+
+def outlook(
+    n_samples: int,
+    n_features: int,
+    n_classes: int,
+    epsilon: float = 1.0,
+    delta: float | str = "auto",
+) -> Outlook:
+    """Say at once what a budget can buy for a table of this size.
+
+    Every fit asks this beforehand and warns where the answer is poor. `plan_accuracy` simulates,
+    takes seconds, and tells accuracies instead of a share.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_classes : int
+        Number of records, of columns (categories count as one column each) and of labels.
+    epsilon : float, default=1.0
+        Budget of the fit, positive.
+    delta : float or "auto", default="auto"
+        Of the fit; "auto" is ``1/n_samples**2``, 0 asks for pure differential privacy.
+
+    Returns
+    -------
+    Outlook
+        Prints as a sentence. ``improvement`` is the share of the improvement over the majority
+        class that a linear model without privacy has; ``n_samples_wanted`` and ``epsilon_wanted``
+        are enough for four fifths of it.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+
+    Notes
+    -----
+    **Privacy.** Reads sizes alone, which are public.
+
+    Classes of about equal size are assumed. The error of the curves, fitted to simulated tables, is
+    in ``docs/planning.md``.
+
+    Examples
+    --------
+    >>> from dp_halfspace.inspection import outlook
+    >>> here = outlook(300, 40, 2, epsilon=0.1)
+    >>> here.is_poor, here.n_samples_wanted > 1000
+    (True, True)
+    """
+    n = checked_size("n_samples", n_samples)
+    sizes = (n, checked_size("n_features", n_features), checked_size("n_classes", n_classes))
+    if sizes[2] < 2:
+        raise ValueError(f"n_classes must be at least 2, got {n_classes!r}")
+    if not 0.0 < epsilon <= _LARGEST_EPSILON:
+        raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
+    at = resolved_delta(delta, n)
+    if not 0.0 <= at < 0.5:
+        raise ValueError(f'delta must be "auto" or in [0, 1/2), got {delta!r}')
+    return outlook_of(*sizes, float(epsilon), at)
 
 
 def plan_accuracy(
@@ -108,7 +176,7 @@ def plan_accuracy(
     n_repeats: int = 12,
     random_state: int | None = None,
 ) -> AccuracyPlan:
-    """Say what accuracy to expect against epsilon, before anything is spent.
+    """Estimate the accuracy to expect against epsilon, before anything is spent.
 
     Parameters
     ----------
@@ -128,7 +196,7 @@ def plan_accuracy(
     delta : float or "auto", default="auto"
         Of every fit; "auto" is ``1/n_samples**2``.
     estimator : estimator object or None, default=None
-        Classifier of this package; None is ``AdaptiveMarginClassifier()``, units learnt. Its
+        Classifier of this package; None is ``AdaptiveMarginClassifier()``, scales learnt. Its
         budget, label set, seed and ledger are replaced. Simulated columns are centred and of
         variance about one.
     X, y : array-like of shape (n_public, n_features) and (n_public,), or None
@@ -164,7 +232,7 @@ def plan_accuracy(
     >>> plan_accuracy(6000, 12, 2, [0.1, 1.0], reference=0.85, n_repeats=2, random_state=0)
     6000 rows, 12 columns, 2 classes, delta 2.78e-08
     epsilon     accuracy   spread
-    0.1            0.8...
+    0.1            0.7...
     1              0.8...
     no privacy     0.850  assumed
     """
@@ -179,9 +247,9 @@ def plan_accuracy(
         raise ValueError(f'delta must be "auto" or in [0, 1/2), got {delta!r}')
     rng = public_generator(random_state, "plan")
     if X is None:
-        law = _law(n_features, n_classes, reference, majority)
-        sizes = law.n_features, law.n_classes
-        tables = (_simulated(n_samples, law, rng) for _ in range(n_repeats))
+        distribution = _checked_distribution(n_features, n_classes, reference, majority)
+        sizes = distribution.n_features, distribution.n_classes
+        tables = (_simulate(n_samples, distribution, rng) for _ in range(n_repeats))
     else:
         rows, labels = check_X_y(X, y, ensure_all_finite="allow-nan", dtype=np.float64)
         sizes = rows.shape[1], len(np.unique(labels))
@@ -205,8 +273,8 @@ def plan_accuracy(
 
 
 @dataclass(frozen=True, slots=True)
-class _Law:
-    """What simulated tables are like."""
+class _TableDistribution:
+    """The distribution of simulated tables."""
 
     n_features: int
     n_classes: int
@@ -214,9 +282,9 @@ class _Law:
     prior: NDArray[np.float64]
 
 
-def _law(
+def _checked_distribution(
     n_features: int | None, n_classes: int | None, reference: float, majority: float | None
-) -> _Law:
+) -> _TableDistribution:
     """Refuse sizes that cannot be simulated, and accuracies that nobody has."""
     if n_features is None or n_classes is None:
         raise ValueError("n_features and n_classes are needed, or public data X and y")
@@ -235,7 +303,7 @@ def _law(
             f"{reference!r}"
         )
     prior = np.array([share, *np.full(k - 1, (1.0 - share) / (k - 1))])
-    return _Law(d, k, float(reference), prior)
+    return _TableDistribution(d, k, float(reference), prior)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,36 +324,36 @@ def _split(n: int, X: NDArray[np.float64], y: NDArray[Any], rng: np.random.Gener
     return _Table(X[train], y[train], X[test], y[test])
 
 
-def _simulated(n_samples: int, law: _Law, rng: np.random.Generator) -> _Table:
-    """Draw a table on which the best linear scores have the accuracy of the law."""
-    d, k = law.n_features, law.n_classes
-    n = min(n_samples, max(_ROWS, _ROWS_OF_A_COLUMN * d))
+def _simulate(n_samples: int, of: _TableDistribution, rng: np.random.Generator) -> _Table:
+    """Draw a table on which the best linear scores have the accuracy of a distribution."""
+    d, k = of.n_features, of.n_classes
+    n = min(n_samples, max(_ROWS, _ROWS_PER_COLUMN * d))
     deviation = np.sqrt(1.0 / np.arange(1, d + 1))
     deviation *= math.sqrt(d) / np.linalg.norm(deviation)
     means = rng.normal(size=(d, k)) * deviation[:, None]
     if k == 2:
         means[:, 1] = -means[:, 0]
     means *= math.sqrt(k) / np.linalg.norm(means)
-    y = rng.choice(k, size=n + _TEST_ROWS, p=law.prior)
+    y = rng.choice(k, size=n + _TEST_ROWS, p=of.prior)
     rows = rng.normal(size=(len(y), d))
     rows *= np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, size=(len(y), 1)))
-    rows += _distance(rows @ means, means.T @ means, y, law) * means.T[y]
+    rows += _distance(rows @ means, means.T @ means, y, of) * means.T[y]
     turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
     rows = (rows * deviation) @ turn
     return _Table(rows[:n], y[:n], rows[n:], y[n:])
 
 
 def _distance(
-    noise: NDArray[np.float64], inner: NDArray[np.float64], y: NDArray[Any], law: _Law
+    noise: NDArray[np.float64], inner: NDArray[np.float64], y: NDArray[Any], of: _TableDistribution
 ) -> float:
     """Find the factor of the means of the classes with which linear scores have the accuracy."""
-    least, most = -6.0, 8.0
+    least, most = _LOG_DISTANCES
     apart = inner[y] - 0.5 * np.diag(inner)
-    while most - least > 0.01:
+    while most - least > _LOG_DISTANCE_TOLERANCE:
         middle = 0.5 * (least + most)
         r = math.exp(middle)
-        scores = r * noise + r * r * apart + np.log(law.prior)
-        found = (scores.argmax(axis=1) == y).mean() >= law.reference
+        scores = r * noise + r * r * apart + np.log(of.prior)
+        found = (scores.argmax(axis=1) == y).mean() >= of.reference
         least, most = (least, middle) if found else (middle, most)
     return math.exp(most)
 
@@ -296,10 +364,10 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
     """Fit once, with noise that is to this table as the real one is to `n_samples` rows."""
     times = n_samples / len(table.y)
     if times > 1.0:
-        # One choice for a table of few rows depends on n epsilon, noisy sums on n mu.
-        is_choice = delta == 0.0 or _is_small(model, table, n_samples, epsilon, delta)
+        # The noise of an exponential mechanism depends on n epsilon, that of noisy sums on n mu.
+        is_exponential = delta == 0.0 or _is_small(model, table, n_samples, epsilon, delta)
         scaled = times * epsilon
-        if not is_choice:
+        if not is_exponential:
             scaled = gdp_epsilon(times * gdp_mu(epsilon, delta), delta)
         epsilon = min(scaled, _LARGEST_EPSILON)
     budget = {"epsilon": epsilon, "delta": delta, "classes": np.union1d(table.y, table.y_test)}
@@ -312,7 +380,7 @@ def _score(  # noqa: PLR0917 - a fit, and what its noise is scaled by
 
 
 def _is_small(model: Any, table: _Table, n_samples: int, epsilon: float, delta: float) -> bool:
-    """Tell whether the planned fit is one choice: see `small_table_rule`."""
+    """Tell whether the planned fit is one exponential mechanism: see `small_table_rule`."""
     return getattr(model, "solver", None) == "auto" and small_table_rule(
         n_samples=n_samples,
         n_features=table.X.shape[1],

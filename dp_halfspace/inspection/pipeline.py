@@ -1,24 +1,175 @@
-"""What stands around a private model and reads the records without paying.
+"""Which steps around a private model read the records without paying.
 
-A walk over the steps of a pipeline, by what is known of their classes; nothing is fitted.
+A walk over the steps of a pipeline, by what is known of their classes and parameters. Nothing is
+fitted, and no data are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
-from dp_halfspace.inspection._step_facts import (
-    HOLDERS,
-    READERS,
-    SPLITTERS,
-    STATED,
-    STATELESS,
-    column_finding,
-    library_of,
-    telling,
+_MEMBERS = "one classifier of dp_halfspace with the whole budget"
+# What is read, what to use instead, and which classes of scikit-learn read it.
+_READERS_BY_KIND = [
+    (
+        "means, spreads, extremes or quantiles of columns",
+        "PublicScaler with stated ranges, or data_norm=None, which learns units within the budget",
+        "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler PowerTransformer "
+        "QuantileTransformer",
+    ),
+    (
+        "which entries are missing, or what stands in their place in other records",
+        "SimpleImputer(strategy='constant', keep_empty_features=True), or data_norm=None, which "
+        "takes NaN",
+        "SimpleImputer KNNImputer IterativeImputer MissingIndicator",
+    ),
+    (
+        "which columns vary or go with the labels",
+        "columns chosen before, by what they mean",
+        "GenericUnivariateSelect RFE RFECV SelectFdr SelectFpr SelectFromModel SelectFwe "
+        "SelectKBest SelectPercentile SequentialFeatureSelector VarianceThreshold",
+    ),
+    (
+        "directions, centres or neighbours among the records",
+        "GaussianRandomProjection, or PrivateKernelClassifier",
+        "BernoulliRBM Birch BisectingKMeans CCA DictionaryLearning FactorAnalysis FastICA "
+        "FeatureAgglomeration IncrementalPCA Isomap KMeans KNeighborsTransformer KernelCenterer "
+        "KernelPCA LatentDirichletAllocation LinearDiscriminantAnalysis LocallyLinearEmbedding "
+        "MiniBatchDictionaryLearning MiniBatchKMeans MiniBatchNMF MiniBatchSparsePCA NMF "
+        "NeighborhoodComponentsAnalysis Nystroem PCA PLSCanonical PLSRegression PLSSVD "
+        "RadiusNeighborsTransformer RandomTreesEmbedding SparsePCA TSNE TruncatedSVD RBFSampler",
+    ),
+    (
+        "words or names that occur, or how often",
+        "HashingVectorizer or FeatureHasher, or a stated vocabulary with use_idf=False",
+        "CountVectorizer TfidfVectorizer TfidfTransformer DictVectorizer",
+    ),
+    (
+        "the categories that occur, or how often",
+        "categories=[...] stated, or PrivateTableClassifier",
+        "OneHotEncoder OrdinalEncoder",
+    ),
+    (
+        "the categories that occur; with stated ones its warnings quote all others",
+        "OneHotEncoder with categories=[...] stated",
+        "MultiLabelBinarizer",
+    ),
+    (
+        "the labels",
+        "categories=[...] stated, and classes=[...] of the classifier",
+        "TargetEncoder LabelBinarizer LabelEncoder IsotonicRegression",
+    ),
+    (
+        "extremes or quantiles of columns, to place cells and knots",
+        "SplineTransformer(knots=array), or PrivateKernelClassifier(kernel='additive')",
+        "KBinsDiscretizer SplineTransformer",
+    ),
+    (
+        "the records many times, and each fit spends a budget of its own",
+        _MEMBERS,
+        "BaggingClassifier VotingClassifier VotingRegressor OneVsRestClassifier "
+        "OneVsOneClassifier OutputCodeClassifier ClassifierChain MultiOutputClassifier",
+    ),
+    (
+        "errors of earlier models on the records, or their answers in folds that follow the labels",
+        _MEMBERS,
+        "AdaBoostClassifier StackingClassifier StackingRegressor SelfTrainingClassifier",
+    ),
+    (
+        "exact scores of the records, to calibrate probabilities or move the threshold",
+        "PrivateTableClassifier, PrivateAUCClassifier, or FixedThresholdClassifier",
+        "CalibratedClassifierCV TunedThresholdClassifierCV",
+    ),
+    (
+        "exact scores on the records, to choose parameters",
+        "PrivateSearchCV",
+        "GridSearchCV RandomizedSearchCV HalvingGridSearchCV HalvingRandomSearchCV",
+    ),
+]
+_READERS = {name: entry[:2] for entry in _READERS_BY_KIND for name in entry[2].split()}
+
+
+def _names(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+# Steps that learn nothing but public shapes and names.
+_STATELESS = _names(
+    "AdditiveChi2Sampler Binarizer FeatureHasher FrozenEstimator FunctionTransformer "
+    "GaussianRandomProjection HashingVectorizer Normalizer PatchExtractor PolynomialCountSketch "
+    "PolynomialFeatures SkewedChi2Sampler SparseCoder SparseRandomProjection"
+)
+# Steps that only hold other steps, which are looked at one by one.
+_CONTAINERS = _names("Pipeline FeatureUnion ColumnTransformer FixedThresholdClassifier")
+
+
+def _has_stated_categories(step: Any) -> bool:
+    """Tell whether the categories of an encoder are stated and none is chosen by its frequency."""
+    limits = (step.min_frequency, step.max_categories)
+    return not isinstance(step.categories, str) and limits == (None, None)
+
+
+# Readers that read nothing with these parameters.
+_READS_NOTHING: dict[str, Callable[[Any], bool]] = {
+    "CountVectorizer": lambda step: step.vocabulary is not None,
+    "TfidfVectorizer": lambda step: step.vocabulary is not None and not step.use_idf,
+    "TfidfTransformer": lambda step: not step.use_idf,
+    "OneHotEncoder": _has_stated_categories,
+    "OrdinalEncoder": _has_stated_categories,
+    "MissingIndicator": lambda step: step.features == "all",
+    "SimpleImputer": lambda step: (
+        (step.strategy, step.keep_empty_features, step.add_indicator) == ("constant", True, False)
+    ),
+    "SplineTransformer": lambda step: not isinstance(step.knots, str),
+    "RBFSampler": lambda step: not isinstance(step.gamma, str),
+}
+_UNKNOWN_CATEGORIES = (
+    "records whose category is not stated, and its errors or warnings tell of them"
+)
+# What a step reveals of the records beside what it learns: with which parameters, what it reads,
+# and what to use instead.
+_REVEALS: dict[str, tuple[Callable[[Any], bool], str, str]] = {
+    "OneHotEncoder": (
+        lambda step: step.handle_unknown in ("error", "warn") or step.drop is not None,
+        _UNKNOWN_CATEGORIES,
+        "handle_unknown='ignore' with drop=None",
+    ),
+    "OrdinalEncoder": (
+        lambda step: step.handle_unknown == "error",
+        _UNKNOWN_CATEGORIES,
+        "handle_unknown='use_encoded_value' with unknown_value=-1",
+    ),
+    "SplineTransformer": (
+        lambda step: step.extrapolation == "error",
+        "records outside the knots, and its errors tell of them",
+        "extrapolation='constant'",
+    ),
+    "Pipeline": (
+        lambda step: step.memory is not None,
+        "all records, and keeps them and every fit in the files of a cache",
+        "memory=None",
+    ),
+    "ColumnTransformer": (
+        lambda step: step.sparse_threshold != 0 and not _is_dense(step),
+        "how many entries are zero, by which it chooses between CSR and dense",
+        "sparse_threshold=0",
+    ),
+}
+# Steps that give dense columns whatever they are given; others make CSR, or keep it.
+_DENSE = _names(
+    "GaussianRandomProjection OrdinalEncoder PolynomialCountSketch RBFSampler SkewedChi2Sampler"
+)
+
+# Splitters that read neither labels nor other records; all that read labels have a name that
+# says so. Of the folds of PredefinedSplit, as of lists, nothing is known.
+_SPLITTERS = _names(
+    "GroupKFold GroupShuffleSplit KFold LeaveOneGroupOut LeaveOneOut LeavePGroupsOut LeavePOut "
+    "RepeatedKFold ShuffleSplit TimeSeriesSplit"
 )
 
 
@@ -83,49 +234,59 @@ def check_pipeline(estimator: Any, cv: Any = None) -> tuple[PipelineFinding, ...
     ...     print(finding.step, "reads", finding.reads)
     standardscaler (StandardScaler) reads means, spreads, extremes or quantiles of columns
     """
-    outer = () if cv is None else _of_splits("cv", cv)
+    outer = () if cv is None else _check_splits("cv", cv)
     return (*_walk("", estimator), *outer)
 
 
 def _walk(path: str, step: Any) -> Iterator[PipelineFinding]:
-    """Look at a step and at those that it holds."""
+    """Check a step and those that it holds."""
     if step is None or isinstance(step, str):
         return
     kind = type(step)
     name, library = kind.__name__, library_of(kind)
     shown = f"{path} ({name})" if path else name
     if library == "dp_halfspace":
-        yield from _of_parameters(shown, step)
-    elif kind.__module__.split(".")[0] == "imblearn" and name not in HOLDERS:
+        yield from _check_parameters(shown, step)
+    elif kind.__module__.split(".")[0] == "imblearn" and name not in _CONTAINERS:
         yield PipelineFinding(shown, _RESAMPLED, "class_weight={...} of the classifier")
     elif library not in ("sklearn", "imblearn"):
         yield PipelineFinding(shown, "not known", "a step that keeps nothing of the records")
-    elif name in READERS and not (name in STATED and STATED[name](step)):
-        yield PipelineFinding(shown, *READERS[name])
+    elif name in _READERS and not (name in _READS_NOTHING and _READS_NOTHING[name](step)):
+        yield PipelineFinding(shown, *_READERS[name])
         if name.endswith("SearchCV"):
-            yield from _of_splits(f"{path}__cv" if path else "cv", step.cv)
-    elif name not in READERS.keys() | STATELESS | HOLDERS:
+            yield from _check_splits(f"{path}__cv" if path else "cv", step.cv)
+    elif name not in _READERS.keys() | _STATELESS | _CONTAINERS:
         stops = " and stops early by some of them" if _stops_early(step) else ""
         yield PipelineFinding(shown, f"all records, without privacy{stops}", _MODEL)
-    elif finding := telling(step):
-        yield PipelineFinding(shown, *finding)
+    elif name in _REVEALS and _REVEALS[name][0](step):
+        yield PipelineFinding(shown, *_REVEALS[name][1:])
     if library and name == "ColumnTransformer":
-        yield from _of_columns(path, step)
-    if name not in STATELESS or not library:
-        for inner, held in _held(step):
+        yield from _check_columns(path, step)
+    if name not in _STATELESS or not library:
+        for inner, held in _inner_steps(step):
             yield from _walk(f"{path}__{inner}" if path else inner, held)
 
 
-def _of_columns(path: str, step: Any) -> Iterator[PipelineFinding]:
-    """Look at how the columns of every transformer are chosen."""
+def _check_columns(path: str, step: Any) -> Iterator[PipelineFinding]:
+    """Check how the columns of every transformer are chosen: a function is handed the whole table.
+
+    ``make_column_selector`` reads names, which are public, and dtypes if it is asked to; a reader
+    of files infers those from the records.
+    """
     for held, _, columns in step.transformers:
-        if finding := column_finding(columns):
-            place = f"{path}__{held}" if path else held
-            yield PipelineFinding(f"{place} (columns)", *finding)
+        reads, kind = "", type(columns)
+        if (library_of(kind), kind.__name__) == ("sklearn", "make_column_selector"):
+            if columns.dtype_include is not None or columns.dtype_exclude is not None:
+                reads = "dtypes of columns, which a reader may have inferred from the records"
+        elif callable(columns):
+            reads = "all records, which are handed to a function"
+        if reads:
+            shown = f"{path}__{held} (columns)" if path else f"{held} (columns)"
+            yield PipelineFinding(shown, reads, "names or positions of columns")
 
 
-def _held(step: Any) -> Iterator[tuple[str, Any]]:
-    """Name the steps inside one."""
+def _inner_steps(step: Any) -> Iterator[tuple[str, Any]]:
+    """List the steps inside a step, with their names."""
     for group in ("steps", "transformer_list", "transformers", "estimators"):
         members = getattr(step, group, None)
         for i, held in enumerate(members if isinstance(members, list | tuple) else ()):
@@ -135,8 +296,8 @@ def _held(step: Any) -> Iterator[tuple[str, Any]]:
             yield name, getattr(step, name)
 
 
-def _of_parameters(shown: str, step: Any) -> Iterator[PipelineFinding]:
-    """Look at what parameters of this package give away."""
+def _check_parameters(shown: str, step: Any) -> Iterator[PipelineFinding]:
+    """Check what the parameters of an estimator of this package reveal."""
     if hasattr(step, "epsilon") and isinstance(step.random_state, Integral):
         reads = "noise from a seed, which whoever knows it can subtract"
         yield PipelineFinding(shown, reads, "random_state=None")
@@ -145,20 +306,60 @@ def _of_parameters(shown: str, step: Any) -> Iterator[PipelineFinding]:
 
 
 def _stops_early(step: Any) -> bool:
-    """Tell whether a foreign model holds records out to know when to stop."""
+    """Tell whether a model of another library holds records out to know when to stop."""
     counted = getattr(step, "n_iter_no_change", None) and not hasattr(step, "early_stopping")
     return bool(getattr(step, "early_stopping", False) or counted)
 
 
-def _of_splits(shown: str, cv: Any) -> Iterator[PipelineFinding]:
-    """Look at who decides which record is in which fold."""
+def _check_splits(shown: str, cv: Any) -> Iterator[PipelineFinding]:
+    """Check by what a cross-validation decides which record is in which fold."""
     name = type(cv).__name__
     shown_kind, instead = f"{shown} ({name})", "KFold(5, shuffle=True) or ShuffleSplit"
     if cv is None or isinstance(cv, Integral) or "Stratified" in name:
         kind = name if "Stratified" in name else "stratified folds"
         yield PipelineFinding(f"{shown} ({kind})", "labels, to make the folds", instead)
-    elif name not in SPLITTERS or library_of(type(cv)) != "sklearn":
+    elif name not in _SPLITTERS or library_of(type(cv)) != "sklearn":
         yield PipelineFinding(shown_kind, "not known", instead)
     elif name == "GroupKFold" and not cv.shuffle:
         reads = "how many records each group has, to make folds of one size"
         yield PipelineFinding(shown_kind, reads, "GroupKFold(5, shuffle=True)")
+
+
+def library_of(kind: type) -> str:
+    """Name the library that a class is of; empty for one that only takes the name of another.
+
+    A class is what its module holds under its name: subclasses may override what is known here.
+    """
+    held = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None)
+    return kind.__module__.split(".")[0] if held is kind else ""
+
+
+def _is_dense(step: Any, *, is_of_frame: bool = False) -> bool:
+    """Tell whether the output of a step is certain to be dense, whatever the records are.
+
+    Columns of a data frame that are handed on as they are stay a data frame.
+    """
+    name = type(step).__name__
+    if isinstance(step, str):
+        return step == "drop" or is_of_frame
+    if name == "ColumnTransformer":
+        members = [(held, _are_names(columns)) for _, held, columns in step.transformers]
+        of_frame = bool(members) and all(named for _, named in members)
+        members.append((step.remainder, of_frame))
+        dense = all(_is_dense(held, is_of_frame=named) for held, named in members)
+        return dense or step.sparse_threshold == 0
+    if name == "FeatureUnion":
+        return all(_is_dense(held) for _, held in step.transformer_list)
+    if name == "Pipeline":
+        return _is_dense(step.steps[-1][1])
+    return (
+        name in _DENSE
+        or getattr(step, "sparse_output", True) is False
+        or library_of(type(step)) == "dp_halfspace"
+    )
+
+
+def _are_names(columns: Any) -> bool:
+    """Tell whether columns are chosen by name, which data frames have and matrices have not."""
+    names = columns if isinstance(columns, list) else [columns]
+    return bool(names) and all(isinstance(name, str) for name in names)

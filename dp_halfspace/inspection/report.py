@@ -1,4 +1,4 @@
-"""A text that says what a fitted private estimator spent and what it took as public."""
+"""A text about what a fitted private estimator spent and what it took as public."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def privacy_report(estimator: BaseEstimator) -> str:
     -------
     str
         The name of the estimator, the summary of its ``privacy_`` record, and its
-        parameters, one per line. Whether a seed or a ledger was given is said;
-        which one is not. For a pipeline or a search, also what the record does not cover.
+        parameters, one per line. The report tells whether a seed or a ledger was given, and
+        not which one. For a pipeline or a search, also what the record does not cover.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def privacy_report(estimator: BaseEstimator) -> str:
     >>> print(privacy_report(model).splitlines()[0])
     OutputPerturbationClassifier
     """
-    inner, uncovered = _private_part(estimator)
+    inner, uncovered = private_part(estimator)
     lines = [type(inner).__name__, inner.privacy_.summary(), *uncovered, "Parameters (all public):"]
     for name, value in sorted(inner.get_params(deep=False).items()):
         hidden = name in _WITHHELD and value is not None
@@ -73,12 +73,12 @@ def _shown(value: Any) -> str:
     return f"{type(value).__name__}({', '.join(f'{k}={v}' for k, v in params.items())})"
 
 
-def _private_part(estimator: Any) -> tuple[Any, list[str]]:
-    """Find the estimator that has a record, and say what around it the record leaves out."""
+def private_part(estimator: Any) -> tuple[Any, list[str]]:
+    """Find the estimator that has a record, and list what around it the record leaves out."""
     if hasattr(estimator, "privacy_"):
         return estimator, []
     if isinstance(estimator, Pipeline) and estimator.steps:
-        inner, uncovered = _private_part(estimator.steps[-1][1])
+        inner, uncovered = private_part(estimator.steps[-1][1])
         steps = [type(step).__name__ for _, step in estimator.steps[:-1] if hasattr(step, "fit")]
         if steps:
             uncovered.append(
@@ -87,7 +87,7 @@ def _private_part(estimator: Any) -> tuple[Any, list[str]]:
             )
         return inner, uncovered
     if hasattr(estimator, "best_estimator_"):
-        inner, uncovered = _private_part(estimator.best_estimator_)
+        inner, uncovered = private_part(estimator.best_estimator_)
         uncovered.append(
             f"Not covered: the choice by {type(estimator).__name__}, its scores, and its other "
             "fits, each of which spent a budget of its own."

@@ -1,5 +1,7 @@
 """What a ledger accepts: a cap, and the rule by which entries are added up against it.
 
+`Cap` is the rule for one list of events, `Account` for all that one record may have taken part in.
+
 The plain rule composes exact profiles, for budgets that were fixed beforehand; the adaptive one is
 a filter for budgets that earlier results decide on. ``docs/proofs/accounting.md``, section 9.
 """
@@ -11,21 +13,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from dp_halfspace._rounding import UP
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, Repeated, single_runs
-from dp_halfspace.privacy.profiles import gdp_epsilon
+from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
 
 # A cap of 1 holds ten times .1, although the floats add up to a little more. Far below what
 # anybody means by an epsilon, and above the rounding of every record.
-_EPSILON_SLACK, _DELTA_SLACK = 2.0**-40, 2.0**-37
-# A purely private release of size e is no worse than Gaussian noise of mu = sqrt(pi / 2) e, an
+_EPSILON_SLACK = 2.0**-40
+_DELTA_SLACK = 2.0**-37
+# A pure DP release of size e is no worse than Gaussian noise of mu = sqrt(pi / 2) e, an
 # exponential mechanism than half of it; rounded up. Section 9, lemma 6.
-_PURE = math.sqrt(0.5 * math.pi) * (1.0 + 2.0**-40)
-_RANGE = 0.5 * _PURE
+_MU_OF_PURE = math.sqrt(0.5 * math.pi) * UP
+_MU_OF_EXPONENTIAL = 0.5 * _MU_OF_PURE
 # More fits of one size than this are not counted.
 MOST_FITS = 10**6
-_TINY, _COUNT = 1e-150, 2.0**600  # squares neither underflow nor raise
+# Smallest mu and largest number of releases that are added up: squares neither underflow nor raise.
+_SMALLEST_MU = 1e-150
+_LARGEST_COUNT = 2.0**600
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,50 +97,93 @@ class Cap:
             least, most = (middle, most) if fits(middle) else (least, middle)
         return least
 
-    def refusal(self, spent: Sequence[Event], record: PrivacyRecord) -> str:
-        """Say in public numbers what was asked for, spent and left."""
-        # What is left is less for a Gaussian release than for a pure one; say it for its kind.
-        is_pure = math.isfinite(_as_pure(record.events))
-        kind = 0.0 if is_pure else self.delta
-        at = 0.0 if is_pure else record.delta or self.delta
-        asked = rounded_text(self.spent(record.events, kind))
-        used = rounded_text(self.spent(spent, self.delta))
-        left, most = (
-            rounded_text(self.remaining(spent, d, rtol=1e-4), up=False) for d in (kind, at)
-        )
-        release = "purely private release" if is_pure else "Gaussian release"
-        text = (
-            f"it asks for epsilon={asked} at delta={kind!r}; spent is {used} at "
-            f"delta={self.delta!r}, left is {left} at delta={kind!r}; "
-        )
-        if float(most):
-            text += f"a {release} at delta={at!r} fits up to epsilon={most}"
-        else:
-            text += f"no {release} fits any more"
-        if self.adaptive and math.isinf(_as_gaussian(record.events)):
-            text += "; an adaptive ledger takes Gaussian and purely private releases only"
-        return text
-
     def _compared(self, events: Sequence[Event]) -> Sequence[Event]:
         """Return what is compared with the cap: events that are no better than those given."""
         if not self.adaptive:
             return events
-        # Within the cap by its sum alone, a purely private list can take no part in delta.
+        # Within the cap by its sum alone, a pure DP list can take no part in delta.
         pure = _as_pure(events)
         if pure <= self.epsilon * (1.0 + _EPSILON_SLACK):
             return [Pure(pure)]
         return [Gaussian(_as_gaussian(events))]
 
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A cap, and all that one replaced record may have taken part in: every case is within it.
+
+    A case is a list of events that add up. There are several only where releases are about disjoint
+    parts of the data set: ``docs/proofs/accounting.md``, section 10.
+    """
+
+    cap: Cap
+    cases: Sequence[Sequence[Event]]
+
+    def holds(self, events: Sequence[Event] = ()) -> bool:
+        """Whether further events are within the cap in every case."""
+        return all(self.cap.holds([*case, *events]) for case in self.cases)
+
+    def spent(self, delta: float, events: Sequence[Event] = ()) -> float:
+        """Epsilon of the costliest case, with further events, rounded up."""
+        most = 0.0
+        for case in self.cases:
+            total = [*case, *events]
+            # A case that is known to cost no more needs one evaluation, no search for its epsilon.
+            if self.cap.adaptive or accounting.delta(total, most) > delta:
+                most = max(most, self.cap.spent(total, delta))
+        return most
+
+    def remaining(self, delta: float, *, rtol: float = 1e-10) -> float:
+        """Largest epsilon of one further fit, Gaussian or for delta = 0 pure, that is accepted."""
+        left = math.inf
+        # The costliest first; the order decides how long it takes, and nothing else.
+        for case in sorted(self.cases, key=lambda case: -self.cap.spent(case, self.cap.delta)):
+            # A case that accepts as much needs no search for what it has left.
+            if left == math.inf or not self._accepts(case, left, delta):
+                left = min(left, self.cap.remaining(case, delta, rtol=rtol))
+        return left
+
+    def _accepts(self, case: Sequence[Event], epsilon: float, delta: float) -> bool:
+        """Whether one case leaves room for a further fit, Gaussian or for delta = 0 pure."""
+        if epsilon == 0.0:
+            return True
+        further = Gaussian(gdp_mu(epsilon, delta)) if delta > 0.0 else Pure(epsilon)
+        return self.cap.holds([*case, further])
+
+    def count(self, events: Sequence[Event]) -> int:
+        """How often all of `events` are accepted, up to `MOST_FITS` times."""
+        return min(self.cap.count(case, events) for case in self.cases)
+
+    def refusal(self, record: PrivacyRecord) -> str:
+        """Return the text of a refusal: in public numbers what was asked for, spent and left."""
+        # Less is left for a Gaussian release than for a pure one: name what is left for this kind.
+        cap, is_pure = self.cap, math.isfinite(_as_pure(record.events))
+        kind = 0.0 if is_pure else cap.delta
+        at = 0.0 if is_pure else record.delta or cap.delta
+        asked = rounded_text(cap.spent(record.events, kind))
+        used = rounded_text(self.spent(cap.delta))
+        left, most = (rounded_text(self.remaining(d, rtol=1e-4), up=False) for d in (kind, at))
+        release = "pure DP release" if is_pure else "Gaussian release"
+        text = (
+            f"The release asks for epsilon={asked} at delta={kind!r}. Epsilon={used} at "
+            f"delta={cap.delta!r} is spent, and epsilon={left} at delta={kind!r} is left. "
+        )
+        if cap.adaptive and math.isinf(_as_gaussian(record.events)):
+            text += "An adaptive ledger takes Gaussian and pure DP releases only. "
+        if float(most):
+            return text + f"A {release} at delta={at!r} fits up to epsilon={most}"
+        return text + f"No {release} fits any more"
+
+
 def _as_pure(events: Sequence[Event]) -> float:
-    """Sum of the epsilons, rounded up; infinity if a release is not purely private."""
+    """Sum of the epsilons, rounded up; infinity if a release is not pure DP."""
     total = Fraction(0)
     for event, count in single_runs(events).items():
         if isinstance(event, Pure | Exponential) and math.isfinite(event.epsilon):
             total += Fraction(event.epsilon) * count
         elif event != Gaussian(0.0):
             return math.inf
-    return accounting.rounded_up(total) if total < _COUNT else math.inf
+    return accounting.round_up(total) if total < _LARGEST_COUNT else math.inf
 
 
 def _as_gaussian(events: Sequence[Event]) -> float:
@@ -144,9 +193,9 @@ def _as_gaussian(events: Sequence[Event]) -> float:
         if isinstance(event, Gaussian):
             mu = event.mu
         elif isinstance(event, Pure | Exponential):
-            mu = (_PURE if isinstance(event, Pure) else _RANGE) * event.epsilon
+            mu = (_MU_OF_PURE if isinstance(event, Pure) else _MU_OF_EXPONENTIAL) * event.epsilon
         else:
             return math.inf
-        mu = max(mu, _TINY) if mu else 0.0
-        total += min(count, _COUNT) * mu * mu
-    return math.sqrt(total) * (1.0 + 2.0**-45)
+        mu = max(mu, _SMALLEST_MU) if mu else 0.0
+        total += min(count, _LARGEST_COUNT) * mu * mu
+    return math.sqrt(total) * UP

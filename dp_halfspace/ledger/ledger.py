@@ -1,44 +1,130 @@
-"""A budget for one data set that outlives fits, copies, processes and crashes."""
+"""A budget for one data set that outlives fits, copies, processes and crashes.
+
+`PrivacyLedger` is a handle on the account, and `Balance` the sum of the entries that it has
+checked. What may be charged is decided in ``cap`` and ``parts``, what an entry says in ``entries``,
+how people read it in ``statement``, and where it is kept in ``store``.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from dp_halfspace._html import align_columns
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.ledger.cap import Cap
+from dp_halfspace.ledger.cap import MOST_FITS, Account, Cap
+from dp_halfspace.ledger.entries import (
+    Annotation,
+    LedgerEntry,
+    Part,
+    entry_of,
+    parse_text,
+    text_of,
+)
+from dp_halfspace.ledger.parts import Spending
+from dp_halfspace.ledger.statement import Statement, describe_entries
 from dp_halfspace.ledger.store import (
     LostStore,
     Row,
     Store,
     Transaction,
     belongs_to_ledger,
-    checked_terms,
+    check_terms,
     digest_of,
-    found_store,
-    opened_store,
+    find_store,
+    open_store,
 )
-from dp_halfspace.ledger.view import (
-    Asked,
-    Books,
-    LedgerEntry,
-    LedgerPlan,
-    audit_page,
-    csv_text,
-    entries_text,
-    planned_releases,
-    summary_text,
-)
-from dp_halfspace.privacy.events import Event, Pure, Repeated
-from dp_halfspace.privacy.profiles import check_delta
-from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord
+from dp_halfspace.privacy.events import Event, Gaussian, Pure
+from dp_halfspace.privacy.profiles import check_delta, check_nonnegative, gdp_mu
+from dp_halfspace.privacy.record import ADJACENCIES, PrivacyRecord, rounded_text
+
+Asked: TypeAlias = "PrivacyRecord | float | tuple[float, float]"
+# Sizes of releases of which `plan` counts how many fit, where none is asked for.
+_PLANNED_EPSILONS = (0.1, 0.3, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRelease:
+    """A release of one size: how many fit, and epsilon of all at the delta of the cap after one."""
+
+    name: str
+    epsilon: float
+    delta: float
+    count: int
+    spent_after: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LedgerPlan:
+    """How many more releases fit under a cap; prints as a table.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The cap.
+    spent : float
+        Epsilon of all entries at `delta`.
+    releases : tuple of PlannedRelease
+        Each with its `name`, `epsilon` and `delta`; `count`, how many such releases and no others
+        still fit (at most 1,000,000); `spent_after`, epsilon at the delta of the cap after one.
+    fits_together : bool
+        Whether one of each fits.
+    """
+
+    epsilon: float
+    delta: float
+    spent: float
+    releases: tuple[PlannedRelease, ...]
+    fits_together: bool
+
+    def __repr__(self) -> str:
+        rows = [("release", "epsilon", "delta", "how many fit", "spent after one")]
+        rows += [
+            (
+                one.name,
+                f"{one.epsilon:g}",
+                f"{one.delta:.3g}",
+                str(one.count) if one.count < MOST_FITS else f"{MOST_FITS} or more",
+                rounded_text(one.spent_after) if one.count else "-",
+            )
+            for one in self.releases
+        ]
+        spent = rounded_text(self.spent)
+        head = f"epsilon {spent} of {self.epsilon:g} spent at delta {self.delta:g}"
+        one = f"one of each {'fits' if self.fits_together else 'does not fit'} at once"
+        return "\n".join([head, *align_columns(rows), *([one] if len(self.releases) > 1 else [])])
+
+
+def _plan_releases(account: Account, asked: Mapping[str, Asked]) -> LedgerPlan:
+    """Count how many releases of each size fit beside what has been spent."""
+    cap = account.cap
+    sizes = {name: _events_of(name, what, cap.delta) for name, what in asked.items()}
+    releases = tuple(
+        PlannedRelease(
+            name, epsilon, delta, account.count(events), account.spent(cap.delta, events)
+        )
+        for name, (epsilon, delta, events) in sizes.items()
+    )
+    together = [event for *_, events in sizes.values() for event in events]
+    spent = account.spent(cap.delta)
+    return LedgerPlan(cap.epsilon, cap.delta, spent, releases, account.holds(together))
+
+
+def _events_of(name: str, what: Asked, delta: float) -> tuple[float, float, Sequence[Event]]:
+    """Return epsilon, delta and events of a release: as planned, Gaussian, or for 0 pure."""
+    if isinstance(what, PrivacyRecord):
+        return what.epsilon, what.delta, what.events
+    epsilon, at = what if isinstance(what, tuple) else (what, delta)
+    epsilon, at = check_nonnegative(f"epsilon of {name!r}", epsilon), check_delta(at)
+    if math.isinf(epsilon):
+        return epsilon, at, [Pure(epsilon)]
+    return epsilon, at, [Gaussian(gdp_mu(epsilon, at)) if at > 0.0 else Pure(epsilon)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +137,28 @@ class Balance:
 
     digest: str
     last: int = 0
-    spent: Counter[Event] = field(default_factory=Counter)
-
-    def events(self) -> list[Event]:
-        """List everything charged."""
-        return [Repeated(event, n) if n > 1 else event for event, n in self.spent.items()]
+    spent: Spending = field(default_factory=Spending)
 
     def after(self, rows: Sequence[Row], handle: str) -> Balance:
         """Add the rows that follow, and check that none of them was changed."""
-        last, digest, spent = self.last, self.digest, self.spent.copy()
+        last, digest, releases = self.last, self.digest, []
         for row in rows:
             last, digest = last + 1, digest_of(digest, row)
             if (row.number, row.digest) != (last, digest):
                 raise ValueError(f"the ledger {handle} is damaged at entry {last}")
-            record = record_of(row)
+            record, about = parse_text(row.record)
             # Seeded noise, as files may hold it, has no guarantee.
-            spent.update((Pure(math.inf),) if record.noise == "seeded" else record.events)
-        return Balance(digest, last, spent)
+            events = (Pure(math.inf),) if record.noise == "seeded" else record.events
+            releases.append((events, about.part))
+        return Balance(digest, last, self.spent.after(releases))
 
 
-def record_of(row: Row) -> PrivacyRecord:
-    """Rebuild the record of an entry, proving its claim again."""
-    return PrivacyRecord.from_dict(json.loads(row.record))
+@dataclass(slots=True)
+class _Reading:
+    """A store and what has been read of it; shared by handles that state different purposes."""
+
+    store: Store
+    balance: Balance
 
 
 class PrivacyLedger:
@@ -92,7 +178,7 @@ class PrivacyLedger:
         one of people with all their rows refuses fits that protect single records, too.
     adaptive : bool, default=False
         Whether budgets may be chosen by looking at earlier results. True accepts less: Gaussian
-        and purely private releases only, and those only within a cap on the sum of their squared
+        and pure DP releases only, and those only within a cap on the sum of their squared
         mu, or on the sum of their epsilons.
 
     Raises
@@ -118,8 +204,12 @@ class PrivacyLedger:
     An entry is durable before noise is drawn, and there are no refunds. Entries hold public numbers
     only. Seeded noise is refused: who knows the seed can subtract it. A copy, a pickle and the text
     that ``get_params`` shows in its place are further handles on the same account. A file must
-    be on a local disk: locks of network file systems are not reliable.
-    Proof: ``docs/proofs/accounting.md``, section 9.
+    be on a local disk: locks of network file systems are not reliable. Releases about disjoint
+    parts of the data set need not add up: `part`.
+    Proof: ``docs/proofs/accounting.md``, sections 9 and 10.
+
+    Every epsilon is stated at a delta, by default that of the cap. The same noise has a larger
+    epsilon at a smaller delta, so ``remaining(delta)`` may exceed the cap's epsilon there.
 
     Examples
     --------
@@ -131,6 +221,8 @@ class PrivacyLedger:
     >>> _ = model.fit(X, y)
     >>> ledger.spent() <= 0.5 < ledger.remaining()
     True
+    >>> ledger.entries()[0].estimator
+    'AdaptiveMarginClassifier'
     >>> model.set_params(epsilon=2.0).fit(X, y)
     Traceback (most recent call last):
     ...
@@ -147,10 +239,10 @@ class PrivacyLedger:
         adjacency: str | None = None,
         adaptive: bool | None = None,
     ) -> None:
-        asked = checked_terms(
+        asked = check_terms(
             epsilon=epsilon, delta=delta, dataset=dataset, adjacency=adjacency, adaptive=adaptive
         )
-        self._bind(opened_store(path, asked))
+        self._bind(open_store(path, asked))
         stored = self._store.terms
         differing = [name for name, value in asked.items() if stored[name] != value]
         if differing:
@@ -159,10 +251,138 @@ class PrivacyLedger:
                 "leave them out to reopen it as it is"
             )
 
-    def _bind(self, store: Store) -> None:
+    def _bind(self, store: Store, about: Annotation | None = None) -> None:
         """Start reading a store from its beginning."""
-        self._store = store
-        self._balance = Balance(store.first_digest)
+        self._reading = _Reading(store, Balance(store.first_digest))
+        self._about = about or Annotation()
+
+    @property
+    def _store(self) -> Store:
+        return self._reading.store
+
+    @property
+    def _balance(self) -> Balance:
+        return self._reading.balance
+
+    @_balance.setter
+    def _balance(self, balance: Balance) -> None:
+        self._reading.balance = balance
+
+    def annotated(
+        self, *, purpose: str | None = None, responsible: str | None = None
+    ) -> PrivacyLedger:
+        """Return a handle on the same account whose entries say what a release is for.
+
+        Parameters
+        ----------
+        purpose : str or None, default=None
+            What the release is for: a public text. None keeps that of this handle.
+        responsible : str or None, default=None
+            Who answers for it: a public text. None keeps that of this handle.
+
+        Returns
+        -------
+        PrivacyLedger
+            Pass it to an estimator in place of this one, which stays as it is. The text that
+            ``get_params`` shows for either is the same, and states no purpose.
+
+        Raises
+        ------
+        ValueError
+            If a text is empty.
+
+        Examples
+        --------
+        >>> from dp_halfspace import PrivacyLedger
+        >>> from dp_halfspace.privacy import Pure, PrivacyRecord
+        >>> ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+        >>> triage = ledger.annotated(purpose="triage model", responsible="A. Weber")
+        >>> triage.charge(PrivacyRecord(epsilon=0.5, delta=0.0, events=[Pure(0.5)], noise="os"))
+        >>> [(entry.purpose, entry.responsible) for entry in ledger.entries()]
+        [('triage model', 'A. Weber')]
+        """
+        stated = {"purpose": purpose, "responsible": responsible}
+        return self._stating(**{name: text for name, text in stated.items() if text is not None})
+
+    def for_estimator(self, name: str) -> PrivacyLedger:
+        """Return a handle whose entries name the class or function that makes a release.
+
+        Every fit and score of this package charges such a handle.
+
+        Parameters
+        ----------
+        name : str
+            Name of the class or function, a public text.
+
+        Returns
+        -------
+        PrivacyLedger
+            A further handle on the same account.
+        """
+        return self._stating(estimator=name)
+
+    def part(
+        self, name: str, *, fixed_by: str | None = None, n_records: int | None = None
+    ) -> PrivacyLedger:
+        """Return a handle for releases about one of several disjoint parts of the data set.
+
+        What is charged through it concerns the records of this part only. Releases about other
+        parts do not add to it, and releases about the whole data set add to every part.
+
+        Parameters
+        ----------
+        name : str
+            Of the part; the same name is the same part.
+        fixed_by : str or None, default=None
+            The public fact that decides to which part a record belongs, and that stays when the
+            record is replaced: the hospital whose table it stands in, the year of collection, the
+            position in the table. How many records each part has is public then, and a fit reads
+            the records of its part. Parts cost the **maximum**.
+        n_records : int or None, default=None
+            Number of all records (of all persons, if persons are protected), if the cells of a
+            record decide to which part it belongs: a replaced record may then leave one part and
+            enter another. A release about a part must read all `n_records`, those of other parts
+            as one fixed record or with weight zero, since how many belong to a part is private.
+            Parts cost the sum of the **two** costliest.
+
+        Returns
+        -------
+        PrivacyLedger
+            `spent`, `remaining` and `plan` of it answer for the records of this part; `entries`
+            and the exports show all.
+
+        Raises
+        ------
+        ValueError
+            Unless exactly one of `fixed_by` and `n_records` is given.
+
+        Notes
+        -----
+        **Privacy.** The ledger cannot see which records a fit reads: that the parts of one ledger
+        share no record, and how records come to them, is stated here and on the page of the
+        ledger. It refuses parts by two rules, and, with `n_records`, a record of another number.
+        A person with all rows must be in one part where persons are protected.
+        Proof: ``docs/proofs/accounting.md``, section 10.
+
+        Examples
+        --------
+        >>> from dp_halfspace import PrivacyLedger
+        >>> from dp_halfspace.privacy import Pure, PrivacyRecord
+        >>> release = PrivacyRecord(epsilon=0.5, delta=0.0, events=[Pure(0.5)], noise="os")
+        >>> ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+        >>> for site in ("north", "south", "west"):
+        ...     ledger.part(site, fixed_by="hospital").charge(release)
+        >>> ledger.charge(release)
+        >>> ledger.spent(), [entry.part for entry in ledger.entries()]
+        (1.0, ['north', 'south', 'west', None])
+        """
+        return self._stating(part=Part(name, fixed_by, n_records))
+
+    def _stating(self, **about: Any) -> PrivacyLedger:
+        """Return a handle on the same account, and on what was read of it, that states more."""
+        other = PrivacyLedger.__new__(type(self))
+        other._reading, other._about = self._reading, replace(self._about, **about)
+        return other
 
     @property
     def handle(self) -> str:
@@ -195,35 +415,34 @@ class PrivacyLedger:
         return bool(self._store.terms["adaptive"])
 
     def charge(self, record: PrivacyRecord) -> None:
-        """Book a record durably, or refuse it and book nothing.
+        """Charge a record durably, or refuse it and charge nothing.
 
         Raises
         ------
         BudgetError
             If the record and all entries together would pass the cap, if it protects less than
-            the ledger does or has seeded noise, or if the ledger cannot be written. Nothing is
-            booked.
+            the ledger does or has seeded noise, if the part that the handle is for may share
+            records with another, or if the ledger cannot be written. Nothing is charged.
         ValueError
             If the file has been damaged, or was replaced by that of another ledger.
         """
         self._check_kind(record)
-        cap = self._cap()
-        with self._store.transaction(writes=True) as account:
-            balance = self._caught_up(account)
-            fits = cap.holds([*balance.events(), *record.events])
+        with self._store.transaction(writes=True) as transaction:
+            balance = self._catch_up(transaction)
+            account = self._account(balance)
+            fits = account.holds(record.events)
             if fits:
                 time = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-                row = Row(balance.last + 1, time, record.to_json(), "")
+                row = Row(balance.last + 1, time, text_of(record, self._about), "")
                 row = row._replace(digest=digest_of(balance.digest, row))
-                account.insert(row)
+                transaction.insert(row)
         if fits:
             # Durable. Who is interrupted before this step reads the entry as anybody else's.
             self._balance = balance.after([row], self.handle)
         else:
             raise BudgetError(
                 f"this release does not fit into what is left of epsilon={self.epsilon!r}, "
-                f"delta={self.delta!r} for {self.dataset!r}: "
-                + cap.refusal(balance.events(), record)
+                f"delta={self.delta!r} for {self.dataset!r}. " + account.refusal(record)
             )
 
     def spent(self, delta: float | None = None) -> float:
@@ -238,10 +457,11 @@ class PrivacyLedger:
         -------
         float
             Rounded up; infinity if nothing is proved at `delta`. With ``adaptive=True`` it says how
-            much of the cap is used, and the promise is the cap.
+            much of the cap is used, and the promise is the cap. With parts, that of the records
+            that have taken part in most, and of a handle for a part, of its records.
         """
         at = self.delta if delta is None else check_delta(delta)
-        return self._cap().spent(self._events(), at)
+        return self._current_account().spent(at)
 
     def remaining(self, delta: float | None = None) -> float:
         """Largest epsilon of one further fit that would still be accepted.
@@ -255,46 +475,55 @@ class PrivacyLedger:
         Returns
         -------
         float
-            0 if nothing is left.
+            Epsilon of that fit at its own delta; 0 if nothing is left. It may exceed the epsilon
+            of the cap where `delta` is below that of the cap: noise that is worth epsilon 3 at
+            delta 1e-6 is worth 3.6 at 1e-8, and charges no more than before. A pure DP
+            fit may be left less or more than a Gaussian one.
+
+        Examples
+        --------
+        >>> from dp_halfspace import PrivacyLedger
+        >>> ledger = PrivacyLedger(epsilon=3.0, delta=1e-6)
+        >>> round(ledger.remaining(), 3), round(ledger.remaining(1e-8), 3)
+        (3.0, 3.583)
         """
         at = self.delta if delta is None else check_delta(delta)
-        return self._cap().remaining(self._events(), at)
+        return self._current_account().remaining(at)
 
     def entries(self) -> list[LedgerEntry]:
         """Everything charged so far, in order; a changed or missing entry raises ValueError."""
-        return [entry for entry, _ in self._books().posted]
+        return [entry for entry, _ in self._statement().entries]
 
     def to_json(self) -> str:
         """Return terms and entries as standard JSON."""
-        entries = [
-            {"number": e.number, "time": e.time, "record": e.record.to_dict()}
-            for e in self.entries()
-        ]
+        entries = [entry.to_dict() for entry in self.entries()]
         return json.dumps({**self._store.terms, "entries": entries}, allow_nan=False)
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the entries as a table, with epsilon of all entries up to each of them.
 
-        With a `path` they are written to that file, too; a file of a ledger is refused. Texts that
-        a spreadsheet would take for a formula begin with an apostrophe.
+        Columns ``spent_after`` and ``spent_delta`` are that epsilon and the delta of the cap, at
+        which it holds. With a `path` they are written to that file, too; a file of a ledger is
+        refused. Texts that a spreadsheet would take for a formula begin with an apostrophe.
         """
-        return _written(csv_text(self._books()), path)
+        return _write(self._statement().to_csv(), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return a page for an auditor to print and sign; with a `path` it is written, too.
 
-        A file of a ledger is refused. The page holds the terms, what is spent and left, every
-        entry, and the digest of them all: public numbers, and neither the path of the ledger nor
-        what the records state as public.
+        A file of a ledger is refused. The page holds the terms, what is spent and left, one line
+        for every entry with estimator, purpose, person responsible and part, every epsilon at the
+        delta of the cap, and the digest of all entries: public facts, and neither the path of the
+        ledger nor what the records state as public.
         """
-        return _written(audit_page(self._books()), path)
+        return _write(self._statement().to_html(), path)
 
     def summary(self) -> str:
         """Text for people: what is promised, how much is spent, and what is left."""
-        return summary_text(self._books())
+        return self._statement().summary()
 
     def plan(self, *epsilons: float, **asked: Asked) -> LedgerPlan:
-        """Say how many more releases of which size fit; nothing is charged.
+        """Count how many more releases of which size fit; nothing is charged.
 
         Parameters
         ----------
@@ -302,7 +531,7 @@ class PrivacyLedger:
             Sizes of releases at the delta of the cap; .1, .3 and 1 if nothing is asked.
         **asked : PrivacyRecord, float or tuple (epsilon, delta)
             Releases under names: what ``plan(X, y)`` of an estimator or of a search returns, or
-            numbers, for a Gaussian release or for delta = 0 a purely private one. That is what an
+            numbers, for a Gaussian release or for delta = 0 a pure DP one. That is what an
             ``AdaptiveMarginClassifier`` and ``private_score`` with this budget release.
 
         Returns
@@ -331,12 +560,12 @@ class PrivacyLedger:
         evaluation      0.1  1e-06            73              0.1
         one of each fits at once
         """
-        sizes = epsilons if epsilons or asked else (0.1, 0.3, 1.0)
+        sizes = epsilons if epsilons or asked else _PLANNED_EPSILONS
         for record in asked.values():
             if isinstance(record, PrivacyRecord):
                 self._check_kind(record)
         every = {**{f"epsilon {size:g}": size for size in sizes}, **asked}
-        return planned_releases(self._cap(), self._events(), every)
+        return _plan_releases(self._current_account(), every)
 
     def close(self) -> None:
         """Let go of the account: this handle refuses everything from now on.
@@ -345,7 +574,8 @@ class PrivacyLedger:
         gives another handle. ``with PrivacyLedger(path) as ledger:`` closes at the end.
         """
         account = self._store.first_digest
-        self._bind(LostStore(self.handle, "this ledger was closed: open it again", account))
+        lost = LostStore(self.handle, "this ledger was closed: open it again", account)
+        self._bind(lost, self._about)
 
     def __enter__(self) -> PrivacyLedger:
         return self
@@ -358,8 +588,10 @@ class PrivacyLedger:
             spent = self.spent()
             cap = f"cap epsilon={self.epsilon:g}, delta={self.delta:g}"
         except (BudgetError, ValueError):
-            return f"PrivacyLedger({self.handle!r}: out of reach)"
-        return f"PrivacyLedger({self.handle!r}: {entries_text(self._balance.last, spent)}, {cap})"
+            return f"PrivacyLedger({self.handle!r}: not available)"
+        state = describe_entries(self._balance.last, spent, self.delta)
+        about = "" if self._about.part is None else f", part {self._about.part.name!r}"
+        return f"PrivacyLedger({self.handle!r}: {state}, {cap}{about})"
 
     def __copy__(self) -> PrivacyLedger:
         """Return this ledger: there is one account."""
@@ -371,13 +603,15 @@ class PrivacyLedger:
 
     def __getstate__(self) -> dict[str, str]:
         """Keep a handle and whose it is, in a pickle as in a file of skops."""
-        return {"handle": self.handle, "account": self._store.first_digest}
+        state = {"handle": self.handle, "account": self._store.first_digest}
+        stated = {} if self._about == Annotation() else {"about": self._about.to_json()}
+        return {**state, **stated}
 
     def __setstate__(self, state: dict[str, str]) -> None:
-        """Find the account again; a model whose ledger is out of reach still predicts."""
+        """Find the account again; a model without its ledger still predicts."""
         handle, account = state["handle"], state["account"]
         try:
-            store = found_store(handle)
+            store = find_store(handle)
         except (OSError, ValueError) as error:
             store = LostStore(handle, str(error))
         if not isinstance(store, LostStore) and store.first_digest != account:
@@ -385,10 +619,10 @@ class PrivacyLedger:
             store = LostStore(handle, reason)
         if isinstance(store, LostStore):
             store = replace(store, first_digest=account)
-        self._bind(store)
+        self._bind(store, Annotation.from_dict(json.loads(state.get("about", "{}"))))
 
     def _check_kind(self, record: PrivacyRecord) -> None:
-        """Refuse what no budget can pay for."""
+        """Refuse a record of seeded noise, and one that protects less than the ledger does."""
         if record.noise == "seeded":
             raise BudgetError(
                 "a ledger refuses noise from a seed: whoever knows the seed can subtract it. Set "
@@ -402,30 +636,50 @@ class PrivacyLedger:
                 f"a release with adjacency {record.adjacency!r} promises nothing about "
                 f"{unprotected}, which this ledger protects ({self.adjacency!r})"
             )
+        part = self._about.part
+        if part is None or part.n_records is None:
+            return
+        n_read = dict(record.public).get("n_samples")
+        if n_read != part.n_records:
+            raise BudgetError(
+                f"the cells of a record decide whether it belongs to the part {part.name!r}, so a "
+                f"release about it must read all n_records={part.n_records} records, and this one "
+                f"states n_samples={n_read!r}. Give it all records, those of other parts with "
+                "weight zero, or state the public fact that divides the data set (fixed_by)"
+            )
 
     def _cap(self) -> Cap:
         """Return the rule of what is accepted."""
         return Cap(self.epsilon, self.delta, self.adaptive)
 
-    def _books(self) -> Books:
+    def _statement(self) -> Statement:
         """Read everything anew."""
         with self._store.transaction(writes=False) as account:
             rows = account.rows(0)
-        balance, posted = Balance(self._store.first_digest), []
+        balance, entries = Balance(self._store.first_digest), []
+        parts: dict[str, Part] = {}
         for row in rows:
             balance = balance.after([row], self.handle)
-            posted.append((LedgerEntry(row.number, row.time, record_of(row)), balance.events()))
-        return Books(self.dataset, self.adjacency, self._cap(), balance.digest, posted)
+            record, about = parse_text(row.record)
+            if about.part is not None:
+                parts.setdefault(about.part.name, about.part)
+            entries.append((entry_of(row.number, row.time, record, about), balance.spent))
+        terms = self.dataset, self.adjacency, self._cap()
+        return Statement(*terms, balance.digest, entries, tuple(parts.values()))
 
-    def _events(self) -> list[Event]:
-        """List everything charged so far."""
-        with self._store.transaction(writes=False) as account:
-            return self._caught_up(account).events()
+    def _current_account(self) -> Account:
+        """Return the cap and what is charged so far, read anew."""
+        with self._store.transaction(writes=False) as transaction:
+            return self._account(self._catch_up(transaction))
 
-    def _caught_up(self, account: Transaction) -> Balance:
+    def _account(self, balance: Balance) -> Account:
+        """Return the cap beside all that a record this handle is for may have taken part in."""
+        return Account(self._cap(), balance.spent.cases(self._about.part))
+
+    def _catch_up(self, transaction: Transaction) -> Balance:
         """Read the entries that have been added, and check that none was changed."""
         balance = self._balance
-        rows = account.rows(max(balance.last - 1, 0))
+        rows = transaction.rows(max(balance.last - 1, 0))
         known = (balance.last, balance.digest)
         if balance.last and (not rows or (rows[0].number, rows[0].digest) != known):
             raise ValueError(f"the ledger {self.handle} has lost entries, or was replaced")
@@ -435,7 +689,7 @@ class PrivacyLedger:
         return balance
 
 
-def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+def _write(text: str, path: str | os.PathLike[str] | None) -> str:
     """Return a text, after writing it where that is asked for."""
     if path is not None:
         if belongs_to_ledger(Path(path)):
@@ -459,20 +713,20 @@ def open_ledger(ledger: Any) -> Any:
     """
     if not isinstance(ledger, str | os.PathLike):
         return ledger
-    store = found_store(os.fspath(ledger))
+    store = find_store(os.fspath(ledger))
     # What has been read of a ledger need not be read again; another file of the same name is
     # another ledger.
     key = store.handle, store.first_digest
     known = _OPEN.get(key)
     if known is None or isinstance(known._store, LostStore):
-        known = _OPEN[key] = _ledger_of(store)
+        known = _OPEN[key] = _new_handle(store)
     return known
 
 
 _OPEN: dict[tuple[str, str], PrivacyLedger] = {}
 
 
-def _ledger_of(store: Store) -> PrivacyLedger:
+def _new_handle(store: Store) -> PrivacyLedger:
     """Make another handle on an account."""
     ledger = PrivacyLedger.__new__(PrivacyLedger)
     ledger._bind(store)

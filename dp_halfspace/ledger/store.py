@@ -27,8 +27,10 @@ from dp_halfspace.privacy.events import number_to_json
 from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 from dp_halfspace.privacy.record import ADJACENCIES
 
-# "dphl", so that a file says what it is before it is read.
-_APPLICATION, _FORMAT = 0x6470686C, 2
+# "dphl" in the header of a file, which identifies it before SQLite opens it.
+_APPLICATION = 0x6470686C
+_FORMAT = 2
+# How long a connection waits for others.
 _WAIT_SECONDS = 60.0
 # Ends of the names of files that SQLite keeps beside a database while it is at work.
 COMPANIONS = ("-journal", "-wal", "-shm")
@@ -82,8 +84,8 @@ class _MemoryTransaction:
 
 
 @dataclass(slots=True)
-class _Agreed:
-    """A store that has its terms, which were agreed when it was made and never change."""
+class _HasTerms:
+    """A store with its terms, which never change after it was made."""
 
     terms: dict[str, Any]
 
@@ -94,7 +96,7 @@ class _Agreed:
 
 
 @dataclass(slots=True)
-class MemoryStore(_Agreed):
+class MemoryStore(_HasTerms):
     """Entries in the memory of the process that made them.
 
     Another process, also one that was forked, would spend a copy of the budget: it is refused.
@@ -135,7 +137,7 @@ _LOST = (
 
 @dataclass(frozen=True, slots=True)
 class LostStore:
-    """What is left of a store that is out of reach: it refuses everything."""
+    """A store that is not available any more: it refuses everything."""
 
     handle: str
     reason: str = _LOST
@@ -143,11 +145,11 @@ class LostStore:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """Refused."""
+        """Refuse."""
         raise BudgetError(self.reason)
 
     def transaction(self, *, writes: bool) -> AbstractContextManager[Transaction]:
-        """Refused."""
+        """Refuse."""
         del writes
         raise BudgetError(self.reason)
 
@@ -204,21 +206,23 @@ def _after_fork() -> None:
     _connected.release()
 
 
-def _in_child() -> None:
-    """Start anew, where no other thread lives on."""
+def _free_in_child() -> None:
+    """Make a new lock in a forked child, where no thread that holds the old one lives on."""
     global _connected  # noqa: PLW0603 - a lock cannot be freed for somebody else
     _connected = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_free_in_child
+    )
 
 
 Transaction: TypeAlias = _MemoryTransaction | _SqlTransaction
 
 
 @dataclass(slots=True)
-class FileStore(_Agreed):
+class FileStore(_HasTerms):
     """Entries in a file, for any number of threads and processes.
 
     No connection outlives a transaction, and no fork happens inside one.
@@ -239,8 +243,8 @@ class FileStore(_Agreed):
         """
         if not path.exists():
             raise FileNotFoundError(f"there is no ledger at {path}")
-        # Its first bytes say what a file is; nothing else may be opened for writing, which
-        # is how SQLite repairs what a killed process has left.
+        # The first bytes identify a ledger. SQLite may write to a file that it opens, to repair
+        # what a killed process has left, so no other file may be opened by it.
         with path.open("rb") as file:
             header = file.read(100)
         version = int.from_bytes(header[60:64], "big")
@@ -256,7 +260,7 @@ class FileStore(_Agreed):
                 is_whole = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
                 terms = json.loads(_account_in(connection, path).terms)
                 unknown = set(terms) - _TERMS
-                checked_terms(**{name: terms[name] for name in _TERMS - {"id"}})
+                check_terms(**{name: terms[name] for name in _TERMS - {"id"}})
         except (*_UNREADABLE, ValueError, TypeError, KeyError) as error:
             raise ValueError(f"the ledger {path} is damaged, or cannot be read") from error
         if not is_whole:
@@ -337,7 +341,7 @@ def belongs_to_ledger(path: Path) -> bool:
 
 
 def _header(path: Path) -> bytes:
-    """Return the first bytes of a file, which say what it is; of one not to be read, none."""
+    """Return the first bytes of a file, which identify it; none if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(100)
@@ -361,7 +365,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _account_in(connection: sqlite3.Connection, path: Path) -> _Account:
-    """Return what a file says about itself, after a look at its tables and at the digest."""
+    """Return the terms and the last entry of a file, after a check of its tables and digest."""
     tables = connection.execute("SELECT sql FROM sqlite_master").fetchall()
     # With another type of `number`, no entry would be found.
     is_whole = "".join(f"\n{sql};" for (sql,) in tables) + "\n" == _SCHEMA
@@ -391,14 +395,14 @@ Store: TypeAlias = MemoryStore | FileStore | LostStore
 _IN_MEMORY: dict[str, MemoryStore] = {}
 
 
-def found_store(handle: str) -> Store:
+def find_store(handle: str) -> Store:
     """Find a store by its handle; one in the memory of another process refuses to be used."""
     if handle.startswith("memory:"):
         return _IN_MEMORY.get(handle) or LostStore(handle)
     return FileStore.open(Path(handle).absolute())
 
 
-def opened_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> Store:
+def open_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> Store:
     """Open or make a store."""
     # The id tells a ledger from any other, also from a later one under the same name.
     defaults = {"dataset": "data", "adjacency": "replace-one", "adaptive": False}
@@ -416,7 +420,7 @@ def opened_store(path: str | os.PathLike[str] | None, terms: dict[str, Any]) -> 
     return store
 
 
-def checked_terms(**asked: Any) -> dict[str, Any]:
+def check_terms(**asked: Any) -> dict[str, Any]:
     """Return the terms that were asked for, not None, as JSON can hold them."""
     terms = {name: value for name, value in asked.items() if value is not None}
     if "epsilon" in terms:

@@ -1,6 +1,14 @@
 """Scores on held-out records that may be published: private, within a budget, with intervals."""
 
-from dp_halfspace.metrics._table import METRICS, Metric
-from dp_halfspace.metrics.score import PrivateScore, private_score
+from typing import TYPE_CHECKING
 
-__all__ = ["METRICS", "Metric", "PrivateScore", "private_score"]
+from dp_halfspace._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dp_halfspace.metrics._groups import PrivateGroupScore as PrivateGroupScore
+    from dp_halfspace.metrics._table import METRICS as METRICS
+    from dp_halfspace.metrics._table import Metric as Metric
+    from dp_halfspace.metrics.score import PrivateScore as PrivateScore
+    from dp_halfspace.metrics.score import private_score as private_score
+
+__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from dp_halfspace.metrics._tallies import COUNT, SCALE
+from dp_halfspace.metrics._tallies import COUNT, LARGEST_LOG_LOSS, RIGHT, SCALE
 
 # Value, low end, high end.
 Estimate = tuple[Any, Any, Any]
@@ -26,11 +26,13 @@ _Quadratic = tuple[float, float, float]
 
 # In deviations: a little more than 95 % of a normal law, and what the tails of one Laplace variable
 # add. The last is the one-sided quantile.
-_TWO, _LAPLACE = 2.0, 0.185
-_INSIDE = float(2.0 * ndtr(_TWO) - 1.0)
+TWO, _LAPLACE = 2.0, 0.185
+_INSIDE = float(2.0 * ndtr(TWO) - 1.0)
 _ONE_SIDED = float(ndtri(_INSIDE))
+# Deviations of the noise that the records of the highest cells of scores must reach.
+_OUT_OF_NOISE = 3.0
 # A recall of which less is known than this may be anything.
-_WIDE = 0.5
+WIDE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Released:
         """Fourth moment of the noise that a normal law does not have."""
         return _LAPLACE * self.variance**2 if self.is_laplace else 0.0
 
-    def in_units(self, unit: float) -> Released:
+    def divided_by(self, unit: float) -> Released:
         """Return counts divided by the unit that they are multiples of."""
         return replace(self, counts=self.counts / unit, variance=self.variance / unit**2)
 
@@ -55,6 +57,34 @@ class Released:
 def share_of_records(released: Released) -> Estimate:
     """Estimate the share of the records that are counted by the first number."""
     return _share_of_n(released.counts[0], released)
+
+
+def share_of_right(released: Released) -> Estimate:
+    """Estimate the share of the records that are right, which counts `RIGHT` for each."""
+    return share_of_records(released.divided_by(RIGHT))
+
+
+def classes_beside(released: Released) -> Released:
+    """Return counts of classes that stand behind the number of right predictions."""
+    return replace(released, counts=released.counts[1:, None])
+
+
+def classes_by_rows(released: Released) -> Released:
+    """Return counts of which every row is of one class."""
+    return released
+
+
+def classes_of_bins(released: Released) -> Released:
+    """Return the counts of classes in the bins of a calibration curve."""
+    bins = released.divided_by(COUNT)
+    return replace(bins, counts=bins.counts[:2])
+
+
+def majority_share(by_class: Released) -> Estimate:
+    """Estimate the share of the records that the class with the largest noisy count has."""
+    classes = by_class.counts.sum(axis=1)
+    whole = replace(by_class, variance=by_class.variance * by_class.counts.shape[1])
+    return _share_of_n(float(classes.max()), whole)
 
 
 def counts_of_records(released: Released) -> Estimate:
@@ -67,19 +97,72 @@ def counts_of_records(released: Released) -> Estimate:
 
 def mean_loss(released: Released) -> Estimate:
     """Estimate the mean of losses in [0, 1] from their sum and a sum that says how they vary."""
-    losses, n = released.in_units(SCALE), released.n
+    losses, n = released.divided_by(SCALE), released.n
     total, spread = losses.counts
     known = min(max(total, 0.0), float(n))
     inner = min(max(spread, 0.0), known * (1.0 - known / n))
     return _share(total, n, (losses.variance - inner, n, -n), losses.tail)
 
 
+def mean_log_loss(released: Released) -> Estimate:
+    """Estimate the mean of log losses, as that of losses in [0, 1]."""
+    value, low, high = mean_loss(released)
+    return LARGEST_LOG_LOSS * value, LARGEST_LOG_LOSS * low, LARGEST_LOG_LOSS * high
+
+
+def recall(released: Released) -> Estimate:
+    """Estimate the share of the second class that is found, from a table of confusions."""
+    (_, _), (missed, found) = released.counts.tolist()
+    return _part(missed, found, released)
+
+
+def precision(released: Released) -> Estimate:
+    """Estimate the share of the second class among those said to be of it."""
+    (_, false), (_, found) = released.counts.tolist()
+    return _part(false, found, released)
+
+
+def f1(released: Released) -> Estimate:
+    """Estimate the harmonic mean of recall and precision, ``2 J / (1 + J)``.
+
+    ``J`` is the share of found ones among all that are of the second class or said to be.
+    """
+    (_, false), (missed, found) = released.counts.tolist()
+    shares = _part(false + missed, found, released, n_wrong=2)
+    value, low, high = (2.0 * share / (1.0 + share) for share in shares)
+    return value, low, high
+
+
+def accuracy_in_table(released: Released) -> Estimate:
+    """Estimate the share that is predicted right from a table of confusions of unknown size."""
+    table, k = released.counts, len(released.counts)
+    right = float(np.trace(table))
+    return _part(float(table.sum()) - right, right, released, n_right=k, n_wrong=k * (k - 1))
+
+
+def mean_recall_in_table(released: Released) -> Estimate:
+    """Estimate the mean over classes of the share that is predicted right from confusions."""
+    table, k = released.counts, len(released.counts)
+    right = np.diag(table)
+    parts = [
+        _part(wrong, found, released, n_wrong=k - 1)
+        for wrong, found in zip((table.sum(axis=1) - right).tolist(), right.tolist(), strict=True)
+    ]
+    return mean_of_parts(*np.transpose(parts))
+
+
 def mean_recall(released: Released) -> Estimate:
     """Estimate the mean over classes of the share that is predicted right."""
-    value, low, high = _recalls(released)
+    return mean_of_parts(*_recalls(released))
+
+
+def mean_of_parts(
+    value: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> Estimate:
+    """Return the mean of independent estimates, with its interval."""
     # Deviations of independent estimates add up in squares, on each side by itself; but where next
     # to nothing is known of a class, the estimate may be off on one side, and they add up.
-    is_known = high - low < _WIDE
+    is_known = high - low < WIDE
     ends = []
     for gaps in (value - low, high - value):
         ends.append(math.hypot(*gaps[is_known]) + gaps[~is_known].sum())
@@ -89,7 +172,7 @@ def mean_recall(released: Released) -> Estimate:
 
 def share_in_bins(released: Released) -> Estimate:
     """Estimate the share of the second class in every bin."""
-    bins = released.in_units(COUNT)
+    bins = released.divided_by(COUNT)
     return _recalls(replace(bins, counts=bins.counts[:2].T))
 
 
@@ -98,10 +181,46 @@ def area_under_curve(released: Released) -> Estimate:
     return _area(released.counts, released.variance)
 
 
+def average_precision(released: Released) -> Estimate:
+    """Estimate the mean precision over the ranks of the second class, by cells of scores.
+
+    The variance is that of the linear part of the estimate, with the counts as a Poisson model
+    has them, and noise: ``docs/proofs/metrics.md``, section 4.
+    """
+    negative, positive = released.counts[:, ::-1]
+    v, n_cells = released.variance, np.arange(1, positive.size + 1)
+    above, false = np.cumsum(positive), np.cumsum(negative)
+    # The highest cells count as one until their records stand out of the noise: a precision that
+    # is a ratio of noises says nothing.
+    stands_out = above + false >= np.maximum(_OUT_OF_NOISE * np.sqrt(2.0 * v * n_cells), 0.5)
+    if not stands_out.any() or above[-1] <= 0.0:
+        return 0.5, 0.0, 1.0
+    first = int(stands_out.argmax())
+    above, false = np.maximum(above[first:], 0.0), np.maximum(false[first:], 0.0)
+    all_positive, said = max(float(above[-1]), 1.0), np.maximum(above + false, 1.0)
+    share, exactness = np.diff(above, prepend=0.0) / all_positive, np.minimum(above / said, 1.0)
+    value = float(share @ exactness)
+
+    def from_here_down(terms: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.cumsum(terms[::-1])[::-1]
+
+    variance = 0.0
+    for counts, slope in (
+        (positive, (exactness - value) / all_positive + from_here_down(share * false / said**2)),
+        (negative, -from_here_down(share * above / said**2)),
+    ):
+        weights = np.square(np.concatenate([np.full(first, slope[0]), slope]))
+        variance += float((np.maximum(counts, 0.0) + v) @ weights)
+    deviation = TWO * math.sqrt(variance)
+    value = min(max(value, 0.0), 1.0)
+    # Within the highest cells the order is not seen: half of what it could add.
+    unseen = 0.5 * float(share[0] * (1.0 - exactness[0])) if first else 0.0
+    return value, max(0.0, value - deviation), min(1.0, value + deviation + max(unseen, 0.0))
+
+
 def _recalls(released: Released) -> Estimate:
     """Estimate the share of the second of two counts in every row."""
-    noise = released.variance, released.tail
-    found = [_recall(wrong, right, *noise) for wrong, right in released.counts.tolist()]
+    found = [_part(wrong, right, released) for wrong, right in released.counts.tolist()]
     value, low, high = np.array(found).T
     return value, low, high
 
@@ -131,14 +250,14 @@ def _high_end(numerator: float, denominator: float, variance: _Quadratic, tail: 
         if v <= 0.0:
             return p * denominator - numerator
         deviation = math.sqrt(v)
-        most = _TWO + min(tail / v / v, _LAPLACE)
+        most = TWO + min(tail / v / v, _LAPLACE)
         from_0, from_1 = (q * denominator / deviation / most for q in (p, 1.0 - p))
         if from_0 < 1.0:
             # Noise that goes below zero says as little as noise at zero.
-            beyond = ndtr(_TWO + (1.0 - from_0) * (_ONE_SIDED - _TWO)) - _INSIDE
-            most *= -float(ndtri(max(beyond, 1e-99))) / _TWO
+            beyond = ndtr(TWO + (1.0 - from_0) * (_ONE_SIDED - TWO)) - _INSIDE
+            most *= -float(ndtri(max(beyond, 1e-99))) / TWO
         elif from_1 < 1.0:
-            most *= 1.0 + (1.0 - from_1) * (_ONE_SIDED / _TWO - 1.0)
+            most *= 1.0 + (1.0 - from_1) * (_ONE_SIDED / TWO - 1.0)
         return p * denominator - numerator - most * deviation
 
     first = min(max(numerator / denominator, 0.0), 1.0) if denominator > 0.0 else 1.0
@@ -147,12 +266,15 @@ def _high_end(numerator: float, denominator: float, variance: _Quadratic, tail: 
     return float(brentq(excess, first, 1.0, xtol=1e-12))
 
 
-def _recall(wrong: float, right: float, variance: float, tail: float) -> Estimate:
-    """Estimate the share of a class that is predicted right; both counts are noisy."""
-    n = wrong + right
+def _part(
+    wrong: float, right: float, released: Released, *, n_right: int = 1, n_wrong: int = 1
+) -> Estimate:
+    """Estimate the share of the right ones among all, of sums of so many noisy counts each."""
+    n, v = wrong + right, released.variance
     p = min(max(right / n, 0.0), 1.0) if n > 0.0 else 0.5
-    tail *= p**4 + (1.0 - p) ** 4
-    return _share(right, n, (variance, n - 2.0 * variance, 2.0 * variance - n), tail)
+    tail = released.tail * (n_wrong * p**4 + n_right * (1.0 - p) ** 4)
+    variance = n_right * v, n - 2.0 * n_right * v, (n_right + n_wrong) * v - n
+    return _share(right, n, variance, tail)
 
 
 def _area(counts: NDArray[np.float64], variance: float) -> Estimate:
@@ -186,6 +308,28 @@ def calibration_curve(
     place = counts[2] / np.maximum(0.5 * (counts[0] + counts[1]), 0.5 * COUNT)
     means = edges[:-1] + np.diff(edges) * (0.5 + np.clip(place, -0.5, 0.5))
     return shares, means
+
+
+def precision_recall_curve(
+    counts: NDArray[np.float64], borders: NDArray[np.float64] | None, value: Any
+) -> Curve:
+    """Return precision and recall from the highest threshold down; recall rises."""
+    del borders, value
+    false, above = np.maximum.accumulate(
+        np.maximum(np.cumsum(counts[:, ::-1], axis=1), 0.0), axis=1
+    )
+    return above / np.maximum(above + false, 1.0), above / max(above[-1], 1.0)
+
+
+def thresholds_of_roc(borders: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the thresholds of a ROC curve: scores of at least each are positive."""
+    return np.concatenate([[np.inf], thresholds_of_cells(borders)])
+
+
+def thresholds_of_cells(borders: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the lower ends of cells of scores, from the highest one down."""
+    assert borders is not None, "cells of scores have borders"
+    return np.concatenate([borders[::-1], [-np.inf]])
 
 
 def roc_curve(counts: NDArray[np.float64], borders: NDArray[np.float64] | None, area: Any) -> Curve:

@@ -35,6 +35,14 @@ def _confusion_display(score: Any) -> Any:
     return ConfusionMatrixDisplay(counts, display_labels=score.classes)
 
 
+def _precision_recall_display(score: Any) -> Any:
+    from sklearn.metrics import PrecisionRecallDisplay  # noqa: PLC0415 (loads slowly)
+
+    assert score.curve is not None
+    precision, recall = score.curve
+    return PrecisionRecallDisplay(precision, recall, average_precision=score.value)
+
+
 def _roc_display(score: Any) -> Any:
     from sklearn.metrics import RocCurveDisplay  # noqa: PLC0415 (loads slowly)
 
@@ -73,6 +81,15 @@ class Metric:
         Public borders of cells of scores, from the model and what the user states.
     curve : callable or None
         What is drawn, from the counts, the borders and the estimate.
+    thresholds : callable or None
+        Thresholds that belong to the points of the curve, from the borders.
+    by_class : callable or None
+        The counts of which every row is of one class, where the release has them: the share of
+        the majority class follows from them.
+    in_group : callable or None
+        Makes a value and an interval of the noisy table of confusions of one group of records.
+    largest : float
+        The largest value that the metric can have; the smallest one is 0.
     display : callable or None
         A display of scikit-learn for a released `PrivateScore`.
     rows : callable
@@ -87,15 +104,60 @@ class Metric:
     is_binary: bool = False
     borders: Callable[..., NDArray[np.float64] | None] | None = None
     curve: Callable[..., intervals.Curve] | None = None
+    thresholds: Callable[..., NDArray[np.float64]] | None = None
+    by_class: Callable[[intervals.Released], intervals.Released] | None = None
+    in_group: Callable[[intervals.Released], intervals.Estimate] | None = None
+    largest: float = 1.0
     display: Callable[[Any], Any] | None = None
     rows: Callable[[Any], Iterator[str]] = _one_row
     digits: int = 3
 
 
 _TWO_CELLS = (2, math.sqrt(2.0))
+# In units: what a right prediction counts for beside the class of its record.
+_RIGHT_AND_CLASS = (tallies.RIGHT + 2, math.sqrt(tallies.RIGHT**2 + 2.0))
+
+
+def _of_confusions(estimate: Callable[[intervals.Released], intervals.Estimate]) -> Metric:
+    """Return a metric of two classes that the table of confusions decides."""
+    return Metric(
+        _TWO_CELLS,
+        tallies.count_confusions,
+        estimate,
+        is_binary=True,
+        by_class=intervals.classes_by_rows,
+        in_group=estimate,
+    )
+
+
 METRICS: dict[str, Metric] = {
-    "accuracy": Metric((1, 1.0), tallies.count_right, intervals.share_of_records),
-    "balanced_accuracy": Metric(_TWO_CELLS, tallies.count_right_by_class, intervals.mean_recall),
+    "accuracy": Metric(
+        _RIGHT_AND_CLASS,
+        tallies.count_right_beside_classes,
+        intervals.share_of_right,
+        by_class=intervals.classes_beside,
+        in_group=intervals.accuracy_in_table,
+    ),
+    "average_precision": Metric(
+        _TWO_CELLS,
+        tallies.count_scores,
+        intervals.average_precision,
+        outcome=tallies.scores_of,
+        methods=("predict_proba", "decision_function"),
+        is_binary=True,
+        borders=tallies.score_borders,
+        curve=intervals.precision_recall_curve,
+        thresholds=intervals.thresholds_of_cells,
+        by_class=intervals.classes_by_rows,
+        display=_precision_recall_display,
+    ),
+    "balanced_accuracy": Metric(
+        _TWO_CELLS,
+        tallies.count_right_by_class,
+        intervals.mean_recall,
+        by_class=intervals.classes_by_rows,
+        in_group=intervals.mean_recall_in_table,
+    ),
     "brier": Metric(
         (tallies.SCALE, float(tallies.SCALE)),
         tallies.sum_losses,
@@ -112,6 +174,7 @@ METRICS: dict[str, Metric] = {
         is_binary=True,
         borders=tallies.bin_borders,
         curve=intervals.calibration_curve,
+        by_class=intervals.classes_of_bins,
         display=_calibration_display,
         rows=_row_of_each_bin,
     ),
@@ -119,10 +182,23 @@ METRICS: dict[str, Metric] = {
         _TWO_CELLS,
         tallies.count_confusions,
         intervals.counts_of_records,
+        by_class=intervals.classes_by_rows,
+        largest=math.inf,
         display=_confusion_display,
         rows=_row_of_each_cell,
         digits=0,
     ),
+    "f1": _of_confusions(intervals.f1),
+    "log_loss": Metric(
+        (tallies.SCALE, float(tallies.SCALE)),
+        tallies.sum_losses,
+        intervals.mean_log_loss,
+        outcome=tallies.log_losses_of,
+        methods=("predict_proba",),
+        largest=tallies.LARGEST_LOG_LOSS,
+    ),
+    "precision": _of_confusions(intervals.precision),
+    "recall": _of_confusions(intervals.recall),
     "roc_auc": Metric(
         _TWO_CELLS,
         tallies.count_scores,
@@ -132,6 +208,8 @@ METRICS: dict[str, Metric] = {
         is_binary=True,
         borders=tallies.score_borders,
         curve=intervals.roc_curve,
+        thresholds=intervals.thresholds_of_roc,
+        by_class=intervals.classes_by_rows,
         display=_roc_display,
     ),
 }

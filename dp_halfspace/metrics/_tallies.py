@@ -18,8 +18,12 @@ from dp_halfspace.data.people import People
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-# Losses of the Brier score are rounded to multiples of 1 / SCALE.
+# Losses of the Brier score, and log losses over the largest one, are multiples of 1 / SCALE.
 SCALE = 2**16
+# Log losses above this count as this, in natural units of information: a probability of .0067.
+LARGEST_LOG_LOSS = 5.0
+# What a right prediction counts for beside the class of its record, which counts for one.
+RIGHT = 4
 # Of a calibration curve: what a record counts for, and half a bin, in whole units.
 COUNT, HALF = 64, 16
 # Half units of log-odds; tenths; and of scores whose scale is not known, thirds of their width
@@ -35,16 +39,19 @@ _QUARTILES = 1.35
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """What fixes the cells of a count: classes, borders of scores, and who owns which records."""
+    """What fixes the cells of a count: classes, borders of scores, owners and public groups."""
 
     n_classes: int
     borders: FloatArray | None = None
     people: People | None = None
+    n_groups: int = 1
+    # Sums of weights are exact with integer factors up to this.
+    largest: int = COUNT
 
     @property
     def weights(self) -> FloatArray | None:
         """Weights of the records of a person, which sum to at most one; None without people."""
-        return None if self.people is None else self.people.weights_for(COUNT)
+        return None if self.people is None else self.people.weights_for(self.largest)
 
 
 def checked_borders(given: ArrayLike) -> FloatArray:
@@ -94,6 +101,20 @@ def cells_between(ends: NDArray[np.float64]) -> NDArray[np.float64]:
     return borders
 
 
+def chances_of_truth(
+    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the probability that the model gives to the class of each record."""
+    return chances_of_all(model, X, codes, classes)[np.arange(len(codes)), codes]
+
+
+def chances_of_all(
+    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the probabilities of the sorted classes; what is no number is zero."""
+    return np.nan_to_num(_probabilities(model, X, codes, classes))
+
+
 def predicted_classes(
     model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
 ) -> NDArray[np.intp]:
@@ -120,6 +141,18 @@ def losses_of(
     chances = _probabilities(model, X, codes, classes)
     chances[np.arange(len(codes)), codes] -= 1.0
     loss = np.nan_to_num(0.5 * (chances**2).sum(axis=1), nan=1.0)
+    whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
+    return whole
+
+
+def log_losses_of(
+    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Return minus the logarithm of the probability of the truth, in `LARGEST_LOG_LOSS`/SCALE."""
+    chances = _probabilities(model, X, codes, classes)[np.arange(len(codes)), codes]
+    # Below the least of these a loss is the largest one: so is that of what is no number.
+    chances = np.clip(np.nan_to_num(chances, nan=0.0), 0.5 * np.exp(-LARGEST_LOG_LOSS), 1.0)
+    loss = -np.log(chances) / LARGEST_LOG_LOSS
     whole: NDArray[np.int64] = np.rint(SCALE * np.clip(loss, 0.0, 1.0)).astype(np.int64)
     return whole
 
@@ -180,6 +213,14 @@ def count_right(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> 
     return _histogram(0 * hits, hits, (1, 2), cells.weights)[0, 1:]
 
 
+def count_right_beside_classes(
+    values: NDArray[Any], codes: NDArray[np.intp], cells: Cells
+) -> FloatArray:
+    """Count the records that are predicted right, in units of `RIGHT`, and those of each class."""
+    by_class = count_right_by_class(values, codes, cells)
+    return np.append(RIGHT * by_class[:, 1].sum(), by_class.sum(axis=1))
+
+
 def count_right_by_class(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
     """Count the records of each class that are predicted wrong, and right."""
     return _histogram(codes, (values == codes).astype(np.intp), (cells.n_classes, 2), cells.weights)
@@ -188,6 +229,15 @@ def count_right_by_class(values: NDArray[Any], codes: NDArray[np.intp], cells: C
 def count_confusions(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
     """Count the records of each class by the class that is predicted."""
     return _histogram(codes, values, (cells.n_classes, cells.n_classes), cells.weights)
+
+
+def count_confusions_of_groups(
+    values: NDArray[Any], codes: NDArray[np.intp], groups: NDArray[np.intp], cells: Cells
+) -> FloatArray:
+    """Count the records of each group and class by the class that is predicted."""
+    k, n_groups = cells.n_classes, cells.n_groups
+    table = _histogram(groups * k + codes, values, (n_groups * k, k), cells.weights)
+    return table.reshape(n_groups, k, k)
 
 
 def count_scores(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
@@ -228,7 +278,7 @@ def _by_cell(
     """Return the cell of each score, and the count of each class in each cell."""
     borders = _borders(cells)
     found = np.searchsorted(borders, values, side="right")
-    return found, _histogram(codes, found, (2, len(borders) + 1), cells.weights)
+    return found, _histogram(codes, found, (cells.n_classes, len(borders) + 1), cells.weights)
 
 
 def _histogram(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,18 +15,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._budget import BUDGET, opened_ledger
 from dp_halfspace._params import check_values, resolved_delta
-from dp_halfspace._sklearn_compat import StrOptions, rows_of
-from dp_halfspace.data.chunked_checks import labelled_chunks
-from dp_halfspace.data.chunked_methods import travelling
-from dp_halfspace.data.chunks import Chunks, applied, kept, summed
-from dp_halfspace.data.groups import sorted_by_person
-from dp_halfspace.data.people import People
-from dp_halfspace.data.validation import check_lengths, is_chunked, label_codes, refuse_mask
-from dp_halfspace.metrics._intervals import Released
+from dp_halfspace._sklearn_compat import StrOptions
+from dp_halfspace.data.chunks import Chunks, sum_over_chunks
+from dp_halfspace.metrics._groups import group_codes, group_score
+from dp_halfspace.metrics._held_out import HeldOut, held_out, known_classes
+from dp_halfspace.metrics._intervals import Released, majority_share
 from dp_halfspace.metrics._table import METRICS, Metric
-from dp_halfspace.metrics._tallies import PLACES, Cells, between_places, cells_between, places
+from dp_halfspace.metrics._tallies import (
+    PLACES,
+    Cells,
+    between_places,
+    cells_between,
+    count_confusions_of_groups,
+    places,
+)
 from dp_halfspace.privacy import accounting
-from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Gaussian
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
@@ -35,6 +39,7 @@ from dp_halfspace.privacy.mechanisms import (
     Permit,
     authorise,
 )
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -71,7 +76,27 @@ class PrivateScore:
         The public label set, sorted.
     curve : tuple of two arrays, or None
         For ``metric="roc_auc"`` (fpr, tpr), rates at the public thresholds, from (0, 0) to (1, 1).
+        For ``"average_precision"`` (precision, recall), recall rising.
         For ``"calibration_curve"`` (prob_true, prob_pred) of every bin.
+    thresholds : ndarray or None
+        Of ``"roc_auc"`` and ``"average_precision"`` the threshold of every point of the curve:
+        scores of at least this are positive. The first one of ``"roc_auc"`` is infinite.
+    majority : tuple (share, low, high), or None
+        Share of the records that the majority class has, and a 95 % interval, from the same noisy
+        counts: what a model scores in accuracy that always answers this class. None for
+        ``"brier"`` and ``"log_loss"``, which count no classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.metrics import private_score
+    >>> class Rule:
+    ...     classes_ = np.array([0, 1])
+    ...     def predict(self, X):
+    ...         return (X[:, 0] > 0).astype(int)
+    >>> X = np.linspace(-1.0, 1.0, 2000)[:, None]
+    >>> print(private_score(Rule(), X, X[:, 0] > 0.5, epsilon=float("inf")))
+    accuracy: 0.750, 95 % interval 0.730 to 0.769; the majority class has 0.750 of the records (...)
     """
 
     metric: str
@@ -80,6 +105,38 @@ class PrivateScore:
     privacy_: PrivacyRecord
     classes: NDArray[Any] = field(repr=False)
     curve: tuple[NDArray[np.float64], NDArray[np.float64]] | None = field(repr=False)
+    thresholds: NDArray[np.float64] | None = field(repr=False, default=None)
+    majority: tuple[float, float, float] | None = field(repr=False, default=None)
+
+    @property
+    def is_uninformative(self) -> bool:
+        """Whether some interval is all that is possible: the noise hides that number."""
+        metric = METRICS[self.metric]
+        n_samples = dict(self.privacy_.public)["n_samples"]
+        most = metric.largest if math.isfinite(metric.largest) else n_samples
+        low, high = (np.ravel(end) for end in self.interval)
+        return bool(np.any((low <= 0.0) & (high >= most)))
+
+    def __str__(self) -> str:
+        """Say the score in a sentence, with the majority class beside it."""
+        metric = METRICS[self.metric]
+        ends = (np.ravel(part).tolist() for part in (self.value, *self.interval))
+        said = [
+            f"{name}: {value:.{metric.digits}f}, 95 % interval {low:.{metric.digits}f} to "
+            f"{high:.{metric.digits}f}"
+            for name, value, low, high in zip(metric.rows(self), *ends, strict=True)
+        ]
+        if self.majority is not None:
+            share, low, high = self.majority
+            said[-1] += (
+                f"; the majority class has {share:.3f} of the records ({low:.3f} to {high:.3f})"
+            )
+        if self.is_uninformative:
+            said.append(
+                "An interval that holds every possible value is uninformative: the noise hides "
+                "that number. More records or a larger epsilon would show it."
+            )
+        return "\n".join(said)
 
     def display(self) -> RocCurveDisplay | ConfusionMatrixDisplay | CalibrationDisplay:
         """Return the display of scikit-learn for this score, whose ``plot`` draws with matplotlib.
@@ -111,6 +168,8 @@ def private_score(
     epsilon: float = 1.0,
     delta: float | str = "auto",
     groups: Any = None,
+    by: Any = None,
+    by_values: Sequence[Any] | None = None,
     thresholds: ArrayLike | None = None,
     random_state: int | None = None,
     ledger: Any = None,
@@ -120,8 +179,9 @@ def private_score(
     Parameters
     ----------
     model : fitted classifier
-        With ``classes_`` and ``predict``; for ``"roc_auc"`` with ``predict_proba`` or
-        ``decision_function``, for ``"brier"`` and ``"calibration_curve"`` with ``predict_proba``.
+        With ``classes_`` and ``predict``; for ``"roc_auc"`` and ``"average_precision"`` with
+        ``predict_proba`` or ``decision_function``, for ``"brier"``, ``"log_loss"`` and
+        ``"calibration_curve"`` with ``predict_proba``.
         A pipeline will do. ``classes_`` may be in any order. A predicted label that is not among
         them counts as a wrong one.
     X : array-like of shape (n_samples, n_features), or in chunks
@@ -133,9 +193,14 @@ def private_score(
     metric : str or list of str, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"`` (mean of the recalls), ``"confusion_matrix"``,
         ``"roc_auc"`` (two classes; the curve comes with it), ``"calibration_curve"`` (two classes;
-        share of positives in bins of the probability) or ``"brier"`` (half the squared
-        distance between probabilities and truth, in [0, 1]; with two classes that of scikit-learn).
-        A list shares the budget in equal parts, of mu^2 or, if `delta` is 0, of `epsilon`.
+        share of positives in bins of the probability), ``"brier"`` (half the squared
+        distance between probabilities and truth, in [0, 1]; with two classes that of scikit-learn),
+        ``"log_loss"`` (natural logarithms; a record counts 5 at most), and for two classes, the
+        second of the sorted ones being positive, ``"recall"``, ``"precision"``, ``"f1"`` and
+        ``"average_precision"``.
+        A list shares the budget in equal parts, of mu^2 or, if `delta` is 0, of `epsilon`; metrics
+        of one table (the confusion matrix, recall, precision and F1; the area and the average
+        precision) are released together and have one part.
     epsilon : float, default=1.0
         Budget of this call, in [1e-9, 1e6], or infinite for no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -143,10 +208,20 @@ def private_score(
     groups : array-like of shape (n_samples,) or None, default=None
         Who each record belongs to; needs ``delta > 0``. The unit of privacy is then a person with
         all records, each of which weighs one over their number; n is the number of people.
+    by : array-like of shape (n_samples,), str or None, default=None
+        The group (a ward, a sex) of each record, or the name of the column of the data frame `X`
+        that says it: the score of every group, and the gaps between them, from one table of
+        confusions for each group. A record is in one group, so the noise of a count does not grow
+        with their number. For metrics that the table decides: ``"accuracy"``,
+        ``"balanced_accuracy"``, ``"recall"``, ``"precision"`` and ``"f1"``.
+    by_values : sequence or None, default=None
+        PUBLIC list of the values of `by`, needed with it. What is not in the list counts for a
+        group of its own, the last one, ``"other"``.
     thresholds : array-like of increasing floats or None, default=None
-        PUBLIC. For ``"roc_auc"``, scores are told apart only where one of these is between them;
-        None takes half units of log-odds from -8 to 8 for probabilities; for other scores a third
-        of their width and more, which is learnt with their centre for about 4 % of the budget.
+        PUBLIC. For ``"roc_auc"`` and ``"average_precision"``, scores are told apart only
+        where one of these is between them; None takes half units of log-odds from -8 to 8 for
+        probabilities; for other scores a third of their width and more, which is learnt with
+        their centre for about 4 % of the budget.
         For ``"calibration_curve"`` the inner borders of the bins, by default tenths.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes it reproducible and raises
@@ -156,7 +231,7 @@ def private_score(
 
     Returns
     -------
-    PrivateScore, or list of it
+    PrivateScore, or list of it; with `by` PrivateGroupScore, or list of it
         ``value``, ``interval`` (95 %, sampling and noise) and ``privacy_``; for a list of metrics
         a list, with one record for all.
 
@@ -195,72 +270,54 @@ def private_score(
     for name in metrics or [""]:
         check_values(_CONSTRAINTS, {"metric": name, **budget}, "private_score")
     data = _checked(model, X, y, metrics, groups)
+    if by is not None or by_values is not None:
+        group = _groups_of(by, by_values, X, data, metrics)
+        # Behind the public values stands the group of all others.
+        data = replace(data, group=group, n_groups=len(by_values or ()) + 1)
     epsilon, delta = float(epsilon), resolved_delta(delta, data.n)
     if groups is not None and delta == 0 and math.isfinite(epsilon):
         raise ValueError("groups needs delta > 0: pure noise is for counts of whole records")
-    jobs = _jobs(metrics, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
+    tables = metrics if by is None else [_TABLE_OF_GROUPS]
+    jobs = _jobs(tables, model, thresholds, n=data.n, epsilon=epsilon, delta=delta)
     record = PrivacyRecord(
         epsilon=epsilon,
         delta=delta,
         adjacency="replace-one" if data.people is None else "replace-one-person",
         events=tuple(event for job in jobs for event in job.events),
         noise="none" if math.isinf(epsilon) else noise_kind(random_state),
-        public={"n_samples": data.n, "n_classes": len(data.classes), "metric": metric},
+        public={
+            "n_samples": data.n,
+            "n_classes": len(data.classes),
+            "metric": metric,
+            **({} if by_values is None else {"by_values": [str(value) for value in by_values]}),
+        },
     )
-    values = [data.outcomes(METRICS[job.name].outcome, model) for job in jobs]
-    permit = authorise(record, noise_source(random_state), opened_ledger(ledger))
-    scores = [job.run(data, each, permit, record) for job, each in zip(jobs, values, strict=True)]
+    values = [data.outcomes(METRICS[job.names[0]].outcome, model) for job in jobs]
+    account = opened_ledger(ledger, "private_score")
+    permit = authorise(record, noise_source(random_state), account)
+    releases = [job.run(data, each, permit) for job, each in zip(jobs, values, strict=True)]
+    if by is not None:
+        ((noisy, _),) = releases
+        scores: list[Any] = [
+            group_score(name, noisy, record, by_values or (), data.classes) for name in metrics
+        ]
+    else:
+        scores = [_score(name, jobs, releases, record, data.classes) for name in metrics]
     return scores[0] if isinstance(metric, str) else scores
 
 
 _CONSTRAINTS = {"metric": [StrOptions(set(METRICS))], **BUDGET}
+_TABLE_OF_GROUPS = "confusion_matrix"
 
 
-@dataclass(frozen=True, slots=True)
-class _HeldOut:
-    """Checked records; those of one person stand together in `order`, as the labels do.
-
-    `classes` are sorted, as the codes of labels are, whatever their order in the model.
-    """
-
-    X: Any
-    codes: Any
-    classes: NDArray[Any]
-    people: People | None = None
-    order: Any = None
-
-    @property
-    def n(self) -> int:
-        """Public number of records, or of people."""
-        return int(self.codes.shape[0]) if self.people is None else len(self.people)
-
-    def outcomes(self, outcome: Callable[..., Any], model: Any) -> Any:
-        """Return what the model makes of each record, by itself, which stays beside it."""
-        if isinstance(self.X, Chunks):
-            model = travelling(model)
-            # What is wrong with the columns is said before anything travels.
-            codes = np.zeros(len(self.X.sample), dtype=np.intp)
-            outcome(model, self.X.sample, codes, self.classes)
-        if self.people is None:
-            return kept(applied(_by_rows, self.X, outcome, model, self.codes, self.classes))
-
-        def of(index: NDArray[np.intp]) -> NDArray[Any]:
-            rows = rows_of(self.X, self.order[index])
-            return np.asarray(outcome(model, rows, self.codes[index], self.classes))
-
-        return self.people.row_by_row(of)
-
-
-def _by_rows(X: Any, outcome: Callable[..., Any], model: Any, *labels: Any) -> Any:
-    """Call a function of a model with the rows first, as chunks are mapped."""
-    return outcome(model, X, *labels)
+_Noisy = tuple[Released, NDArray[np.float64] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One metric: what it releases, fixed by public numbers."""
+    """One table that is released, fixed by public numbers, and the metrics that it decides."""
 
-    name: str
+    names: tuple[str, ...]
     borders: NDArray[np.float64] | None
     place: ExponentialChoice | NoNoise | None
     noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise
@@ -270,33 +327,72 @@ class _Job:
         """Everything that is released."""
         return (*(() if self.place is None else 2 * (self.place.event,)), self.noise.event)
 
-    def run(
-        self, data: _HeldOut, values: Any, permit: Permit, record: PrivacyRecord
-    ) -> PrivateScore:
-        """Count, add the noise and estimate."""
-        metric, borders = METRICS[self.name], self.borders
+    def run(self, data: HeldOut, values: Any, permit: Permit) -> _Noisy:
+        """Count and add the noise; return what was released, and the borders of cells."""
+        metric, borders = METRICS[self.names[0]], self.borders
         if metric.borders is not None and borders is None:
             borders = cells_between(self._quartiles(values, data, permit))
-        cells = Cells(len(data.classes), borders, data.people)
-        exact = summed(_counted, values, data.codes, metric.tally, cells)
+        cells = Cells(len(data.classes), borders, data.people, data.n_groups)
+        if data.group is None:
+            exact = sum_over_chunks(_counted, values, data.codes, metric.tally, cells)
+        else:
+            exact = count_confusions_of_groups(values, data.codes, data.group, cells)
         counts = permit.release(exact, self.noise)
-
         is_laplace = isinstance(self.noise, DiscreteLaplaceNoise)
-        released = Released(counts, data.n, _variance(self.noise), is_laplace)
-        value, low, high = metric.estimate(released)
-        curve = None if metric.curve is None else metric.curve(counts, borders, value)
-        return PrivateScore(self.name, value, (low, high), record, data.classes, curve)
+        return Released(counts, data.n, _variance(self.noise), is_laplace), borders
 
-    def _quartiles(self, values: Any, data: _HeldOut, permit: Permit) -> NDArray[np.float64]:
+    def _quartiles(self, values: Any, data: HeldOut, permit: Permit) -> NDArray[np.float64]:
         """Release the quartiles of the scores."""
         if self.place is None:
             return np.array([-1.0, 1.0])
-        distances = places(summed(between_places, values, data.people), data.n)
-        chosen = [permit.release(each, self.place) for each in distances]
-        if isinstance(self.place, NoNoise):
-            chosen = [np.array([each.argmax()]) for each in chosen]
-        found: NDArray[np.float64] = PLACES[np.concatenate(chosen).astype(np.intp)]
+        distances = places(sum_over_chunks(between_places, values, data.people), data.n)
+        chosen = [permit.choose(each, self.place) for each in distances]
+        found: NDArray[np.float64] = PLACES[chosen]
         return found
+
+
+def _score(
+    name: str,
+    jobs: Sequence[_Job],
+    releases: Sequence[_Noisy],
+    record: PrivacyRecord,
+    classes: NDArray[Any],
+) -> PrivateScore:
+    """Estimate a metric from the table that decides it."""
+    metric = METRICS[name]
+    released, borders = next(
+        noisy for job, noisy in zip(jobs, releases, strict=True) if name in job.names
+    )
+    value, low, high = metric.estimate(released)
+    return PrivateScore(
+        name,
+        value,
+        (low, high),
+        record,
+        classes,
+        None if metric.curve is None else metric.curve(released.counts, borders, value),
+        None if metric.thresholds is None else metric.thresholds(borders),
+        None if metric.by_class is None else majority_share(metric.by_class(released)),
+    )
+
+
+def _groups_of(
+    by: Any, by_values: Sequence[Any] | None, X: Any, data: HeldOut, metrics: Sequence[str]
+) -> NDArray[np.intp]:
+    """Return the number of the group of each record, in the order of the labels."""
+    if by is None or by_values is None:
+        raise ValueError(
+            "by and by_values go together: the groups of the records, and the PUBLIC list of them"
+        )
+    if isinstance(data.X, Chunks):
+        raise ValueError("by is not supported for rows in chunks: give X as an array or a frame")
+    for name in metrics:
+        if METRICS[name].in_group is None:
+            known = ", ".join(k for k, metric in METRICS.items() if metric.in_group is not None)
+            raise ValueError(f"metric={name!r} cannot be released by group: choose among {known}")
+    hidden = data.people is not None
+    codes = group_codes(by, by_values, X, len(data.codes), hides_rows=hidden)
+    return codes if data.order is None else codes[data.order]
 
 
 def _counted(values: Any, codes: Any, tally: Callable[..., Any], cells: Cells) -> Any:
@@ -313,16 +409,20 @@ def _jobs(
     delta: float,
 ) -> list[_Job]:
     """Divide a budget: equal parts of mu^2, beside what quartiles cost, or of a pure epsilon."""
-    ways = [METRICS[name].borders for name in metrics]
-    borders = [None if way is None else way(model, thresholds) for way in ways]
-    learns = [way is not None and b is None for way, b in zip(ways, borders, strict=True)]
-    part = epsilon / len(metrics) * (1.0 - 2.0**-40 * (len(metrics) > 1))
+    tables: dict[Any, list[str]] = {}
+    for name in metrics:
+        # Metrics of the same counts of the same outcomes are decided by one release.
+        tables.setdefault((METRICS[name].tally, METRICS[name].outcome), []).append(name)
+    firsts = [METRICS[names[0]] for names in tables.values()]
+    borders = [None if m.borders is None else m.borders(model, thresholds) for m in firsts]
+    learns = [m.borders is not None and b is None for m, b in zip(firsts, borders, strict=True)]
+    part = Budget.of(epsilon, 0.0).equal_parts(len(firsts))
     place: ExponentialChoice | NoNoise | None = None
-    share = max(_PLACE / (n * part), _LEAST_SHARE)
+    share = max(_PLACE / (n * part.epsilon), _LEAST_SHARE)
     if any(learns) and math.isinf(epsilon):
         place = NoNoise()
     elif any(learns) and share <= _LARGEST_SHARE:
-        place = ExponentialChoice(1.0, share * part)
+        place = ExponentialChoice(1.0, share * part.epsilon)
     mu = 0.0
     if delta > 0 and math.isfinite(epsilon):
         mu = gdp_mu(epsilon, delta)
@@ -331,35 +431,25 @@ def _jobs(
             mu = accounting.calibrate(
                 lambda mu: [*others, Gaussian(mu)], epsilon, delta, lower=0.0, upper=mu, rtol=1e-4
             )
-        mu *= math.sqrt(1.0 / len(metrics)) * (1.0 - 2.0**-40 * (len(metrics) > 1))
+        mu = Budget.gaussian(mu).equal_parts(len(firsts)).mu
     jobs = []
-    for name, border, learn in zip(metrics, borders, learns, strict=True):
-        left = part * (1.0 - 2.0 * share) * (1.0 - 2.0**-40) if learn and place else part
-        noise = _noise(METRICS[name], left, mu)
-        jobs.append(_Job(name, border, place if learn else None, noise))
+    for names, metric, border, learn in zip(tables.values(), firsts, borders, learns, strict=True):
+        left = part.split(2.0 * share)[1] if learn and place else part
+        noise = _noise(metric, left.epsilon, mu)
+        jobs.append(_Job(tuple(names), border, place if learn else None, noise))
     return jobs
 
 
-def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: Any) -> _HeldOut:
-    """Check the schema of the records against the model."""
-    if not hasattr(model, "classes_"):
-        raise ValueError("model must be a fitted classifier: it has no attribute classes_")
-    classes = np.asarray(model.classes_)
+def _checked(model: Any, X: Any, y: ArrayLike, metrics: Sequence[str], groups: Any) -> HeldOut:
+    """Check what the metrics need of the model, then the schema of the records."""
+    n_classes = len(known_classes(model))
     for name in metrics:
         metric = METRICS[name]
         if not any(hasattr(model, method) for method in metric.methods):
             raise ValueError(f"metric={name!r} needs a model with {' or '.join(metric.methods)}")
-        if metric.is_binary and len(classes) != 2:
+        if metric.is_binary and n_classes != 2:
             raise ValueError(f"metric={name!r} needs a model of two classes")
-    if is_chunked(X):
-        rows, labels = labelled_chunks(X, y, classes)
-        sorted_by_person(groups, rows)  # refuses groups
-        return _HeldOut(rows, labels, np.unique(classes))
-    refuse_mask("X", X)
-    codes, classes = label_codes(y, classes)
-    check_lengths(X, codes, hides_rows=groups is not None)
-    order, people, codes = sorted_by_person(groups, np.arange(len(codes)), codes)
-    return _HeldOut(X, codes, classes, people, order)
+    return held_out(model, X, y, groups)
 
 
 def _noise(

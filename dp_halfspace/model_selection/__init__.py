@@ -1,6 +1,18 @@
 """Choosing parameters within a privacy budget."""
 
-from dp_halfspace.model_selection._search_runs import RobustAccuracy
-from dp_halfspace.model_selection.search import PrivateSearchCV, confidence_repeats
+from typing import TYPE_CHECKING
 
-__all__ = ["PrivateSearchCV", "RobustAccuracy", "confidence_repeats"]
+from dp_halfspace._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from dp_halfspace.model_selection._candidates import RobustAccuracy as RobustAccuracy
+    from dp_halfspace.model_selection.conformal import (
+        PrivateConformalClassifier as PrivateConformalClassifier,
+    )
+    from dp_halfspace.model_selection.search import PrivateSearchCV as PrivateSearchCV
+    from dp_halfspace.model_selection.search import confidence_repeats as confidence_repeats
+    from dp_halfspace.model_selection.threshold import (
+        PrivateThresholdClassifier as PrivateThresholdClassifier,
+    )
+
+__getattr__, __dir__ = lazy_names(__name__, __file__)

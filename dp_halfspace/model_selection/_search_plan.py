@@ -13,11 +13,10 @@ from typing import Any, NoReturn, TypeAlias
 
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from dp_halfspace._budget import SharedLedger
+from dp_halfspace._rounding import FAR_UP, UP, WIDE_DOWN
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.inspection._step_facts import library_of
 from dp_halfspace.inspection.pipeline import check_pipeline
-from dp_halfspace.model_selection._silence import silently
+from dp_halfspace.model_selection._candidates import call_silently, model_inside
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.events import Event, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.mechanisms import (
@@ -27,8 +26,7 @@ from dp_halfspace.privacy.mechanisms import (
     NoNoise,
 )
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
-from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.privacy.tuning import (
+from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     calibrate_selection,
     is_mixable,
@@ -36,24 +34,25 @@ from dp_halfspace.privacy.tuning import (
     run_count_distribution,
     selection_event,
 )
+from dp_halfspace.privacy.record import PrivacyRecord
 
 Params: TypeAlias = dict[str, Any]
 Choice: TypeAlias = ExponentialChoice | GaussianNoise | L2LaplaceNoise | NoNoise
 Planned: TypeAlias = tuple[tuple[Params, ...], list[PrivacyRecord]]
 Probe: TypeAlias = Callable[[Params], PrivacyRecord]
 
-SELECTIONS = ("auto", "random_stopping", "exponential")
+SELECTIONS = ("auto", "random_stopping", "exponential", "gaussian")
 
 # Part of epsilon that one exponential mechanism takes: it costs three percent of mu.
 _CHOICE_SHARE = 0.1
 # Largest share that a noisy score takes, of mu^2 or of a pure epsilon, and the share of the
 # records that its noise need not be smaller than.
 _SCORE_SHARE, _PURE_SCORE_SHARE, _PRECISION = 0.2, 0.1, 5e-4
+# Share of mu^2 for noise on all scores: half, as published, or as much as they can use.
+_SCORES_SHARE = 0.5
 # Shape of the distribution of the number of runs; a pure run costs 2 + shape times itself, and so
 # does the ratio of Jacobians of a perturbed objective.
 _SHAPES = {"gaussian": 2.0, "mixed": 1.0, "pure": 1.0}
-# Between what a candidate is allowed and what it asks for.
-_DOWN = 1.0 - 2.0**-20
 # The least share of a Gaussian run that is tried, and how near a share is to the largest one.
 _LEAST_SHARE, _SHARE_TOLERANCE = 0.1, 6e-4
 # Estimators refuse less.
@@ -67,7 +66,7 @@ class SearchPlan:
     """The public numbers of a search: its candidates with their budgets, and what it costs.
 
     The distribution is of the number of runs, None where every candidate is trained once. The
-    choice is of one candidate from all scores, or the noise on one score.
+    choice is of one candidate from all scores, or the noise on all scores or on one.
     """
 
     candidates: tuple[Params, ...]
@@ -75,30 +74,6 @@ class SearchPlan:
     choice: Choice
     events: tuple[Event, ...]
     adjacency: str
-
-
-def model_inside(estimator: Any) -> tuple[str, Any]:
-    """Find the model of this package at the end of a pipeline, and the prefix of its parameters."""
-    prefix = ""
-    while not _is_private(type(estimator)):
-        if getattr(estimator, "steps", None):
-            name, inner = estimator.steps[-1]
-        else:
-            name, inner = "estimator", getattr(estimator, "estimator", None)
-            inner = getattr(estimator, "estimator_", inner)
-        if inner is None:
-            raise ValueError(
-                "estimator must be a classifier of this package, or a pipeline that ends in one; "
-                f"{type(estimator).__name__} is not"
-            )
-        prefix, estimator = f"{prefix}{name}__", inner
-    return prefix, estimator
-
-
-def _is_private(kind: type) -> bool:
-    """Tell whether a class is a classifier of this package, and not one that inherits from it."""
-    is_classifier = issubclass(kind, SharedLedger) and issubclass(kind, ClassifierMixin)
-    return is_classifier and library_of(kind) == "dp_halfspace"
 
 
 def check_around(estimator: Any) -> None:
@@ -154,7 +129,7 @@ def planned_record(estimator: Any, X: Any, y: Any) -> PrivacyRecord:
 def _before_model(steps: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """Return what the steps hand to the model; they say nothing, as in a run."""
     try:
-        silently(lambda: steps.fit(X, y))
+        call_silently(lambda: steps.fit(X, y))
     except _Reached as stop:
         return stop.data
     raise RuntimeError("a fit did not reach its model")
@@ -162,7 +137,12 @@ def _before_model(steps: Any, X: Any, y: Any) -> tuple[Any, Any]:
 
 def score_sensitivity(n_samples: int) -> float:
     """Bound the change of a sum of one number in [0, 1] for each record, rounding included."""
-    return 1.0 + 2.0**-40 + n_samples * 2.0**-51
+    return UP + n_samples * 2.0**-51
+
+
+def scores_sensitivity(n_samples: int, n_candidates: int) -> float:
+    """Bound the Euclidean change of the scores of several models together."""
+    return math.sqrt(n_candidates) * score_sensitivity(n_samples) * UP
 
 
 def plan_search(
@@ -187,6 +167,8 @@ def plan_search(
     way = search.way(selection)
     if way == "exponential":
         return search.exponential()
+    if way == "noisy_scores":
+        return search.noisy_scores()
     distribution = run_count_distribution(len(grid), miss, eta=_SHAPES[way])
     if way == "gaussian" and not search.stays_gaussian(distribution):
         # With the budget of a run the table is one of few rows, for which there is a choice.
@@ -218,9 +200,18 @@ class _Search:
         return candidates, [self.probe(params) for params in candidates]
 
     def way(self, selection: str) -> str:
-        """Name the account: "exponential", or of random stopping "pure", "gaussian" or "mixed"."""
+        """Name the account: "exponential", "noisy_scores", or of random stopping one of three.
+
+        These are "pure", "gaussian" and "mixed".
+        """
         if selection == "exponential":
             return selection
+        if selection == "gaussian":
+            if self.delta == 0:
+                raise ValueError(
+                    "selection='gaussian' needs delta > 0: use 'exponential' or 'random_stopping'"
+                )
+            return "noisy_scores"
         way, refusal = self._stopping()
         if selection == "auto":
             return "exponential" if refusal or len(self.grid) <= _FEW[way] else way
@@ -245,7 +236,7 @@ class _Search:
     def _run_mu(self, distribution: RunCountDistribution) -> tuple[float, float]:
         """Return the mu of the training of a run, and that of its score."""
         mu, mu_score = self._mu(distribution)
-        mu_train = math.sqrt(mu * mu - mu_score * mu_score) * _DOWN
+        mu_train = math.sqrt(mu * mu - mu_score * mu_score) * WIDE_DOWN
         return mu_train, mu_score
 
     def stays_gaussian(self, distribution: RunCountDistribution) -> bool:
@@ -260,7 +251,7 @@ class _Search:
         costs = [_gaussian_cost(record.events) for record in records]
         if None in costs:
             raise RuntimeError("a candidate releases something else than it did with more budget")
-        worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * (1.0 + 2.0**-40)
+        worst = max(math.hypot(cost or 0.0, mu_score) for cost in costs) * UP
         choice = GaussianNoise(score_sensitivity(self.n_samples), mu_score)
         events = (selection_event(distribution, worst),)
         return SearchPlan(candidates, distribution, choice, events, records[0].adjacency)
@@ -288,28 +279,40 @@ class _Search:
         return mu, min(math.sqrt(_SCORE_SHARE) * mu, 1.0 / (_PRECISION * self.n_samples))
 
     def pure(self, distribution: RunCountDistribution) -> SearchPlan:
-        """Plan random stopping where every run is purely private."""
-        run = self.epsilon / (2.0 + _SHAPES["pure"]) * _DOWN
+        """Plan random stopping where every run is pure DP."""
+        run = self.epsilon / (2.0 + _SHAPES["pure"]) * WIDE_DOWN
         score = min(_PURE_SCORE_SHARE * run, 1.0 / (_PRECISION * self.n_samples))
         candidates, records = self.planned(run - score)
         for record in records:
-            if accounting.epsilon(record.events, 0.0) > (run - score) * (1.0 + 2.0**-30):
+            if accounting.epsilon(record.events, 0.0) > (run - score) * FAR_UP:
                 raise RuntimeError("a candidate would spend more than it was given")
         choice = L2LaplaceNoise(score_sensitivity(self.n_samples), score)
-        # Rounded up: the cost of a run is at most run / _DOWN.
+        # Rounded up: the cost of a run is at most run / WIDE_DOWN.
         return SearchPlan(
             candidates, distribution, choice, (Pure(self.epsilon),), records[0].adjacency
         )
 
+    def noisy_scores(self) -> SearchPlan:
+        """Plan the training of all candidates, and Gaussian noise on all of their scores.
+
+        Wang, Zhu and Wang (2025), Algorithm 2; ``docs/proofs/selection.md``, section 7.
+        """
+        count, whole = len(self.grid), gdp_mu(self.epsilon, self.delta)
+        # One record moves each of the scores.
+        sensitivity = scores_sensitivity(self.n_samples, count)
+        precise = sensitivity / (_PRECISION * self.n_samples)
+        choice = GaussianNoise(sensitivity, min(math.sqrt(_SCORES_SHARE) * whole, precise))
+        everything = _all_and(choice)
+        equal = 1.0 / math.sqrt(count)
+        candidates, records = self._largest(everything, whole, _LEAST_SHARE * equal, equal)
+        return SearchPlan(candidates, None, choice, everything(records), records[0].adjacency)
+
     def exponential(self) -> SearchPlan:
         """Plan the training of all candidates, and one exponential mechanism."""
         choice = ExponentialChoice(score_sensitivity(self.n_samples), _CHOICE_SHARE * self.epsilon)
-
-        def everything(records: Sequence[PrivacyRecord]) -> tuple[Event, ...]:
-            return (*(event for record in records for event in record.events), choice.event)
-
+        everything = _all_and(choice)
         if self.delta == 0:
-            each = (1.0 - _CHOICE_SHARE) * self.epsilon / len(self.grid) * _DOWN
+            each = (1.0 - _CHOICE_SHARE) * self.epsilon / len(self.grid) * WIDE_DOWN
             candidates, records = self.planned(each)
         else:
             # Gaussian candidates would have this share of mu; others a little less.
@@ -342,6 +345,17 @@ class _Search:
         except BudgetError as error:
             raise BudgetError("the budget is too small for this many candidates") from error
         return planned(share)
+
+
+def _all_and(
+    choice: ExponentialChoice | GaussianNoise,
+) -> Callable[[Sequence[PrivacyRecord]], tuple[Event, ...]]:
+    """Add up what all candidates and the choice among them release."""
+
+    def everything(records: Sequence[PrivacyRecord]) -> tuple[Event, ...]:
+        return (*(event for record in records for event in record.events), choice.event)
+
+    return everything
 
 
 _ALIKE = (

@@ -18,26 +18,36 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import SharedLedger, opened_ledger
-from dp_halfspace._params import fit_context, resolved_delta
+from dp_halfspace._budget import SharedLedger, opened_ledger, warn_of_weak_guarantee
+from dp_halfspace._params import fit_context, refusing, resolved_delta
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.exceptions import PrivacyWarning
+from dp_halfspace.model_selection._candidates import (
+    SCORINGS,
+    RobustAccuracy,
+    drop_output,
+    model_inside,
+    restore_settings,
+    run_candidates,
+    silence,
+)
 from dp_halfspace.model_selection._search_plan import (
     SELECTIONS,
     SearchPlan,
     check_around,
-    model_inside,
     plan_search,
     planned_record,
 )
-from dp_halfspace.model_selection._search_runs import SCORINGS, RobustAccuracy, trained_runs
-from dp_halfspace.model_selection._silence import quiet, restore, unheard
-from dp_halfspace.privacy.discrete import uniform_below
-from dp_halfspace.privacy.mechanisms import NoNoise, Permit, authorise
+from dp_halfspace.privacy.mechanisms import (
+    GaussianNoise,
+    Permit,
+    authorise,
+)
+from dp_halfspace.privacy.noise import uniform_below
+from dp_halfspace.privacy.random_stopping import best_run
 from dp_halfspace.privacy.randomness import noise_kind, noise_source, public_generator
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.privacy.tuning import best_run
 
 # Public facts of a candidate that hold for the search.
 _KEPT = ("n_samples", "classes", "classes_source", "data_norm")
@@ -46,13 +56,20 @@ _OWN = ("epsilon", "delta", "ledger", "random_state")
 
 
 def _has(name: str) -> Callable[[Any], bool]:
-    """Make a check whether the estimator that is searched over has a method."""
+    """Return a check that the released estimator, or else the one given, has a method."""
 
     def check(search: Any) -> bool:
         getattr(getattr(search, "best_estimator_", search.estimator), name)
         return True
 
     return check
+
+
+def _taken(plan: SearchPlan) -> str:
+    """Name the selection that a plan takes."""
+    if plan.distribution is not None:
+        return "random_stopping"
+    return "gaussian" if isinstance(plan.choice, GaussianNoise) else "exponential"
 
 
 def confidence_repeats(beta: float) -> int:
@@ -100,6 +117,14 @@ def confidence_repeats(beta: float) -> int:
     return math.ceil(math.log(2.0 / beta))
 
 
+@refusing(
+    cv=(
+        "candidates are compared on the training rows, not on folds. Each fold would cost a fit of "
+        "its own, and a private score of a linear model on its own rows differs little from one on "
+        "others. For folds give GridSearchCV an estimator with a ledger, which pays for each fit"
+    ),
+    refit="the best run is released as it was trained: another fit would cost another budget",
+)
 @dataclass(eq=False, repr=False)
 class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
     """Private choice of the parameters of a classifier of the suite.
@@ -137,8 +162,10 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         estimators whose releases are Gaussian or pure; or perturbed objectives, if all candidates
         release the same. Its price hardly grows with the grid. ``"exponential"``: every candidate
         is trained once, and the exponential mechanism chooses; for any estimator, best for a few
-        candidates. ``"auto"`` takes the second where the first has no exact account and for up to
-        four candidates (two for perturbed objectives, three for pure epsilon).
+        candidates. ``"gaussian"``: every candidate is trained once, and noise is added to all
+        scores, for comparison with the literature; needs ``delta > 0``. ``"auto"`` takes
+        ``"exponential"`` where random stopping has no exact account and for up to four candidates
+        (two for perturbed objectives, three for pure epsilon).
     scoring : str or callable, default="accuracy"
         ``"accuracy"``, ``"balanced_accuracy"``, or ``"roc_auc"`` for two classes. A callable gets a
         fitted estimator, `X` and `y` and returns a number in [0, 1] for each record, the larger
@@ -156,7 +183,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         Charged once, with the whole search, before anything is drawn. None charges the ledger of
         the estimator, if it has one. Copies and clones charge the same account.
     verbose : int, default=0
-        With ``"exponential"``, shows the progress of the fits, whose number is public; with
+        Without random stopping, shows the progress of the fits, whose number is public; with
         threads only between fits. There is nothing to show otherwise: the number of runs must stay
         secret.
 
@@ -260,18 +287,20 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         ------
         ValueError
             If a parameter or the schema of the data is refused; the search is unchanged. Where a
-            step before the model fails, what it says is left out, as it may quote records.
+            step before the model fails, its message is left out, as it may quote records.
         BudgetError
             By the ledger, or if the budget is too small for the grid, before any noise is drawn.
         """
-        grid, plan, total = self._prepared(X, y)
+        grid, plan, total = self._plan_search(X, y)
+        warn_of_weak_guarantee(total)
         ledger = model_inside(self.estimator)[1].ledger if self.ledger is None else self.ledger
-        permit = authorise(total, noise_source(self.random_state), opened_ledger(ledger))
+        account = opened_ledger(ledger, type(self).__name__)
+        permit = authorise(total, noise_source(self.random_state), account)
 
-        index, best = self._searched(plan, X, y, permit)
+        index, best = self._run_search(plan, X, y, permit)
 
-        # Neither its share of the budget nor its place among the runs is what was promised.
-        restore(best, self._given(grid[index]))
+        # Replace the run's own record, budget and seed by those of the whole search.
+        restore_settings(best, self._with_params(grid[index]))
         prefix, model = model_inside(best)
         best.set_params(**{f"{prefix}ledger": ledger, f"{prefix}random_state": self.random_state})
         model.privacy_, model.ledger, model.random_state = total, ledger, self.random_state
@@ -287,7 +316,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
 
     @fit_context(prefer_skip_nested_validation=False)
     def plan(self, X: Any, y: ArrayLike) -> PrivacyRecord:
-        """Say what ``fit`` would spend; nothing is trained, drawn or charged.
+        """Return what ``fit`` would spend; nothing is trained, drawn or charged.
 
         Parameters
         ----------
@@ -310,15 +339,15 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         -----
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
-        return self._prepared(X, y)[2]
+        return self._plan_search(X, y)[2]
 
-    def _prepared(
+    def _plan_search(
         self, X: Any, y: ArrayLike
     ) -> tuple[list[dict[str, Any]], SearchPlan, PrivacyRecord]:
         """Validate the data and fix every public number of a search."""
         grid = self._grid()
         with warnings.catch_warnings():
-            # Budgets are tried here; what is to be said is said below, once.
+            # Budgets are tried here. The plan of the first candidate warns below, once.
             warnings.simplefilter("ignore", PrivacyWarning)
             facts = dict(planned_record(self._candidate({}), X, y).public)
             if self.scoring == "roc_auc" and len(facts["classes"]) != 2:
@@ -346,7 +375,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
                 "estimator": type(self.estimator).__name__,
                 "scoring": self.scoring if isinstance(self.scoring, str) else repr(self.scoring),
                 "candidates": [sorted(params.items(), key=str) for params in grid],
-                "selection": "exponential" if plan.distribution is None else "random_stopping",
+                "selection": _taken(plan),
                 "epsilon_of_a_run": plan.candidates[0]["epsilon"],
                 "choice": repr(plan.choice),
                 "mean_runs": None if plan.distribution is None else plan.distribution.mean,
@@ -378,25 +407,27 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
             if name in own or name not in known:
                 raise ValueError(f"the grid must not contain {name!r}")
         for params in grid:
-            check_around(self._given(params))
+            check_around(self._with_params(params))
         return [params for params in grid for _ in range(self.n_repeats)]
 
-    def _given(self, params: dict[str, Any]) -> Any:
-        """Make the estimator with parameters of the grid."""
+    def _with_params(self, params: dict[str, Any]) -> Any:
+        """Return the estimator with parameters of the grid."""
         free = {k: clone(value, safe=False) for k, value in params.items() if k not in _OWN}
         return clone(self.estimator).set_params(**free)
 
     def _candidate(self, params: dict[str, Any]) -> Any:
-        """Make an estimator that charges nothing of its own, and says nothing."""
-        candidate = quiet(self._given(params))
+        """Return an estimator that charges no ledger and prints nothing."""
+        candidate = silence(self._with_params(params))
         own = {"ledger": None, "random_state": None, **params}
         prefix, _ = model_inside(candidate)
         return candidate.set_params(**{f"{prefix}{k}": v for k, v in own.items() if k in _OWN})
 
-    def _searched(self, plan: SearchPlan, X: Any, y: ArrayLike, permit: Permit) -> tuple[int, Any]:
+    def _run_search(
+        self, plan: SearchPlan, X: Any, y: ArrayLike, permit: Permit
+    ) -> tuple[int, Any]:
         """Train, compare and keep the best; return its number and model."""
         runs = partial(
-            trained_runs,
+            run_candidates,
             X=X,
             y=y,
             scoring=self.scoring,
@@ -411,14 +442,13 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
                 warnings.simplefilter("ignore")
                 pairs = list(runs(models, verbose=int(self.verbose)))
             scores = np.array([score for _, score in pairs])
-            released = permit.release(scores, plan.choice)
-            best = int(released.argmax() if isinstance(plan.choice, NoNoise) else released[0])
+            best = permit.choose(scores, plan.choice)
             return best, pairs[best][0]
         source = permit.consume(plan.events[0])
         count = plan.distribution.draw(source)
         order = [uniform_below(len(plan.candidates), source) for _ in range(count)]
         chosen = (self._candidate(plan.candidates[index]) for index in order)
-        with unheard():
+        with drop_output():
             # What starts the runs must not count them either.
             place, model = best_run(runs(chosen, noise=plan.choice), source)
         return order[place], model

@@ -5,64 +5,36 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from dp_halfspace.optim.objectives.adversary import Adversary
-    from dp_halfspace.optim.objectives.function import Objective
-    from dp_halfspace.optim.objectives.losses import (
-        HINGE,
-        LOGISTIC,
-        SQUARED,
-        SQUARED_HINGE,
-        Loss,
-        get_loss,
-        huber_hinge,
-        shifted_logistic,
-        smoothed_hinge,
-    )
-    from dp_halfspace.optim.objectives.margin import MarginObjective
-    from dp_halfspace.optim.objectives.pairs import PairwiseObjective
-    from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-    from dp_halfspace.optim.risks.empirical import empirical_risk
-    from dp_halfspace.optim.risks.margin import MarginRisk, logistic_diameter, minimiser_radius
-    from dp_halfspace.optim.risks.pairs import PairRisk
-    from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
-    from dp_halfspace.optim.risks.softmax import SoftmaxRisk, softmax_diameter
-    from dp_halfspace.optim.solvers.black_box import FiniteSum
-    from dp_halfspace.optim.solvers.certificate import Tolerance
-    from dp_halfspace.optim.solvers.minimum import certified_minimum
-    from dp_halfspace.rows.rows import Rows, block_size, clip_scales, clipped_rows
+    from dp_halfspace.optim.certificate import Tolerance as Tolerance
+    from dp_halfspace.optim.losses import HINGE as HINGE
+    from dp_halfspace.optim.losses import LOGISTIC as LOGISTIC
+    from dp_halfspace.optim.losses import SQUARED as SQUARED
+    from dp_halfspace.optim.losses import SQUARED_HINGE as SQUARED_HINGE
+    from dp_halfspace.optim.losses import Loss as Loss
+    from dp_halfspace.optim.losses import get_loss as get_loss
+    from dp_halfspace.optim.losses import huber_hinge as huber_hinge
+    from dp_halfspace.optim.losses import shifted_logistic as shifted_logistic
+    from dp_halfspace.optim.losses import smoothed_hinge as smoothed_hinge
+    from dp_halfspace.optim.objectives import Adversary as Adversary
+    from dp_halfspace.optim.objectives import MarginObjective as MarginObjective
+    from dp_halfspace.optim.objectives import Objective as Objective
+    from dp_halfspace.optim.objectives import SoftmaxObjective as SoftmaxObjective
+    from dp_halfspace.optim.pairs import PairwiseObjective as PairwiseObjective
+    from dp_halfspace.optim.risks import MarginRisk as MarginRisk
+    from dp_halfspace.optim.risks import PairRisk as PairRisk
+    from dp_halfspace.optim.risks import Risk as Risk
+    from dp_halfspace.optim.risks import SoftmaxRisk as SoftmaxRisk
+    from dp_halfspace.optim.risks import empirical_risk as empirical_risk
+    from dp_halfspace.optim.risks import logistic_diameter as logistic_diameter
+    from dp_halfspace.optim.risks import minimiser_radius as minimiser_radius
+    from dp_halfspace.optim.risks import minimisers as minimisers
+    from dp_halfspace.optim.risks import tolerance as tolerance
+    from dp_halfspace.optim.softmax_gradients import softmax_diameter as softmax_diameter
+    from dp_halfspace.optim.solvers import FiniteSum as FiniteSum
+    from dp_halfspace.optim.solvers import certified_minimum as certified_minimum
+    from dp_halfspace.rows.blocks import block_size as block_size
+    from dp_halfspace.rows.blocks import clip_scales as clip_scales
+    from dp_halfspace.rows.rows import Rows as Rows
+    from dp_halfspace.rows.rows import clipped_rows as clipped_rows
 
-__all__ = [
-    "HINGE",
-    "LOGISTIC",
-    "SQUARED",
-    "SQUARED_HINGE",
-    "Adversary",
-    "FiniteSum",
-    "Loss",
-    "MarginObjective",
-    "MarginRisk",
-    "Objective",
-    "PairRisk",
-    "PairwiseObjective",
-    "Risk",
-    "Rows",
-    "SoftmaxObjective",
-    "SoftmaxRisk",
-    "Tolerance",
-    "block_size",
-    "certified_minimum",
-    "clip_scales",
-    "clipped_rows",
-    "empirical_risk",
-    "get_loss",
-    "huber_hinge",
-    "logistic_diameter",
-    "minimiser_radius",
-    "minimisers",
-    "shifted_logistic",
-    "smoothed_hinge",
-    "softmax_diameter",
-    "tolerance",
-]
-
-__getattr__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -8,20 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._params import fit_context
 from dp_halfspace._sklearn_compat import Interval, StrOptions, column_names
 from dp_halfspace.algorithms.engine.defaults import FEW_TERMS, WIDE
-from dp_halfspace.data.chunked_methods import by_chunks
-from dp_halfspace.preprocessing.released_scaler import check_dense
-from dp_halfspace.projection.additive import additive_norm, write_cosines
+from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.preprocessing.scalers import DenseTransformer, check_dense, checked_ranges
+from dp_halfspace.projection.features import additive_norm, write_cosines
 
 
 @dataclass(eq=False, repr=False)
-class CosineFeatures(TransformerMixin, BaseEstimator):
+class CosineFeatures(DenseTransformer):
     """Every column becomes itself, on [-1, 1], and cosines of it that decay.
 
     A halfspace of these features is a sum of curves, one for each column: what a linear model
@@ -50,7 +48,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    dp_halfspace.PrivateKernelClassifier : Has these features inside, and learns the units.
+    dp_halfspace.PrivateKernelClassifier : Has these features inside, and learns the column scales.
 
     Notes
     -----
@@ -101,7 +99,7 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
             If `ranges` does not fit the columns.
         """
         X = check_dense(self, X, reset=True)
-        self._checked_ranges(X.shape[1])
+        self._ends(X.shape[1])
         automatic = max(1, min(FEW_TERMS, (WIDE - 1) // X.shape[1]))
         self.n_terms_ = automatic if isinstance(self.n_terms, str) else int(self.n_terms)
         self.row_norm_ = additive_norm(X.shape[1], self.n_terms_)
@@ -118,12 +116,12 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features * n_terms_)
+        ndarray of shape (n_samples, n_features * n_terms)
             The columns, then a block of columns for each cosine.
         """
         check_is_fitted(self)
         X = check_dense(self, X, reset=False).astype(np.float64)
-        low, high = self._checked_ranges(X.shape[1]).T
+        low, high = self._ends(X.shape[1]).T
         values = np.clip((X - low) / (high - low), 0.0, 1.0)
         out = np.empty((X.shape[0], X.shape[1] * self.n_terms_))
         out[:, : X.shape[1]] = 2.0 * values - 1.0
@@ -140,27 +138,15 @@ class CosineFeatures(TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_features * n_terms_,), object
+        ndarray of shape (n_features * n_terms,), object
         """
         check_is_fitted(self)
         names = column_names(self, input_features)
         cosines = [f"cos({k} pi {name})" for k in range(2, self.n_terms_ + 1) for name in names]
         return np.array([*names, *cosines], dtype=object)
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
-    def _checked_ranges(self, n_features: int) -> NDArray[np.float64]:
-        """Return the ends of all columns."""
+    def _ends(self, n_features: int) -> NDArray[np.float64]:
+        """Return the lower and upper end of every column."""
         if self.ranges is None:
             return np.tile([0.0, 1.0], (n_features, 1))
-        ranges = np.asarray(self.ranges, dtype=np.float64)
-        if ranges.shape != (n_features, 2) or not (
-            np.isfinite(ranges).all() and (ranges[:, 0] < ranges[:, 1]).all()
-        ):
-            raise ValueError(
-                f"ranges must be {n_features} pairs of finite numbers, the lower one first"
-            )
-        return ranges
+        return checked_ranges(self.ranges, n_features)

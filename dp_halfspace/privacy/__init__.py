@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from dp_halfspace._lazy import lazy_names
 
 if TYPE_CHECKING:
+    from dp_halfspace.ledger.entries import LedgerEntry as LedgerEntry
+    from dp_halfspace.ledger.ledger import LedgerPlan as LedgerPlan
     from dp_halfspace.ledger.ledger import PrivacyLedger as PrivacyLedger
     from dp_halfspace.ledger.ledger import open_ledger as open_ledger
-    from dp_halfspace.ledger.view import LedgerEntry as LedgerEntry
-    from dp_halfspace.ledger.view import LedgerPlan as LedgerPlan
     from dp_halfspace.privacy.accounting import calibrate as calibrate
     from dp_halfspace.privacy.accounting import delta as delta
     from dp_halfspace.privacy.accounting import epsilon as epsilon
@@ -20,28 +20,30 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.events import Repeated as Repeated
     from dp_halfspace.privacy.events import Selection as Selection
     from dp_halfspace.privacy.events import event_from_dict as event_from_dict
-    from dp_halfspace.privacy.gaussian import rounded_gaussian as rounded_gaussian
-    from dp_halfspace.privacy.laplace import l2_laplace as l2_laplace
+    from dp_halfspace.privacy.exponential import exponential_mechanism as exponential_mechanism
     from dp_halfspace.privacy.mechanisms import GaussianNoise as GaussianNoise
     from dp_halfspace.privacy.mechanisms import L2LaplaceNoise as L2LaplaceNoise
     from dp_halfspace.privacy.mechanisms import Ledger as Ledger
     from dp_halfspace.privacy.mechanisms import NoNoise as NoNoise
     from dp_halfspace.privacy.mechanisms import additive_noise as additive_noise
     from dp_halfspace.privacy.mechanisms import authorise as authorise
+    from dp_halfspace.privacy.noise import l2_laplace as l2_laplace
+    from dp_halfspace.privacy.noise import rounded_gaussian as rounded_gaussian
     from dp_halfspace.privacy.profiles import gdp_delta as gdp_delta
     from dp_halfspace.privacy.profiles import gdp_epsilon as gdp_epsilon
     from dp_halfspace.privacy.profiles import gdp_mu as gdp_mu
+    from dp_halfspace.privacy.random_stopping import RunCountDistribution as RunCountDistribution
+    from dp_halfspace.privacy.random_stopping import calibrate_selection as calibrate_selection
+    from dp_halfspace.privacy.random_stopping import geometric_run_count as geometric_run_count
+    from dp_halfspace.privacy.random_stopping import mixed_selection_event as mixed_selection_event
+    from dp_halfspace.privacy.random_stopping import (
+        run_count_distribution as run_count_distribution,
+    )
+    from dp_halfspace.privacy.random_stopping import select_best as select_best
+    from dp_halfspace.privacy.random_stopping import selection_event as selection_event
     from dp_halfspace.privacy.randomness import ByteSource as ByteSource
     from dp_halfspace.privacy.randomness import noise_source as noise_source
     from dp_halfspace.privacy.randomness import public_generator as public_generator
     from dp_halfspace.privacy.record import PrivacyRecord as PrivacyRecord
-    from dp_halfspace.privacy.selection import exponential_mechanism as exponential_mechanism
-    from dp_halfspace.privacy.tuning import RunCountDistribution as RunCountDistribution
-    from dp_halfspace.privacy.tuning import calibrate_selection as calibrate_selection
-    from dp_halfspace.privacy.tuning import geometric_run_count as geometric_run_count
-    from dp_halfspace.privacy.tuning import mixed_selection_event as mixed_selection_event
-    from dp_halfspace.privacy.tuning import run_count_distribution as run_count_distribution
-    from dp_halfspace.privacy.tuning import select_best as select_best
-    from dp_halfspace.privacy.tuning import selection_event as selection_event
 
-__getattr__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

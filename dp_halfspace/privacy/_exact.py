@@ -29,6 +29,7 @@ from dp_halfspace.privacy.randomness import ByteSource, read_words
 # Refinement stops here: an order still open after this many bits has probability below
 # 2**-460 and is settled by the midpoint, so a broken byte source cannot cause a hang.
 _MAX_BITS = 512
+# Bits of a word of randomness.
 _WORD_BITS = 64
 # An enclosure is this much finer than the uniform it is compared with.
 _GUARD_BITS = 32

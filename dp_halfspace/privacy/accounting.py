@@ -25,19 +25,19 @@ from dp_halfspace.privacy.events import (
     ObjectivePerturbation,
     Pure,
     contract,
-    counted,
+    count_events,
     gaussian_terms,
     largest_loss,
-    raised,
+    raise_underflow,
     total_mu,
 )
 from dp_halfspace.privacy.pld import (
     CELLS,
     PLD,
-    bounded_range,
+    bounded_range_pld,
     compose,
     envelope,
-    randomised_response,
+    randomised_response_pld,
 )
 from dp_halfspace.privacy.profiles import (
     EPSILON_SLACK,
@@ -57,16 +57,20 @@ from dp_halfspace.privacy.profiles import (
 # Mass of an event that may count as an infinite loss, and the logarithm of the smallest delta
 # beside which that is nothing; below it the calculation is repeated with the next.
 _TAILS = ((1e-45, math.log(1e-31)), (1e-120, math.log(1e-106)), (1e-305, -math.inf))
-# Exact sums of Gaussian terms: so many terms at most, and so many values.
-_MAX_TERMS, _MAX_VALUES = 64, 2**18
-# Share of a delta that does not matter.
+# Gaussian terms of a sum that is evaluated exactly, at most.
+_MAX_TERMS = 64
+# Terms times atoms of such a sum, at most.
+_MAX_VALUES = 2**18
+# Share of a delta that need not be computed more exactly.
 _NEGLIGIBLE = 1e-6
-# A larger epsilon says nothing.
+# An epsilon above this one is no guarantee.
 _FURTHEST = 1e300
-# More different events are added in so many groups.
-_FEW = 32
-# Share of a delta whose atoms are moved up instead of evaluated, in blocks of so many.
-_NOTHING, _BLOCK = 2.0**-46, 64
+# Groups in which events are added when there are more different ones.
+_GROUPS = 32
+# Share of a delta whose atoms are moved up instead of evaluated.
+_MOVED_SHARE = 2.0**-46
+# Atoms of a block that is moved as a whole.
+_BLOCK = 64
 
 
 @lru_cache(maxsize=32)
@@ -75,11 +79,11 @@ def total_pld(counts: Counted, tail: float) -> PLD:
 
     Many different events are added in groups that do not change when one more arrives.
     """
-    if len(counts) <= _FEW:
+    if len(counts) <= _GROUPS:
         return _group_pld(counts, tail, CELLS)
     groups: dict[int, list[tuple[Event, int]]] = {}
     for event, count in counts:
-        groups.setdefault(crc32(repr(event).encode()) % _FEW, []).append((event, count))
+        groups.setdefault(crc32(repr(event).encode()) % _GROUPS, []).append((event, count))
     cells = CELLS // 4
     return compose([_group_pld(tuple(g), tail, cells) for _, g in sorted(groups.items())], cells)
 
@@ -93,9 +97,9 @@ def _group_pld(counts: Counted, tail: float, cells: int) -> PLD:
 def _pld(event: Event, tail: float, cells: int) -> PLD:
     """Discretised loss of one event."""
     if isinstance(event, Pure):
-        return randomised_response(raised(event.epsilon), tail)
+        return randomised_response_pld(raise_underflow(event.epsilon), tail)
     if isinstance(event, Exponential):
-        return bounded_range(raised(event.epsilon), tail)
+        return bounded_range_pld(raise_underflow(event.epsilon), tail)
     terms, atoms = contract(event)
     pairwise = isinstance(event, ObjectivePerturbation) and event.pairwise
     return envelope(terms, atoms, tail, pairwise=pairwise, cells=cells)
@@ -138,7 +142,7 @@ class ProfileBound:
         starts = np.arange(0, len(mass), _BLOCK)
         blocks = np.add.reduceat(mass, starts)
         kernel = np.exp(np.minimum(self._log_kernel(threshold - losses[starts]), 600.0))
-        nothing = _NOTHING * float(blocks @ kernel)
+        nothing = _MOVED_SHARE * float(blocks @ kernel)
         below = np.append(0.0, np.cumsum(blocks)[:-1])
         above = np.cumsum(blocks[::-1])[::-1]
         low = int(starts[np.flatnonzero(below * kernel <= nothing)[-1]])
@@ -215,7 +219,7 @@ class _Composition:
 
 def _compose(events: Iterable[Event]) -> _Composition | None:
     """Compose events; None if one of them has no guarantee at all."""
-    counts = counted(events)
+    counts = count_events(events)
     if counts is None:
         return None
     bounded = tuple((e, n) for e, n in counts if isinstance(e, Pure | Exponential) and e.epsilon)
@@ -232,7 +236,7 @@ def _compose(events: Iterable[Event]) -> _Composition | None:
     )
 
 
-def rounded_up(value: Fraction) -> float:
+def round_up(value: Fraction) -> float:
     """Smallest float that is not below `value`."""
     nearest = float(value)
     return nearest if nearest >= value else math.nextafter(nearest, math.inf)
@@ -314,7 +318,7 @@ def epsilon(events: Iterable[Event], delta: float) -> float:
     composition = _compose(events)
     if composition is None:
         return math.inf
-    ceiling = math.inf if composition.pure is None else rounded_up(composition.pure)
+    ceiling = math.inf if composition.pure is None else round_up(composition.pure)
     if delta == 0.0:
         return ceiling
     log_delta = math.log(delta)

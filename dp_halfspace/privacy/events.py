@@ -19,10 +19,13 @@ from dp_halfspace.privacy.profiles import Term, check_nonnegative
 
 _TINY = 1e-150  # its square is a normal number; smaller parameters are raised to it
 _HUGE = 1e100  # larger parameters and counts are treated as no guarantee
+# More runs than this are treated as no guarantee.
 _HUGE_COUNT = 2**63
-# Products of more terms, or of more events, are merged or left to the discretised losses.
-_MAX_TERMS, _MAX_COUNT = 4096, 4096
-# Least weight of a term; its logarithm is finite.
+# Terms of a product of profiles, at most: more are left to the discretised losses.
+_MAX_TERMS = 4096
+# Events of such a product, at most.
+_MAX_COUNT = 4096
+# Smallest weight of a term: its logarithm is finite.
 _LEAST = 1e-300
 
 
@@ -31,10 +34,10 @@ def number_to_json(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _plain(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     """Return a field as JSON can hold it."""
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_to_json(item) for item in value]
     if isinstance(value, _Plain):
         return value.to_dict()
     return number_to_json(value) if isinstance(value, float) else value
@@ -62,7 +65,7 @@ class _Plain:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data from which `event_from_dict` rebuilds the event."""
-        values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        values = {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}
         return {"type": type(self).__name__, **values}
 
 
@@ -91,7 +94,7 @@ class Selection(_Plain):
     Notes
     -----
     `dp_halfspace.privacy.selection_event` and `dp_halfspace.privacy.mixed_selection_event`
-    compute the numbers from a law and what a run releases.
+    compute the numbers from a distribution and the events of a run.
 
     Examples
     --------
@@ -185,7 +188,7 @@ class Pure(_Plain):
 
     def describe(self) -> str:
         """One line for an auditor."""
-        return f"purely private release, |log-ratio| <= {self.epsilon:.6g}"
+        return f"pure DP release, |log-ratio| <= {self.epsilon:.6g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,15 +331,15 @@ def single_runs(events: Iterable[Event]) -> Counter[Event]:
     return counts
 
 
-def counted(events: Iterable[Event]) -> Counted | None:
+def count_events(events: Iterable[Event]) -> Counted | None:
     """Count single runs, in an order of their own; None if one has no guarantee at all."""
     result = tuple(sorted(single_runs(events).items(), key=repr))
-    if any(_largest(e) > _HUGE or count > _HUGE_COUNT for e, count in result):
+    if any(_largest_parameter(e) > _HUGE or count > _HUGE_COUNT for e, count in result):
         return None
     return result if total_mu(result) <= _HUGE else None
 
 
-def _largest(event: Event) -> float:
+def _largest_parameter(event: Event) -> float:
     """Largest parameter of an event."""
     if isinstance(event, Pure | Exponential):
         return event.epsilon
@@ -371,11 +374,15 @@ def largest_loss(event: Event) -> float:
 def total_mu(counts: Counted) -> float:
     """All Gaussian events in quadrature."""
     return math.hypot(
-        *(raised(e.mu) * math.sqrt(count) for e, count in counts if isinstance(e, Gaussian))
+        *(
+            raise_underflow(e.mu) * math.sqrt(count)
+            for e, count in counts
+            if isinstance(e, Gaussian)
+        )
     )
 
 
-def raised(value: float) -> float:
+def raise_underflow(value: float) -> float:
     """Raise a positive parameter to where its square does not underflow."""
     return max(value, _TINY) if value else 0.0
 
@@ -393,9 +400,11 @@ def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None
     product: list[Term] = [(1.0, 0.0, total_mu(counts) ** 2)]
     for event, count in sums:
         terms, atoms = contract(event)
-        factors = [(a * b, s + t, raised(mu) ** 2) for a, s, mu in terms for b, t in atoms]
+        factors = [(a * b, s + t, raise_underflow(mu) ** 2) for a, s, mu in terms for b, t in atoms]
         for _ in range(count):
-            product = _merged((a * b, s + t, m + n) for a, s, m in product for b, t, n in factors)
+            product = _merge_terms(
+                (a * b, s + t, m + n) for a, s, m in product for b, t, n in factors
+            )
             if len(product) > most or not math.isfinite(sum(a for a, _, _ in product)):
                 return None
     wide, far = 1.0 + (number + 1) * 2.0**-51, 1.0 + max(number - 1, 0) * 2.0**-51
@@ -403,7 +412,7 @@ def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None
     return [(max(a, _LEAST), s * far, math.sqrt(square) * wide) for a, s, square in product]
 
 
-def _merged(terms: Iterable[Term]) -> list[Term]:
+def _merge_terms(terms: Iterable[Term]) -> list[Term]:
     """Add up the weights of terms that differ by rounding only."""
     merged: dict[tuple[str, str], Term] = {}
     for weight, shift, square in terms:

@@ -10,39 +10,24 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, single_runs
-from dp_halfspace.privacy.gaussian import checked_scale, rounded_gaussian
+from dp_halfspace.privacy.interception import Mechanism, draw_release
+from dp_halfspace.privacy.noise import check_scale, l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
 
 _NO_GUARANTEE = Pure(math.inf)
-# An event is asked for at every release: checked once.
+# The event of a mechanism is read at every release, so it is checked once.
 _gaussian_event = lru_cache(maxsize=64, typed=True)(Gaussian)
-
-
-class Mechanism(Protocol):
-    """Something that makes a value safe to release."""
-
-    @property
-    def event(self) -> Event:
-        """What the release costs."""
-        ...
-
-    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
-        """Return the released value."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +39,25 @@ class GaussianNoise:
     sensitivity : float
         Bound on the Euclidean distance of the values of two neighbouring data sets.
     mu : float
-        Signal to noise ratio that is charged. The scale is rounded up, so that the
-        ratio that is realised never exceeds it.
+        Signal to noise ratio that is charged.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: the one for which `sensitivity` holds.
+    - Released: a value with noise, `mu`-Gaussian differentially private.
+    - Sensitivity: `sensitivity` over `mu` is the scale, rounded up, so that the ratio that is
+      realised never exceeds `mu`.
+    - Proof: ``docs/proofs/accounting.md``, section 1; exactness: ``noise.md``.
     """
 
     sensitivity: float
     mu: float
 
     def __post_init__(self) -> None:
-        # Here, where everything is public and nothing is charged yet.
-        checked_scale(self.sigma, "sigma")
+        # A scale is refused here, where everything is public and nothing is charged yet.
+        check_scale(self.sigma, "sigma")
 
     @property
     def sigma(self) -> float:
@@ -90,14 +84,23 @@ class L2LaplaceNoise:
         Bound on the Euclidean distance of the values of two neighbouring data sets.
     epsilon : float
         Pure privacy loss that is charged.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: the one for which `sensitivity` holds.
+    - Released: a value with noise, `epsilon`-differentially private.
+    - Sensitivity: `sensitivity` over `epsilon` is the scale, rounded up.
+    - Proof: ``docs/proofs/noise.md``, section 5.
     """
 
     sensitivity: float
     epsilon: float
 
     def __post_init__(self) -> None:
-        # As for Gaussian noise: before anything is charged.
-        checked_scale(self.scale, "scale")
+        # A scale is refused before anything is charged, as for Gaussian noise.
+        check_scale(self.scale, "scale")
 
     @property
     def scale(self) -> float:
@@ -111,8 +114,6 @@ class L2LaplaceNoise:
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Add the noise, rounded exactly to a public grid."""
-        from dp_halfspace.privacy.laplace import l2_laplace  # noqa: PLC0415
-
         return l2_laplace(value, self.scale, source=source)
 
 
@@ -120,8 +121,14 @@ class L2LaplaceNoise:
 class ExponentialChoice:
     """The choice of one of finitely many candidates by their scores.
 
-    `sensitivity` bounds the change of any one score, `epsilon` the range of the privacy loss that
-    is charged.
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: the one for which `sensitivity` holds.
+    - Released: the number of one candidate, of bounded range `epsilon`.
+    - Sensitivity: `sensitivity` bounds the change of any one score.
+    - Proof: ``docs/proofs/noise.md``, section 7; McSherry and Talwar (2007).
     """
 
     sensitivity: float
@@ -134,7 +141,7 @@ class ExponentialChoice:
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the number of the chosen candidate; larger scores are better."""
-        from dp_halfspace.privacy.selection import exponential_mechanism  # noqa: PLC0415
+        from dp_halfspace.privacy.exponential import exponential_mechanism  # noqa: PLC0415
 
         chosen = exponential_mechanism(
             value, self.epsilon, sensitivity=self.sensitivity, source=source
@@ -144,7 +151,7 @@ class ExponentialChoice:
 
 @dataclass(frozen=True, slots=True)
 class NoNoise:
-    """The identity: what an infinite epsilon buys."""
+    """The identity, for an infinite epsilon."""
 
     @property
     def event(self) -> Pure:
@@ -199,64 +206,23 @@ class Ledger(Protocol):
     """
 
     def charge(self, record: PrivacyRecord) -> None:
-        """Book the record durably, or raise BudgetError and book nothing."""
+        """Charge the record durably, or raise BudgetError and charge nothing."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """What the curator's side of one release looked like; for white-box tests only."""
-
-    mechanism: Mechanism
-    value: NDArray[Any]
-    released: NDArray[np.float64]
-
-
-Answer: TypeAlias = Callable[[NDArray[Any], Mechanism, ByteSource], NDArray[np.float64]]
-# Of this context alone: other threads draw their noise as ever.
-_ANSWER: ContextVar[Answer | None] = ContextVar("answer", default=None)
-
-
-@contextmanager
-def answering(answer: Answer) -> Iterator[None]:
-    """Let a function release in place of the mechanisms, inside the block; for audits alone."""
-    token = _ANSWER.set(answer)
-    try:
-        yield
-    finally:
-        _ANSWER.reset(token)
-
-
-@contextmanager
-def recording() -> Iterator[list[Release]]:
-    """Collect every release made inside the block, exact values included.
-
-    For audits by whoever holds the data: the exact values are private.
-    """
-    releases: list[Release] = []
-    with observing(releases.append):
-        yield releases
-
-
-@contextmanager
-def observing(observer: Callable[[Release], None]) -> Iterator[None]:
-    """Show every release made inside the block to an observer, who may count them."""
-    around = _ANSWER.get()
-
-    def answer(
-        value: NDArray[Any], mechanism: Mechanism, source: ByteSource
-    ) -> NDArray[np.float64]:
-        released = (around or _drawn)(value, mechanism, source)
-        observer(Release(mechanism, value, released))
-        return released
-
-    with answering(answer):
-        yield
 
 
 @dataclass(slots=True)
 class Permit:
-    """The right to make the releases that were charged, each once; made by :func:`authorise`."""
+    """The right to make the releases that were charged, each once; made by :func:`authorise`.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: that of the record.
+    - Released: only what mechanisms return whose events are in the record, each as often as there.
+    - Sensitivity: the caller's; a mechanism states it before anything is charged.
+    - Proof: adaptive composition, ``docs/proofs/accounting.md``, section 5.
+    """
 
     record: PrivacyRecord
     _source: ByteSource
@@ -271,7 +237,18 @@ class Permit:
 
         A RuntimeError is a defect of the calling code, seen before any noise is drawn.
         """
-        return perturbed(value, mechanism, self.consume(mechanism.event))
+        return draw_release(value, mechanism, self.consume(mechanism.event))
+
+    def choose(self, values: NDArray[Any], choice: Mechanism, *, is_cost: bool = False) -> int:
+        """Release the index of a candidate of large value, or of low cost.
+
+        An exponential mechanism releases the index; with additive noise on all values, or without
+        noise, it is that of the best one.
+        """
+        released = self.release(values, choice)
+        if isinstance(choice, GaussianNoise | L2LaplaceNoise | NoNoise):
+            return int(released.argmin() if is_cost else released.argmax())
+        return int(released[0])
 
     def consume(self, event: Event) -> ByteSource:
         """Use up one event, and return the randomness that it pays for.
@@ -288,7 +265,7 @@ class Permit:
         return self._source
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Refuse: a copy would be the right to release everything again."""
+        """Refuse to copy: a copy would be the right to release everything again."""
         raise TypeError("a permit cannot be pickled or copied: it is the right to release once")
 
     def parallel(self, event: Event) -> ParallelReleases:
@@ -300,8 +277,17 @@ class Permit:
 class ParallelReleases:
     """Releases that together cost one of them: a record takes part in one block only.
 
-    Which record is in which block must not depend on the data; a release may depend on earlier
-    ones: ``docs/proofs/accounting.md``, section 6. Made by :meth:`Permit.parallel` only.
+    Made by :meth:`Permit.parallel` only.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one.
+    - Released: one value for each block, which may depend on earlier releases; together they have
+      the event of one of them.
+    - Sensitivity: a record is in one block, and which one must not depend on the data.
+    - Proof: parallel composition, ``docs/proofs/accounting.md``, section 6; McSherry (2009).
     """
 
     _event: Event
@@ -320,21 +306,11 @@ class ParallelReleases:
         if not is_behind or mechanism.event != self._event:
             raise RuntimeError("blocks must be disjoint, and each must cost the event charged")
         self._next = block.stop
-        return perturbed(value, mechanism, self._source)
+        return draw_release(value, mechanism, self._source)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse, as a permit does: a copy would release from the same records again."""
         raise TypeError("releases from disjoint blocks cannot be pickled or copied")
-
-
-def perturbed(value: NDArray[Any], mechanism: Mechanism, source: ByteSource) -> NDArray[np.float64]:
-    """Draw the noise, which a permit covers, unless an audit answers."""
-    return (_ANSWER.get() or _drawn)(value, mechanism, source)
-
-
-def _drawn(value: NDArray[Any], mechanism: Mechanism, source: ByteSource) -> NDArray[np.float64]:
-    """Draw the noise."""
-    return mechanism.perturb(value, source)
 
 
 def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None = None) -> Permit:
@@ -357,6 +333,15 @@ def authorise(record: PrivacyRecord, source: ByteSource, ledger: Ledger | None =
     ------
     BudgetError
         By the ledger, when the record does not fit into what is left.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: that of the record.
+    - Released: nothing here; the permit releases what the record lists.
+    - Sensitivity: none, no data are read; the ledger is charged before any noise exists.
+    - Proof: ``docs/proofs/accounting.md``, section 5.
     """
     if ledger is not None:
         ledger.charge(record)

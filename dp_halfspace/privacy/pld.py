@@ -1,9 +1,10 @@
 """Discretised privacy loss distributions (PLD), rounded so that they dominate.
 
 Every event is at worst a randomised response of random strength: its loss is t or -t with odds
-exp(t) to 1, and the law of t >= 0 follows from the event's privacy profile. A `PLD` holds the law
-of such losses and their sums on a lattice. A coarser lattice, a cut tail or a rounding error only
-raises the delta that is computed in the end (``docs/proofs/accounting.md``, sections 3 and 4).
+exp(t) to 1, and the distribution of t >= 0 follows from the event's privacy profile. A `PLD` holds
+the distribution of such losses and their sums on a lattice. A coarser lattice, a cut tail or a
+rounding error only raises the delta that is computed in the end (``docs/proofs/accounting.md``,
+sections 3 and 4).
 """
 
 from __future__ import annotations
@@ -20,22 +21,29 @@ from scipy.special import ndtr, ndtri
 from dp_halfspace.privacy.profiles import FloatArray, Term
 
 # Cells of a discretised event; a sum has at most about four times as many.
-CELLS, _CHORDS = 4096, 4096
-# Standard deviations that they cover, unless a smaller tail is asked for.
-_USUAL_REACH = 14.0
-# Mass that the lower end of a sum may move up; next to nothing of it reaches a threshold.
+CELLS = 4096
+# Chords of the profile of an exponential mechanism.
+_CHORDS = 4096
+# Standard deviations that the cells cover, unless a smaller tail is asked for.
+_USUAL_WIDTH = 14.0
+# Mass that the lower end of a sum may move up; hardly any of it gets above a threshold.
 _LOW = 2.0**-70
-# Convolutions of fewer terms are summed directly.
+# Convolutions of at most this many terms are summed directly.
 _DIRECT = 64
+# Spacing of float64 relative to a number.
 _ULP = 2.0**-52
-# Gaussian losses beyond are treated as no guarantee.
+# Larger Gaussian losses are treated as no guarantee.
 _FURTHEST = 1e6
-# Tail of a loss that is not cut, and what may be neglected of it.
-_SMALLEST, _NEGLECTED = 1e-305, 1e-302
+# Tail mass up to which the lattice of a loss reaches whose tail is not cut.
+_SMALLEST = 1e-305
+# Mass that such a loss may lose beyond the lattice.
+_NEGLECTED = 1e-302
 # Beyond this relative error of its masses a sum is treated as no guarantee.
 _TOO_INEXACT = 0.5
-# Tilts of a convolution, at most, and standard deviations from one to the next.
-_TILTS, _STRIDE = 64, 6.0
+# Tilts of a convolution, at most.
+_MAX_TILTS = 64
+# Standard deviations from one tilt to the next.
+_STRIDE = 6.0
 # Error of a convolution by Fourier transforms, relative to the norms of its factors.
 _FOURIER = 2.0**-44
 # A Gaussian loss narrower than this many cells is widened, which dominates it.
@@ -45,7 +53,9 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 @dataclass(frozen=True, slots=True)
 class PLD:
-    """Law of a privacy loss on the lattice ``step * (first + j)``, under the first data set.
+    """Distribution of a privacy loss on the lattice ``step * (first + j)``.
+
+    The distribution is that under the first of two neighbouring data sets.
 
     `tail` is the mass that may be cut from the upper end, at a time; 0 to cut nothing. The loss of
     the mass that was cut counts as infinite. `error` bounds the relative rounding error of `mass`,
@@ -74,15 +84,15 @@ class PLD:
     def plus(self, other: PLD, cells: int = CELLS) -> PLD:
         """Sum of two independent losses, on about four times as many cells at most."""
         step = _common_step(self, other, 4 * cells)
-        a, b = self._on(step), other._on(step)
+        a, b = self._on_lattice(step), other._on_lattice(step)
         if a.error + b.error > _TOO_INEXACT:
             return PLD(1.0, 0, np.ones(1), 0.0, cut=1.0)
         mass, error = _convolution(a.mass, b.mass)
         total = PLD(step, a.first + b.first, mass, min(a.tail, b.tail), a.cut + b.cut)
-        return replace(total, error=a.error + b.error + error)._trimmed()
+        return replace(total, error=a.error + b.error + error)._trim_tails()
 
     def repeat(self, count: int) -> PLD:
-        """Sum of `count` independent losses of this law, by repeated squaring."""
+        """Sum of `count` independent losses of this distribution, by repeated squaring."""
         result, square = None, self
         while True:
             if count % 2:
@@ -92,16 +102,16 @@ class PLD:
                 return result
             square = square.plus(square)
 
-    def _on(self, step: float) -> PLD:
+    def _on_lattice(self, step: float) -> PLD:
         """Split every atom between its neighbours on a lattice of another step."""
         if step == self.step:
             return self
-        first, mass = _split(self.losses, self.mass, step)
+        first, mass = _split_atoms(self.losses, self.mass, step)
         terms = min(len(self.mass), math.ceil(step / self.step)) + 8
         on = replace(self, step=step, first=first, mass=mass, error=self.error + terms * _ULP)
-        return on._trimmed()
+        return on._trim_tails()
 
-    def _trimmed(self) -> PLD:
+    def _trim_tails(self) -> PLD:
         """Cut negligible tails: the lower one moves up, the upper one goes to infinity."""
         rising, falling = np.cumsum(self.mass), np.cumsum(self.mass[::-1])
         low = int(np.searchsorted(rising, _LOW, side="right"))
@@ -125,25 +135,25 @@ def compose(parts: Sequence[PLD], cells: int = CELLS) -> PLD:
     return heap[0][2] if heap else PLD(1.0, 0, np.ones(1), 0.0)
 
 
-def randomised_response(epsilon: float, tail: float) -> PLD:
+def randomised_response_pld(epsilon: float, tail: float) -> PLD:
     """Loss of randomised response, the worst purely `epsilon`-private mechanism."""
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     lie = math.exp(-epsilon) * truth
-    return PLD(epsilon, -1, np.array([lie, 0.0, truth]), tail, error=2.0**-48)._trimmed()
+    return PLD(epsilon, -1, np.array([lie, 0.0, truth]), tail, error=2.0**-48)._trim_tails()
 
 
-def bounded_range(epsilon: float, tail: float) -> PLD:
+def bounded_range_pld(epsilon: float, tail: float) -> PLD:
     """Loss of the worst exponential mechanism, its profile interpolated on a grid.
 
     The worst profile is linear in sqrt(exp(epsilon)); its chords have constant mass under the
-    symmetrised law, one half of it at the two ends.
+    symmetrised distribution, one half of it at the two ends.
     """
     half = _CHORDS // 2
     step = epsilon / half
     mass = np.exp(0.5 * step * np.arange(-2 * half, 1)) * (2.0 * math.tanh(0.25 * step))
     mass[[0, -1]] *= 0.5
     error = 2.0**-48 * (1.0 + epsilon)
-    return PLD(step, -half, mass / -math.expm1(-epsilon), tail, error=error)._trimmed()
+    return PLD(step, -half, mass / -math.expm1(-epsilon), tail, error=error)._trim_tails()
 
 
 def envelope(
@@ -164,26 +174,26 @@ def envelope(
     weight, shift, mu = np.array(terms).T
     factor, place = np.array(atoms).T
     whole = float(weight.sum() * factor.sum())
-    # Beyond so many standard deviations less than the tail is left of all terms together.
-    reach = -float(ndtri(min(0.25, max((tail or _SMALLEST) / whole, 2.3e-308))))
-    top = float((shift + mu * (0.5 * mu + reach)).max() + place.max())
+    # All terms together have less mass than the tail beyond so many standard deviations.
+    deviations = -float(ndtri(min(0.25, max((tail or _SMALLEST) / whole, 2.3e-308))))
+    top = float((shift + mu * (0.5 * mu + deviations)).max() + place.max())
     if top == 0.0 or top > _FURTHEST:
         return PLD(1.0, 0, np.ones(1), tail, cut=float(top > 0.0))
     # Mass 1 at or above `lowest` makes everything below superfluous; 0 is always low enough.
     certain = weight[mu == 0.0].sum() >= 1.0 and not place.any()
     lowest = float(shift.min()) if certain else 0.0
-    step = max(top - lowest, 0.5 * top) / (cells * max(1.0, reach / _USUAL_REACH) ** 2)
+    step = max(top - lowest, 0.5 * top) / (cells * max(1.0, deviations / _USUAL_WIDTH) ** 2)
     # Atoms of a mass above 1 must not be split, or their upper part would move up.
     unit = float(place[0] if place.any() else shift.min())
     step = unit / math.ceil(unit / step) if unit >= step else step
     mu = np.where(mu > 0.0, np.maximum(mu, _NARROWEST * step), 0.0)
     first = math.floor((lowest - place.max()) / step)
-    highest = float((shift + mu * (0.5 * mu + reach)).max()) * (1.1 if pairwise else 1.0)
+    highest = float((shift + mu * (0.5 * mu + deviations)).max()) * (1.1 if pairwise else 1.0)
     last = math.ceil(highest / step) + 1
-    mass = _gaussians((weight, shift, mu), step, first, last)
+    mass = _gaussian_masses((weight, shift, mu), step, first, last)
     with np.errstate(divide="ignore"):
         beyond = weight * ndtr((shift - last * step) / mu + 0.5 * mu)
-    begin, shares = _split(place, factor, step)
+    begin, shares = _split_atoms(place, factor, step)
     total = np.zeros(len(mass) + len(shares) - 1)
     for index in np.flatnonzero(shares):
         total[index : index + len(mass)] += shares[index] * mass
@@ -198,7 +208,7 @@ def envelope(
     both = np.zeros(2 * (low + len(total)) - 1)
     both[-len(total) :] = upper.mass
     both[: len(total)] += (upper.mass * odds)[::-1]
-    return replace(upper, first=1 - low - len(total), mass=both)._trimmed()
+    return replace(upper, first=1 - low - len(total), mass=both)._trim_tails()
 
 
 def _upper_part(measure: PLD, load: FloatArray) -> PLD:
@@ -214,7 +224,7 @@ def _upper_part(measure: PLD, load: FloatArray) -> PLD:
     return replace(measure, mass=kept, error=2.0**-36)
 
 
-def _gaussians(
+def _gaussian_masses(
     terms: tuple[FloatArray, FloatArray, FloatArray], step: float, first: int, last: int
 ) -> FloatArray:
     """Masses of Gaussian losses on a lattice, every cell split between its ends."""
@@ -228,14 +238,14 @@ def _gaussians(
             height = weight * 0.5 * step / (mu * math.sqrt(2.0 * math.pi))
             density += height * np.exp(-0.5 * ((loss - shift) / mu - 0.5 * mu) ** 2)
         else:
-            start, shares = _split(np.array([shift]), np.array([weight]), step)
+            start, shares = _split_atoms(np.array([shift]), np.array([weight]), step)
             mass[start - first : start - first + len(shares)] += shares
     mass[:-1] += density @ (_WEIGHTS * (1.0 - above))
     mass[1:] += density @ (_WEIGHTS * above)
     return mass
 
 
-def _split(losses: FloatArray, mass: FloatArray, step: float) -> tuple[int, FloatArray]:
+def _split_atoms(losses: FloatArray, mass: FloatArray, step: float) -> tuple[int, FloatArray]:
     """Place and masses of a lattice on which every atom is split between its neighbours.
 
     An atom at x above the lower neighbour gives the share (1 - e^-x) / (1 - e^-step) to the
@@ -288,7 +298,7 @@ def _convolution(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Tilt:
-    """Two sequences times exp(theta j), both of maximum 1, and what their sum is like."""
+    """Two sequences times exp(theta j), both of maximum 1, and mean and spread of their sum."""
 
     theta: float
     a: FloatArray
@@ -298,7 +308,7 @@ class _Tilt:
     spread: float
 
 
-def _tilt(logs: Sequence[FloatArray], theta: float) -> _Tilt:
+def _tilt_by(logs: Sequence[FloatArray], theta: float) -> _Tilt:
     """Tilt two sequences that are given by their logarithms."""
     scale, mean, variance, tilted = 0.0, 0.0, 1.0, []
     for log in logs:
@@ -315,14 +325,14 @@ def _tilt(logs: Sequence[FloatArray], theta: float) -> _Tilt:
 
 def _tilts(logs: Sequence[FloatArray], size: int) -> Iterator[_Tilt]:
     """Tilts under which the sum moves from its lower to its upper end."""
-    last = _tilt(logs, 0.0)
+    last = _tilt_by(logs, 0.0)
     yield last
-    yield _tilt(logs, -_STRIDE / last.spread)
+    yield _tilt_by(logs, -_STRIDE / last.spread)
     stride = _STRIDE / last.spread
-    for _ in range(_TILTS):
+    for _ in range(_MAX_TILTS):
         if last.mean + 4.0 * last.spread >= size - 1:
             return
-        following = _tilt(logs, last.theta + stride)
+        following = _tilt_by(logs, last.theta + stride)
         if following.mean > last.mean + 1.5 * _STRIDE * max(last.spread, following.spread):
             stride *= 0.5  # too far: something in between would be lost
         else:

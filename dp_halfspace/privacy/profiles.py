@@ -1,7 +1,7 @@
 r"""The privacy profile of the Gaussian mechanism and its safe inverses.
 
 The privacy profile of a mechanism is the smallest :math:`\delta` for every
-:math:`\varepsilon`: the hockey-stick divergence between its output laws on two
+:math:`\varepsilon`: the hockey-stick divergence between its output distributions on two
 neighbouring data sets. Derivations: ``docs/proofs/accounting.md``, sections 1-3.
 """
 
@@ -62,7 +62,7 @@ def check_not_nan(name: str, values: ArrayLike) -> FloatArray:
 
 
 def _mills(z: FloatArray) -> FloatArray:
-    """Mills ratio of the normal law, (1 - Phi(z)) / phi(z)."""
+    """Mills ratio of the normal distribution, (1 - Phi(z)) / phi(z)."""
     return np.asarray(math.sqrt(math.pi / 2.0) * erfcx(z / math.sqrt(2.0)))
 
 
@@ -251,7 +251,7 @@ def gdp_mu(epsilon: float, delta: float) -> float:
     epsilon : float
         Privacy budget >= 0; infinity gives infinity.
     delta : float
-        In [0, 1); 0 gives 0 because no Gaussian noise is purely private.
+        In [0, 1); 0 gives 0 because no Gaussian noise is pure DP.
 
     Returns
     -------
@@ -282,7 +282,7 @@ def gdp_mu(epsilon: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)
 def _largest_mu(epsilon: float, delta: float) -> float:
-    """See `gdp_mu`; a plan asks for the same number several times."""
+    """Compute `gdp_mu`, once for the several uses that a plan makes of it."""
     log_delta = math.log(delta)
     x = math.sqrt(-2.0 * log_delta)
     # Two lower bounds of the root: Phi(-x) <= exp(-x^2/2)/2, and delta_mu(0) < 0.4 mu.

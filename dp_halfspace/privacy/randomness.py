@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from dp_halfspace.exceptions import PrivacyWarning
 
-_CHUNK = 4096
+# Bytes of one call of SHAKE-256.
+_CHUNK_BYTES = 4096
 
 
 class ByteSource(Protocol):
@@ -89,15 +90,15 @@ class SeededBytes:
                 "a seeded noise stream was inherited by a forked process and would repeat "
                 "its parent's noise; make a stream with a purpose of its own in each process"
             )
-        # Without the lock two threads could be handed the same bytes.
+        # Without the lock two threads could get the same bytes.
         with self._lock:
             chunks = [self._buffer]
             missing = n - len(self._buffer)
             while missing > 0:
                 block = self._key + self._counter.to_bytes(16, "little")
-                chunks.append(hashlib.shake_256(block).digest(_CHUNK))
+                chunks.append(hashlib.shake_256(block).digest(_CHUNK_BYTES))
                 self._counter += 1
-                missing -= _CHUNK
+                missing -= _CHUNK_BYTES
             stream = b"".join(chunks)
             self._buffer = stream[n:]
             return stream[:n]
@@ -110,7 +111,7 @@ class SeededBytes:
         )
 
 
-def _checked_seed(random_state: object) -> int:
+def _check_seed(random_state: object) -> int:
     """Return ``random_state`` as an int or refuse everything that is not a plain seed."""
     if isinstance(random_state, Integral) and not isinstance(random_state, bool):
         seed = int(random_state)
@@ -161,7 +162,7 @@ def noise_source(random_state: int | None) -> ByteSource:
     """
     if random_state is None:
         return OS_RANDOMNESS
-    source = SeededBytes(_checked_seed(random_state), "noise")
+    source = SeededBytes(_check_seed(random_state), "noise")
     warnings.warn(
         "random_state is an int, so the noise is reproducible: the privacy guarantee is void "
         "for whoever knows the seed. Use random_state=None for a real release.",
@@ -199,7 +200,7 @@ def public_generator(random_state: int | None, purpose: str) -> np.random.Genera
     if random_state is None:
         words = OS_RANDOMNESS.read(32)
     else:
-        key = _key(_checked_seed(random_state), f"public/{purpose}")
+        key = _key(_check_seed(random_state), f"public/{purpose}")
         words = hashlib.shake_256(key).digest(32)
     entropy = int.from_bytes(words, "little")
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))

@@ -16,10 +16,10 @@ import numpy as np
 from dp_halfspace.privacy.events import Event, Repeated, event_from_dict, number_to_json
 from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 
-# Value of the public fact "classes_source" where nobody stated the label set.
+# Value of the public fact "classes_source" where the user did not state the label set.
 LABELS_SEEN = "taken from the labels seen"
 
-# From the weakest to the strongest; who a row belongs to is part of none of the first two.
+# Adjacencies from the weakest to the strongest; the first two have no owners of rows.
 NEIGHBOURS = {
     "replace-one-label": (
         "neighbouring data sets have the same features and differ in the label of one "
@@ -44,20 +44,26 @@ _NOISES = {
     ),
     "none": "none was added; nothing is guaranteed",
 }
+# False positive rates at which the true positive rate of an attack is shown.
+_SHOWN_RATES = (0.001, 0.01, 0.1)
+# Epsilons of bounds on an attack are searched up to here, to this distance.
+_FARTHEST, _CLOSE, _GOLDEN = 50.0, 1e-3, (math.sqrt(5.0) - 1.0) / 2.0
+# Relative; covers the rounding of a bound on an attack.
+_ROUNDING = 2.0**-40
 _SHOWN_DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
 # Accepted relative excess over the claimed delta. The computed delta is inflated by
 # 2^-36, so a claim that is accepted is true; another platform may round differently.
 _CLAIM_SLACK = 2.0**-38
 
 
-def proved_delta(events: tuple[Event, ...], epsilon: float) -> float:
+def smallest_delta(events: tuple[Event, ...], epsilon: float) -> float:
     """Smallest delta of these events."""
     from dp_halfspace.privacy.accounting import delta  # noqa: PLC0415 - heavy, for fits only
 
     return delta(events, epsilon)
 
 
-def proved_epsilon(events: tuple[Event, ...], delta: float) -> float:
+def smallest_epsilon(events: tuple[Event, ...], delta: float) -> float:
     """Smallest epsilon of these events."""
     from dp_halfspace.privacy.accounting import epsilon  # noqa: PLC0415 - heavy, for fits only
 
@@ -95,7 +101,12 @@ class PrivacyRecord:
 
     Notes
     -----
-    Privacy: every field is public. Creating a record reads no data.
+    **Guarantee.**
+
+    - Adjacency: `adjacency`.
+    - Released: every field is public. Creating a record reads no data.
+    - Sensitivity: that of the events, whose contracts are stated with each of them.
+    - Proof: the claim is recomputed from the events, ``docs/proofs/accounting.md``.
 
     Examples
     --------
@@ -128,16 +139,16 @@ class PrivacyRecord:
         store("epsilon", check_nonnegative("epsilon", self.epsilon))
         store("delta", check_delta(self.delta))
         store("events", tuple(self.events))
-        store("public", _frozen_pairs(self.public))
+        store("public", _freeze_pairs(self.public))
         _check_choice("adjacency", self.adjacency, NEIGHBOURS)
         _check_choice("noise", self.noise, _NOISES)
-        proved = proved_delta(self.events, self.epsilon)
+        proved = smallest_delta(self.events, self.epsilon)
         if proved > self.delta * (1.0 + _CLAIM_SLACK):
             raise ValueError(
                 f"the events prove delta={proved!r} at epsilon={self.epsilon!r}, "
                 f"not the claimed {self.delta!r}"
             )
-        if self.noise == "none" and math.isfinite(proved_epsilon(self.events, 0.5)):
+        if self.noise == "none" and math.isfinite(smallest_epsilon(self.events, 0.5)):
             raise ValueError("noise 'none' contradicts events that prove a guarantee")
 
     def __repr__(self) -> str:
@@ -155,16 +166,86 @@ class PrivacyRecord:
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon that the events prove at another delta in [0, 1), rounded up."""
-        return proved_epsilon(self.events, delta)
+        return smallest_epsilon(self.events, delta)
 
     def delta_at(self, epsilon: float) -> float:
         """Smallest delta that the events prove at another epsilon >= 0, rounded up."""
-        return proved_delta(self.events, check_nonnegative("epsilon", epsilon))
+        return smallest_delta(self.events, check_nonnegative("epsilon", epsilon))
+
+    def attack_advantage(self) -> float:
+        """Largest advantage of an attack, from the exact privacy profile of the events.
+
+        Returns
+        -------
+        float
+            In [0, 1], rounded up: true minus false positive rate of the best test between two data
+            sets that differ in one unit of privacy, by whoever knows everything else. The test
+            that guesses which of two equally likely candidates it was is right with probability
+            ``(1 + advantage) / 2`` at most.
+
+        Notes
+        -----
+        Privacy: a function of the public record. It is ``delta_at(0)``, the total variation.
+        """
+        return self.delta_at(0.0)
+
+    def attack_tpr(self, fpr: float) -> float:
+        """Largest true positive rate of an attack at a false positive rate, rounded up.
+
+        Parameters
+        ----------
+        fpr : float
+            False positive rate of the test, in [0, 1].
+
+        Returns
+        -------
+        float
+            In [0, 1]: no test between two data sets that differ in one unit of privacy finds a
+            larger share, by whoever knows everything else.
+
+        Raises
+        ------
+        ValueError
+            If `fpr` is not in [0, 1].
+
+        Notes
+        -----
+        Privacy: a function of the public record. With ``d(e)`` the exact delta at epsilon e, every
+        test has ``TPR <= d(e) + exp(e) FPR`` and ``1 - FPR <= d(e) + exp(e) (1 - TPR)`` for all
+        e >= 0: the smallest of these bounds. P. Kairouz, S. Oh and P. Viswanath (2015), "The
+        composition theorem for differential privacy", Theorem 2.1.
+
+        Examples
+        --------
+        >>> from dp_halfspace.privacy import Gaussian, PrivacyRecord
+        >>> record = PrivacyRecord(epsilon=1.5, delta=0.01, events=[Gaussian(0.5)], noise="os")
+        >>> round(record.attack_advantage(), 4), round(record.attack_tpr(0.01), 4)
+        (0.1974, 0.0339)
+        """
+        fpr = float(fpr)
+        if not 0.0 <= fpr <= 1.0:
+            raise ValueError(f"fpr must be in [0, 1], got {fpr!r}")
+
+        def bound(signed: float) -> float:
+            factor, delta = math.exp(abs(signed)), self.delta_at(abs(signed))
+            if signed >= 0.0:
+                return delta + factor * fpr
+            return 1.0 - (1.0 - fpr - delta) / factor
+
+        # Convex in exp(signed): a golden section finds the least one, and each is true.
+        low, high, found = -_FARTHEST, _FARTHEST, [bound(0.0)]
+        found += [bound(s * self.epsilon) for s in (-1.0, 1.0) if self.epsilon < _FARTHEST]
+        while high - low > _CLOSE:
+            left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+            pair = bound(left), bound(right)
+            found += pair
+            low, high = (low, right) if pair[0] <= pair[1] else (left, high)
+        return min(1.0, max(fpr, min(found) * (1.0 + _ROUNDING)))
 
     def summary(self) -> str:
-        """Text for an auditor: the guarantee, what it rests on, and its limits."""
+        """Text for an auditor: the guarantee, its assumptions and its limits."""
         claim = f"({self.epsilon!r}, {self.delta!r})-differential privacy"
-        if dict(_frozen_pairs(self.public)).get("classes_source") == LABELS_SEEN:
+        if dict(_freeze_pairs(self.public)).get("classes_source") == LABELS_SEEN:
             claim += ", given the label set: it was taken from the data and is declared public"
         lines = [
             "Guarantee: "
@@ -180,8 +261,16 @@ class PrivacyRecord:
         ]
         for delta in sorted({0.0, self.delta, *_SHOWN_DELTAS}, reverse=True):
             lines.append(f"  - delta {delta:<8.3g} epsilon {rounded_text(self.epsilon_at(delta))}")
+        found = ", ".join(
+            f"{rounded_text(self.attack_tpr(fpr))} at {fpr:g}" for fpr in _SHOWN_RATES
+        )
+        lines += [
+            f"What an attack can gain that knows all but {_UNITS[self.adjacency]} (rounded up):",
+            f"  - true minus false positive rate {rounded_text(self.attack_advantage())}",
+            f"  - true positive rate {found} (false positive rate)",
+        ]
         lines.append("Assumed public, besides every parameter:")
-        lines += [f"  - {name} = {value!r}" for name, value in _frozen_pairs(self.public)]
+        lines += [f"  - {name} = {value!r}" for name, value in _freeze_pairs(self.public)]
         lines.append(
             "Out of scope: running time and other side channels, and further fits on the "
             "same data, which compose with this one."
@@ -196,7 +285,7 @@ class PrivacyRecord:
             "adjacency": self.adjacency,
             "events": [event.to_dict() for event in self.events],
             "noise": self.noise,
-            "public": {name: _thawed(value) for name, value in _frozen_pairs(self.public)},
+            "public": {name: _thaw(value) for name, value in _freeze_pairs(self.public)},
         }
 
     def to_json(self) -> str:
@@ -223,18 +312,18 @@ def _check_choice(name: str, value: object, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {known}, got {value!r}")
 
 
-def _frozen_pairs(
+def _freeze_pairs(
     public: Mapping[str, Any] | Iterable[tuple[str, Any]],
 ) -> tuple[tuple[str, Any], ...]:
     """Pairs of names and immutable plain values."""
     pairs = public.items() if isinstance(public, Mapping) else public
-    frozen = tuple((str(name), _frozen(value)) for name, value in pairs)
+    frozen = tuple((str(name), _freeze(value)) for name, value in pairs)
     if len({name for name, _ in frozen}) < len(frozen):
         raise ValueError("public must not name a fact twice")
     return frozen
 
 
-def _frozen(value: Any) -> Any:
+def _freeze(value: Any) -> Any:
     """Immutable plain form of a public value."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
@@ -245,15 +334,15 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, Real):
         return number_to_json(float(value))
     if isinstance(value, Mapping):
-        return tuple((_frozen(key), _frozen(item)) for key, item in value.items())
+        return tuple((_freeze(key), _freeze(item)) for key, item in value.items())
     if isinstance(value, list | tuple):
-        return tuple(_frozen(item) for item in value)
+        return tuple(_freeze(item) for item in value)
     return str(value)
 
 
-def _thawed(value: Any) -> Any:
+def _thaw(value: Any) -> Any:
     """Turn tuples into lists, as JSON has them."""
-    return [_thawed(item) for item in value] if isinstance(value, tuple) else value
+    return [_thaw(item) for item in value] if isinstance(value, tuple) else value
 
 
 def rounded_text(value: float, *, up: bool = True) -> str:

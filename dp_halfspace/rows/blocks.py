@@ -19,21 +19,25 @@ from scipy.linalg.blas import dtrmm
 FloatArray: TypeAlias = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 3 * 2**16  # 1.5 MB of float64: stays in cache between its two uses
+# Rows of a block, at least.
 _MIN_ROWS = 48
-# More blocks than this are added by Kahan's rule, whose error does not grow with them.
+# Blocks, at most, that are added plainly; more are added by Kahan's rule, whose error does not
+# grow with their number.
 PLAIN_BLOCKS = 256
-# Rows are brought to norm one from up to so many times their public scale.
+# Norm, in units of the public scale, up to which rows are brought to norm one.
 LONGEST = 2.0**60
+# Rows of a sparse block.
 _SPARSE_ROWS = 8192
-_WORK_ENTRIES = 2**15  # of what is computed from a block and thrown away
+_WORK_ENTRIES = 2**15  # entries of a temporary array that is computed from a block
 _MAX_ROWS = 1024  # a block of sparse rows is copied more than once
 # Sums of squares in this range are accurate: nothing that matters under- or overflows.
 _SAFE = (1e-200, 1e200)
+# Smaller factors are subnormal or nearly so.
 _TINY = 2.0**-1000
 
 
 class Block(NamedTuple):
-    """Consecutive rows in float64, and what is still to be applied to them."""
+    """Consecutive rows in float64, and the factors and the constant still to be applied."""
 
     lo: int
     hi: int
@@ -44,7 +48,7 @@ class Block(NamedTuple):
 
 
 class ThinMap(Protocol):
-    """A linear map that knows the lengths of images without forming them."""
+    """A linear map that computes the lengths of images without forming them."""
 
     def image_squares(self, rows: FloatArray) -> FloatArray:
         """Return the squared norms of the images of rows."""
@@ -92,7 +96,7 @@ def _column(factor: FloatArray, like: FloatArray) -> FloatArray:
     return factor if like.ndim == 1 else factor[:, None]
 
 
-def times(block: Block, w: FloatArray) -> FloatArray:
+def multiply_rows(block: Block, w: FloatArray) -> FloatArray:
     """Return the margins of a block."""
     d = block.matrix.shape[1]
     margins: FloatArray = block.matrix @ w[:d]
@@ -147,12 +151,12 @@ def image_squares(block: Block, transform: FloatArray | ThinMap) -> FloatArray:
     """Return the squared norms of the images of the logical rows, some rows at a time."""
     squares = np.empty(block.hi - block.lo)
     if not isinstance(transform, np.ndarray):
-        for rows, part in _parts(block, block.matrix.shape[1]):
-            squares[rows] = transform.image_squares(completed(part))
+        for rows, part in _read_parts(block, block.matrix.shape[1]):
+            squares[rows] = transform.image_squares(write_rows(part))
         return squares
     root = triangular(transform)
-    for rows, part in _parts(block, transform.shape[0]):
-        image = images(part, transform, root)
+    for rows, part in _read_parts(block, transform.shape[0]):
+        image = map_rows(part, transform, root)
         squares[rows] = sums_of_squares(image)
     return squares
 
@@ -163,15 +167,15 @@ def triangular(transform: FloatArray) -> FloatArray | None:
     return np.asfortranarray(transform) if upper else None
 
 
-def images(block: Block, transform: FloatArray, root: FloatArray | None) -> FloatArray:
+def map_rows(block: Block, transform: FloatArray, root: FloatArray | None) -> FloatArray:
     """Return ``transform z`` for every logical row; half the work if it is triangular."""
     if sparse.issparse(block.matrix) or root is None:
-        return times(block, transform.T)
+        return multiply_rows(block, transform.T)
     # The rows are scaled and completed first, so that BLAS can work in place.
-    return np.asarray(dtrmm(1.0, root, completed(block).T, overwrite_b=1).T)
+    return np.asarray(dtrmm(1.0, root, write_rows(block).T, overwrite_b=1).T)
 
 
-def completed(
+def write_rows(
     block: Block, out: FloatArray | None = None, factor: FloatArray | None = None
 ) -> FloatArray:
     """Write out the logical rows of a block, each multiplied by its own factor if there is one."""
@@ -186,7 +190,7 @@ def completed(
     return out
 
 
-def _parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
+def _read_parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
     """Read some rows of a block at a time, for margins only; each needs `size` numbers."""
     work = 4 * _WORK_ENTRIES if sparse.issparse(block.matrix) else _WORK_ENTRIES
     n_rows, step = block.hi - block.lo, max(_MIN_ROWS, work // max(size, 1))
@@ -194,11 +198,13 @@ def _parts(block: Block, size: int) -> Iterator[tuple[slice, Block]]:
         hi = min(lo + step, n_rows)
         scale = None if block.scale is None else block.scale[lo:hi]
         bias = block.bias[lo:hi] if isinstance(block.bias, np.ndarray) else block.bias
-        part = Block(block.lo + lo, block.lo + hi, _some(block.matrix, lo, hi), None, scale, bias)
+        part = Block(
+            block.lo + lo, block.lo + hi, take_rows(block.matrix, lo, hi), None, scale, bias
+        )
         yield slice(lo, hi), part
 
 
-def _some(matrix: Any, lo: int, hi: int) -> Any:
+def take_rows(matrix: Any, lo: int, hi: int) -> Any:
     """Return some rows of an array or of a CSR matrix, as views."""
     if not sparse.issparse(matrix):
         return matrix[lo:hi]
@@ -219,14 +225,14 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
         matrix, factor, root = matrix[used], factor[used], root[used]
         bias = bias[used] if isinstance(bias, np.ndarray) else bias
     part = np.zeros_like(out)
-    # Some rows at a time: the scaled copy would be as large as a small matrix itself.
+    # A scaled copy of all rows could be as large as the matrix.
     step = max(_MIN_ROWS, _WORK_ENTRIES // max(d, 1))
     if sparse.issparse(matrix):
         step = max(1, len(factor))
     for lo in range(0, len(factor), step):
         rows = slice(lo, lo + step)
         if sparse.issparse(matrix):
-            scaled = _scaled(matrix, factor)
+            scaled = scale_csr(matrix, factor)
             part[:d, :d] += (scaled.T @ scaled).toarray()
         else:
             scaled = matrix[rows] * factor[rows, None]
@@ -237,14 +243,14 @@ def add_gram(block: Block, weights: FloatArray, out: FloatArray) -> None:
             part[d, :d] += cross
             part[:d, d] += cross
             part[d, d] += weighted @ weighted
-    # One addition for each block: that is what the bound on rounding errors counts.
+    # The bound on rounding errors counts one addition for each block.
     out += part
 
 
-def _scaled(matrix: Any, factor: FloatArray) -> Any:
+def scale_csr(matrix: Any, factor: FloatArray) -> Any:
     """Multiply the rows of a CSR matrix, which keeps its indices."""
-    data = matrix.data * np.repeat(factor, np.diff(matrix.indptr))
-    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    data = matrix.data.astype(np.float64) * np.repeat(factor, np.diff(matrix.indptr))
+    return sparse_view(sparse.csr_array, (data, matrix.indices, matrix.indptr), matrix.shape)
 
 
 def canonical_csr(X: Any) -> Any:
@@ -286,6 +292,14 @@ def clip_scales(X: Any, bound: float) -> FloatArray:
 
     Notes
     -----
+    **Guarantee.**
+
+    - Adjacency: replace-one.
+    - Released: nothing; the factors are private.
+    - Sensitivity: a scaled row has a norm of at most `bound`, and replacing a record changes no
+      bit of the factors of others.
+    - Proof: ``docs/proofs/certificate.md``, section 1.
+
     Rows within ``4 (d + 8)`` units of rounding of the bound are scaled too, since the
     computed norm cannot tell on which side they are.
 
@@ -313,36 +327,36 @@ def scales_and_lengths(X: Any, bound: float) -> tuple[FloatArray, FloatArray]:
     else:
         squares = np.empty(n)
         for lo in range(0, n, step):
-            squares[lo : lo + step] = sums_of_squares(_in_row_order(X[lo : lo + step]))
-    scales = _from_squares(squares, target)
+            squares[lo : lo + step] = sums_of_squares(_to_row_order(X[lo : lo + step]))
+    scales = _scales_from_squares(squares, target)
     with np.errstate(invalid="ignore"):
         lengths = scales * np.sqrt(squares)
     unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
     for lo in range(0, unsafe.size, step):
         rows = unsafe[lo : lo + step]
-        largest, shapes = _split(X[rows])
+        largest, shapes = _split_largest(X[rows])
         ratios = sums_of_squares(shapes)
-        scales[rows] = _from_ratios(largest, ratios, target)
+        scales[rows] = _scales_from_ratios(largest, ratios, target)
         with np.errstate(over="ignore"):
             lengths[rows] = np.minimum(largest * np.sqrt(ratios), target)
     return scales, lengths
 
 
-def _in_row_order(rows: NDArray[Any]) -> FloatArray:
+def _to_row_order(rows: NDArray[Any]) -> FloatArray:
     """Cast some rows, so that float32, integers and columns in memory take the same path."""
     return np.ascontiguousarray(rows, dtype=np.float64)
 
 
-def _from_squares(squares: FloatArray, target: float) -> FloatArray:
+def _scales_from_squares(squares: FloatArray, target: float) -> FloatArray:
     """Return min(1, target / norm), for norms neither tiny nor huge."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.minimum(1.0, target / np.sqrt(squares)))
 
 
-def _split(rows: Any) -> tuple[FloatArray, Any]:
+def _split_largest(rows: Any) -> tuple[FloatArray, Any]:
     """Return the largest absolute value of every row, and the rows divided by it."""
     if not sparse.issparse(rows):
-        rows = _in_row_order(rows)
+        rows = _to_row_order(rows)
         largest = np.abs(rows).max(axis=1, initial=0.0)
         return largest, rows / np.where(largest > 0.0, largest, 1.0)[:, None]
     data = rows.data.astype(np.float64)
@@ -353,7 +367,7 @@ def _split(rows: Any) -> tuple[FloatArray, Any]:
     return largest, sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
-def _from_ratios(largest: FloatArray, squares: FloatArray, target: float) -> FloatArray:
+def _scales_from_ratios(largest: FloatArray, squares: FloatArray, target: float) -> FloatArray:
     """Return min(1, target / norm) for ``norm = largest * sqrt(squares)``; 1 for a zero row."""
     with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
         factor = target / largest / np.sqrt(squares)

@@ -7,24 +7,24 @@ constant, stays with its chunk; only points travel there, and sums come back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.rows.blocks import FloatArray, ThinMap, block_size
-from dp_halfspace.rows.feature_rows import Features, clipped_features
-from dp_halfspace.rows.rows import Rows, RowState, rescaled_state
+from dp_halfspace.rows.mapped_rows import Features, clipped_features
+from dp_halfspace.rows.rows import Rows, RowState, rescale_state
 from dp_halfspace.rows.single_rows import SingleRows
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap
 
-__all__ = ["ChunkedRows", "chunked_features", "chunked_rows"]
 
-
+@dataclass(slots=True, eq=False)
 class ChunkedRows:
     """The rows of a matrix in chunks, each chunk like the public `template` without rows.
 
@@ -33,10 +33,9 @@ class ChunkedRows:
     section 8.
     """
 
-    __slots__ = ("_matrix", "_state", "_template")
-
-    def __init__(self, matrix: Chunks, state: Chunks, template: Any) -> None:
-        self._matrix, self._state, self._template = matrix, state, template
+    _matrix: Chunks
+    _state: Chunks
+    _template: Any
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -59,10 +58,10 @@ class ChunkedRows:
         return self._state.each(_ones)
 
     def apply_to_classes(
-        self, make: Callable[[Any, FloatArray], Any], codes: Chunks, weights: FloatArray
+        self, make: Callable[[Any, FloatArray], Any], class_indices: Chunks, weights: FloatArray
     ) -> Chunks:
         """Make something of the classes of the rows in each chunk; see `Rows.apply_to_classes`."""
-        return self._each("apply_to_classes", make, codes, weights).kept()
+        return self._each("apply_to_classes", make, class_indices, weights).kept()
 
     def margins(self, w: FloatArray) -> Chunks:
         """Return ``Z w``, which stays with the rows."""
@@ -94,7 +93,7 @@ class ChunkedRows:
 
     def rescaled(self, factor: Chunks, *, row_bound: float) -> ChunkedRows:
         """Return the rows, each times its own factor; see `Rows`."""
-        state = self._state.each(rescaled_state, factor).kept()
+        state = self._state.each(rescale_state, factor).kept()
         template = self._template.rescaled(np.empty(0), row_bound=row_bound)
         return ChunkedRows(self._matrix, state, template)
 
@@ -102,25 +101,25 @@ class ChunkedRows:
         """Return the rows divided by the norm of their image; see `SingleRows`."""
         rows = self._each(partial(SingleRows.unit, **how), transform)
         template = self._template.unit(transform, **how)
-        return ChunkedRows(self._matrix, rows.each(_state_of).kept(), template)
+        return ChunkedRows(self._matrix, rows.each(attrgetter("state")).kept(), template)
 
     def leading(self, size: int) -> ChunkedRows:
-        """Return the first columns and the constant as unit rows; see `Rows`."""
+        """Return the first columns and the constant as normalised rows; see `Rows`."""
         rows = self._each("leading", size)
-        state = rows.each(_state_of).kept()
-        return ChunkedRows(rows.each(_matrix_of), state, self._template.leading(size))
+        state = rows.each(attrgetter("state")).kept()
+        return ChunkedRows(rows.each(attrgetter("_matrix")), state, self._template.leading(size))
 
     def total(self, function: Callable[..., Any], *arguments: Any) -> FloatArray:
         """Add what a function of the rows of each chunk returns."""
-        return self._matrix.total(_called, self._state, self._template, function, *arguments)
+        return self._matrix.total(_call_rows, self._state, self._template, function, *arguments)
 
     def _each(self, what: Any, *arguments: Any) -> Chunks:
         """Put off a method, or a function, of the rows of every chunk."""
-        return self._matrix.each(_called, self._state, self._template, what, *arguments)
+        return self._matrix.each(_call_rows, self._state, self._template, what, *arguments)
 
     def _total(self, name: str, *arguments: Any) -> FloatArray:
         """Add what a method of the rows returns over all chunks."""
-        return self._matrix.total(_called, self._state, self._template, name, *arguments)
+        return self._matrix.total(_call_rows, self._state, self._template, name, *arguments)
 
 
 def chunked_rows(
@@ -132,29 +131,23 @@ def chunked_rows(
     """
     nothing = np.empty((0, X.n_columns)) if X.sample is None else X.sample
     template = function(nothing, *arguments, **options)
-    return ChunkedRows(X, X.each(_state_by, function, arguments, options).kept(), template)
+    return ChunkedRows(X, X.each(_make_state, function, arguments, options).kept(), template)
 
 
-def _called(matrix: Any, state: RowState, template: Rows, what: Any, *arguments: Any) -> Any:
+def _call_rows(matrix: Any, state: RowState, template: Rows, what: Any, *arguments: Any) -> Any:
     """Call a function of the rows of a chunk, or the method of that name."""
     rows = template.over(matrix, state)
     return getattr(rows, what)(*arguments) if isinstance(what, str) else what(rows, *arguments)
 
 
-def _state_by(matrix: Any, function: Callable[..., Rows], arguments: Any, options: Any) -> RowState:
-    return _state_of(function(matrix, *arguments, **options))
-
-
-def _state_of(rows: Rows) -> RowState:
-    return rows.state
+def _make_state(
+    matrix: Any, function: Callable[..., Rows], arguments: Any, options: Any
+) -> RowState:
+    return function(matrix, *arguments, **options).state
 
 
 def _ones(state: RowState) -> FloatArray:
     return np.ones_like(state[0], dtype=np.float64)
-
-
-def _matrix_of(rows: Rows) -> Any:
-    return rows._matrix
 
 
 def chunked_features(
@@ -162,7 +155,7 @@ def chunked_features(
 ) -> Chunks:
     """Return the features of rows in chunks, kept where they are if all fit into the memory."""
     n_samples, size = X.shape[0], feature_map.n_components
-    made = partial(_features, how=how)
+    made = partial(_make_features, how=how)
     is_kept = 4 * n_samples * size <= memory
     features = X.each(made, data_norm, feature_map, 4 * n_samples * size if is_kept else 0)
     nothing = made(np.empty((0, X.n_columns)), data_norm, feature_map, 0)
@@ -170,7 +163,7 @@ def chunked_features(
     return features.kept() if is_kept else features
 
 
-def _features(
+def _make_features(
     X: Any, data_norm: float, feature_map: FeatureMap, memory: int, *, how: dict[str, Any]
 ) -> Features:
     return clipped_features(X, data_norm, feature_map, memory=memory, **how)

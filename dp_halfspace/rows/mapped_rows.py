@@ -1,23 +1,43 @@
-"""Rows seen through a released map: fast passes that never form them, and exact ones that do.
+"""Rows behind a public map: images under a released matrix, and features made block by block.
 
-Row ``i`` is ``A x_i``, brought to norm one. A pass can multiply coefficients by ``A`` and read
-``x_i`` alone, or form the images block by block. The first costs no more than without a map,
-but its roundings are stretched by ``A``; the second has the roundings of ordinary rows.
+Images of rows are brought to norm one. A pass can multiply coefficients by the matrix and read the
+rows alone, or form the images block by block. The first costs no more than without a map, but its
+roundings are stretched by the matrix; the second has the roundings of ordinary rows.
+
+Features may be too many numbers to keep. As many blocks as fit into a public amount of memory are
+kept, in float32; the others are made again at every pass. All arithmetic on features is in float64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg.blas import dtrmm
 
-from dp_halfspace.rows.blocks import FloatArray, block_size, sums_of_squares
+from dp_halfspace.data.people import People, place_rows
+from dp_halfspace.rows.blocks import (
+    Block,
+    FloatArray,
+    ThinMap,
+    block_size,
+    canonical_csr,
+    clip_scales,
+    sums_of_squares,
+    triangular,
+    write_rows,
+)
 from dp_halfspace.rows.rows import Rows, inverse_lengths
 
-# Images are work space, beside which the data are read: a quarter of a block of these.
+if TYPE_CHECKING:
+    from dp_halfspace.projection import FeatureMap
+
+
+# Blocks of images are smaller by this factor: they are work space, beside which data are read.
 _FEWER = 4
 
 
@@ -94,14 +114,14 @@ class FormedRows(_Images):
         """Return ``Z w``; see `Rows`."""
         out = np.empty((self.shape[0], *w.shape[1:]))
         for lo, hi, images, factors in self._blocks():
-            out[lo:hi] = _scaled(images @ w, factors)
+            out[lo:hi] = _scale_rows(images @ w, factors)
         return out
 
     def adjoint(self, p: FloatArray) -> FloatArray:
         """Return ``Z^T p``; see `Rows`."""
         out = np.zeros((self.shape[1], *p.shape[1:]))
         for lo, hi, images, factors in self._blocks():
-            out += images.T @ _scaled(p[lo:hi], factors)
+            out += images.T @ _scale_rows(p[lo:hi], factors)
         return out
 
     def fused_adjoint(
@@ -110,8 +130,8 @@ class FormedRows(_Images):
         """Return ``Z^T p(Z w)``; see `Rows`."""
         out = np.zeros(w.shape)
         for lo, hi, images, factors in self._blocks():
-            p = coefficients(_scaled(images @ w, factors), lo, hi)
-            out += images.T @ _scaled(p, factors)
+            p = coefficients(_scale_rows(images @ w, factors), lo, hi)
+            out += images.T @ _scale_rows(p, factors)
         return out
 
     def gram(self, weights: FloatArray) -> FloatArray:
@@ -119,7 +139,7 @@ class FormedRows(_Images):
         size = self.shape[1]
         out = np.zeros((size, size))
         for lo, hi, images, factors in self._blocks():
-            scaled = _scaled(images, factors * np.sqrt(weights[lo:hi]))
+            scaled = _scale_rows(images, factors * np.sqrt(weights[lo:hi]))
             out += scaled.T @ scaled
         return out
 
@@ -128,16 +148,166 @@ class FormedRows(_Images):
         return FormedRows(self.rows.subset(index), self.transform)
 
     def _blocks(self) -> Iterator[tuple[int, int, FloatArray, FloatArray]]:
-        """Form the images block by block, with the factors that make them unit rows."""
+        """Form the images block by block, with the factors that normalise them."""
         for lo, hi, images in self.rows.images(self.transform, self.block_rows):
             lengths = np.sqrt(sums_of_squares(images))
             yield lo, hi, images, inverse_lengths(lengths, images.shape[1])
 
 
-def _scaled(rows: FloatArray, factors: FloatArray) -> FloatArray:
+def _scale_rows(rows: FloatArray, factors: FloatArray) -> FloatArray:
     """Multiply rows, or numbers that belong to rows, by factors."""
     return rows * (factors if rows.ndim == 1 else factors[:, None])
 
 
-# What an objective asks for its rows.
+# Rows that an objective can be made of.
 Design: TypeAlias = Rows | MappedRows | FormedRows
+
+
+SingleArray: TypeAlias = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """The matrix of features, of which the first rows are `kept`. Made by `clipped_features`.
+
+    The factors `scale` bring the rows of `X` to their public scale.
+    """
+
+    X: Any
+    scale: FloatArray
+    feature_map: FeatureMap
+    kept: SingleArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix."""
+        return self.X.shape[0], self.feature_map.n_components
+
+    def place_rows(self, *where: Any) -> Features:
+        """Return features of which all are kept at some places of a block; see `place_rows`."""
+        kept = place_rows(self.kept, *where)
+        return Features(np.empty((len(kept), 0)), self.scale, self.feature_map, kept)
+
+    def __getitem__(self, rows: slice | NDArray[np.intp]) -> SingleArray:
+        """Return the features of some rows, as float32."""
+        if isinstance(rows, slice) and rows.stop is not None and rows.stop <= len(self.kept):
+            return self.kept[rows]
+        X, scale = self.X[rows], self.scale[rows]
+        if sparse.issparse(X):
+            data = X.data * np.repeat(scale, np.diff(X.indptr))
+            return self.feature_map.apply(
+                sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+            )
+        return self.feature_map.apply(np.multiply(X, scale[:, None], dtype=np.float64))
+
+
+class FeatureRows(Rows):
+    """Rows ``(scale[i] * features[i], bias[i])``; everything else as in `Rows`."""
+
+    __slots__ = ()
+
+    def _check_matrix(self, X: Features) -> Features:
+        """Return the features, which take the place of an array."""
+        return X
+
+    def gram(self, weights: FloatArray) -> FloatArray:
+        """Return ``Z^T diag(weights) Z``; see `Rows.gram`."""
+        size = self.shape[1]
+        product, rows = np.empty((size, size)), np.empty((self.block_rows, size))
+
+        def add(block: Block, out: FloatArray) -> None:
+            factor = np.sqrt(weights[block.lo : block.hi])
+            part = write_rows(block, rows[: block.hi - block.lo], factor)
+            # A matrix times its own transpose is half of the work.
+            out += np.matmul(part.T, part, out=product)
+
+        return self._summed((size, size), add)
+
+    def _matrix_placed(self, *where: Any) -> Any:
+        return self._matrix.place_rows(*where)
+
+    def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
+        if transform is None:
+            return super()._lengths(None)
+        out = np.empty(self.shape[0])
+        rows = np.empty((self.block_rows, self.shape[1]))
+        root = triangular(transform) if isinstance(transform, np.ndarray) else None
+        for block in self._blocks():
+            part = write_rows(block, rows[: block.hi - block.lo])
+            if isinstance(transform, np.ndarray):
+                image = part @ transform.T if root is None else dtrmm(1.0, root, part.T).T
+                out[block.lo : block.hi] = sums_of_squares(image)
+            else:
+                out[block.lo : block.hi] = transform.image_squares(part)
+        return np.sqrt(out)
+
+    def dense(self, index: NDArray[np.intp]) -> FloatArray:
+        """Return some rows as an array, none longer than the bound; see `Rows.dense`.
+
+        Features that are made in other blocks than before may differ in a last bit, which
+        may make a row longer.
+        """
+        out = super().dense(index)
+        if self._bound is None:
+            return out
+        inverse = inverse_lengths(np.sqrt(sums_of_squares(out)), out.shape[1])
+        out *= np.minimum(1.0, self._bound * inverse)[:, None]
+        return out
+
+    def _dense_block(self, lo: int, hi: int) -> Block:
+        """Make the features of some rows, in work space."""
+        if self._buffer is None:
+            self._buffer = np.empty((self.block_rows, self._matrix.shape[1]))
+        matrix = self._buffer[: hi - lo]
+        np.copyto(matrix, self._matrix[lo:hi])
+        scale = None if self._scale is None else self._scale[lo:hi]
+        return Block(lo, hi, matrix, matrix.T, scale, self._bias_of(slice(lo, hi)))
+
+
+def clipped_features(
+    X: Any,
+    data_norm: float,
+    feature_map: FeatureMap,
+    *,
+    memory: int,
+    longest: float = 1.0,
+    people: People | None = None,
+) -> Features:
+    """Return the features of the rows of `X`, divided by the public `data_norm`.
+
+    Rows that are then longer than `longest` are scaled down to it. How many are kept between
+    passes is a function of the shape and of `memory`, in bytes. Of rows that `people` own all are
+    kept, made at the places of their people.
+    """
+    X = canonical_csr(X) if sparse.issparse(X) else X
+    scale = clip_scales(X, data_norm * longest) / data_norm
+    n, k = X.shape[0], feature_map.n_components
+    nothing = np.empty((0, k), dtype=np.float32)
+    made = Features(X, scale, feature_map, nothing)
+    if people is not None:
+        kept = people.gather_blocks(
+            block_size(len(people), k, is_sparse=False),
+            lambda *where: Features(
+                place_rows(X, *where), place_rows(scale, *where), feature_map, nothing
+            )[0 : where[2]],
+        )
+        return Features(X, scale, feature_map, kept)
+    step = block_size(n, k, is_sparse=False)
+    n_kept = n if 4 * n * k <= memory else memory // (4 * k) // step * step
+    kept = np.empty((n_kept, k), dtype=np.float32)
+    for lo in range(0, n_kept, step):
+        hi = min(lo + step, n_kept)
+        kept[lo:hi] = made[lo:hi]
+    return Features(X, scale, feature_map, kept)
+
+
+def normalised_feature_rows(
+    features: Features, bias: float | None, people: People | None = None
+) -> FeatureRows:
+    """Return the rows ``[features, bias]``, divided by their norm; `bias` is public.
+
+    Of norm at most one as real numbers, whatever the features are: ``docs/proofs/kernel.md``,
+    section 2.
+    """
+    rows = FeatureRows(features, bias=bias, people=people)
+    return rows.rescaled(inverse_lengths(rows.lengths(), rows.shape[1]), row_bound=1.0)

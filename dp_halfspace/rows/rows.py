@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dp_halfspace.data.people import People, placed
+from dp_halfspace._rounding import UP
+from dp_halfspace.data.people import People, place_rows
+from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.projection import LinearMap
 from dp_halfspace.rows.blocks import (
     LONGEST,
@@ -30,27 +32,19 @@ from dp_halfspace.rows.blocks import (
     block_size,
     canonical_csr,
     clip_scales,
-    completed,
     image_squares,
-    images,
     is_blas_layout,
     is_in_place,
+    map_rows,
+    multiply_rows,
     row_squares,
+    scale_csr,
     scales_and_lengths,
     sparse_view,
-    times,
+    take_rows,
     triangular,
+    write_rows,
 )
-
-__all__ = [
-    "Rows",
-    "block_size",
-    "clip_scales",
-    "clipped_rows",
-    "inverse_lengths",
-    "preconditioned",
-    "unit_rows",
-]
 
 AnyRows = TypeVar("AnyRows", bound="Rows")
 AnyBlock = TypeVar("AnyBlock")
@@ -114,11 +108,7 @@ class Rows:
         people: People | None = None,
     ) -> None:
         self.people = people
-        self._matrix: Any = canonical_csr(X) if sparse.issparse(X) else np.asarray(X)
-        if self._matrix.ndim != 2 or self._matrix.dtype.kind not in "biuf":
-            raise ValueError("X must be a matrix of real numbers")
-        if self._matrix.dtype.itemsize > 8:
-            raise ValueError("X must not have more precision than float64")
+        self._matrix = self._check_matrix(X)
         n = self._matrix.shape[0]
         if scale is not None and scale.shape != (n,):
             raise ValueError("scale must have one entry per row of X")
@@ -129,8 +119,17 @@ class Rows:
         self._bound = row_bound
         self._extreme = scale is not None and bool(_is_extreme(scale).any())
         self._buffer: FloatArray | None = None
-        # The blocks, once they are made, where they are views and need no work space.
+        # Blocks that are views need no work space, and are made once.
         self._views: list[Block] | None = None
+
+    def _check_matrix(self, X: Any) -> Any:
+        """Return an array or a CSR array of real numbers."""
+        matrix: Any = canonical_csr(X) if sparse.issparse(X) else np.asarray(X)
+        if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+            raise ValueError("X must be a matrix of real numbers")
+        if matrix.dtype.itemsize > 8:
+            raise ValueError("X must not have more precision than float64")
+        return matrix
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -160,14 +159,17 @@ class Rows:
         return type(self)(X, *state, row_bound=self._bound)
 
     def apply_to_classes(
-        self, make: Callable[[Any, FloatArray], Made], codes: NDArray[Any], weights: FloatArray
+        self,
+        make: Callable[[Any, FloatArray], Made],
+        class_indices: NDArray[Any],
+        weights: Weights,
     ) -> Made:
-        """Return ``make(codes, weights of the rows)`` for the classes of the rows.
+        """Return ``make(class_indices, weights)`` for the classes of the rows.
 
-        `weights` are those of the classes; a row of a person counts its share of them.
+        `weights` are those of the classes, or of each record; a row of a person counts its share.
         """
-        counted = weights[codes]
-        return make(codes, counted if self.people is None else counted * self.shares)
+        counted = weights[class_indices]
+        return make(class_indices, counted if self.people is None else counted * self.shares)
 
     @property
     def row_bound(self) -> float:
@@ -182,7 +184,7 @@ class Rows:
         w = np.ascontiguousarray(w, dtype=np.float64)
         out = np.empty((self.shape[0], *w.shape[1:]))
         for block in self._blocks():
-            out[block.lo : block.hi] = times(block, w)
+            out[block.lo : block.hi] = multiply_rows(block, w)
         return out
 
     def scores(self, w: FloatArray) -> FloatArray:
@@ -227,7 +229,7 @@ class Rows:
         w = np.ascontiguousarray(w, dtype=np.float64)
 
         def add(block: Block, out: FloatArray) -> None:
-            add_adjoint(block, coefficients(times(block, w), block.lo, block.hi), out)
+            add_adjoint(block, coefficients(multiply_rows(block, w), block.lo, block.hi), out)
 
         return self._summed(w.shape, add)
 
@@ -243,7 +245,7 @@ class Rows:
         n, step = self.shape[0], self.block_rows
         n_privacy_units = n if self.people is None else len(self.people)
         is_plain = -(-n // step) <= min(-(-n_privacy_units // step), PLAIN_BLOCKS)
-        return summed(self._blocks(), shape, add, is_plain)
+        return add_blocks(self._blocks(), shape, add, is_plain)
 
     def lengths(self, transform: FloatArray | ThinMap | None = None) -> FloatArray:
         """Return the Euclidean norm of every row of ``Z``, or of its image under a map."""
@@ -266,11 +268,11 @@ class Rows:
         if self._scale is not None:
             scale = np.ones(size)
             scale[place] = self._scale[index]
-        bias = placed(self._bias, *where) if isinstance(self._bias, np.ndarray) else self._bias
+        bias = place_rows(self._bias, *where) if isinstance(self._bias, np.ndarray) else self._bias
         return type(self)(self._matrix_placed(*where), scale, bias, row_bound=self._bound)
 
     def _matrix_placed(self, *where: Any) -> Any:
-        return placed(self._matrix, *where)
+        return place_rows(self._matrix, *where)
 
     def _lengths(self, transform: FloatArray | ThinMap | None) -> FloatArray:
         """Compute the lengths at the places where the rows are."""
@@ -290,14 +292,14 @@ class Rows:
         """Yield ``lo, hi, Z[lo:hi] transform^T``, at most `block_rows` rows at a time."""
         root = triangular(transform)
         for block in self._blocks(block_rows):
-            yield block.lo, block.hi, images(block, transform, root)
+            yield block.lo, block.hi, map_rows(block, transform, root)
 
     def rescaled(self: AnyRows, factor: FloatArray, *, row_bound: float) -> AnyRows:
         """Return the rows, each times its own factor (finite, at least 0), sharing the matrix.
 
         `row_bound` is a public bound on the norm of the new rows.
         """
-        state = rescaled_state(self.state, factor)
+        state = rescale_state(self.state, factor)
         return type(self)(self._matrix, *state, row_bound=row_bound, people=self.people)
 
     def subset(self, index: NDArray[np.intp]) -> Rows:
@@ -310,7 +312,7 @@ class Rows:
         chosen = self.subset(index)
         out = np.empty(chosen.shape)
         for block in chosen._blocks():
-            completed(block, out[block.lo : block.hi])
+            write_rows(block, out[block.lo : block.hi])
         return out
 
     def _blocks(self, block_rows: int | None = None) -> Iterator[Block]:
@@ -325,7 +327,7 @@ class Rows:
         return blocks if block_rows or self._views is None else iter(self._views)
 
     def leading(self, size: int) -> Rows:
-        """Return the first columns and the constant as unit rows, the columns copied.
+        """Return the first columns and the constant as normalised rows, the columns copied.
 
         For dense rows.
         """
@@ -353,8 +355,8 @@ class Rows:
         if before is None and is_in_place(X):
             return Block(lo, hi, X[lo:hi], X[lo:hi].T, scale, bias)
         if self._buffer is None:
-            # In the order of X: with another one, products of the rows that stay where they
-            # are would be rounded differently because of a row that does not.
+            # The buffer has the order of X: with another one, a row that is copied would change
+            # the rounding of products with the rows that are read where they are.
             is_fortran = is_blas_layout(X) and X.strides[0] < X.strides[1]
             self._buffer = np.empty((self.block_rows, X.shape[1]), order="F" if is_fortran else "C")
         matrix = self._buffer[: hi - lo]
@@ -365,27 +367,22 @@ class Rows:
 
     def _csr_block(self, lo: int, hi: int) -> Block:
         """Make a CSR matrix of some rows that shares the stored numbers."""
-        X = self._matrix
+        matrix = take_rows(self._matrix, lo, hi)
         before, scale = self._scales(lo, hi)
-        first, last = X.indptr[lo], X.indptr[hi]
-        indptr = X.indptr[lo : hi + 1] - first
-        data = X.data[first:last]
         if before is not None:
-            data = data.astype(np.float64) * np.repeat(before, np.diff(indptr))
-        arrays = (data, X.indices[first:last], indptr)
-        shape = (hi - lo, X.shape[1])
-        matrix = sparse_view(sparse.csr_array, arrays, shape)
-        transpose = sparse_view(sparse.csc_array, arrays, shape[::-1])
+            matrix = scale_csr(matrix, before)
+        arrays = (matrix.data, matrix.indices, matrix.indptr)
+        transpose = sparse_view(sparse.csc_array, arrays, matrix.shape[::-1])
         return Block(lo, hi, matrix, transpose, scale, self._bias_of(slice(lo, hi)))
 
 
-def summed(
+def add_blocks(
     blocks: Iterable[AnyBlock],
     shape: tuple[int, ...],
     add: Callable[[AnyBlock, FloatArray], None],
     is_plain: bool,
 ) -> FloatArray:
-    """Add the parts of all blocks, each by one addition: that is what error bounds count.
+    """Add the parts of all blocks, each by the one addition that error bounds count.
 
     If it is not plain, by Kahan's rule, whose error does not grow with their number:
     ``docs/proofs/certificate.md``, section 8, ``persons.md``, section 3.
@@ -404,7 +401,7 @@ def summed(
     return total
 
 
-def rescaled_state(state: RowState, factor: FloatArray) -> RowState:
+def rescale_state(state: RowState, factor: FloatArray) -> RowState:
     """Multiply the rows that have a state by their own factors."""
     scale, bias = state
     return factor if scale is None else factor * scale, None if bias is None else factor * bias
@@ -430,8 +427,17 @@ def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -
     Returns
     -------
     Rows
-        With the public `row_bound` that follows. Row ``i`` depends on row ``i`` of `X` and on
-        public numbers only, so replacing one record replaces one row.
+        With the public `row_bound` that follows.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one.
+    - Released: nothing; the rows are private.
+    - Sensitivity: row ``i`` depends on row ``i`` of `X` and on public numbers only, so replacing
+      one record replaces one row, of a norm of at most `row_bound`.
+    - Proof: ``docs/proofs/certificate.md``, section 1.
 
     Examples
     --------
@@ -442,11 +448,11 @@ def clipped_rows(X: Any, bound: float, bias: FloatArray | float | None = None) -
     array([0.8, 0.4])
     """
     largest = 0.0 if bias is None else float(np.max(np.abs(bias), initial=0.0))
-    row_bound = math.hypot(bound, largest) * (1.0 + 2.0**-50)
+    row_bound = math.hypot(bound, largest) * UP
     return Rows(X, clip_scales(X, bound), bias, row_bound=row_bound)
 
 
-def unit_rows(
+def normalised_rows(
     X: Any,
     data_norm: float,
     bias: float | None,
@@ -463,11 +469,20 @@ def unit_rows(
     constant, a row shorter than ``2^-100 data_norm`` becomes zero. `people` may own the rows where
     there is no map.
 
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, or replace-one-person with `people`.
+    - Released: nothing; the rows are private.
+    - Sensitivity: a row has norm at most one, and depends on its own record and on public numbers.
+    - Proof: ``docs/proofs/certificate.md``, sections 1 and 7; ``persons.md``.
+
     Examples
     --------
     >>> import numpy as np
-    >>> from dp_halfspace.rows.rows import unit_rows
-    >>> unit_rows(np.array([[3.0, 0.0], [0.0, 0.0]]), 3.0, 0.75).margins(np.ones(3)).round(12)
+    >>> from dp_halfspace.rows.rows import normalised_rows
+    >>> normalised_rows(np.array([[3.0, 0.0], [0.0, 0.0]]), 3.0, 0.75).margins(np.ones(3)).round(12)
     array([1.4, 1. ])
     """
     # Squares of longer rows could overflow; beside them the constant is nothing.
@@ -493,7 +508,7 @@ Scalable = TypeVar("Scalable", bound=_Scalable)
 def preconditioned(
     rows: Scalable, transform: FloatArray | ThinMap, *, row_bound: float
 ) -> Scalable:
-    """Return unit rows divided by the norm of their image under a released, invertible map.
+    """Return normalised rows divided by the norm of their image under a released, invertible map.
 
     The images ``transform z_i`` of the result have norm one. They are never formed: a solver
     multiplies its coefficients by the transposed map instead. `row_bound` is a public bound on

@@ -8,12 +8,14 @@ roundings of one count. Proofs: ``docs/proofs/certificate.md``, section 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import strmm
 
+from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.rows.blocks import (
     LONGEST,
     PLAIN_BLOCKS,
@@ -23,65 +25,53 @@ from dp_halfspace.rows.blocks import (
     is_blas_layout,
     sums_of_squares,
 )
-from dp_halfspace.rows.rows import summed
-
-__all__ = [
-    "GRAM_GROUP",
-    "SINGLE_SHARE",
-    "SINGLE_UNIT",
-    "SingleRows",
-    "group_size",
-    "single_block_size",
-    "single_unit_rows",
-]
+from dp_halfspace.rows.rows import add_blocks
 
 SingleArray: TypeAlias = NDArray[np.float32]
 SingleBlock: TypeAlias = tuple[int, SingleArray, SingleArray, Any]
 
 # Unit roundoff of float32, round to nearest.
-SINGLE_UNIT = 2.0**-24
-# What the roundings of a group may add to the reach of a record, relative to it.
+SINGLE_EPS = 2.0**-24
+# Share of the influence of a record that the roundings of a group may add to it.
 SINGLE_SHARE = 2.0**-9
+# Rows of a group of a gradient, at most.
 _LARGEST_GROUP = 256
 # Rows of a group of a second moment.
 GRAM_GROUP = 256
+# Entries that are written out at a time.
 _WORK_ENTRIES = 2**16
-# Sums of squares within these are accurate in float32; factors of rows beyond them become zero.
-_SAFE, _FACTORS = (2.0**-60, 2.0**120), (2.0**-60, 2.0**60)
+# Sums of squares in this range are accurate in float32.
+_SAFE_SQUARES = (2.0**-60, 2.0**120)
+# A row that needs a factor outside of this range becomes zero.
+_SAFE_FACTORS = (2.0**-60, 2.0**60)
 
 
 def group_size(condition: float) -> int:
     """Return how many rows are summed in float32 behind a map of this condition number.
 
     A function of what was released: the largest power of two whose roundings, stretched by the
-    map, are within `SINGLE_SHARE` of what a record can do.
+    map, are within `SINGLE_SHARE` of the influence of a record.
     """
     size = _LARGEST_GROUP
-    while size > 1 and 1.02 * SINGLE_UNIT * size * (size + 6) * condition > SINGLE_SHARE:
+    while size > 1 and 1.02 * SINGLE_EPS * size * (size + 6) * condition > SINGLE_SHARE:
         size //= 2
     return size
 
 
+@dataclass(slots=True, eq=False)
 class SingleRows:
     """The rows ``scale[i] * (X[i], constant[i])`` of a dense float32 array, in float32.
 
     What `Rows` does for the default steps. `constant` may be a number for all rows, or None for
-    no such column; `group` rows of a gradient are summed in float32. Made by `single_unit_rows`.
+    no such column; `group` rows of a gradient are summed in float32. Made by
+    `single_normalised_rows`.
     """
 
-    __slots__ = ("_constant", "_group", "_matrix", "_scale", "row_bound")
-
-    def __init__(
-        self,
-        X: SingleArray,
-        constant: SingleArray | np.float32 | None,
-        scale: SingleArray,
-        *,
-        row_bound: float,
-        group: int,
-    ) -> None:
-        self._matrix, self._constant, self._scale = X, constant, scale
-        self.row_bound, self._group = row_bound, group
+    _matrix: SingleArray
+    _constant: SingleArray | np.float32 | None
+    _scale: SingleArray
+    row_bound: float
+    group: int
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -107,13 +97,16 @@ class SingleRows:
     def over(self, X: SingleArray, state: tuple[SingleArray]) -> SingleRows:
         """Return rows of another matrix, each with its own factor, else like these."""
         same = self._constant, *state
-        return SingleRows(X, *same, row_bound=self.row_bound, group=self._group)
+        return SingleRows(X, *same, row_bound=self.row_bound, group=self.group)
 
     def apply_to_classes(
-        self, make: Callable[[Any, FloatArray], Any], codes: NDArray[Any], weights: FloatArray
+        self,
+        make: Callable[[Any, FloatArray], Any],
+        class_indices: NDArray[Any],
+        weights: Weights,
     ) -> Any:
-        """Return ``make(codes, weights of the rows)``; see `Rows.apply_to_classes`."""
-        return make(codes, weights.astype(np.float32)[codes])
+        """Return ``make(class_indices, weights of the rows)``; see `Rows.apply_to_classes`."""
+        return make(class_indices, weights[class_indices].astype(np.float32))
 
     def unit(
         self, transform: FloatArray | ThinMap, *, row_bound: float, condition: float
@@ -127,11 +120,11 @@ class SingleRows:
     def divided(self, bounds: SingleArray, row_bound: float, group: int) -> SingleRows:
         """Return the rows divided by bounds on lengths, which are overwritten.
 
-        A row that needs a factor that is out of reach of float32 becomes zero.
+        A row that needs a factor outside the range of float32 becomes zero.
         """
         with np.errstate(divide="ignore"):
             factor = np.divide(1.0 - 2.0**-21, bounds, out=bounds)
-        factor[(factor < _FACTORS[0]) | (factor > _FACTORS[1])] = 0.0
+        factor[(factor < _SAFE_FACTORS[0]) | (factor > _SAFE_FACTORS[1])] = 0.0
         factor *= self._scale
         state = (self._matrix, self._constant, factor)
         return SingleRows(*state, row_bound=row_bound, group=group)
@@ -169,32 +162,32 @@ class SingleRows:
             total = np.zeros(out[:d].shape)
             columns = factors.reshape(len(X), -1)
             for rows, parts in zip(
-                _grouped(X, self._group), _grouped(columns, self._group), strict=True
+                _split_groups(X, self.group), _split_groups(columns, self.group), strict=True
             ):
                 sums = np.matmul(parts.transpose(0, 2, 1), rows)
                 total += np.add.reduce(sums, axis=0, dtype=np.float64).T.reshape(total.shape)
-            # One addition for each block: that is what the bound on rounding errors counts.
+            # The bound on rounding errors counts one addition for each block.
             out[:d] += total
             if isinstance(constant, np.ndarray):
                 out[d] += constant.astype(np.float64) @ factors.astype(np.float64)
             elif constant is not None:
                 out[d] += float(constant) * np.add.reduce(factors, axis=0, dtype=np.float64)
 
-        return summed(self._blocks(), w.shape, add, self._is_plain)
+        return add_blocks(self._blocks(), w.shape, add, self._is_plain)
 
     def gram(self, weights: FloatArray) -> FloatArray:
         """Return ``Z^T diag(weights) Z``, groups summed in float32; see `Rows`."""
 
         def add(block: SingleBlock, out: FloatArray) -> None:
             total, lo = np.zeros_like(out), block[0]
-            for _, rows in self._filled(block, np.sqrt(weights[lo : lo + len(block[1])])):
-                for group in _grouped(rows, GRAM_GROUP):
+            for _, rows in self._write_rows(block, np.sqrt(weights[lo : lo + len(block[1])])):
+                for group in _split_groups(rows, GRAM_GROUP):
                     products = np.matmul(group.transpose(0, 2, 1), group)
                     total += np.add.reduce(products, axis=0, dtype=np.float64)
             out += total
 
         size = self.shape[1]
-        return summed(self._blocks(), (size, size), add, self._is_plain)
+        return add_blocks(self._blocks(), (size, size), add, self._is_plain)
 
     def lengths(self, transform: FloatArray | ThinMap) -> SingleArray:
         """Return bounds on the norms of images of rows that are hardly larger."""
@@ -202,13 +195,13 @@ class SingleRows:
         bounds = np.empty(n, dtype=np.float32)
         formed = transform if isinstance(transform, np.ndarray) else transform @ np.eye(size)
         root = np.asfortranarray(np.linalg.qr(formed, mode="r"), dtype=np.float32)
-        error = 1.02 * (size + 12) * SINGLE_UNIT * float(np.linalg.norm(formed)) + 2.0**-60
+        error = 1.02 * (size + 12) * SINGLE_EPS * float(np.linalg.norm(formed)) + 2.0**-60
         for block in self._blocks():
-            for part, rows in self._filled(block):
+            for part, rows in self._write_rows(block):
                 images = strmm(1.0, root, rows.T, overwrite_b=1).T
                 squares = np.einsum("ij,ij->i", images, images)
                 bounds[block[0] + part.start : block[0] + part.stop] = np.sqrt(squares)
-        bounds *= 1.0 + (size + 12) * SINGLE_UNIT
+        bounds *= 1.0 + (size + 12) * SINGLE_EPS
         bounds += error * self.row_bound
         return bounds
 
@@ -227,7 +220,7 @@ class SingleRows:
             own = constant[lo : lo + step] if isinstance(constant, np.ndarray) else constant
             yield lo, X, scale, own
 
-    def _filled(
+    def _write_rows(
         self, block: SingleBlock, roots: FloatArray | None = None
     ) -> Iterator[tuple[slice, SingleArray]]:
         """Write out the rows of a block, some at a time, which may be overwritten.
@@ -255,12 +248,22 @@ def single_block_size(n_rows: int, n_columns: int) -> int:
     return size if size < _LARGEST_GROUP else size - size % _LARGEST_GROUP
 
 
-def single_unit_rows(
+def single_normalised_rows(
     X: SingleArray, data_norm: float, bias: float | None, *, clips: bool = False
 ) -> SingleRows:
-    """Return the rows ``[x / data_norm, bias]``, divided by their norm; see `unit_rows`.
+    """Return the rows ``[x / data_norm, bias]``, divided by their norm; see `normalised_rows`.
 
     `data_norm` and the ratio of bias and its default must be within 2^20 of one.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one.
+    - Released: nothing; the rows are private.
+    - Sensitivity: a row has norm at most one, and sums differ in the group of the replaced record
+      alone.
+    - Proof: ``docs/proofs/certificate.md``, section 9.
     """
     n, size = len(X), X.shape[1] + (bias is not None)
     bounds, step = np.empty(n, dtype=np.float32), single_block_size(*X.shape)
@@ -268,7 +271,7 @@ def single_unit_rows(
     if bias is not None:
         constant = np.empty(n, np.float32) if clips else np.float32(bias * data_norm)
     for block in (slice(lo, lo + step) for lo in range(0, n, step)):
-        squares, last = _squares(X[block]), constant
+        squares, last = _sum_squares(X[block]), constant
         if isinstance(constant, np.ndarray):
             # Instead of a row that is scaled down, its constant is scaled up.
             constant[block] = bias * np.clip(np.sqrt(squares), data_norm, LONGEST)
@@ -277,24 +280,24 @@ def single_unit_rows(
             squares += np.square(last, dtype=np.float64)
         with np.errstate(over="ignore"):
             bounds[block] = np.sqrt(squares)
-    bounds *= 1.0 + (size + 12) * SINGLE_UNIT
+    bounds *= 1.0 + (size + 12) * SINGLE_EPS
     whole = np.broadcast_to(np.float32(1.0), n)
     rows = SingleRows(X, constant, whole, row_bound=np.inf, group=_LARGEST_GROUP)
     return rows.divided(bounds, 1.0, _LARGEST_GROUP)
 
 
-def _squares(X: SingleArray) -> FloatArray:
-    """Return sums of squares of rows; of those out of reach of float32 in float64."""
+def _sum_squares(X: SingleArray) -> FloatArray:
+    """Return sums of squares of rows; in float64 where float32 is not accurate."""
     with np.errstate(over="ignore", under="ignore"):
         squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
-    unsafe = np.flatnonzero(~((squares > _SAFE[0]) & (squares < _SAFE[1])))
+    unsafe = np.flatnonzero(~((squares > _SAFE_SQUARES[0]) & (squares < _SAFE_SQUARES[1])))
     if unsafe.size:
         # Row after row, whatever the order of X and however many rows there are.
         squares[unsafe] = sums_of_squares(np.ascontiguousarray(X[unsafe], dtype=np.float64))
     return np.asarray(squares)
 
 
-def _grouped(rows: Any, group: int) -> Iterator[Any]:
+def _split_groups(rows: Any, group: int) -> Iterator[Any]:
     """Yield the rows in groups of a size, then what is left, as arrays (groups, size, columns)."""
     whole = len(rows) - len(rows) % group
     if whole:

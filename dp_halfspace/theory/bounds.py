@@ -12,6 +12,7 @@ from dp_halfspace.theory._noise_cost import (
     check_problem,
     cost_of_noise,
     noise_moments,
+    published_rate,
     require,
     require_ridge,
 )
@@ -242,3 +243,99 @@ def convex_excess_risk(
     total += 2.0 * math.sqrt(2.0 * gap / regularization)
     cost = cost_of_noise(noise, total, lipschitz, smoothness)
     return cost + regularization * radius**2 / 2.0 + gap
+
+
+def sgd_iterations(n_samples: int, n_features: int, epsilon: float, delta: float) -> int:
+    r"""Stochastic subgradients after which the noise costs more than what is left to minimise.
+
+    Parameters
+    ----------
+    n_samples, n_features : int
+    epsilon : float
+        Positive and finite.
+    delta : float
+        0, or in (0, 1/2).
+
+    Returns
+    -------
+    int
+        The published number, :math:`2n\max(n,\varepsilon/d)` for ``delta=0``: the mean excess
+        after T steps is at most :math:`2L^2/(\mu(T+1))`.
+
+    Notes
+    -----
+    Privacy: a function of public quantities. ``optimizer="sgd"`` of `OutputPerturbationClassifier`
+    takes 4,000 at most: its answer is improved to the certificate anyhow.
+
+    References
+    ----------
+    A. Lowy and M. Razaviyayn (2021), Corollary 3.1. ``docs/proofs/theorems.md``, section 10.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import sgd_iterations
+    >>> sgd_iterations(1000, 20, 1.0, 0.0)
+    2000000
+    """
+    noise = _printed_noise(n_samples, n_features, epsilon, delta)
+    return math.ceil(2.0 * n_samples * max(n_samples, 1.0 / noise))
+
+
+def katyusha_iterations(
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    delta: float,
+    *,
+    lipschitz: float,
+    strong_convexity: float,
+    smoothness: float,
+    radius: float,
+) -> int:
+    r"""Stochastic gradients of Katyusha after which noise costs more than what is left.
+
+    Parameters
+    ----------
+    n_samples, n_features, epsilon, delta
+        As for `sgd_iterations`.
+    lipschitz, strong_convexity, smoothness, radius : float
+        Of the loss of one record, its regulariser included, and of the ball of the minimisers.
+
+    Returns
+    -------
+    int
+        :math:`(n+\sqrt{n\kappa})\ln(LR/\alpha)`, with the printed accuracy
+        :math:`\alpha=\frac{L^2}{\mu n^2}\min(\kappa\,\nu^2,1)`, where :math:`\nu` is
+        :math:`d/\varepsilon` for ``delta=0``. The corollary has a constant in front that it does
+        not name; it is one here.
+
+    Notes
+    -----
+    Privacy: a function of public quantities.
+
+    References
+    ----------
+    A. Lowy and M. Razaviyayn (2021), Corollary 3.2. ``docs/proofs/theorems.md``, section 10.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import katyusha_iterations
+    >>> katyusha_iterations(1000, 20, 1.0, 0.0, lipschitz=1.0, strong_convexity=0.01,
+    ...                     smoothness=0.26, radius=10.0)
+    13370
+    """
+    noise = _printed_noise(n_samples, n_features, epsilon, delta)
+    for name, value in (("lipschitz", lipschitz), ("strong_convexity", strong_convexity),
+                        ("smoothness", smoothness), ("radius", radius)):  # fmt: skip
+        require(name, value)
+    kappa = max(smoothness / strong_convexity, 1.0)
+    gap = lipschitz**2 / (strong_convexity * n_samples**2) * min(kappa * noise**2, 1.0)
+    rounds = max(math.log(lipschitz * radius / gap), 1.0)
+    return math.ceil((n_samples + math.sqrt(n_samples * kappa)) * rounds)
+
+
+def _printed_noise(n_samples: int, n_features: int, epsilon: float, delta: float) -> float:
+    """Return the printed size of the noise for a sensitivity of one."""
+    check_problem(n_samples, n_features, epsilon, delta)
+    require("epsilon", epsilon)
+    return published_rate(n_samples, n_features, epsilon, delta) * n_samples

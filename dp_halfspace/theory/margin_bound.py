@@ -7,12 +7,15 @@ everything that it takes. Proof: ``docs/proofs/margin_risk.md``.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+
+import numpy as np
 
 from dp_halfspace.privacy.accounting import calibrate
 from dp_halfspace.privacy.events import Exponential, Gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.projection.base import checked_size
-from dp_halfspace.projection.jl import jl_distortion, jl_margin
+from dp_halfspace.privacy.random_stopping import calibrate_selection, run_count_distribution
+from dp_halfspace.projection.linear import checked_size, jl_distortion, jl_margin
 from dp_halfspace.theory._noise_cost import require
 
 
@@ -31,6 +34,7 @@ def margin_risk_bound(
     n_candidates: int = 1,
     selection_epsilon: float = 0.0,
     population: bool = False,
+    half_width: float = 0.0,
 ) -> float:
     r"""Bound the error of noisy gradient descent on data that a halfspace nearly separates.
 
@@ -74,6 +78,10 @@ def margin_risk_bound(
     population : bool, default=False
         Whether to bound the error on fresh records instead, for independent records of
         any law whose sample has the margin.
+    half_width : float, default=0.0
+        Half width of the parabola that rounds the corner of the hinge, at least 0. It is .5 for
+        ``AdaptiveMarginClassifier(margin=, iterate="mean")``, whose steps are those of the proof;
+        its constant column counts as a column of rows of norm one.
 
     Returns
     -------
@@ -90,11 +98,11 @@ def margin_risk_bound(
     privacy of one candidate the bound is
 
     .. math:: \frac{n_{out}}{n}\Bigl(1+\frac vc\Bigr)
-        + \frac vc\sqrt{\frac1T + \frac{4k}{(n\mu)^2}} + \frac{2 \ln K}{n\varepsilon_{sel}}.
+        + \frac vc\sqrt{\frac1T + \frac{4k}{(n\mu)^2}} + \frac{2 \ln K}{n\varepsilon_{sel}},
 
-    It does not cover other losses, other step sizes or averages of the last iterates,
-    which are often better in practice. For a Huber hinge of half-width ``h`` on the margin
-    ``c / (1 + h)`` replace ``v / c`` by ``(1 + h) v / c``.
+    with :math:`(1 + h) v / c` in place of :math:`v / c` for a half width h. It does not cover other
+    losses, other step sizes or averages of the last iterates, which are often better in practice.
+    The paper's constant is :math:`8 L \sqrt k / (n\mu)` for the second term, four times ours.
 
     References
     ----------
@@ -107,35 +115,310 @@ def margin_risk_bound(
     >>> round(margin_risk_bound(100_000, 50, 1.0, 1e-6, 0.2, n_steps=10_000), 3)
     0.05
     """
-    n = checked_size("n_samples", n_samples)
-    d = checked_size("n_features", n_features)
-    steps = checked_size("n_steps", n_steps)
     candidates = checked_size("n_candidates", n_candidates)
+    mu = _training_mu(epsilon, delta, candidates, selection_epsilon)
+    share = beta / 2.0 if population and n_components is not None else beta
+    case = _separated(
+        (n_samples, n_features),
+        margin,
+        n_outliers=n_outliers,
+        data_norm=data_norm,
+        n_components=n_components,
+        half_width=half_width,
+        beta=share,
+    )
+    bound = case.mean_error(checked_size("n_steps", n_steps), mu)
+    if candidates > 1:
+        bound += 2.0 * math.log(candidates) / (case.n * selection_epsilon)
+    bound = min(bound, 1.0)
+    return _population_bound(bound, case.n, case.dimension, share) if population else bound
+
+
+@dataclass(frozen=True, slots=True)
+class _Separated:
+    """Public facts of rows of norm one: their number, columns, outliers, and the separator.
+
+    `length` is the norm of a vector without loss on all others, for slopes of at most one; infinite
+    where no margin is left behind a projection.
+    """
+
+    n: int
+    dimension: int
+    outliers: float
+    length: float
+
+    @property
+    def rank(self) -> int:
+        """Dimension of the span of the rows, in which the noise acts."""
+        return min(self.dimension, self.n)
+
+    @property
+    def loss(self) -> float:
+        """Bound the mean loss of the separator."""
+        return self.outliers / self.n * (1.0 + self.length)
+
+    def mean_error(self, n_steps: int, mu: float) -> float:
+        """Bound the mean error of the mean iterate: ``docs/proofs/margin_risk.md``, Theorem 1."""
+        if math.isinf(self.length) or mu == 0.0:
+            return 1.0
+        noise = 2.0 * math.sqrt(self.rank) / (self.n * mu)
+        return self.loss + math.hypot(1.0 / math.sqrt(n_steps), noise) * self.length
+
+
+def _separated(
+    shape: tuple[int, int],
+    margin: float,
+    *,
+    n_outliers: int,
+    data_norm: float,
+    n_components: int | None,
+    half_width: float,
+    beta: float,
+) -> _Separated:
+    """Check what the bounds take; `beta` is the share of failures of a projection."""
+    n, d = checked_size("n_samples", shape[0]), checked_size("n_features", shape[1])
     outliers = checked_size("n_outliers", n_outliers, least=0)
     if outliers > n:
         raise ValueError(f"n_outliers cannot exceed n_samples; got {n_outliers!r}.")
     require("data_norm", data_norm)
     if not 0.0 < margin <= data_norm:
         raise ValueError(f"margin must be positive and at most data_norm; got {margin!r}.")
+    if not 0.0 <= half_width <= 1.0:
+        raise ValueError(f"half_width must be in [0, 1]; got {half_width!r}.")
     if not 0.0 < beta < 1.0:
         raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
-    mu = _training_mu(epsilon, delta, candidates, selection_epsilon)
-    share = beta / 2.0 if population and n_components is not None else beta
-    relative, dimension = margin / data_norm, d
+    relative = margin / data_norm
     if n_components is not None:
-        relative = jl_margin(relative, distortion=jl_distortion(n_components, n, share))
-        dimension = min(d, n_components)
-    if relative == 0.0 or mu == 0.0:
+        relative = jl_margin(relative, distortion=jl_distortion(n_components, n, beta))
+        d = min(d, n_components)
+    return _Separated(n, d, outliers, (1.0 + half_width) / relative if relative else math.inf)
+
+
+def last_iterate_risk_bound(
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    delta: float,
+    margin: float,
+    *,
+    n_outliers: int = 0,
+    data_norm: float = 1.0,
+    n_steps: int = 200,
+    step_size: float | None = None,
+    n_components: int | None = None,
+    beta: float = 0.05,
+    n_candidates: int = 1,
+    score_share: float = 0.5,
+    population: bool = False,
+    half_width: float = 0.0,
+) -> float:
+    r"""Bound the error of the last noisy gradient iterate, with high probability over the noise.
+
+    The method is that of `margin_risk_bound`, but the last iterate is released. With several
+    candidates each is trained with an equal budget, and the one of the smallest noisy number of
+    errors is returned, with Gaussian noise on all numbers (``selection="gaussian"``).
+
+    Parameters
+    ----------
+    n_samples, n_features, epsilon, delta, margin, n_outliers, data_norm, n_steps, n_components
+        As for `margin_risk_bound`.
+    step_size : float or None, default=None
+        Step on the mean loss with slopes of at most one, rows of norm one. None takes the one for
+        which the bound is least.
+    beta : float, default=0.05
+        Probability with which the bound may fail, over the noise, the projection, the selection and
+        the sample; shared equally between those that matter.
+    n_candidates : int, default=1
+        Number of models; the bound holds if one of them is the method above.
+    score_share : float, default=0.5
+        Share of the squared Gaussian budget for the scores, in (0, 1); unused with one candidate.
+    population : bool, default=False
+        Whether to bound the error on fresh records.
+    half_width : float, default=0.0
+        As for `margin_risk_bound`.
+
+    Returns
+    -------
+    float
+        In (0, 1].
+
+    Notes
+    -----
+    Privacy: a function of public quantities, so calling it costs nothing.
+
+    The papers have orders of magnitude, no number. A logarithm of `n_steps` is the price of the
+    last iterate with a constant step size.
+
+    References
+    ----------
+    Y. Wang, Z. Zhu, Y.-X. Wang (2025), Lemmas 6.3 and D.3, Theorems 6.5 (2), 6.7, L.1 and L.2,
+    with constants: ``docs/proofs/theorems.md``, section 1.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import last_iterate_risk_bound
+    >>> round(last_iterate_risk_bound(100_000, 50, 1.0, 1e-6, 0.2, n_steps=10_000), 3)
+    0.167
+    """
+    candidates = checked_size("n_candidates", n_candidates)
+    if not 0.0 < score_share < 1.0:
+        raise ValueError(f"score_share must be in (0, 1); got {score_share!r}.")
+    mu = gdp_mu(epsilon, delta)
+    is_chosen = candidates > 1
+    share = beta / (1 + is_chosen + population + (n_components is not None))
+    case = _separated(
+        (n_samples, n_features),
+        margin,
+        n_outliers=n_outliers,
+        data_norm=data_norm,
+        n_components=n_components,
+        half_width=half_width,
+        beta=share,
+    )
+    each = mu * math.sqrt((1.0 - score_share) / candidates) if is_chosen else mu
+    steps = checked_size("n_steps", n_steps)
+    if math.isinf(case.length) or each == 0.0:
         return 1.0
-    # The noise acts in the span of the rows: its rank, not the dimension, is what counts.
-    rank = min(dimension, n)
-    noise = 2.0 * math.sqrt(rank) / (n * mu)
-    bound = outliers / n * (1.0 + 1.0 / relative)
-    bound += math.hypot(1.0 / math.sqrt(steps), noise) / relative
-    if candidates > 1:
-        bound += 2.0 * math.log(candidates) / (n * selection_epsilon)
+    bound = case.loss + _last_excess(case, steps, each, step_size, share)
+    if is_chosen and math.isfinite(mu):
+        deviation = math.sqrt(candidates / score_share) / mu
+        own = math.sqrt(2.0 * math.log(2.0 / share))
+        smallest = math.sqrt(2.0 * math.log(2.0 * candidates / share))
+        bound += deviation * (own + smallest) / case.n
     bound = min(bound, 1.0)
-    return _population_bound(bound, n, dimension, share) if population else bound
+    return _population_bound(bound, case.n, case.dimension, share) if population else bound
+
+
+def _last_excess(
+    case: _Separated, n_steps: int, mu: float, step_size: float | None, beta: float
+) -> float:
+    """Bound the excess loss of the last iterate over the separator."""
+    deviation = 2.0 * math.sqrt(n_steps) / (case.n * mu)
+    if step_size is not None:
+        require("step_size", step_size)
+        return _excess_for(case, n_steps, deviation, step_size, beta)
+    scale = case.length / math.sqrt((n_steps + 1) * (1.0 + case.rank * deviation**2))
+    steps = scale * np.geomspace(0.05, 2.0, 16)
+    return min(_excess_for(case, n_steps, deviation, step, beta) for step in steps)
+
+
+def _excess_for(
+    case: _Separated, n_steps: int, deviation: float, step: float, beta: float
+) -> float:
+    """Return the bound of ``docs/proofs/theorems.md``, Theorem 1, for the best of its parameters.
+
+    `deviation` is that of the noise of one coordinate of the mean gradient.
+    """
+    n, x, R = n_steps + 1, math.log(3.0 / beta), case.length
+    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(n - 1, 0, -1))])
+    best = math.inf
+    for factor in np.geomspace(1e-3, 1e2, 11) if deviation > 0.0 else [math.inf]:
+        rate = 2.0 * x * n / R**2 * factor
+        slack = rate * (step * deviation) ** 2 if deviation > 0.0 else 0.0
+        w = 1.0 / (1.0 + slack * harmonic)
+        tails = np.cumsum(w[::-1])[::-1]
+        v = np.append(w[-1] / tails[1:], 1.0)
+        first = w[-1] / tails[0]
+        a = w * v
+        noisy = a[:-1]
+        squares = float(noisy @ noisy)
+        total = case.rank * noisy.sum() + 2.0 * math.sqrt(case.rank * x * squares)
+        total = deviation**2 * (total + 2.0 * x * float(noisy.max()))
+        total += 2.0 * deviation * math.sqrt(2.0 * x * squares) + a.sum()
+        value = 0.5 * first * R**2 + x / rate + 0.5 * slack * (first * R) ** 2
+        best = min(best, (value / step + 0.5 * step * total) / w[-1])
+    return float(best)
+
+
+def random_stopping_risk_bound(
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    delta: float,
+    margin: float,
+    *,
+    n_candidates: int,
+    n_outliers: int = 0,
+    data_norm: float = 1.0,
+    n_steps: int = 200,
+    n_components: int | None = None,
+    beta: float = 0.05,
+    miss: float = 0.1,
+    shape: float = 2.0,
+    score_share: float = 0.2,
+    half_width: float = 0.0,
+) -> float:
+    r"""Bound the error of the best of a random number of runs.
+
+    A random number of times a candidate is drawn, trained by the method of `margin_risk_bound` and
+    given a noisy number of errors; the best run is returned (``selection="random_stopping"``). The
+    bound is on the mean fraction of errors, if one of the candidates is the method for the margin.
+
+    Parameters
+    ----------
+    n_samples, n_features, epsilon, delta, margin, n_outliers, data_norm, n_steps, n_components
+        As for `margin_risk_bound`.
+    n_candidates : int
+        Number of candidates, at least one.
+    beta : float, default=0.05
+        Probability, over the projection, with which the bound may fail. Unused without one.
+    miss : float, default=0.1
+        Probability that a given candidate is never drawn, in (0, 1).
+    shape : float, default=2.0
+        Shape of the truncated negative binomial distribution of the number of runs; 1 is the
+        geometric distribution of the paper.
+    score_share : float, default=0.2
+        Share of the squared Gaussian budget of a run for its score, in (0, 1).
+    half_width : float, default=0.0
+        As for `margin_risk_bound`.
+
+    Returns
+    -------
+    float
+        In (0, 1].
+
+    Notes
+    -----
+    Privacy: a function of public quantities, so calling it costs nothing. With the default
+    arguments the numbers are those of ``selection="random_stopping"``.
+
+    The paper takes ``miss`` for :math:`1/n^2`, hence about :math:`n^2K` runs, and has an order of
+    magnitude for the error but for the term :math:`12\ln(n^2K/\delta)/(n\varepsilon)` of the
+    scores, which is ours here: :math:`\sigma\sqrt{2\ln EN}/n`.
+
+    References
+    ----------
+    Y. Wang, Z. Zhu, Y.-X. Wang (2025), Theorem 7.1, Lemmas 7.2 and K.6, with constants:
+    ``docs/proofs/theorems.md``, section 2.
+
+    Examples
+    --------
+    >>> from dp_halfspace.theory import random_stopping_risk_bound
+    >>> round(random_stopping_risk_bound(
+    ...     100_000, 50, 1.0, 1e-6, 0.2, n_candidates=4, n_steps=10_000), 3)
+    0.151
+    """
+    if not 0.0 < score_share < 1.0:
+        raise ValueError(f"score_share must be in (0, 1); got {score_share!r}.")
+    case = _separated(
+        (n_samples, n_features),
+        margin,
+        n_outliers=n_outliers,
+        data_norm=data_norm,
+        n_components=n_components,
+        half_width=half_width,
+        beta=beta,
+    )
+    if delta == 0.0 and math.isfinite(epsilon):
+        return 1.0
+    runs = run_count_distribution(checked_size("n_candidates", n_candidates), miss, eta=shape)
+    is_free = math.isinf(epsilon)
+    mu = math.inf if is_free else calibrate_selection(runs, epsilon, delta)
+    bound = case.mean_error(checked_size("n_steps", n_steps), mu * math.sqrt(1.0 - score_share))
+    if mu > 0.0 and not is_free:
+        deviation = 1.0 / (mu * math.sqrt(score_share))
+        bound += deviation * math.sqrt(2.0 * math.log(max(runs.mean, 1.0))) / case.n
+    return min(bound + (miss if n_candidates > 1 else 0.0), 1.0)
 
 
 def _training_mu(

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.losses import Loss, get_loss
-from dp_halfspace.optim.risks.margin import MarginRisk
+from dp_halfspace.optim.losses import Loss, get_loss
+from dp_halfspace.optim.objectives import Adversary
+from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.theory._noise_cost import (
     NoiseMoments,
     check_problem,

@@ -13,8 +13,7 @@ from itertools import product
 
 from scipy.special import bdtrc, betainc
 
-from dp_halfspace.projection.base import checked_size
-from dp_halfspace.projection.jl import jl_dimension, jl_margin
+from dp_halfspace.projection.linear import checked_size, jl_dimension, jl_margin
 from dp_halfspace.theory.margin_bound import margin_risk_bound
 
 _MOST_SAMPLES = 2**60
@@ -25,7 +24,7 @@ _SHARES = 24
 
 @dataclass(frozen=True, slots=True)
 class ErrorLowerBound:
-    """An error that no purely private method stays below on every law with the margin.
+    """An error that no pure DP method stays below on every law with the margin.
 
     A `share` of the records of the hard law tell anything, the others are all equal; these are
     uniform, but for the margin, on a sphere of `dimension` dimensions.
@@ -37,7 +36,13 @@ class ErrorLowerBound:
 
 
 def pure_risk_bound(
-    n_samples: int, n_features: int, epsilon: float, margin: float, *, beta: float = 0.05
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    margin: float,
+    *,
+    n_outliers: int = 0,
+    beta: float = 0.05,
 ) -> float:
     r"""Bound the error on fresh records of the exponential mechanism over a net of directions.
 
@@ -52,6 +57,8 @@ def pure_risk_bound(
         Pure privacy budget, at least 0.
     margin : float
         Of unit rows, in (0, 1].
+    n_outliers : int, default=0
+        Number of records with less than the margin, for some halfspace.
     beta : float, default=0.05
         Probability with which the bound may fail, over sample, projection and mechanism.
 
@@ -64,12 +71,13 @@ def pure_risk_bound(
     -----
     Privacy: a function of public quantities. With :math:`D` dimensions and what is left of the
     margin, :math:`\gamma`, the net has at most :math:`(1+2/\gamma)^D` directions and the chosen one
-    makes at most :math:`\frac2\varepsilon(D\ln(1+2/\gamma)+\ln\frac1\beta)` training errors.
+    makes at most :math:`\frac2\varepsilon(D\ln(1+2/\gamma)+\ln\frac1\beta)` training errors more
+    than there are outliers. The papers have orders of magnitude.
 
     References
     ----------
-    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorem 11, with explicit constants.
-    ``docs/proofs/pure_halfspace.md``, section 6.
+    H. Nguyen, J. Ullman and L. Zakynthinou (2020), Theorem 11, and R. Bassily, M. Mohri, A. Suresh
+    (2022), Theorem 3.1, with explicit constants. ``docs/proofs/pure_halfspace.md``, section 6.
 
     Examples
     --------
@@ -80,19 +88,31 @@ def pure_risk_bound(
     n = checked_size("n_samples", n_samples)
     d = checked_size("n_features", n_features)
     _check_problem(epsilon, margin, beta)
-    bounds = [_net_bound(n, d, epsilon, margin, beta / 2.0)]
+    share = min(checked_size("n_outliers", n_outliers, least=0) / n, 1.0)
+    bounds = [_net_bound(n, d, epsilon, margin, share=share, beta=beta / 2.0)]
     components = jl_dimension(margin, n, beta / 3.0)
     if components < d:
-        bounds.append(_net_bound(n, components, epsilon, jl_margin(margin), beta / 3.0))
+        left = jl_margin(margin)
+        bounds.append(_net_bound(n, components, epsilon, left, share=share, beta=beta / 3.0))
     return min(bounds)
 
 
-def _net_bound(n: int, dimension: int, epsilon: float, margin: float, beta: float) -> float:
-    """Bound the error over a net; `beta` is the share of each of the remaining two failures."""
+def _net_bound(
+    n: int, dimension: int, epsilon: float, margin: float, *, share: float, beta: float
+) -> float:
+    """Bound the error over a net of directions."""
+    return chernoff_bound(n, dimension * math.log1p(2.0 / margin), epsilon, share, beta)
+
+
+def chernoff_bound(n: int, size: float, epsilon: float, share: float, beta: float) -> float:
+    """Bound the error on fresh records of the exponential mechanism over a finite class.
+
+    `size` is the logarithm of the number of members, `share` that of the training errors of the
+    best one; `beta` is the part of each of the two failures.
+    """
     if epsilon == 0.0:
         return 1.0
-    size = dimension * math.log1p(2.0 / margin)
-    train = min(2.0 * (size - math.log(beta)) / (n * epsilon), 1.0)
+    train = min(share + 2.0 * (size - math.log(beta)) / (n * epsilon), 1.0)
     # A finite class fixed in advance: relative Chernoff bound for all of its members at once.
     a = (size - math.log(beta)) / n
     return min(train + a + math.sqrt(a * a + 2.0 * a * train), 1.0)
@@ -177,7 +197,7 @@ def _smallest(suffices: Callable[[int], bool]) -> int:
 def pure_lower_bound(
     n_features: int, epsilon: float, margin: float, *, error: float = 0.1, beta: float = 0.1
 ) -> int:
-    r"""Return a number of records that every purely private learner needs.
+    r"""Return a number of records that every pure DP learner needs.
 
     With fewer, each epsilon-private method has, on some law of unit rows with this margin, an error
     above `error` with a probability above `beta`. It grows like
@@ -227,7 +247,7 @@ def pure_lower_bound(
 def pure_error_lower_bound(
     n_samples: int, n_features: int, epsilon: float, margin: float, *, beta: float = 0.1
 ) -> ErrorLowerBound:
-    r"""Return an error that every purely private learner exceeds on some law with the margin.
+    r"""Return an error that every pure DP learner exceeds on some law with the margin.
 
     It is exceeded with a probability above `beta`. The hard laws repeat one record and hide the
     halfspace in the rest, so that the bound falls like :math:`1/(n\varepsilon)`.

@@ -11,10 +11,11 @@ from dp_halfspace.algorithms.engine.noisy_gd import plan_descent
 from dp_halfspace.algorithms.engine.training import Problem, asked_margin
 from dp_halfspace.algorithms.margin_training import plan_gaussian_training, plan_training
 from dp_halfspace.datasets import make_halfspace
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.optim.objectives import Adversary
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.projection import jl_dimension, jl_margin
-from dp_halfspace.rows.rows import unit_rows
+from dp_halfspace.rows.rows import normalised_rows
 from tests.algorithms.support import permit_for
 
 PROBLEM = Problem(400, 6, 2, False, 1.0, "auto", None, True, None)
@@ -47,17 +48,17 @@ def test_projection_of_many_columns_keeps_what_is_proved():
 )
 def test_pure_epsilon_takes_directions_where_they_pay(changed, solver, margin, chosen):
     problem = replace(PROBLEM, **{"n_samples": 14_999, **changed})
-    training = plan_training(problem, solver, margin, 0.1, 0.0)
+    training = plan_training(problem, solver, margin, Budget.of(0.1, 0.0))
     assert training.solver == chosen
     assert 0.1 * (1 - 1e-6) <= privacy.epsilon(training.events, 0.0) <= 0.1 * (1 + 1e-12)
 
 
 def test_automatic_projection_for_pure_epsilon_on_many_columns():
     wide = replace(PROBLEM, n_samples=4000, n_features=2000)
-    assert plan_training(wide, "noisy_gd", None, 1.0, 0.0).linear_map.n_components == 150
-    assert plan_training(wide, "noisy_gd", None, 1.0, 1e-6).linear_map is None
+    assert plan_training(wide, "noisy_gd", None, Budget.of(1.0, 0.0)).linear_map.n_components == 150
+    assert plan_training(wide, "noisy_gd", None, Budget.of(1.0, 1e-6)).linear_map is None
     without = replace(wide, projection=None)
-    assert plan_training(without, "noisy_gd", None, 1.0, 0.0).linear_map is None
+    assert plan_training(without, "noisy_gd", None, Budget.of(1.0, 0.0)).linear_map is None
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
@@ -68,7 +69,7 @@ def test_planned_sizes_are_those_of_the_rows(form, kind, intercept):
     X = form(np.random.default_rng(0).random((9000, 40)))
     problem = Problem(9000, 40, 2, sparse.issparse(X), intercept, kind, 7, True, None)
     training = plan_gaussian_training(problem, "noisy_gd", 0.1, 1.0)
-    rows = unit_rows(X, 1.0, training.constant_column, training.linear_map)
+    rows = normalised_rows(X, 1.0, training.constant_column, training.linear_map)
     n_samples, n_columns, block_rows = problem.sizes(training.linear_map).values()
     assert rows.shape == (n_samples, n_columns)
     assert rows.block_rows == block_rows
@@ -86,10 +87,15 @@ def test_order_of_the_pass_is_public_and_seeded():
     codes = (y > 0).astype(int)
 
     def first_value(seed):
-        training = plan_training(replace(PROBLEM, seed=seed), "phased_prox", 0.1, 2.0, 1e-5)
-        rows, permit = unit_rows(X, 1.0, training.constant_column), permit_for(*training.events)
-        with recording() as releases:
-            training.plan.run(rows, codes, np.ones(2), permit)
+        training = plan_training(
+            replace(PROBLEM, seed=seed), "phased_prox", 0.1, Budget.of(2.0, 1e-5)
+        )
+        rows, permit = (
+            normalised_rows(X, 1.0, training.constant_column),
+            permit_for(*training.events),
+        )
+        with record_releases() as releases:
+            training.algorithm.run(rows, codes, np.ones(2), permit)
         return releases[0].value
 
     np.testing.assert_array_equal(first_value(3), first_value(3))
@@ -98,7 +104,7 @@ def test_order_of_the_pass_is_public_and_seeded():
 
 
 def test_automatic_margin_is_the_shift_over_the_norm():
-    training = plan_training(PROBLEM, "noisy_gd", None, 1.0, 1e-6)
+    training = plan_training(PROBLEM, "noisy_gd", None, Budget.of(1.0, 1e-6))
     w = np.zeros((1, 7))
     assert asked_margin(training, w) == 1.0
     w[0, :2] = 3.0, 4.0
@@ -112,7 +118,8 @@ def test_automatic_margin_is_the_shift_over_the_norm():
 def test_the_noise_against_an_attack_is_that_of_moved_rows():
     """``docs/proofs/noisy_gradient.md``, Lemma 3: the attack raises the allowance for rounding."""
     attack = Adversary(0.2, 2, PROBLEM.n_features)
-    plan = plan_gaussian_training(replace(PROBLEM, attack=attack), "noisy_gd", None, 1.0).plan
+    plan = plan_gaussian_training(replace(PROBLEM, attack=attack), "noisy_gd", None, 1.0)
+    plan = plan.algorithm
     mu = (1.0 - 2.0**-40) * 1.0
     steps, sizes = plan.descent.steps, PROBLEM.sizes()
     honest = plan_descent(steps, **sizes, n_outputs=1, mu=mu, attack=plan.adversary)

@@ -25,6 +25,14 @@ def scored(metric, delta, thresholds=None):
     )
 
 
+def scored_by_group(X, y):
+    """Recall on both sides of a border of the first column."""
+    side = X[:, 0] > 0.0
+    return private_score(
+        Known(), X, y, metric="recall", by=side, by_values=[True], delta=1e-6, epsilon=5.0
+    )
+
+
 SEARCHES = {
     "one choice": PrivateSearchCV(
         OutputPerturbationClassifier(data_norm=1.0, classes=[0, 1]),
@@ -39,13 +47,15 @@ SEARCHES = {
         {"alpha": [0.1, 1.0]}, selection="random_stopping", epsilon=10.0,
     ),
     "objectives": PrivateSearchCV(
-        ObjectivePerturbationClassifier(data_norm=1.0, classes=[0, 1], metric=False),
+        ObjectivePerturbationClassifier(data_norm=1.0, classes=[0, 1], preconditioner=False),
         {"fit_intercept": [True]}, selection="random_stopping", epsilon=10.0,
     ),
 }  # fmt: skip
 OTHERS = {
     "scaler": PrivateScaler(epsilon=10.0),
     "pure scaler": PrivateScaler(epsilon=10.0, delta=0.0),
+    "by group": scored_by_group,
+    "log_loss": scored("log_loss", 1e-6),
     **{f"search, {name}": search for name, search in SEARCHES.items()},
     **{
         f"{metric}, {delta}": scored(metric, delta)
@@ -58,6 +68,7 @@ SMALL = {
     "small": AdaptiveMarginClassifier(epsilon=0.5, classes=[0, 1]),
     "small, stated": AdaptiveMarginClassifier(epsilon=0.5, data_norm=1.0, classes=[0, 1]),
     "small, pure": PureHalfspaceClassifier(epsilon=0.5, classes=[0, 1]),
+    "small, three classes": AdaptiveMarginClassifier(epsilon=0.5, classes=[0, 1, 2]),
 }
 BUDGET = {"epsilon": 20.0}
 MODELS = [
@@ -67,7 +78,7 @@ MODELS = [
 
 
 class Table(PrivateTableClassifier):
-    """Takes rows of numbers and makes a table of them, with holes and texts."""
+    """Takes rows of numbers and makes a table of them, with missing values and strings."""
 
     def fit(self, X, y):
         frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1]})

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyLedger, PrivateSearchCV, privacy
 from dp_halfspace.audit import AuditResult, audit
-from dp_halfspace.audit.black_box import _bounds, _share_low
+from dp_halfspace.audit.black_box import _lower_bounds, _probability_low
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
 from tests.support import plant_noise
 
@@ -72,7 +72,7 @@ def test_bounds_hold_with_the_confidence_that_is_stated():
     for n in (1, 7, 100):
         for share in (0.001, 0.2, 0.5, 0.99):
             hits = np.arange(n + 1)
-            fails = _share_low(hits, n, 0.025) > share
+            fails = _probability_low(hits, n, 0.025) > share
             assert binom.pmf(hits, n, share)[fails].sum() <= 0.025 * (1 + 1e-9)
 
 
@@ -140,7 +140,7 @@ def test_outcomes_of_the_counted_fits_choose_no_line():
     for _ in range(100):
         first, second = rng.standard_normal((2, 100, 1))
         marks = [tuple((rng.random((2, 100)) < 0.02).astype(float)) for _ in range(20)]
-        wrong += _bounds(first, second, 1e-5, 0.05, marks)[0] > 0.0
+        wrong += _lower_bounds(first, second, 1e-5, 0.05, marks)[0] > 0.0
     assert wrong <= 5
 
 
@@ -151,7 +151,7 @@ def false_alarms(audits, n, mu, alpha):
     wrong = 0
     for _ in range(audits):
         first, second = rng.standard_normal((2, n, 1))
-        low, mu_low = _bounds(first, second + mu, 1e-5, alpha)
+        low, mu_low = _lower_bounds(first, second + mu, 1e-5, alpha)
         wrong += low > epsilon or mu_low > mu
     return wrong
 
@@ -169,7 +169,7 @@ def test_half_the_noise_is_caught_at_999():
     mu = privacy.gdp_mu(4.0, 1e-5)
     rng = np.random.default_rng(1)
     draws = (rng.standard_normal((2, 4000, 1)) for _ in range(1000))
-    assert sum(_bounds(a, b + 2 * mu, 1e-5, 0.001)[1] <= mu for a, b in draws) <= 1
+    assert sum(_lower_bounds(a, b + 2 * mu, 1e-5, 0.001)[1] <= mu for a, b in draws) <= 1
 
 
 def test_a_model_of_ours_and_its_planted_bug(monkeypatch):

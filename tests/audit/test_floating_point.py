@@ -16,10 +16,10 @@ from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier
 from dp_halfspace.algorithms.engine import noisy_gd
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.audit import replay
-from dp_halfspace.audit._history import History, fitter
-from dp_halfspace.privacy import laplace, mechanisms
-from dp_halfspace.privacy.discrete import RandomizedResponse
+from dp_halfspace.audit.white_box import HONEST, History, make_fit
+from dp_halfspace.privacy import interception, mechanisms
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
+from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
 from dp_halfspace.rows.rows import Rows
 from dp_halfspace.rows.single_rows import SingleRows
@@ -56,7 +56,7 @@ FAST = {
     "PrivateAUCClassifier-mechanism=mean_difference", "PrivateKernelClassifier-kernel=polynomial",
     "PureHalfspaceClassifier-n_stages=3", "PureNetworkClassifier-n_hidden=3-projection=rademacher",
     "scaler", "pure scaler", "search, pure", "roc_auc, 1e-06", "brier, 0.0", "table", "people",
-    "small table", "small, stated",
+    "small table", "small, stated", "small, three classes",
 }  # fmt: skip
 every_path = pytest.mark.parametrize(
     "path", [pytest.param(p, marks=[] if p in FAST else pytest.mark.slow) for p in PATHS]
@@ -147,13 +147,15 @@ def test_values_stay_within_their_sensitivity(path, attack):
 
 def apart_by_threads(estimator):
     """Return how far values of one and of two threads are apart, over the sensitivity."""
-    fit, data = fitter(estimator, 1), [(*records(9000), None) for _ in range(2)]
+    fit, data = make_fit(estimator, 1), [(*records(9000), {}) for _ in range(2)]
 
     def limited(one, answer):
         with threadpool_limits(1 + (one is data[1])):
             return fit(one, answer)
 
-    return max(d / s for _, d, s in History(0, limited, (1.0, 1.0), *data).played().compared())
+    history = History(0, limited, HONEST, *data)
+    history.run()
+    return max(d / s for _, d, s in history.compare_releases())
 
 
 @pytest.mark.sampled(5)
@@ -240,7 +242,7 @@ def unreachable(release):
 def unreachable_of(estimator):
     """The same of all that a fit releases; and of how many numbers."""
     X, y = records()
-    with mechanisms.recording() as releases:
+    with interception.record_releases() as releases:
         clone(estimator).fit(X, y) if hasattr(estimator, "fit") else estimator(X, y)
     sizes = sum(np.size(release.released) for release in releases)
     return sum(map(unreachable, releases)), sizes
@@ -265,7 +267,7 @@ def naive_laplace(value, scale, **options):
 
 def plant_naive(patch):
     patch.setattr(mechanisms, "rounded_gaussian", naive_gaussian)
-    patch.setattr(laplace, "l2_laplace", naive_laplace)
+    patch.setattr(mechanisms, "l2_laplace", naive_laplace)
 
 
 ADDITIVE = ["AdaptiveMarginClassifier-", "OutputPerturbationClassifier-delta=0.0",

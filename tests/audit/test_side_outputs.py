@@ -19,7 +19,7 @@ import pytest
 from sklearn.base import clone
 
 from dp_halfspace import OutputPerturbationClassifier, PrivateSearchCV
-from dp_halfspace.audit._history import History, fitter
+from dp_halfspace.audit.white_box import HONEST, History, make_fit
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import randomness
@@ -118,7 +118,7 @@ def test_nothing_beside_the_model_differs(estimator, monkeypatch, caplog):
     """Under errstate raise: pickles, representations, logs, streams, bytes read, and no trace."""
     first, second = neighbours(estimator)
     reads, outcomes, sizes = Reads(monkeypatch), [], []
-    fit = fitter(estimator, 7)
+    fit = make_fit(estimator, 7)
 
     def watched(data, answer):
         before = len(reads.sizes)
@@ -126,9 +126,10 @@ def test_nothing_beside_the_model_differs(estimator, monkeypatch, caplog):
         sizes.append(reads.sizes[before:])
         return outcomes[-1]
 
-    history = History(0, watched, (1.0, 1.0), (*first, None), (*second, None))
+    history = History(0, watched, HONEST, (*first, {}), (*second, {}))
     with np.errstate(all="raise"), descriptors() as streams, caplog.at_level(logging.DEBUG):
-        assert not history.played().findings
+        history.run()
+    assert not history.findings
     a, b = outcomes[0], outcomes[-1]
     assert a.error is None
     assert visible(a) == visible(b)

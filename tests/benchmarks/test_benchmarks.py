@@ -136,14 +136,11 @@ def test_stored_accuracy_is_flat_in_the_dimension():
     assert max(means) - min(means) <= 0.01
 
 
-def test_removing_points_of_small_margin_raises_the_margin():
-    X, y = separated(300, 4)
-    signs = np.where(y == 1, 1.0, -1.0)
-    signs[:6] *= -1
-    shares, margins = removed_points.removal_curve(X, signs, share=0.02, steps=3, penalty=100.0)
-    np.testing.assert_allclose(shares, [0.0, 0.02, 0.04, 0.06])
-    assert margins[0] == 0.0
-    assert 0.0 < margins[1] < margins[2] < margins[3]
+def test_removal_experiment_runs_on_a_small_problem():
+    cell = removed_points.measure(tiny(2), share=0.02, steps=2, fits=1)
+    shares, margins = cell["curve"]
+    assert shares == pytest.approx([0.0, 0.02, 0.04], abs=0.01)
+    assert cell["last_margin"] == margins[-1]
 
 
 def test_page_is_filled_between_its_markers():

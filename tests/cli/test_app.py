@@ -17,7 +17,6 @@ import pytest
 import dp_halfspace
 from dp_halfspace._cli import demo, main
 from dp_halfspace._cli.arguments import parse_options
-from dp_halfspace._cli.progress import Progress
 
 # The package of this checkout, installed or not.
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +38,7 @@ def test_main_job_is_one_short_table_and_three_files(suite, tmp_path, capsys):
     assert sorted(p.name for p in out.iterdir()) == ["accuracy.png", "report.txt", "results.json"]
     text = (out / "report.txt").read_text()
     assert printed.startswith(text)
-    assert "0/1 fits done" in progress
+    assert progress == "dp_halfspace: split 1 of 1\n"
     assert max(map(len, text.splitlines())) <= 100
     lines = [line.split("  ") for line in text.splitlines()]
     names = {line[0] for line in lines}
@@ -67,8 +66,8 @@ def test_classes_that_promise_another_thing_are_marked(suite):
     assert list(demo.private_classifiers()) == ["FakeClassifier", "Labels", "PureClassifier"]
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
     options = parse_options(FAST)
-    rows = demo._scores(X, y, options, Progress(1, io.StringIO()))
-    table = demo._table(rows, options.epsilons)
+    rows = demo.score_all(X, y, options, io.StringIO())
+    table = demo.format_scores(rows)
     protects = {line.split("  ")[0]: line for line in table.splitlines()}
     assert "LABELS" in protects["Labels"]
     assert "records, PURE" in protects["PureClassifier"]
@@ -78,7 +77,7 @@ def test_classes_that_promise_another_thing_are_marked(suite):
 def test_without_matplotlib_all_but_the_picture(suite, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert main([*FAST, "--out", str(tmp_path)]) == 0
-    assert 'pip install "dp-halfspace[plot]"' in capsys.readouterr().out
+    assert 'pip install ".[plot]"' in capsys.readouterr().out
     assert not (tmp_path / "accuracy.png").exists()
     assert (tmp_path / "results.json").exists()
 

@@ -1,4 +1,4 @@
-"""Whoever has paid and got nothing is told so, in one sentence."""
+"""Whoever was charged and got nothing is told so, in one sentence."""
 
 import errno
 import os
@@ -11,14 +11,14 @@ import pandas
 import pytest
 
 from dp_halfspace import PrivacyLedger
-from dp_halfspace._cli import main, models, stored
-from dp_halfspace._cli.evaluate import private_score
+from dp_halfspace._cli import commands, files, main
 from dp_halfspace.ledger.ledger import PrivacyLedger as Ledger
+from dp_halfspace.metrics import private_score
 
 ROOT = Path(__file__).resolve().parents[2]
 FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4", "--delta", "1e-6", "--save", "m.joblib"]
 LEDGER = ["--ledger", "l.db", "--cap", "9", "1e-4"]
-STAYS = "; epsilon 4, delta 1e-06 stay booked in the ledger l.db, and "
+STAYS = "; epsilon 4, delta 1e-06 stay charged to the ledger l.db, and "
 NOTHING = "no model was made or saved"
 
 
@@ -47,8 +47,19 @@ def booked():
     return len(PrivacyLedger("l.db").entries())
 
 
+def test_the_entries_say_what_for_and_by_whom(folder, capsys):
+    assert main([*FIT, *LEDGER, "--purpose", "triage model"]) == 0
+    scores = ["evaluate", "m.joblib", "t.csv", "--epsilon", "1", "--ledger", "l.db"]
+    assert main(scores) == 0
+    texts = [(entry.estimator, entry.purpose) for entry in PrivacyLedger("l.db").entries()]
+    assert texts == [("PrivateTableClassifier", "triage model"), ("private_score", None)]
+    assert "left for one more fit at that delta" in capsys.readouterr().out
+    assert main([*FIT, *LEDGER, "--purpose", " "]) == 2
+    assert "purpose must be a text" in last_line(capsys)
+
+
 def test_a_full_disk_after_the_charge(folder, capsys, monkeypatch):
-    monkeypatch.setattr(stored.joblib, "dump", full)
+    monkeypatch.setattr(files.joblib, "dump", full)
     assert main([*FIT, *LEDGER]) == 2
     text = "error: cannot write m.joblib: No space left on device"
     assert last_line(capsys) == f"{text}{STAYS}{NOTHING}"
@@ -70,7 +81,7 @@ def test_an_interrupt_after_the_charge(folder, capsys, monkeypatch, place):
     if place == "in the charge":
         monkeypatch.setattr(Ledger, "charge", charge)
     else:
-        monkeypatch.setattr(stored.joblib, "dump", interrupted)
+        monkeypatch.setattr(files.joblib, "dump", interrupted)
     assert main([*FIT, *LEDGER]) == 130
     assert last_line(capsys) == f"interrupted{STAYS}{NOTHING}"
     assert booked() == 1
@@ -83,11 +94,11 @@ def test_an_interrupt_before_the_charge_books_nothing_and_says_so(folder, capsys
     assert booked() == 0
 
 
-def test_a_refused_charge_is_not_called_booked(folder, capsys):
+def test_a_refused_charge_is_not_called_charged(folder, capsys):
     assert main([*FIT, "--ledger", "l.db", "--cap", "1", "1e-4"]) == 2
     line = last_line(capsys)
     assert "does not fit" in line
-    assert "stay booked" not in line
+    assert "stay charged" not in line
 
 
 def test_a_defect_after_the_charge(folder, capsys, monkeypatch):
@@ -109,7 +120,7 @@ def test_a_defect_after_the_charge(folder, capsys, monkeypatch):
 
 @pytest.mark.parametrize(("fault", "status"), [(full, 2), (interrupted, 130)])
 def test_a_card_that_fails_leaves_the_model(folder, capsys, monkeypatch, fault, status):
-    monkeypatch.setattr(models, "write_card", fault)
+    monkeypatch.setattr(commands, "card_page", fault)
     assert main([*FIT, *LEDGER, "--card", "c.html"]) == status
     assert last_line(capsys).endswith("; the model is in m.joblib")
     assert Path("m.joblib").exists()
@@ -133,6 +144,7 @@ def device():
         yield file
 
 
+@pytest.mark.slow
 def test_a_full_standard_output(folder, device):
     done = run(*FIT, *LEDGER, stdout=device)
     text = "dp_halfspace: error: cannot write to standard output: No space left on device; "
@@ -142,7 +154,7 @@ def test_a_full_standard_output(folder, device):
     assert done.returncode == 2
     line = done.stderr.splitlines()[-1]
     assert line.startswith(f"{text}epsilon 1, delta ")
-    assert line.endswith(" stay booked in the ledger l.db, and the scores were not shown in full")
+    assert line.endswith(" stay charged to the ledger l.db, and the scores were not shown in full")
     assert booked() == 2
 
 
@@ -173,11 +185,11 @@ def test_an_interrupted_evaluation_says_what_it_booked(folder, capsys, monkeypat
         private_score(*arguments, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dp_halfspace._cli.evaluate.private_score", score)
+    monkeypatch.setattr("dp_halfspace._cli.commands.private_score", score)
     assert (
         main(["evaluate", "m.joblib", "t.csv", "--epsilon", "1", "--delta", "1e-6", *LEDGER]) == 130
     )
     assert last_line(capsys) == (
-        "interrupted; epsilon 1, delta 1e-06 stay booked in the ledger l.db, and the scores "
+        "interrupted; epsilon 1, delta 1e-06 stay charged to the ledger l.db, and the scores "
         "were not shown in full"
     )

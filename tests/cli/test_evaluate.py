@@ -47,7 +47,7 @@ def test_a_table_of_scores_is_printed_and_paid(held_out, capsys):
     assert main([*COMMAND, *ledger, "--metric", *METRICS]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["score", "value", "95", "%", "interval"]
-    assert len(lines) == 1 + 4 + 10 + 4 + 2
+    assert len(lines) == 1 + 4 + 10 + 9 + 1 + 2
     assert lines[-2].startswith("Guarantee: (3, 1.5625e-06)-differential privacy; unit: one row")
     assert lines[-1].startswith("Ledger:    epsilon 2.")
     (entry,) = PrivacyLedger("l.db").entries()
@@ -72,7 +72,7 @@ def test_what_cannot_be_used_is_a_sentence(held_out, capsys):
     )
     assert "column of the model" in error(capsys, *COMMAND, "--target", "age")
     assert "no column 'nothing'" in error(capsys, *COMMAND, "--target", "nothing")
-    assert "invalid choice" in error(capsys, *COMMAND, "--metric", "f1")
+    assert "invalid choice" in error(capsys, *COMMAND, "--metric", "f2")
     assert "--epsilon" in error(capsys, "evaluate", "model.joblib", "new.csv")
     assert "no ledger at" in error(capsys, *COMMAND, "--ledger", "l.db")
     (held_out[800:].assign(outcome="maybe").drop(columns="who")).to_csv("odd.csv", index=False)

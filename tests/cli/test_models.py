@@ -12,8 +12,8 @@ import pandas
 import pytest
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
-from dp_halfspace._cli import main, models
-from dp_halfspace._cli.card import Card, write_card
+from dp_halfspace._cli import commands, main
+from dp_halfspace.inspection.card import card_page
 
 SECRET = "98765"
 SCHEMA = {
@@ -64,7 +64,7 @@ def test_a_model_is_made_and_predicts_without_the_table(patients, tmp_path, caps
     assert main([*FIT, *SAVE, *STATED]) == 0
     printed, errors = capsys.readouterr()
     assert "Guarantee: (4, 4.44445e-07)-differential privacy; unit: one row" in printed
-    assert errors == "0/1 fits done, now: training\n"
+    assert errors == ""
     (tmp_path / "patients.csv").rename(tmp_path / "new.csv")
     model = joblib.load("model.joblib")
     assert isinstance(model, PrivateTableClassifier)
@@ -111,14 +111,17 @@ def test_the_card_says_what_was_promised(patients, capsys):
     assert not re.search(r"\b(src|href|srcset|data)=\"(?!#)", source)
     assert not re.search(r"url\((?!#)|@import", source)
     for words in (
-        "ε = 4 and δ = 4.44445e-07",
+        "ε = 4 and δ = 4.5e-07",
         "The unit of privacy is one row of the table",
-        "54.5982 times as likely",
+        "55 times as likely",
         "Number of rows 1500",
         "Labels, stated no, yes",
         "age number in [0, 120]",
         "stage 2 categories",
-        "Cap of the ledger ε = 5, δ = 1e-05",
+        "Every ε at the δ of the ledger, 1e-05",
+        "Cap of the ledger ε = 5",
+        "0.1 %",
+        "of the improvement over the majority class",
         "Not measured",
         "log odds of yes",
         "II <b>",
@@ -130,7 +133,7 @@ def test_the_card_says_what_was_promised(patients, capsys):
         assert words in source, words
     assert "Rome" not in source
     spent = PrivacyLedger("l.db").spent()
-    assert f"releases so far ε = {spent:.6g}"[:24] in text
+    assert f"This fit ε = {spent:.2f} Spent by all releases so far ε = {spent:.2f}"[:32] in text
 
 
 def test_the_card_of_an_unstated_table_and_without_matplotlib(patients, monkeypatch):
@@ -162,7 +165,7 @@ def test_an_interrupt_is_one_sentence(patients, tmp_path, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(models, "write_card", interrupted)
+    monkeypatch.setattr(commands, "card_page", interrupted)
     assert main([*FIT, *SAVE, "--card", "c.html"]) == 130
     line = capsys.readouterr().err.splitlines()[-1]
     assert line == "dp_halfspace: interrupted; the model is in model.joblib"
@@ -188,7 +191,7 @@ def test_persons_are_protected_with_all_their_rows(patients, capsys):
     printed, errors = capsys.readouterr()
     assert "unit: all rows of one 'who'" in printed
     new = "dp_halfspace: note: Ledger of 'patients.csv': new, no entry.\n"
-    assert errors == f"{new}0/1 fits done, now: training\n"
+    assert errors == new
     record = joblib.load("model.joblib").privacy_
     assert (record.adjacency, dict(record.public)["n_samples"]) == ("replace-one-person", 500)
     assert PrivacyLedger("l.db").adjacency == "replace-one-person"
@@ -239,8 +242,23 @@ def test_a_card_says_that_a_selection_spends_no_delta(tmp_path):
     schema = {"0": [-4, 4], "1": [-4, 4]}
     for features, is_said in (("auto", True), ("linear", False)):
         model = PrivateTableClassifier(classes=[0, 1], schema=schema, features=features)
-        path = tmp_path / f"{features}.html"
-        write_card(path, Card(model.fit(X, y), "ward", None, None))
-        assert (
-            "nothing is spent: the guarantee of this fit is pure" in path.read_text()
-        ) == is_said
+        card = card_page(model.fit(X, y), "ward", None, None)
+        assert ("nothing is spent: the guarantee of this fit is pure" in card) == is_said
+
+
+def test_a_card_of_a_saved_model(patients, tmp_path, capsys):
+    ledger = ["--ledger", "l.db"]
+    assert main([*FIT, *SAVE, *STATED, *ledger, "--cap", "5", "1e-5"]) == 0
+    assert "Expect:    epsilon=4 for 1500 records" in capsys.readouterr().out
+    texts = ["--purpose", "Triage <b>", "--contact", "a@example.org", "--title", "the ward"]
+    command = ["card", "model.joblib", "--out", "card.html"]
+    assert main([*command, *ledger, *texts]) == 0
+    assert capsys.readouterr().out == "Card:      card.html\n"
+    source, text = read_page("card.html")
+    assert "<b>" not in source
+    for words in ("Private model of the ward", "Purpose Triage <b>", "Cap of the ledger ε = 5"):
+        assert words in text, words
+    assert "there is no ledger" in error(capsys, *command, "--ledger", "none.db")
+    assert "not a privacy ledger" in error(capsys, *command, "--ledger", "schema.json")
+    same = ["card", "model.joblib", "--out", "model.joblib"]
+    assert "are the same file" in error(capsys, *same)

@@ -8,8 +8,8 @@ import pandas
 import pytest
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
-from dp_halfspace._cli import main, places
-from dp_halfspace._cli.stored import save_model
+from dp_halfspace._cli import files, main
+from dp_halfspace._cli.files import save_model
 
 FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4", "--schema", "s.json"]
 LEDGER = ["--ledger", "l.db", "--cap", "5", "1e-4"]
@@ -140,8 +140,8 @@ def test_collision_test_sees_names_that_are_compared_as_they_are_spelled(
     folder, capsys, monkeypatch
 ):
     """Planted."""
-    monkeypatch.setattr(places, "_is_same", lambda one, other: one == other)
-    monkeypatch.setattr(places, "belongs_to_ledger", lambda _: False)
+    monkeypatch.setattr(files, "_is_same", lambda one, other: one == other)
+    monkeypatch.setattr(files, "belongs_to_ledger", lambda _: False)
     arguments = ["predict", "m.joblib", "t.csv", "--out", "hard-t.csv"]
     with pytest.raises(AssertionError):
         assert_refused(folder, capsys, arguments, "--out and TABLE")

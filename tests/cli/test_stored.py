@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
 from dp_halfspace._cli import main
-from dp_halfspace._cli.stored import TRUSTED
+from dp_halfspace._cli.files import TRUSTED
 
 FIT = ["fit", "t.csv", "--target", "y", "--epsilon", "4"]
 PREDICT = ["t.csv", "--out", "p.csv"]
@@ -116,7 +116,7 @@ def test_without_skops_nothing_is_charged(folder, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "skops.io", None)
     ledger = ["--ledger", "l.db", "--cap", "9", "1e-4"]
     line = refusal(capsys, *FIT, "--save", "m.skops", *ledger)
-    assert "pip install 'dp-halfspace[skops]'" in line
+    assert 'pip install ".[skops]"' in line
     assert not Path("l.db").exists()
 
 
@@ -133,7 +133,7 @@ def test_a_pickle_is_announced_before_it_runs(folder, capsys, monkeypatch):
     said = []
     honest = joblib.load
     monkeypatch.setattr(
-        "dp_halfspace._cli.stored.joblib.load",
+        "dp_halfspace._cli.files.joblib.load",
         lambda path: said.append(capsys.readouterr().err) or honest(path),
     )
     for command in (["predict", "m.joblib", *PREDICT], ["evaluate", "m.joblib", "t.csv"]):

@@ -12,7 +12,7 @@ import pandas
 import pytest
 
 from dp_halfspace._cli import main
-from dp_halfspace._cli.streams import say
+from dp_halfspace._cli.files import write_out
 
 LABELS = ["=cmd|' /C calc'!A0\x1b[31m", "@no\nline$\\f$", "-1"]
 COLUMNS = ["a\x1b[2Jge$\\frac$", "st\nage<b>$x_{", "=who\x07"]
@@ -88,7 +88,7 @@ def test_the_card_of_two_such_classes(folder, capsys):
 
 def test_what_is_said_prints_line_by_line():
     stream = io.StringIO()
-    say(stream, "a \x1b[31mred\x1b[0m name\r\nwith 2 lines\u2028\n")
+    write_out(stream, "a \x1b[31mred\x1b[0m name\r\nwith 2 lines\u2028\n")
     assert stream.getvalue() == "a \\x1b[31mred\\x1b[0m name\\r\nwith 2 lines\\u2028\n"
 
 

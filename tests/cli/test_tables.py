@@ -11,8 +11,12 @@ import numpy as np
 import pandas
 import pytest
 
+from dp_halfspace import PrivateTableClassifier
+from dp_halfspace._cli import csv_files
 from dp_halfspace._cli.arguments import UserError, parse_options
-from dp_halfspace._cli.training_table import read_training_table
+from dp_halfspace._cli.columns import looks_like_key, note_on_keys
+from dp_halfspace._cli.csv_files import plain_numbers
+from dp_halfspace._cli.tables import read_training_table
 from dp_halfspace.data.cells import canonical, date_of, text_of, truth_of
 
 SECRET = "98765.4321"
@@ -189,20 +193,129 @@ def test_unreadable_files(tmp_path, monkeypatch):
     assert "holds a label that is not in the label set" in label
     assert "the same column" in refusal(write(tmp_path, GOOD), "--groups", "y")
     monkeypatch.setitem(sys.modules, "pandas", None)
-    assert "pip install 'dp-halfspace[table]'" in refusal(write(tmp_path, GOOD))
+    line = refusal(write(tmp_path, GOOD))
+    assert 'the extra `table` from the checkout: pip install ".[table]"' in line
 
 
 def test_parquet(tmp_path, monkeypatch):
-    path = write(tmp_path, [], "own.parquet")
+    path = tmp_path / "own.parquet"
     frame = pandas.DataFrame({"a": [0.5, 1.0, np.nan], "y": ["u", "v", "u"], "c": [1, 2, 3]})
-    monkeypatch.setattr(pandas, "read_parquet", lambda _, **__: frame)
+    frame.to_parquet(path)
     table = read(path)
     np.testing.assert_array_equal(table.frame.to_numpy(float), [[0.5, 1], [1, 2], [np.nan, 3]])
     frame.loc[1, "y"] = None
+    frame.to_parquet(path)
     assert "empty in row 2" in refusal(path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "needs pyarrow: install the extra `parquet`" in refusal(path)
 
-    def fail(_, **__):
-        raise ImportError("no engine", name="pyarrow")
 
-    monkeypatch.setattr(pandas, "read_parquet", fail)
-    assert "needs pyarrow: pip install pyarrow" in refusal(path)
+@pytest.mark.parametrize("decimal", [None, ".", "either"])
+def test_floats_of_a_csv_have_the_canonical_values_of_their_texts(decimal):
+    """Cells that are kept as floats lose nothing; all others stay texts."""
+    parts = ["", "0", "-0", "7", "01", "1.5", "-.5", "5.", "1e5", "2E-3", "+3", "-0.0", "20200102"]
+    parts += ["9007199254740991", "0.30000000000000004", "1e-400"]
+    found = plain_numbers(parts)
+    assert found is not None
+    for text, number in zip(parts, found.tolist(), strict=True):
+        both = canonical(text, decimal), canonical(number, decimal)
+        assert both[0] == both[1], text
+        assert type(both[0]) is type(both[1]), text
+    odd = ["9007199254740993", "1e999", "1,5", "1.234.567", "1_0", "nan", "inf", " 1", "e5"]
+    for text in [*odd, "\u0661"]:
+        assert plain_numbers([*parts, text]) is None, text
+
+
+def test_blocks_of_lines_are_one_table(tmp_path, monkeypatch):
+    """Whatever block a line falls into, its cells have the same canonical values."""
+    cells = ["1.50", "<0.3", "", "01", "12345678901234567", "NA", "2", "1.5", '"1.5"', "yes"]
+    path = write(tmp_path, ["a;y", *(f"{cell};{k % 2}" for k, cell in enumerate(cells))])
+    wanted = [canonical(cell.strip('"'), "either") for cell in cells]
+    for lines in (1, 2, 3, 100):
+        monkeypatch.setattr(csv_files, "_LINES", lines)
+        for schema in ({"a": "text"}, {"a": {"kind": "date", "format": "%d"}}):
+            table = read(path, schema=schema)
+            assert [canonical(cell, "either") for cell in table.frame["a"]] == wanted
+            assert table.y.tolist() == ["0", "1"] * 5
+    dates = read(path, schema={"a": {"kind": "date", "format": "%d"}}).frame["a"]
+    assert dates.tolist()[:4] == ["1.50", "<0.3", "", "01"]
+
+
+def test_excel(tmp_path, monkeypatch):
+    """Cells of a sheet have types of their own, and the canonical values of a CSV."""
+    path = write(tmp_path, ["x"], "own.xlsx")
+    rows = [
+        HEADER,
+        [1.5, date(2026, 1, 31), True, 1, "Ann, B.", "no"],
+        [-2.25, date(2026, 2, 1), False, 2, "", "yes"],
+        ["", "", "", "", "NA", "no"],
+    ]
+    sheet = pandas.DataFrame(rows, dtype=object)
+    monkeypatch.setattr(pandas, "read_excel", lambda *_, **__: sheet)
+    table = read(path, schema=SCHEMA)
+    check(table.frame)
+    assert table.y.tolist() == ["no", "yes", "no"]
+
+    def fail(*_, **__):
+        raise ImportError("no engine")
+
+    monkeypatch.setattr(pandas, "read_excel", fail)
+    assert "pip install openpyxl, or save the sheet as CSV" in refusal(path)
+
+
+def test_columns_are_dropped_and_keys_are_named(tmp_path):
+    path = write(tmp_path, ["patient_id,age,y", *(f"{k},{k},{k % 2}" for k in range(6))])
+    table = read(path, "--drop", "patient_id")
+    assert table.rules["patient_id"] == "drop"
+    assert note_on_keys(table.frame.columns, table.rules) == ""
+    table = read(path)
+    assert "'patient_id' may tell rows" in note_on_keys(table.frame.columns, table.rules)
+    assert "no column 'other'" in refusal(path, "--drop", "other")
+    assert "--target or --groups" in refusal(path, "--drop", "y")
+    keys = ["id", "ID", "patientId", "visit-uuid", "mrn", "SSN", "case_id_2"]
+    assert all(map(looks_like_key, keys))
+    assert not any(map(looks_like_key, ["age", "acid", "lipid_ratio", "idle", "hybrid"]))
+
+
+NUMERALS = (
+    *("0", "-0", "+5", "007", "1.50", "1e3", "1E-5", "20240105", ".5", "5.", "", "0.1", "1_0"),
+    *("123456789.123456789", "9007199254740993", "9007199254740991", "2.5e-324", "1e22", "00.10"),
+)
+ODD = ("<0.3", "NA", "abc", "1,5", '"x"', "2024-01-05", "true", "1e400", " 7 ", "1.234.567")
+RULES = {
+    "number": "number",
+    "range": [0, 100],
+    "text": "text",
+    "categories": ["1", "7", "0.1", "1.5", "20240105"],
+    "numbers": {"categories": [0, 1, 7]},
+    "date": "date",
+    "boolean": "boolean",
+    "words": "words",
+    "format": {"kind": "date", "format": "%Y%m%d"},
+}
+
+
+def encoded_beside(folder, cells, odd):
+    """Encode a file whose sixth row holds one odd cell in every column; return the other rows."""
+    rows = [[cells[(k + 3 * j) % len(cells)] for j in range(len(RULES))] for k in range(len(cells))]
+    rows[5] = [odd] * len(RULES) if odd is not None else rows[5]
+    lines = [";".join([*row, "no" if k % 2 else "yes"]) for k, row in enumerate(rows)]
+    table = read(write(folder, [";".join([*RULES, "y"]), *lines]), schema=RULES)
+    model = PrivateTableClassifier(schema=table.rules, classes=["no", "yes"])
+    found = model._validated(table.frame, table.y, None).X
+    return np.delete(found, 5, axis=0).tobytes()
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("lines", [4, 100])
+def test_an_odd_cell_of_a_csv_moves_no_bit_of_another_row(tmp_path, monkeypatch, odd, lines):
+    """By every rule, whether or not it keeps its block, or its column, from being floats."""
+    monkeypatch.setattr(csv_files, "_LINES", lines)
+    assert encoded_beside(tmp_path, NUMERALS, odd) == encoded_beside(tmp_path, NUMERALS, None)
+
+
+def test_planted_bug_floats_that_lose_digits_are_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_files, "_FIRST_ROUNDED", 1e30)
+    cells = [cell for cell in NUMERALS if "_" not in cell]
+    assert encoded_beside(tmp_path, cells, "abc") != encoded_beside(tmp_path, cells, None)

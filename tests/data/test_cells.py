@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dp_halfspace import PrivateTableClassifier
 from dp_halfspace._cli.arguments import parse_options
-from dp_halfspace._cli.training_table import read_training_table
+from dp_halfspace._cli.tables import read_training_table
 from dp_halfspace.audit import replay
 from dp_halfspace.data import cells, frame
 from dp_halfspace.data.cells import (
@@ -158,9 +158,9 @@ def test_one_cell_changes_no_other_row(reader, kind):
     ("reader", "kind", "odd", "rule", "module", "name", "planted"),
     [
         ("pandas", "truth values", "unknown", "text", cells, "TRUE", "True"),
-        ("pandas", "leading zeros", "unknown", "number", cells, "_number_in", lambda *_: None),
-        ("pandas", "leading zeros", "unknown", "text", cells, "_number_in", lambda *_: None),
-        ("parsed dates", "dates", "unknown", "date", cells, "_moment_in", lambda *_: None),
+        ("pandas", "leading zeros", "unknown", "number", cells, "_parse_number", lambda *_: None),
+        ("pandas", "leading zeros", "unknown", "text", cells, "_parse_number", lambda *_: None),
+        ("parsed dates", "dates", "unknown", "date", cells, "_parse_moment", lambda *_: None),
         ("nullable", "long", "", "text", frame.Stored, "distinct", None),
     ],
 )
@@ -236,7 +236,7 @@ def test_equal_cells_of_other_types_are_read_by_themselves():
     """1, 1.0 and True are equal in Python: which one comes first must not decide for all."""
     column = [True, 1, 1.0, "1", False, 0, -0.0]
     for order in (column, column[::-1]):
-        found = frame.stored(np.array(order, dtype=object))
+        found = frame.read_column(np.array(order, dtype=object))
         texts = found.read(lambda cell: text_of(canonical(cell)), object).tolist()
         assert dict(zip(map(repr, order), texts, strict=True)) == {
             **{"True": "true", "1": "1", "1.0": "1", "'1'": "1"},
@@ -256,7 +256,7 @@ def test_numbers_are_exact():
         pa.chunked_array([pa.array([big, None]).dictionary_encode()]),
     ]
     for column in stores:
-        texts = frame.stored(column).read(lambda cell: text_of(canonical(cell)), object)
+        texts = frame.read_column(column).read(lambda cell: text_of(canonical(cell)), object)
         assert texts.tolist() == [str(big), None]
     assert text_of(canonical(Decimal("0.1000"))) == text_of(canonical(0.1)) == "0.1"
     long = Decimal("0.12345678901234567890123456789")

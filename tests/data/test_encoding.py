@@ -14,7 +14,7 @@ from scipy import sparse
 
 from dp_halfspace.data.cells import canonical, text_of
 from dp_halfspace.data.encoding import Encoding
-from dp_halfspace.data.frame import read_frame, stored
+from dp_halfspace.data.frame import read_column, read_frame
 from dp_halfspace.data.schema import Column, label_set, read_schema, resolved_columns
 
 
@@ -42,11 +42,11 @@ ODD = [
 
 
 def as_numbers(column):
-    return stored(column if hasattr(column, "iloc") else np.asarray(column)).numbers()
+    return read_column(column if hasattr(column, "iloc") else np.asarray(column)).numbers()
 
 
 def as_texts(column):
-    return stored(column).read(lambda cell: text_of(canonical(cell)), object).tolist()
+    return read_column(column).read(lambda cell: text_of(canonical(cell)), object).tolist()
 
 
 def encoding_of(frame, schema=None):
@@ -88,8 +88,10 @@ def test_numbers_are_read_from_every_kind_of_column():
 
 
 def test_texts_do_not_depend_on_how_a_number_is_stored():
-    stored = [pd.Series([1, 0], dtype=dtype) for dtype in ("Int64", "float32", "category", "O")]
-    for column in (np.array([1, 0]), np.array([1.0, 0.0]), pd.Series(["1", "0"]), *stored):
+    read_column = [
+        pd.Series([1, 0], dtype=dtype) for dtype in ("Int64", "float32", "category", "O")
+    ]
+    for column in (np.array([1, 0]), np.array([1.0, 0.0]), pd.Series(["1", "0"]), *read_column):
         assert as_texts(column) == ["1", "0"]
     assert as_texts(pd.Series([2.5, None])) == ["2.5", None]
     assert as_texts(np.array([2**60 + 1, 10**30], dtype=object)) == [str(2**60 + 1), str(10**30)]
@@ -132,7 +134,9 @@ def test_kinds_by_dtype_are_those_that_a_schema_may_say():
                           "t": [pd.Timedelta(1)], "n": pd.array([1], dtype="Int8")})  # fmt: skip
     kinds = [column.describe() for column in encoding_of(frame).columns]
     words = ["number", "number", "2 categories", "date", "text", "text", "text", "date", "number"]
-    assert kinds == [f"{word}, by the dtype of the column" for word in words]
+    sources = ["by the dtype of the column"] * len(words)
+    sources[6] += ", whose categories are private until they are stated"
+    assert kinds == [f"{word}, {source}" for word, source in zip(words, sources, strict=True)]
     stated = encoding_of(frame[["i", "b", "s"]], {"i": "text", "b": [0, 1], "s": "number"})
     assert [column.describe() for column in stated.columns] == [
         "text",
@@ -268,3 +272,52 @@ def test_tables_of_other_libraries_are_converted(way):
 def test_what_is_no_table_is_refused(X, rule):
     with pytest.raises(ValueError, match=rule):
         read_frame(X)
+
+
+def _words_of(cells, size=16):
+    table = pd.DataFrame({"note": pd.Series(cells, dtype=object)})
+    frame = read_frame(table)
+    rule = {"note": {"kind": "words", "columns": size}}
+    return Encoding(resolved_columns(frame, rule), True).encoded(frame)[1]
+
+
+def test_words_become_counts_in_columns():
+    """Words in any order and case, signs aside; rows no longer than one; zeros if missing."""
+    rows = _words_of(["Chest pain, acute", "ACUTE pain - chest", "pain pain pain", "", None, "!"])
+    assert rows.shape == (6, 16)
+    np.testing.assert_array_equal(rows[0], rows[1])
+    np.testing.assert_array_equal(np.sort(rows[2])[-2:], [0.0, 1.0])
+    assert not rows[3:].any()
+    assert (np.linalg.norm(rows[:3], axis=1) <= 1.0 + 1e-15).all()
+    assert _words_of(["a b"], 1).tolist() == [[1.0]]
+    # The public hash is the same on all machines and in all versions.
+    assert np.flatnonzero(_words_of(["pain"])[0]).tolist() == [3]
+
+
+def test_words_of_a_row_depend_on_its_own_cell():
+    """Whatever another cell holds, and however many there are, no other row moves a bit."""
+    cells = ["chest pain", "no pain", "12.50 mg", "2026-01-31", True]
+    whole = _words_of(cells)
+    for odd in ["", None, 7, 1e300, "pain " * 10_000, "\ud800", object()]:
+        changed = _words_of([odd, *cells[1:]])
+        assert changed[1:].tobytes() == whole[1:].tobytes()
+        assert np.linalg.norm(changed[0]) <= 1.0 + 1e-15
+    alone = np.vstack([_words_of([cell]) for cell in cells])
+    assert alone.tobytes() == whole.tobytes()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"kind": "words", "columns": 0},
+        {"kind": "words", "columns": True},
+        {"kind": "words", "columns": 2.5},
+        {"kind": "words", "columns": 2**20},
+        {"kind": "text", "columns": 9},
+    ],
+)
+def test_columns_of_words_are_checked(rule):
+    frame = read_frame(pd.DataFrame({"note": ["a"]}))
+    with pytest.raises(ValueError, match="columns is for the kind words, a whole number up to"):
+        resolved_columns(frame, {"note": rule})
+    assert resolved_columns(frame, {"note": "words"})[0].describe() == "words in 64 columns"

@@ -6,7 +6,8 @@ from sklearn.metrics import roc_auc_score
 
 from dp_halfspace import PrivateAUCClassifier, privacy
 from dp_halfspace.algorithms.ranking import auc_training
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.interception import record_releases
 
 MECHANISMS = ["noisy_gd", "mean_difference", "objective", "output"]
 
@@ -80,7 +81,7 @@ def test_class_weight_moves_the_threshold(data):
 def test_auto_runs_the_mean_difference_for_a_rare_class_among_many_columns(d):
     X, y = table(n=4000, d=d, share=0.01)
     for share, counts in ((0.01, (1, 99)), (0.3, (3, 7))):
-        with recording() as releases:
+        with record_releases() as releases:
             fitted = model(class_counts=counts, threshold=0.0).fit(X, y)
         values = [release.value for release in releases[1:]]
         same = all(np.array_equal(values[0], value) for value in values)
@@ -164,13 +165,12 @@ def problem_of(n, epsilon, delta):
         alpha=None,
         positive_share=None,
         threshold_share=0.02,
-        epsilon=epsilon,
-        delta=delta,
+        budget=Budget.of(epsilon, delta),
     )
 
 
 def plan_of(mechanism, n, epsilon, delta):
-    return auc_training.plan_training(problem_of(n, epsilon, delta), mechanism)
+    return auc_training.plan_ranking(problem_of(n, epsilon, delta), mechanism)
 
 
 COUNTS = [(1e17, 1), (1, 1e300), (5e-324, 1e308)]

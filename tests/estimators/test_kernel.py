@@ -9,8 +9,10 @@ from scipy import sparse
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, privacy
 from dp_halfspace.algorithms.engine.training import Problem
+from dp_halfspace.algorithms.fit_plan import PublicFacts
 from dp_halfspace.estimators import kernel as module
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.projection import (
     AdditiveMap,
     FourierMap,
@@ -20,7 +22,7 @@ from dp_halfspace.projection import (
     draw_additive,
     draw_fourier,
 )
-from dp_halfspace.rows.feature_rows import FeatureRows, clipped_features, unit_feature_rows
+from dp_halfspace.rows.mapped_rows import FeatureRows, clipped_features, normalised_feature_rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
 from tests.support import fitted, public
@@ -78,7 +80,8 @@ def test_map_does_not_depend_on_the_data_and_is_in_the_record():
     a, b = seeded(X, y), seeded(-3.0 * X, 1 - y)
     np.testing.assert_array_equal(a.feature_map_.frequencies, b.feature_map_.frequencies)
     problem = Problem(500, X.shape[1], 2, False, 1.0)
-    again = a._drawn_map(problem, public(a)["feature_seed"])
+    facts, budget = PublicFacts(500, X.shape[1], (1.0, 1.0)), Budget.of(a.epsilon, 1 / 500**2)
+    again = a._drawn_map(problem, facts, budget, public(a)["feature_seed"])
     np.testing.assert_array_equal(again.frequencies, a.feature_map_.frequencies)
     free = [
         PrivateKernelClassifier("rbf", data_norm=1.0).fit(X, y).feature_map_.frequencies
@@ -101,7 +104,7 @@ def test_noise_is_not_on_the_stream_of_the_map(monkeypatch):
         monkeypatch.setattr(
             module, "public_generator", lambda *_, seed=seed: np.random.default_rng(seed)
         )
-        with recording() as releases:
+        with record_releases() as releases:
             seeded(np.zeros((50, 2)), np.arange(50) % 2)
         sigma = releases[0].mechanism.sigma
         noises.append((releases[0].released - releases[0].value) / sigma)
@@ -135,12 +138,14 @@ def drawn(d, seed=0):
 
 
 def normalised(X):
-    return unit_feature_rows(clipped_features(X, 1.0, drawn(X.shape[1]), memory=0), 0.5)
+    return normalised_feature_rows(clipped_features(X, 1.0, drawn(X.shape[1]), memory=0), 0.5)
 
 
 def columns_with_features(X):
     feature_map = draw_additive(X.shape[1], 4, 20, np.random.default_rng(0))
-    return unit_feature_rows(clipped_features(X, 0.1, feature_map, memory=0, longest=1e9), 0.2)
+    return normalised_feature_rows(
+        clipped_features(X, 0.1, feature_map, memory=0, longest=1e9), 0.2
+    )
 
 
 def raw_and_too_long(X):
@@ -182,7 +187,7 @@ def test_brute_force_sees_features_that_are_too_long():
 def test_selection_pays_for_the_choice_and_one_training():
     X, y = separated(500, 4)
     model = PrivateKernelClassifier(margin="select", classes=[0, 1], n_components=64, data_norm=1.0)
-    with recording() as releases:
+    with record_releases() as releases:
         model.fit(X, y)
     choice, training = model.privacy_.events
     assert choice == privacy.Exponential(0.1)

@@ -103,3 +103,16 @@ def test_losses_of_a_search_are_within_the_sensitivity_and_attain_it():
             largest = max(largest, np.abs(a.value - b.value).max() / a.mechanism.sensitivity)
             assert a.mechanism == b.mechanism
     assert 0.99 <= largest <= 1.0
+
+
+def test_a_margin_is_asked_of_the_net_and_is_a_public_fact():
+    X, y = checkers(400)
+    options = {"classes": [-1, 1], "n_candidates": 200, "delta": 0, "epsilon": 5.0}
+    model = LabelPrivateClassifier("net", margin=0.2, **options).fit(X, np.where(y > 0, 1, -1))
+    assert dict(model.privacy_.public)["margin"] == 0.2
+    assert model.score(X, np.where(y > 0, 1, -1)) > 0.6
+    with pytest.raises(ValueError, match="mechanism='net'"):
+        LabelPrivateClassifier(margin=0.2, classes=[-1, 1]).fit(X, np.where(y > 0, 1, -1))
+    three = np.arange(len(y)) % 3
+    with pytest.raises(ValueError, match="Only binary classification"):
+        LabelPrivateClassifier("net", margin=0.2, classes=[0, 1, 2]).fit(X, three)

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from dp_halfspace import ObjectivePerturbationClassifier
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 from tests.support import exact, public, releases_of
 
@@ -34,7 +34,7 @@ def test_alpha_has_its_documented_floor(table):
     X, y = table
     for rows, square in (("unit", 1.0), ("clipped", 2.0)):
         model = ObjectivePerturbationClassifier(
-            alpha=1e-30, rows=rows, metric=False, data_norm=1.0
+            alpha=1e-30, rows=rows, preconditioner=False, data_norm=1.0
         ).fit(X, y)
         floor = 0.25 * square / (300 * math.expm1(0.5))
         assert model.alpha_ == pytest.approx(floor, rel=1e-9)
@@ -46,7 +46,7 @@ def test_alpha_has_its_documented_floor(table):
 def test_pure_noise_on_many_columns_is_projected(form):
     X, y = separated(3000, 600, seed=9)
     X = np.where(np.abs(X) > 0.02, X, 0.0)
-    with recording() as releases:
+    with record_releases() as releases:
         model = ObjectivePerturbationClassifier(epsilon=8.0, delta=0.0, data_norm=1.0).fit(
             form(X), y
         )

@@ -10,7 +10,7 @@ from scipy.special import log_softmax, softmax
 from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace.optim import shifted_logistic
 from tests.conftest import separated
-from tests.estimators.test_perturbation import exact_metric, minimiser, unit
+from tests.estimators.test_perturbation import exact_preconditioner, minimiser, unit
 from tests.support import augmented, together
 from tests.support import exact as fit_exactly
 
@@ -59,7 +59,7 @@ def mapped(X, y, **params):
 def test_infinite_epsilon_is_the_minimiser_on_mapped_rows(table, n_classes):
     X, y = table if n_classes == 2 else separated(300, 4, 3, seed=4)
     Z = unit(augmented(X, 0.15))
-    A = exact_metric(Z)
+    A = exact_preconditioner(Z)
     rows, own = unit(Z @ A), np.eye(n_classes)[y]
     model = mapped(X, y, alpha=0.01)
     if n_classes == 2:
@@ -84,7 +84,7 @@ def test_probabilities_behind_a_preconditioner_undo_the_loss(table, fit_intercep
     X, y = table
     model = mapped(X, y, fit_intercept=fit_intercept)
     ones = augmented(X, 0.15) if fit_intercept else X
-    images = unit(ones) @ exact_metric(unit(ones))
+    images = unit(ones) @ exact_preconditioner(unit(ones))
     length = (images**2).sum(axis=1).mean() ** 0.5
     if fit_intercept:
         length *= (np.linalg.norm(ones, axis=1) ** -2).mean() ** -0.5

@@ -51,8 +51,8 @@ def minimiser(Z, y, loss, alpha, shift=2.0):
     return minimize(objective, start, jac=True, method="L-BFGS-B", options=OPTIONS).x
 
 
-def exact_metric(Z):
-    """The metric of an unlimited budget: inverse root of the moment, floored and capped."""
+def exact_preconditioner(Z):
+    """The preconditioner of an unlimited budget: inverse root of the moment, floored and capped."""
     n, size = Z.shape
     values, vectors = np.linalg.eigh(Z.T @ Z)
     values = np.maximum(values - (values.sum() - n) / size, 0)
@@ -79,13 +79,13 @@ def test_infinite_epsilon_is_the_minimiser_on_clipped_rows(table, kind, loss, al
 
 
 @pytest.mark.parametrize("loss", LOSSES[Objective])
-@pytest.mark.parametrize("metric", [False, True])
-def test_infinite_epsilon_is_the_minimiser_on_unit_rows(table, loss, metric):
+@pytest.mark.parametrize("preconditioner", [False, True])
+def test_infinite_epsilon_is_the_minimiser_on_unit_rows(table, loss, preconditioner):
     X, y = table
     Z = unit(augmented(X, BIAS))
-    A = exact_metric(Z) if metric else np.eye(5)
+    A = exact_preconditioner(Z) if preconditioner else np.eye(5)
     expected = A @ minimiser(unit(Z @ A), y, loss, 0.01, 3.0)
-    model = exact(Objective, X, y, loss=loss, alpha=0.01, shift=3.0, metric=metric)
+    model = exact(Objective, X, y, loss=loss, alpha=0.01, shift=3.0, preconditioner=preconditioner)
     np.testing.assert_allclose(together(model, BIAS)[0], expected, atol=1e-6)
 
 
@@ -119,7 +119,7 @@ def test_infinite_epsilon_hinge_is_near_the_support_vector_machine():
 def test_infinite_epsilon_with_several_classes_and_a_shift():
     X, y = separated(300, 4, 3, seed=4)
     Z = unit(augmented(X, BIAS))
-    A = exact_metric(Z)
+    A = exact_preconditioner(Z)
     rows = unit(Z @ A)
     own = np.eye(3)[y]
 
@@ -179,14 +179,14 @@ def test_optimizers_agree_and_are_trusted_only_through_the_certificate(table, ki
     [
         (Output("logistic", alpha=1e-4), "clipped_rows"),
         (Output("hinge", alpha=1e-4), "clipped_rows"),
-        (Objective(alpha=1e-4, metric=False), "unit_rows"),
+        (Objective(alpha=1e-4, preconditioner=False), "normalised_rows"),
     ],
     ids=["logistic", "hinge", "objective"],
 )
 def test_a_tolerance_out_of_reach_is_refused_before_data_are_read(monkeypatch, table, model, door):
     module = importlib.import_module(type(model).__module__)
     monkeypatch.setattr(module, door, lambda *a: pytest.fail("the data were read"))
-    monkeypatch.setattr("dp_halfspace.optim.solvers.certificate.UNIT", 1e-5)
+    monkeypatch.setattr("dp_halfspace.optim.certificate.EPS", 1e-5)
     with pytest.raises(CertificateError):
         model.fit(*table)
     assert set(vars(model)) == set(model.get_params())

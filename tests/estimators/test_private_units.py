@@ -38,7 +38,7 @@ AT_DELTA_0 = [(kind, {"delta": 0.0}) for kind in GAUSSIAN] + [
 ]
 
 
-def hospital(n, seed=0, holes=0.0):
+def hospital(n, seed=0, missing=0.0):
     """Age, platelets, year, smoker, a density and a creatinine, in natural units."""
     rng = np.random.default_rng(seed)
     hidden = rng.normal(size=(n, 6))
@@ -51,7 +51,7 @@ def hospital(n, seed=0, holes=0.0):
         np.exp(0.5 * hidden[:, 5]),
     ])  # fmt: skip
     y = (hidden @ [1, -1, 0.5, 1, 1, 1] + 0.5 * rng.normal(size=n) > 0).astype(int)
-    X[rng.random(X.shape) < holes] = np.nan
+    X[rng.random(X.shape) < missing] = np.nan
     return X, y
 
 
@@ -61,8 +61,8 @@ def fitted(estimator, X, y, **options):
 
 @pytest.mark.parametrize("estimator", GAUSSIAN)
 def test_a_table_in_natural_units_is_learnt(estimator):
-    X, y = hospital(6000, holes=0.02)
-    Z, t = hospital(3000, seed=1, holes=0.02)
+    X, y = hospital(6000, missing=0.02)
+    Z, t = hospital(3000, seed=1, missing=0.02)
     model = fitted(estimator, X, y, epsilon=3.0)
     assert model.scaler_ is not None
     assert model.score(Z, t) > 0.75
@@ -73,8 +73,8 @@ def test_a_table_in_natural_units_is_learnt(estimator):
 @pytest.mark.parametrize(("estimator", "options"), AT_DELTA_0)
 def test_a_pure_budget_pays_for_units_and_model(estimator, options):
     """Every event is pure, and the epsilons add up to no more than was asked."""
-    X, y = hospital(4000, holes=0.02)
-    Z, t = hospital(2000, seed=1, holes=0.02)
+    X, y = hospital(4000, missing=0.02)
+    Z, t = hospital(2000, seed=1, missing=0.02)
     model = fitted(estimator, X, y, epsilon=3.0, **options)
     record = model.privacy_
     runs = single_runs(record.events)
@@ -108,7 +108,7 @@ def test_one_budget_pays_for_units_and_model(estimator, epsilon):
 @pytest.mark.parametrize(
     ("estimator", "options"), [*((kind, {}) for kind in GAUSSIAN), *AT_DELTA_0]
 )
-def test_holes_raise_nothing_and_change_no_shape(estimator, options):
+def test_missing_values_raise_nothing_and_change_no_shape(estimator, options):
     X, y = hospital(1500)
     shapes = set()
     for data in (X, np.where(np.arange(6) == 2, np.nan, X), np.full_like(X, np.nan), 0 * X):
@@ -123,7 +123,7 @@ def test_holes_raise_nothing_and_change_no_shape(estimator, options):
     [({"data_norm": 1.0}, "NaN or infinity"), ({"adversary_radius": 0.1}, "give data_norm")],
 )
 def test_what_cannot_be_is_refused(change, word):
-    X, y = hospital(300, holes=0.1)
+    X, y = hospital(300, missing=0.1)
     options = {"data_norm": None, "classes": [0, 1], **change}
     with pytest.raises(ValueError, match=word):
         AdaptiveMarginClassifier(**options).fit(X, y)

@@ -9,7 +9,7 @@ from dp_halfspace import PureHalfspaceClassifier, PureNetworkClassifier
 from dp_halfspace.algorithms.search import directions
 from dp_halfspace.algorithms.search import halfspace_search as direction_search
 from dp_halfspace.exceptions import PrivacyWarning
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 from tests.support import fitted, public
 
@@ -37,7 +37,7 @@ def test_what_was_counted_is_predicted_where_rounded_rows_have_zeros():
         warnings.simplefilter("ignore", PrivacyWarning)
         for seed in range(6):
             model = PureHalfspaceClassifier(epsilon=10.0, random_state=seed, **params)
-            with recording() as releases:
+            with record_releases() as releases:
                 model.fit(X, y)
             (release,) = releases
             counted = release.value[int(release.released[0])]

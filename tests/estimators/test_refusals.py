@@ -69,9 +69,9 @@ OWN = {
         ({"n_components": 2.5}, "n_components"),
     ],
     "ObjectivePerturbationClassifier": [
-        ({"rows": "clipped", "metric": True}, "metric"),
+        ({"rows": "clipped", "preconditioner": True}, "preconditioner"),
         ({"rows": "clipped", "projection": "hadamard"}, "projection"),
-        ({"epsilon": 1e-3, "metric": True}, "metric"),
+        ({"epsilon": 1e-3, "preconditioner": True}, "preconditioner"),
         ({"metric": "yes"}, "metric"),
         ({"n_components": 0}, "n_components"),
         ({"shift": -1.0}, "shift"),

@@ -12,7 +12,7 @@ from scipy.special import expit, logsumexp
 
 from dp_halfspace import OutputPerturbationClassifier, PrivacyWarning
 from dp_halfspace.optim import LOGISTIC, empirical_risk, get_loss
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated
 from tests.support import exact as fit_exactly
@@ -151,7 +151,7 @@ def test_neighbour_test_sees_too_small_a_sensitivity(monkeypatch, case, planted)
 def test_released_coefficients_stay_in_the_ball_of_the_minimisers(table, options):
     X, y = table
     # Noise of standard deviation far above the radius of the ball.
-    with recording() as releases:
+    with record_releases() as releases:
         model = OutputPerturbationClassifier(
             alpha=1.0, epsilon=1e-4, delta=1e-9, **options, data_norm=1.0
         )

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
@@ -17,7 +18,7 @@ from dp_halfspace.algorithms.search.asinh_cells import asinh_cells
 from dp_halfspace.algorithms.search.error_count import share_of
 from dp_halfspace.audit import replay
 from dp_halfspace.privacy import Exponential, Gaussian, PrivacyLedger, Pure, accounting
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from tests.support import public
 
 KINDS = [
@@ -109,7 +110,7 @@ def test_what_a_model_predicts_is_what_was_counted(kind):
 
 def test_scores_of_cells_are_exact_and_ranked():
     X, y = ward(missing=0.1)
-    found = [fitted(KINDS[0], X, y, epsilon=1.5) for _ in range(12)]
+    found = [fitted(KINDS[0], X, y, epsilon=0.59) for _ in range(12)]
     cells = [model for model in found if model.scaler_ is not None]
     assert cells
     for model in cells:
@@ -127,7 +128,7 @@ def test_scores_of_cells_are_exact_and_ranked():
 def test_columns_in_other_units_are_as_good(kind):
     X, y = ward(600, seed=5)
     mean = [
-        np.mean([fitted(kind, X * factor, y, epsilon=0.9).score(X * factor, y) for _ in range(8)])
+        np.mean([fitted(kind, X * factor, y, epsilon=0.29).score(X * factor, y) for _ in range(5)])
         for factor in (1.0, 10.0 ** np.array([9.0, -4.0, -7.0, 2.0]))
     ]
     assert min(mean) > 0.8
@@ -161,7 +162,7 @@ def test_a_ledger_is_charged_for_the_choice():
 
 
 def test_breast_cancer_is_no_longer_dominated():
-    """398 rows at epsilon .3: .63 before, .9 now, and a purely private guarantee."""
+    """398 rows at epsilon .3: .63 before, .9 now, and a pure DP guarantee."""
     X, y = load_breast_cancer(return_X_y=True)
     X, Z, y, t = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
     scores = [fitted(KINDS[0], X, y, epsilon=0.3).score(Z, t) for _ in range(20)]
@@ -189,13 +190,13 @@ def small_table(**params):
 
 def test_a_table_pays_for_its_choice_and_for_the_count_of_errors():
     X, y = ward()
-    with recording() as releases:
+    with record_releases() as releases:
         model = small_table().fit(X, y)
     choice, count = model.privacy_.events
     assert (type(choice), type(count)) == (Exponential, Pure)
     assert [release.mechanism.event for release in releases] == [choice, count]
     assert 1.0 - 1e-8 < choice.epsilon + count.epsilon <= 1.0
-    assert count.epsilon == pytest.approx(15.0 / 300)
+    assert count.epsilon == pytest.approx(20.0 / 300)
     assert public(model)["calibrated"]
     plain = small_table(probability=False).fit(X, y)
     assert [type(event) for event in plain.privacy_.events] == [Exponential]
@@ -206,11 +207,12 @@ def test_a_table_pays_for_its_choice_and_for_the_count_of_errors():
 
 def test_a_share_of_errors_is_made_of_what_was_released():
     X, y = ward()
-    with recording() as releases:
+    with record_releases() as releases:
         model = small_table().fit(X, y)
     noise = releases[1].mechanism
     share = share_of(float(releases[1].released[0]), 300, noise.epsilon)
-    assert model.calibration_ == (pytest.approx(np.log((1 - share) / share), rel=1e-12), 0.0)
+    odds = np.log((1 - share) / share)
+    np.testing.assert_allclose(model.calibration_(np.array([-1.0, 0.0, 1.0])), [-odds, 0.0, odds])
 
 
 def test_probabilities_of_a_small_table_are_as_sure_as_it_is_right():
@@ -256,3 +258,84 @@ def test_further_rows_are_less_sure_and_no_sign_changes():
             scores = model.decision_function(rows)
             assert np.isfinite(scores).all()
             assert (np.diff(model.row_lengths_.of(np.array([[1.0] * 4, [9.0] * 4]))) > 0).all()
+
+
+def several(n=300, seed=0, n_classes=3):
+    """Labels by the sizes of two columns of unknown units; missing values in the others."""
+    rng = np.random.default_rng(seed)
+    X = rng.lognormal(size=(n, 4)) * 10.0 ** np.array([-6.0, 2.0, 6.0, 0.0])
+    y = np.where(X[:, 1] > 100.0, 1, np.where(X[:, 2] > 1e6, 2, 0))
+    y[-n_classes:] = np.arange(n_classes)
+    X[rng.random(n) < 0.1, 0] = np.nan
+    return X, y
+
+
+TREES = [AdaptiveMarginClassifier(), AdaptiveMarginClassifier(delta=0.0)]
+every_tree = pytest.mark.parametrize("kind", TREES, ids=str)
+
+
+@every_tree
+@pytest.mark.parametrize(("n_classes", "n_epsilon"), [(3, 150.0), (5, 150.0), (7, 120.0)])
+def test_several_classes_are_told_apart_by_one_pure_choice(kind, n_classes, n_epsilon):
+    X, y = several(n_classes=n_classes)
+    model = type(kind)(**{**kind.get_params(), "epsilon": n_epsilon / 300})
+    model = model.set_params(classes=np.arange(n_classes)).fit(X, y)
+    (event,) = model.privacy_.events
+    assert isinstance(event, Exponential)
+    assert 1.0 - 1e-9 < event.epsilon / model.epsilon <= 1.0
+    assert accounting.delta(model.privacy_.events, model.epsilon) == 0.0
+    assert public(model)["solver"] == "small_table_selection"
+    assert model.plan(X, y).events == model.privacy_.events
+    assert model.coef_.shape == (n_classes, 4)
+    assert model.score(X, y) > (0.6 if n_classes < 6 else 0.4)
+    again = model.decision_function(X)
+    np.testing.assert_array_equal(again[17:18], model.decision_function(X[17:18]))
+    np.testing.assert_array_equal(model.classes_[again.argmax(axis=1)], model.predict(X))
+
+
+def test_many_classes_and_people_are_left_to_the_engine():
+    X, y = several(n_classes=8)
+    kind = AdaptiveMarginClassifier(data_norm=1.0, epsilon=0.1)
+    for classes, people in ((8, None), (3, np.arange(300) // 2)):
+        asked = clone(kind).set_params(classes=np.arange(classes))
+        planned = asked.plan(np.nan_to_num(X) / 1e7, y % classes, groups=people)
+        assert dict(planned.public).get("solver") != "small_table_selection"
+
+
+def test_weights_of_several_classes_move_the_choice():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    y = (X[:, 0] + 2.0 * rng.standard_normal(300) > 0).astype(int) + (np.arange(300) < 30)
+
+    def share(weight):
+        weights = {0: 1.0, 1: 1.0, 2: weight}
+        given = {"classes": [0, 1, 2], "epsilon": 0.9, "class_weight": weights}
+        return np.mean(AdaptiveMarginClassifier(**given).fit(X, y).predict(X) == 2)
+
+    assert np.mean([share(20.0) for _ in range(4)]) > 0.4
+    assert np.mean([share(0.05) for _ in range(4)]) < 0.2
+
+
+@every_tree
+def test_a_replay_of_a_tree_finds_nothing(kind):
+    X, y = several(120)
+    other, labels = X.copy(), y.copy()
+    other[0], labels[0] = [1e300, -1e300, 1e-300, 0.0], (y[0] + 1) % 3
+    result = replay(clone(kind).set_params(classes=[0, 1, 2]), X, y, other, labels, random_state=0)
+    assert not result.findings
+    assert max(release.ratio for release in result.releases) <= 1.0
+
+
+def test_a_table_of_several_classes_counts_the_errors_of_its_choice():
+    X, y = several()
+    with record_releases() as releases:
+        model = small_table(classes=[0, 1, 2], epsilon=0.9).fit(X, y)
+    choice, count = model.privacy_.events
+    assert (type(choice), type(count)) == (Exponential, Pure)
+    share = share_of(float(releases[1].released[0]), 300, count.epsilon, 3)
+    slope = np.log(2.0 * (1.0 - share) / share)
+    np.testing.assert_allclose(model.calibration_(np.array([0.0, 1.0])), [0.0, slope])
+    chance = model.predict_proba(X)
+    np.testing.assert_allclose(chance.sum(axis=1), 1.0)
+    np.testing.assert_allclose(chance.max(axis=1), 1.0 - share, rtol=1e-9)
+    np.testing.assert_array_equal(chance.argmax(axis=1), model.predict(X))

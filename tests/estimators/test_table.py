@@ -1,6 +1,7 @@
 """PrivateTableClassifier: any table, one budget, and nothing that the entries can be seen by."""
 
 import copy
+import dataclasses
 import json
 import pickle
 import warnings
@@ -14,11 +15,12 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from dp_halfspace import BudgetError, PrivacyLedger, PrivacyWarning, PrivateTableClassifier
-from dp_halfspace.algorithms.engine import calibration
+from dp_halfspace.algorithms.engine import calibration, class_counts, training
 from dp_halfspace.audit import replay
 from dp_halfspace.privacy import PrivacyRecord, accounting
 from dp_halfspace.privacy.events import single_runs
-from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.mechanisms import GaussianNoise
 from tests.support import Book, checks, fitted
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")
@@ -27,7 +29,7 @@ TABLE = PrivateTableClassifier(epsilon=3.0, classes=["no", "yes"], schema=SCHEMA
 
 
 def patients(n, seed=0):
-    """Every kind of column, in natural units and with holes."""
+    """Every kind of column, in natural units and with missing values."""
     rng = np.random.default_rng(seed)
     age, platelets = rng.uniform(20, 95, size=n), rng.normal(260_000, 90_000, size=n)
     smoker, stage = rng.random(n) < 0.4, rng.choice(["I", "II", "III"], size=n)
@@ -103,7 +105,7 @@ def test_more_classes_arrays_and_a_public_label_set():
 def test_one_record_says_all_that_was_spent(epsilon, delta, probability):
     model = clone(TABLE).set_params(epsilon=epsilon, delta=delta, probability=probability)
     planned = model.set_params(random_state=1).plan(FRAME, LABELS)
-    with recording() as releases:
+    with record_releases() as releases:
         record = model.fit(FRAME, LABELS).privacy_
     assert record == planned == PrivacyRecord.from_dict(json.loads(record.to_json()))
     assert record.epsilon == epsilon
@@ -156,7 +158,7 @@ def test_ranges_are_public_units_until_learning_pays():
     # With all features a table of so little is fitted by a selection, which needs no units.
     with pytest.warns(PrivacyWarning, match="a range of each column"):
         tiny = clone(TABLE).set_params(epsilon=1e-3, features="linear").fit(FRAME, LABELS)
-    assert tiny.calibration_ == (calibration.DEFAULT_SLOPE, 0.0)
+    assert tiny.calibration_(np.zeros(1))[0] == pytest.approx(0.0, abs=0.5)
     assert dict(tiny.privacy_.public)["private_units"] == ()
 
 
@@ -165,7 +167,7 @@ def test_the_ledger_is_charged_before_any_noise():
     model = clone(TABLE).set_params(ledger=book).fit(FRAME, LABELS)
     assert book.records == [model.privacy_]
     refusing = clone(TABLE).set_params(ledger=Book(refuse=True))
-    with recording() as releases, pytest.raises(BudgetError):
+    with record_releases() as releases, pytest.raises(BudgetError):
         refusing.fit(FRAME, LABELS)
     assert releases == []
     assert set(vars(refusing)) == set(refusing.get_params())
@@ -179,7 +181,7 @@ def seen(values, schema=STATED):
     frame = odd(FRAME, values)
     labels = LABELS.copy()
     labels[0] = "no"
-    with warnings.catch_warnings(record=True) as caught, recording() as releases:
+    with warnings.catch_warnings(record=True) as caught, record_releases() as releases:
         warnings.simplefilter("always")
         model = clone(TABLE).set_params(schema=schema, random_state=3).fit(frame, labels)
         chances = model.predict_proba(frame)
@@ -191,7 +193,7 @@ def seen(values, schema=STATED):
     return model.privacy_, state, chances.dtype, chances.shape, shapes, said, model.encoding_
 
 
-@pytest.mark.parametrize("values", NEIGHBOURS, ids=["holes", "texts", "extremes"])
+@pytest.mark.parametrize("values", NEIGHBOURS, ids=["missing", "strings", "extremes"])
 def test_nothing_depends_on_what_an_entry_holds(values):
     assert seen(values) == seen({})
 
@@ -322,4 +324,122 @@ def test_seeds_repeat_and_weights_move():
     weighted = fitted(TABLE, FRAME, LABELS, random_state=7, class_weight={"no": 1.0, "yes": 0.2})
     assert weighted.predict_proba(TEST)[:, 1].mean() < model.predict_proba(TEST)[:, 1].mean() - 0.1
     with pytest.raises(ValueError, match="balanced"):
-        clone(TABLE).set_params(class_weight="balanced").fit(FRAME, LABELS)
+        clone(TABLE).set_params(class_weight="balanced", delta=0.0).fit(FRAME, LABELS)
+
+
+RARE_ROWS = np.random.default_rng(11).normal(size=(6000, 4))
+RARE = (RARE_ROWS[:, 0] + 0.5 * np.random.default_rng(12).normal(size=6000) > 2.0).astype(int)
+NUMBERS = PrivateTableClassifier(
+    epsilon=2.0, classes=[0, 1], schema={str(k): "number" for k in range(4)}
+)
+
+
+def area(labels, scores):
+    """Chance that a positive record has the higher score."""
+    order = np.argsort(np.argsort(scores))[labels == 1]
+    n = int(labels.sum())
+    return (order.sum() - n * (n - 1) / 2) / (n * (len(labels) - n))
+
+
+def test_a_rare_class_is_ranked_and_has_probabilities_of_the_population():
+    model = clone(NUMBERS).set_params(random_state=3).fit(RARE_ROWS, RARE)
+    chances = model.predict_proba(RARE_ROWS)[:, 1]
+    assert area(RARE, chances) > 0.9
+    assert abs(chances.mean() - RARE.mean()) < 0.015
+    # Not worse than one probability for all.
+    assert np.mean((chances - RARE) ** 2) < RARE.mean() * (1.0 - RARE.mean())
+    assert dict(model.privacy_.public)["private_class_counts"] is True
+
+
+@pytest.mark.parametrize("weights", [None, "balanced", {0: 0.1, 1: 1.0}])
+def test_balanced_weights_are_for_a_balanced_population(weights):
+    model = clone(NUMBERS).set_params(class_weight=weights, random_state=4)
+    record = model.plan(RARE_ROWS, RARE)
+    model.fit(RARE_ROWS, RARE)
+    assert model.privacy_ == record
+    assert accounting.delta(record.events, 2.0) <= record.delta
+    if not isinstance(weights, dict):
+        assert dict(record.public)["class_weight"] == weights
+    share = model.predict(RARE_ROWS).mean()
+    assert (share > 2.0 * RARE.mean()) == (weights is not None)
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"), [("recall", 0.8), ("precision", 0.5), ("false_positive_rate", 0.1)]
+)
+def test_a_threshold_comes_up_to_its_target(target, wanted):
+    model = clone(NUMBERS).set_params(threshold={target: wanted}, epsilon=5.0, random_state=5)
+    model.fit(RARE_ROWS, RARE)
+    chosen = model.predict(RARE_ROWS) == 1
+    reached = {
+        "recall": chosen[RARE == 1].mean(),
+        "precision": RARE[chosen].mean(),
+        "false_positive_rate": chosen[RARE == 0].mean(),
+    }[target]
+    point = model.threshold_
+    assert (point.target, point.wanted) == (target, wanted)
+    assert abs(reached - wanted) < 0.15
+    assert point.interval[0] <= point.estimate <= point.interval[1]
+    np.testing.assert_array_equal(chosen, model.decision_function(RARE_ROWS) > point.log_odds)
+    # It costs nothing.
+    without = clone(model).set_params(threshold=None).plan(RARE_ROWS, RARE)
+    assert without.events == model.privacy_.events
+
+
+@pytest.mark.parametrize(
+    "threshold", [{}, {"recall": 1.5}, {"recall": True}, {"f1": 0.5}, {"recall": 0.5, "x": 1}]
+)
+def test_a_threshold_that_is_none_is_refused(threshold):
+    with pytest.raises(ValueError, match="threshold must be None or a dict"):
+        clone(NUMBERS).set_params(threshold=threshold).plan(RARE_ROWS, RARE)
+    with pytest.raises(ValueError, match="probability=True"):
+        clone(NUMBERS).set_params(threshold={"recall": 0.5}, probability=False).plan(
+            RARE_ROWS, RARE
+        )
+    with pytest.raises(ValueError, match="counts of scores"):
+        clone(NUMBERS).set_params(threshold={"recall": 0.5}, epsilon=1e-3).plan(RARE_ROWS, RARE)
+
+
+def worst_of_rare(estimator):
+    """Largest move of any query over the sensitivity, where counts are followed."""
+    rows, labels = RARE_ROWS[:400], np.zeros(400, dtype=int)
+    labels[:12] = 1
+    other, others = rows.copy(), labels.copy()
+    other[0], others[0] = -40.0 * rows[0], 0
+    result = replay(estimator, rows, labels, other, others, n_histories=2, random_state=0)
+    assert [text for text in result.findings if "times the sensitivity" not in text] == []
+    return max(release.ratio for release in result.releases)
+
+
+FOLLOWED = clone(NUMBERS).set_params(epsilon=30.0, random_state=1, class_weight=None)
+
+
+@pytest.mark.parametrize("weights", [None, "balanced"])
+def test_a_fit_that_follows_counts_is_a_function_of_its_releases(weights):
+    assert worst_of_rare(clone(FOLLOWED).set_params(class_weight=weights)) <= 1.0
+
+
+def test_the_replay_sees_weights_that_follow_exact_counts(monkeypatch):
+    """Planted: what was counted, not what was released, sets the weights of the classes."""
+    honest = class_counts.ClassCountPlan.run
+
+    def exact(self, classes, permit, people=None, weights=None):
+        released = honest(self, classes, permit, people, weights)
+        counted = np.bincount(classes, minlength=self.n_classes).astype(float)
+        return counted + 0.0 * released
+
+    monkeypatch.setattr(class_counts.ClassCountPlan, "run", exact)
+    with pytest.raises(AssertionError):
+        assert worst_of_rare(FOLLOWED) <= 1.0
+
+
+def test_the_replay_sees_a_weight_above_one(monkeypatch):
+    """Planted: the rare class weighs more, and the common one as much as before."""
+    honest = training.rarity_settings
+
+    def heavy(*arguments):
+        wanted = honest(*arguments)
+        return dataclasses.replace(wanted, last_weights=np.array([1.0, 9.0]), weighted_part=0.0)
+
+    monkeypatch.setattr(training, "rarity_settings", heavy)
+    assert worst_of_rare(FOLLOWED) > 1.0

@@ -31,8 +31,8 @@ def test_plans_meet_what_was_measured(size):
 @pytest.mark.parametrize(("k", "reference"), [(2, 0.7), (2, 0.99), (5, 0.6)])
 @pytest.mark.parametrize("majority", [None, 0.55])
 def test_simulated_tables_are_as_difficult_as_stated(k, reference, majority):
-    law = accuracy_plan._law(6, k, reference, majority)
-    table = accuracy_plan._simulated(4000, law, np.random.default_rng(0))
+    distribution = accuracy_plan._checked_distribution(6, k, reference, majority)
+    table = accuracy_plan._simulate(4000, distribution, np.random.default_rng(0))
     free = LogisticRegression(max_iter=500).fit(table.X, table.y)
     assert free.score(table.X_test, table.y_test) == pytest.approx(reference, abs=0.03)
     largest = np.bincount(table.y).max() / len(table.y)

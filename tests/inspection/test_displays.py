@@ -5,8 +5,12 @@ import sys
 import matplotlib as mpl
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
+from tests.conftest import separated
+from tests.support import Book
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -91,5 +95,27 @@ def test_without_matplotlib_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
     display = EpsilonAccuracyDisplay.from_results(RESULTS)  # numbers need no matplotlib
-    with pytest.raises(ImportError, match=r'pip install "dp-halfspace\[plot\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[plot\]"'):
         display.plot()
+
+
+def test_fits_of_an_estimator_at_several_budgets():
+    X, y = separated(300, 3)
+    book = Book()
+    model = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0, ledger=book)
+    display = EpsilonAccuracyDisplay.from_estimator(
+        model, X, y, epsilons=[3.0, 0.5], n_repeats=2, name="rows", random_state=0
+    )
+    (panel,) = display.panels
+    assert panel.title == "rows"
+    curve = panel.curves["AdaptiveMarginClassifier"]
+    assert curve[:, 0].tolist() == [0.5, 3.0]
+    assert curve[1, 1] > 0.7
+    assert 0.5 <= panel.references["majority class"] < 0.7
+    assert sorted(record.epsilon for record in book.records) == [0.5, 0.5, 3.0, 3.0]
+    assert model.epsilon == 1.0
+    assert display.plot().ax_.shape == (1,)
+    with pytest.raises(ValueError, match="must have a parameter epsilon, which LogisticReg"):
+        EpsilonAccuracyDisplay.from_estimator(LogisticRegression(), X, y)
+    with pytest.raises(ValueError, match="n_repeats must be an int"):
+        EpsilonAccuracyDisplay.from_estimator(model, X, y, n_repeats=0)

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
+from dp_halfspace.algorithms.engine.calibration import line
 from dp_halfspace.inspection import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
 
 RANGES = [[-1.0, 1.0], [-0.5, 0.5]]
@@ -46,15 +48,115 @@ def test_effects_of_a_table_add_up_and_are_drawn(n_classes):
     schema = {"0": [0, 100], "1": "number", "2": ["u", "v", "w"], "4": "drop"}
     model = PrivateTableClassifier(features="additive", schema=schema, classes=range(n_classes))
     model.fit(X, (age > 50).astype(int))
+    # Scores before their calibration are sums.
+    model.calibration_ = line(1.0)
     display = TableEffectsDisplay.from_estimator(model, {"3": ["w", "q"], "1": [1990, 2010]})
     assert [column.name for column in display.columns] == ["0", "1", "2", "3"]
     assert [column.labels for column in display.columns[2:]] == [("u", "v", "w"), ("w", "q")]
     row = [display.columns[0].values[7], display.columns[1].values[9], "v", "w", None]
     empty, score = model.decision_function(np.array([[None] * 5, row], dtype=object))
     parts = [c.effects[k] for c, k in zip(display.columns, (7, 9, 1, 0), strict=True)]
-    np.testing.assert_allclose(np.sum(parts, axis=0), np.atleast_1d(score - empty), atol=1e-5)
+    np.testing.assert_allclose(np.sum(parts, axis=0), np.atleast_1d(score - empty), atol=1e-4)
     drawn = display.plot(figure=figures.Figure())
     assert [t.get_text() for t in drawn.ax_[2].get_xticklabels()] == ["u", "v", "w"]
     own = TableEffectsDisplay.from_estimator(model).columns
     assert len(own) == 3
     np.testing.assert_allclose(own[1].values[50], model.units_.center[1])
+
+
+def additive_table(n=3000, epsilon=1.0, **parameters):
+    """A model of which the first of four columns has all the effect; dates are in a format."""
+    rng = np.random.default_rng(2)
+    risk, other = rng.normal(0, 1, n), rng.normal(5, 2, n)
+    days = np.datetime64("2024-01-01") + rng.integers(0, 600, n)
+    seen = [f"{str(day)[8:]}/{str(day)[5:7]}/{str(day)[:4]}" for day in days]
+    X = np.column_stack([risk, other, seen, rng.choice(["u", "v"], n)]).astype(object)
+    y = risk + 0.3 * rng.logistic(size=n) > 0
+    schema = {
+        "0": "number",
+        "1": "number",
+        "2": {"kind": "date", "format": "%d/%m/%Y", "range": ["2024-01-01", "2025-08-23"]},
+        "3": ["u", "v"],
+    }
+    model = PrivateTableClassifier(
+        epsilon=epsilon, features="additive", schema=schema, classes=[False, True], **parameters
+    )
+    return model.fit(X, y), X, y
+
+
+def test_a_band_tells_noise_from_effects():
+    model, _, _ = additive_table()
+    first, *others = TableEffectsDisplay.from_estimator(model, n_noise_fits=6).columns
+    assert first.deviations.shape == first.effects.shape == (101, 1)
+    assert first.is_noise.mean() < 0.5
+    assert np.mean([column.is_noise.mean() for column in others]) > 0.7
+    assert first.importance > 3 * max(column.importance for column in others)
+    # Bands cost nothing, change nothing and repeat.
+    again = TableEffectsDisplay.from_estimator(model, n_noise_fits=6)
+    np.testing.assert_array_equal(again.columns[1].deviations, others[0].deviations)
+    bare = TableEffectsDisplay.from_estimator(model)
+    np.testing.assert_array_equal(bare.columns[0].effects, first.effects)
+    assert bare.columns[0].deviations is None
+    assert not bare.columns[0].is_noise.any()
+    assert next(iter(bare.importances)) == "0"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "epsilon"), [(3000, 1.0), (20000, 0.5)])
+def test_a_band_is_as_wide_as_the_noise_of_repeated_fits(n, epsilon):
+    model, X, y = additive_table(n, epsilon)
+    stated = TableEffectsDisplay.from_estimator(model, n_noise_fits=16).columns
+    ranges = {c.name: (c.values[0], c.values[-1]) for c in stated[:3]}
+    ranges["2"] = (stated[2].values[0], stated[2].values[-1])
+    found = []
+    for _ in range(16):
+        other = clone(model).fit(X, y)
+        other.units_, other.calibration_ = model.units_, model.calibration_
+        found.append([c.effects for c in TableEffectsDisplay.from_estimator(other, ranges).columns])
+    measured = [np.std(parts, axis=0, ddof=1) for parts in zip(*found, strict=True)]
+    widths = [
+        np.sqrt([np.square(part).mean() for part in parts])
+        for parts in ([c.deviations for c in stated], measured)
+    ]
+    assert 0.6 < np.linalg.norm(widths[0][1:]) / np.linalg.norm(widths[1][1:]) < 1.6
+
+
+@pytest.mark.parametrize("change", [{"epsilon": np.inf}, {"probability": False}, {"n": 250}])
+def test_there_is_no_band_where_the_noise_has_no_known_scale(change):
+    change = {"n": 1500, **change}
+    model, X, y = additive_table(**change)
+    if change["n"] == 250:
+        model.set_params(features="auto").fit(X, y)
+        assert hasattr(model.model_, "row_lengths_")
+    display = TableEffectsDisplay.from_estimator(model, n_noise_fits=2)
+    assert all(column.deviations is None for column in display.columns)
+    with pytest.raises(ValueError, match="n_noise_fits must be 0 or at least 2"):
+        TableEffectsDisplay.from_estimator(model, n_noise_fits=1)
+
+
+def test_a_band_is_drawn_and_axes_can_be_read():
+    figures = pytest.importorskip("matplotlib.figure")
+    days = np.linspace(19_000.0, 20_000.0, 5)
+    wave = np.array([[-3.0], [0.1], [0.2], [0.1], [3.0]])
+    wide = {"deviations": np.full((5, 1), 0.5)}
+    words = tuple(f"a very long name of ward {k}" for k in range(45))
+    many = np.zeros((45, 1))
+    columns = [
+        ColumnEffect("seen", days, wave, is_date=True, **wide),
+        ColumnEffect("platelets", np.linspace(1e5, 4e5, 5), wave, **wide),
+        ColumnEffect("ward", np.arange(45.0), many, words, deviations=many + 1),
+    ]
+    display = TableEffectsDisplay(columns, [True]).plot(figure=figures.Figure((9, 3)))
+    display.figure_.canvas.draw()
+    dates, numbers, wards = (
+        [t.get_text() for t in axis.get_xticklabels() if t.get_text()] for axis in display.ax_
+    )
+    assert 2 <= len(dates) <= 5
+    assert any("20" in text for text in dates)
+    assert 2 <= len(numbers) <= 6
+    assert {"200k", "300k"} <= set(numbers)
+    assert len(wards) <= 20
+    assert max(map(len, wards)) <= 18
+    below, above = display.ax_[0].get_lines()[:2]
+    assert below.get_color() == "0.6"
+    assert np.isnan(above.get_ydata()).tolist() == [False, True, True, True, False]

@@ -18,7 +18,7 @@ from sklearn.utils import all_estimators
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
 from dp_halfspace.inspection import PipelineFinding, check_pipeline
-from dp_halfspace.inspection import _step_facts as table
+from dp_halfspace.inspection import pipeline as table
 from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler
 
 sk = types.SimpleNamespace(**dict(all_estimators()), make_column_selector=make_column_selector)
@@ -33,14 +33,14 @@ def found(*steps, cv=None):
 
 def test_every_transformer_of_scikit_learn_is_classified():
     names = {name for name, _ in all_estimators("transformer")}
-    known = table.READERS.keys() | table.STATELESS | table.HOLDERS
+    known = table._READERS.keys() | table._STATELESS | table._CONTAINERS
     assert not names - known, "decide what these read from the records"
-    assert not table.READERS.keys() & (table.STATELESS | table.HOLDERS)
-    assert not table.STATED.keys() - table.READERS.keys()
-    assert not table.TELLING.keys() - table.STATED.keys() - table.HOLDERS
+    assert not table._READERS.keys() & (table._STATELESS | table._CONTAINERS)
+    assert not table._READS_NOTHING.keys() - table._READERS.keys()
+    assert not table._REVEALS.keys() - table._READS_NOTHING.keys() - table._CONTAINERS
     splitters = {n for n in dir(model_selection) if n.endswith(("Fold", "Split", "Out"))}
     refused = {"BaseShuffleSplit", "PredefinedSplit"}
-    named = {n for n in splitters if "Stratified" in n} | table.SPLITTERS
+    named = {n for n in splitters if "Stratified" in n} | table._SPLITTERS
     assert not {n for n in splitters if n[0].isupper()} - named - refused
 
 
@@ -48,7 +48,7 @@ CLASSES = dict(all_estimators("transformer"))
 STATELESS = [
     *(
         CLASSES[n]()
-        for n in sorted(table.STATELESS & CLASSES.keys())
+        for n in sorted(table._STATELESS & CLASSES.keys())
         if n not in ("FeatureHasher", "HashingVectorizer", "PatchExtractor", "SparseCoder")
     ),
     sk.SparseCoder(np.eye(3)),

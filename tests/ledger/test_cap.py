@@ -9,7 +9,7 @@ import pytest
 
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger import cap as _cap
-from dp_halfspace.ledger.cap import Cap
+from dp_halfspace.ledger.cap import Account, Cap
 from dp_halfspace.privacy import PrivacyLedger, accounting, gdp_delta, gdp_epsilon, gdp_mu
 from dp_halfspace.privacy.events import Exponential, Gaussian, ObjectivePerturbation, Pure, Repeated
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -143,7 +143,7 @@ def test_tree_test_sees_a_cap_for_each_kind(monkeypatch):
     mu = 0.999 * gdp_mu(1.0, 0.01)
     trees = [(0.5, mu, mu)]
     assert_promise_is_kept(rule, trees)
-    monkeypatch.setattr(_cap, "_PURE", 0.0)
+    monkeypatch.setattr(_cap, "_MU_OF_PURE", 0.0)
     with pytest.raises(AssertionError):
         assert_promise_is_kept(rule, trees)
 
@@ -168,7 +168,7 @@ def test_pure_and_exponential_profiles_lie_below_their_gaussian(monkeypatch):
     for event, exact in PROFILES:  # tight for small releases, at epsilon = 0
         bound = gdp_delta(_cap._as_gaussian([event(0.01)]), 0.0)
         assert exact(0.01, 0.0) == pytest.approx(bound, rel=1e-4)
-    for name in ("_PURE", "_RANGE"):
+    for name in ("_MU_OF_PURE", "_MU_OF_EXPONENTIAL"):
         with monkeypatch.context() as patch:
             patch.setattr(_cap, name, getattr(_cap, name) * 0.995)
             with pytest.raises(AssertionError):
@@ -248,13 +248,17 @@ def test_a_cap_of_no_delta_is_a_sum(adaptive):
 def test_refusals_state_what_was_asked_spent_and_left():
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-6, adaptive=True)
     ledger.charge(record([Pure(0.75)]))
-    numbers = r"epsilon=0.5 at delta=0.0; spent is 0.75\d* at delta=1e-06, left is 0.2[45]"
+    numbers = (
+        r"asks for epsilon=0.5 at delta=0.0. Epsilon=0.75\d* at delta=1e-06 is spent, and "
+        r"epsilon=0.2[45]\d* at delta=0.0 is left"
+    )
     objective = ObjectivePerturbation(0.1, ((1, 0.0), (2, 0.05), (1, 0.1)))
     for asked, message in (
         (record([Pure(0.5)]), numbers),
-        (record([objective], 1e-6), "Gaussian and purely private releases only"),
+        (record([objective], 1e-6), "Gaussian and pure DP releases only"),
     ):
         with pytest.raises(BudgetError, match=message):
             ledger.charge(asked)
-    text = Cap(1.0, 0.0, adaptive=False).refusal([Pure(math.inf)], record([Gaussian(0.1)], 1e-6))
-    assert "epsilon=inf at delta=0.0; spent is inf at delta=0.0, left is 0 at" in text
+    spent = Account(Cap(1.0, 0.0, adaptive=False), [[Pure(math.inf)]])
+    text = spent.refusal(record([Gaussian(0.1)], 1e-6))
+    assert "epsilon=inf at delta=0.0. Epsilon=inf at delta=0.0 is spent, and epsilon=0 at" in text

@@ -17,9 +17,9 @@ from dp_halfspace import (
     PrivateSearchCV,
 )
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.ledger import view as _ledger_view
 from dp_halfspace.ledger.cap import MOST_FITS, Cap
 from dp_halfspace.privacy import LedgerPlan, gdp_epsilon, open_ledger
+from dp_halfspace.privacy.record import rounded_text
 from tests.privacy import oracles
 from tests.privacy.oracles import pure
 
@@ -66,6 +66,7 @@ RECORDS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", RECORDS)
 def test_as_many_fit_as_planned_and_not_one_more(kind):
     ledger = PrivacyLedger(epsilon=1.0, delta=1e-6)
@@ -152,7 +153,9 @@ def test_a_plan_refuses_what_no_budget_pays_for(ledger):
 )
 def test_what_a_refusal_says_fits_does_fit(ledger, kind, asked):
     ledger.charge(gaussian(0.6))
-    with pytest.raises(BudgetError, match=r"it asks for epsilon=.* spent is .* left is") as caught:
+    with pytest.raises(
+        BudgetError, match=r"asks for epsilon=.* is spent, and .* is left"
+    ) as caught:
         ledger.charge(kind(asked))
     most = float(re.search(r"fits up to epsilon=([\d.e-]+)$", str(caught.value))[1])
     with pytest.raises(BudgetError):
@@ -163,8 +166,8 @@ def test_what_a_refusal_says_fits_does_fit(ledger, kind, asked):
 def test_a_refusal_says_when_nothing_fits():
     ledger = PrivacyLedger(epsilon=0.5, delta=0.0)
     ledger.charge(pure(0.5))
-    for record, kind in ((pure(0.1), "purely private"), (gaussian(0.1), "Gaussian")):
-        with pytest.raises(BudgetError, match=f"no {kind} release fits any more"):
+    for record, kind in ((pure(0.1), "pure DP"), (gaussian(0.1), "Gaussian")):
+        with pytest.raises(BudgetError, match=f"No {kind} release fits any more"):
             ledger.charge(record)
 
 
@@ -177,12 +180,15 @@ def test_a_ledger_says_whether_it_is_new_and_what_it_holds(ledger):
     ledger.charge(gaussian(0.3))
     ledger.charge(pure(0.2))
     again = open_ledger(ledger.handle)
-    assert re.search(r": 2 entries, epsilon 0\.\d+ spent, cap epsilon=1", repr(again))
+    assert re.search(
+        r": 2 entries, epsilon 0\.\d+ spent at delta 1e-06, cap epsilon=1", repr(again)
+    )
     lines = again.summary().splitlines()
     assert "2 entries" in lines[0]
     assert "if their budgets did not follow earlier results" in lines[1]
-    assert float(lines[-1].split()[-1]) == pytest.approx(ledger.remaining(), rel=1e-5)
-    assert float(lines[-2].split()[-1]) == pytest.approx(ledger.remaining(0.0), rel=1e-5)
+    assert "stated at delta 1e-06" in lines[-1]
+    assert float(lines[-2].split()[-1]) == pytest.approx(ledger.remaining(), rel=1e-5)
+    assert float(lines[-3].split()[-1]) == pytest.approx(ledger.remaining(0.0), rel=1e-5)
     for cap in ({"delta": 0.0}, {"delta": 1e-6, "adaptive": True}):
         assert "earlier results" not in PrivacyLedger(epsilon=1.0, **cap).summary()
 
@@ -225,8 +231,8 @@ def test_the_page_for_an_auditor_holds_the_books_and_no_more(ledger, tmp_path):
     text = shown()
     with ledger._store.transaction(writes=False) as account:
         row, last = account.rows(0)
-    words = "differ in one record", "Signature", "Place and date", "Pure", "<registry>"
-    for word in (*words, row.time[11:19], last.digest, _ledger_view.rounded_text(ledger.spent())):
+    words = "differ in one record", "Signature", "Place and date", "pure", "<registry>"
+    for word in (*words, row.time[11:19], last.digest, rounded_text(ledger.spent())):
         assert word.lower() in text.lower()
 
 
@@ -240,7 +246,7 @@ def test_a_closed_handle_refuses_and_the_account_lives_on(ledger):
         raise KeyError
     assert same is ledger
     handle = ledger.handle
-    assert repr(ledger).endswith("out of reach)")
+    assert repr(ledger).endswith("not available)")
     closed = (lambda: ledger.charge(pure(0.1)), ledger.entries, ledger.spent, ledger.plan)
     for action in (*closed, lambda: model.fit(X, Y), lambda: ledger.epsilon):
         with pytest.raises(BudgetError, match="closed"):

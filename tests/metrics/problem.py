@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from dp_halfspace import PrivacyWarning
 from dp_halfspace.metrics import private_score
-from dp_halfspace.metrics._tallies import HALF_LOG_ODDS, TENTHS
+from dp_halfspace.metrics._tallies import HALF_LOG_ODDS, LARGEST_LOG_LOSS, TENTHS
 
 SHARE, SHIFT = 0.4, 0.8
 
@@ -43,6 +43,10 @@ def calibrated():
     return positive / (positive + negative)
 
 
+def density_at(x, shift):
+    return norm.pdf(x - shift)
+
+
 def truths():
     """The metrics on the law itself; the area is that of rounded scores."""
     border = -np.log(SHARE / (1.0 - SHARE)) / (2.0 * SHIFT)
@@ -60,8 +64,21 @@ def truths():
     ends = np.concatenate([[-np.inf], (odds / (2 * SHIFT)) + border, [np.inf]])
     positive, negative = (np.diff(norm.cdf(ends - s)) for s in (SHIFT, -SHIFT))
     below = np.cumsum(negative) - negative / 2.0
+    true = SHARE * recall
+    said = true + (1 - SHARE) * (1 - specificity)
+    above = SHARE * np.cumsum(positive[::-1])
+    false = (1 - SHARE) * np.cumsum(negative[::-1])
+    every = np.concatenate([density_at(x, SHIFT), density_at(x, -SHIFT)])
+    chance = np.concatenate([p, 1.0 - p])
+    share = np.repeat([SHARE, 1.0 - SHARE], len(x))
+    losses = np.minimum(-np.log(chance), LARGEST_LOG_LOSS)
     return {
         "accuracy": np.trace(confusion),
+        "average_precision": positive[::-1] @ (above / (above + false)),
+        "f1": 2.0 * true / (SHARE + said),
+        "log_loss": (share * every * losses).sum() * (x[1] - x[0]),
+        "precision": true / said,
+        "recall": recall,
         "balanced_accuracy": (specificity + recall) / 2.0,
         "confusion_matrix": confusion,
         "roc_auc": positive @ below,

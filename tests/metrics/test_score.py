@@ -13,9 +13,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import (
     auc,
+    average_precision_score,
     balanced_accuracy_score,
     brier_score_loss,
     confusion_matrix,
+    f1_score,
+    log_loss,
+    precision_score,
+    recall_score,
     roc_auc_score,
 )
 
@@ -33,14 +38,21 @@ from dp_halfspace.metrics import (
     score,
 )
 from dp_halfspace.privacy import epsilon as composed
-from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
-from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.mechanisms import GaussianNoise
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from tests.conftest import separated
 from tests.metrics.problem import Known, coverage, records
 from tests.support import Book, fitted, one_of_each, plant_noise
 
 every_metric = pytest.mark.parametrize("metric", sorted(METRICS))
-BORDERS = {"roc_auc": _tallies.HALF_LOG_ODDS, "calibration_curve": _tallies.TENTHS}
+BORDERS = {"calibration_curve": _tallies.TENTHS} | dict.fromkeys(
+    ("roc_auc", "average_precision"), _tallies.HALF_LOG_ODDS
+)
+LOSSES = ("brier", "log_loss")
+CURVES = ("average_precision", "roc_auc")
+# These need probabilities.
+CHANCES = (*LOSSES, "calibration_curve")
 X, Y = records(np.random.default_rng(0), 500)
 
 
@@ -94,8 +106,7 @@ class Table(Known):
 def largest_changes(metric, scale):
     """Over all pairs of records that a table of outcomes can hold."""
     grid = np.linspace(0.0, 1.0, 41)
-    values = {"brier": range(scale + 1), "roc_auc": grid, "calibration_curve": grid}
-    values = values.get(metric, (0, 1))
+    values = range(scale + 1) if metric in LOSSES else grid if metric in BORDERS else (0, 1)
     thresholds = BORDERS.get(metric)
     kept = np.array([*values][1:2])
     sums = [
@@ -112,7 +123,7 @@ def largest_changes(metric, scale):
 def test_no_record_moves_more_than_is_charged_for(metric, monkeypatch):
     scale = 60
     absolute, euclidean = METRICS[metric].sensitivity
-    if metric == "brier":
+    if metric in LOSSES:
         absolute, euclidean = scale, scale
         monkeypatch.setattr(_tallies, "SCALE", scale)
     assert largest_changes(metric, scale) == pytest.approx((absolute, euclidean), rel=1e-12)
@@ -134,10 +145,10 @@ def moved(metric, model, delta):
     found = []
     for x, label in product((0.0, 0.0999, 1.0), (0, 1)):
         other = np.append(labels[1:], label)
-        with recording() as releases:
+        with record_releases() as releases:
             private_score(
                 model, np.vstack([first[1:], [[x]]]), other, metric=metric, delta=delta,
-                thresholds=[0.1, 0.5, 0.9] if metric == "roc_auc" else None,
+                thresholds=[0.1, 0.5, 0.9] if metric in CURVES else None,
             )  # fmt: skip
         found.append(releases[-1])
     noise = found[0].mechanism
@@ -180,14 +191,14 @@ WILD = [-50.0, -1e308, 0.3, 1.0, 70.0, 1e308, math.inf, -math.inf, math.nan]
 @pytest.mark.parametrize("kind", [Wild, WildScores])
 def test_answers_that_are_no_probabilities_move_no_more(metric, kind):
     """Whatever a model of somebody else returns: clipped, and nothing of it is no number."""
-    if kind is WildScores and metric in ("brier", "calibration_curve"):
+    if kind is WildScores and metric in CHANCES:
         return
     rows, labels, found = np.array([[0.0], [0.3], [1.0], [0.5]]), np.array([1, 0, 1, 0, 1]), []
     for x, label in product(WILD, (0, 1)):
-        with recording() as releases:
+        with record_releases() as releases:
             private_score(
                 kind(), np.vstack([rows, [[x]]]), np.append(labels[:4], label), metric=metric,
-                delta=1e-6, thresholds=[0.1, 0.5] if metric == "roc_auc" else None,
+                delta=1e-6, thresholds=[0.1, 0.5] if metric in CURVES else None,
             )  # fmt: skip
         found.append(releases[-1])
     assert all(np.isfinite(each.value).all() for each in found)
@@ -242,9 +253,16 @@ def test_without_noise_scores_are_those_of_scikit_learn():
     assert exact("accuracy").value == np.mean(guess == Y)
     assert exact("balanced_accuracy").value == pytest.approx(balanced_accuracy_score(Y, guess))
     np.testing.assert_allclose(exact("confusion_matrix").value, confusion_matrix(Y, guess))
+    for name, score_of in (("recall", recall_score), ("precision", precision_score)):
+        assert exact(name).value == pytest.approx(score_of(Y, guess))
+    assert exact("f1").value == pytest.approx(f1_score(Y, guess))
+    clipped = np.clip(chance, np.exp(-5.0), 1.0 - np.exp(-5.0))
+    assert exact("log_loss").value == pytest.approx(log_loss(Y, clipped), abs=2e-3)
     assert exact("brier").value == pytest.approx(brier_score_loss(Y, chance), abs=1e-5)
     rounded = np.searchsorted(_tallies.HALF_LOG_ODDS, chance, side="right")
     assert exact("roc_auc").value == pytest.approx(roc_auc_score(Y, rounded), abs=1e-12)
+    precise = exact("average_precision")
+    assert precise.value == pytest.approx(average_precision_score(Y, rounded), abs=1e-12)
     fpr, tpr = exact("roc_auc").curve
     assert auc(fpr, tpr) == pytest.approx(exact("roc_auc").value)
 
@@ -259,6 +277,18 @@ def test_cells_of_scores_of_unknown_units():
     assert (len(few.privacy_.events), len(noisy.privacy_.events)) == (1, 3)
 
 
+def of_first_class(metric, model, rows):
+    """The metric of scikit-learn for class 0."""
+    guess = model.predict(X)
+    if metric == "average_precision":
+        scores = METRICS["roc_auc"].outcome(model, X, Y, np.arange(2))
+        if isinstance(model, Scores):
+            return average_precision_score(1 - Y, -scores)
+        return average_precision_score(1 - Y, -np.searchsorted(_tallies.HALF_LOG_ODDS, scores))
+    score_of = {"recall": recall_score, "precision": precision_score, "f1": f1_score}[metric]
+    return score_of(Y, guess, pos_label=0)
+
+
 @pytest.mark.parametrize("cut", [None, 100])
 @pytest.mark.parametrize(("kind", "same"), [(Backwards, Known), (BackwardsScores, Scores)])
 def test_classes_of_a_model_may_be_in_any_order(kind, same, cut):
@@ -266,13 +296,16 @@ def test_classes_of_a_model_may_be_in_any_order(kind, same, cut):
     model, labels = kind(), kind.classes_[Y]
     rows, named = (X, labels) if cut is None else (in_chunks(X, cut), in_chunks(labels, cut))
     for metric in sorted(METRICS):
-        if kind is BackwardsScores and metric in ("brier", "calibration_curve"):
+        if kind is BackwardsScores and metric in CHANCES:
             continue
         found = private_score(model, rows, named, metric=metric, epsilon=math.inf)
         want = exact(metric, same()).value
         assert found.classes.tolist() == ["a", "b"]
         if metric == "confusion_matrix":
             np.testing.assert_array_equal(found.value, want[::-1, ::-1])
+        elif metric in ("recall", "precision", "f1", "average_precision"):
+            # Of the second sorted class, which is the first one of the other model.
+            assert found.value == pytest.approx(of_first_class(metric, same(), rows), abs=0.02)
         elif metric == "calibration_curve":
             np.testing.assert_allclose(found.value, 1.0 - want[::-1], atol=1e-12)
         else:
@@ -322,7 +355,7 @@ def test_a_score_and_a_fit_share_one_ledger(metric):
     events = [*model.privacy_.events, *got.privacy_.events]
     assert ledger.spent() == pytest.approx(composed(events, 1e-5), rel=1e-9)
     assert dict(got.privacy_.public)["n_samples"] == 500
-    with pytest.raises(BudgetError), recording() as releases:
+    with pytest.raises(BudgetError), record_releases() as releases:
         private_score(model, X, Y, metric=metric, epsilon=1.2, ledger=ledger)
     assert not releases
 
@@ -361,7 +394,7 @@ def test_a_bin_that_is_not_paid_for_is_seen(monkeypatch):
 
 def charged_first(ledger):
     """Whether nothing was drawn when the ledger refused."""
-    with recording() as releases, pytest.raises(BudgetError):
+    with record_releases() as releases, pytest.raises(BudgetError):
         private_score(Known(), X, Y, ledger=ledger)
     return not releases
 
@@ -374,7 +407,7 @@ def test_the_charge_comes_first(monkeypatch):
     honest = score.authorise
 
     def late(record, source, ledger):
-        """Planted: the noise is drawn, and then paid for."""
+        """Planted: the noise is drawn before the charge."""
         honest(record, source).release(np.zeros(1), GaussianNoise(1.0, record.events[0].mu))
         return honest(record, source, ledger)
 
@@ -447,7 +480,8 @@ def test_few_records_and_absent_classes_give_numbers():
         low, high = found.interval
         assert np.isfinite(found.value).all()
         assert np.all((low >= 0) & (low <= found.value) & (found.value <= high))
-        assert np.all(high <= (n if np.ndim(high) else 1))
+        largest = METRICS[metric].largest
+        assert np.all(high <= (n if math.isinf(largest) else largest))
 
 
 def test_three_classes():
@@ -464,7 +498,7 @@ def test_three_classes():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": "f1"}, "'metric' parameter of private_score"),
+        ({"metric": "f2"}, "'metric' parameter of private_score"),
         ({"epsilon": True}, "'epsilon' parameter of private_score must not be a boolean"),
         ({"epsilon": 0.0}, "'epsilon' parameter of private_score"),
         ({"delta": 0.7}, "'delta' parameter of private_score"),
@@ -559,3 +593,80 @@ def test_a_metric_that_says_no_more_is_of_predicted_classes(monkeypatch):
     wrong = replace(plain, tally=lambda *given: 2.0 * _tallies.count_right(*given))
     monkeypatch.setitem(METRICS, "accuracy", wrong)
     assert private_score(Known(), X, Y, epsilon=np.inf).value != expected
+
+
+def test_metrics_of_one_table_are_released_together():
+    """Recall, precision, F1 and the matrix are functions of one release at the whole budget."""
+    names = ["recall", "precision", "f1", "confusion_matrix"]
+    with record_releases() as releases:
+        found = private_score(Known(), X, Y, metric=names, delta=1e-6)
+    (release,) = releases
+    assert release.mechanism == GaussianNoise(math.sqrt(2.0), score.gdp_mu(1.0, 1e-6))
+    (_, false), (missed, right) = release.released
+    assert found[0].value == pytest.approx(right / (right + missed))
+    assert found[1].value == pytest.approx(right / (right + false))
+    assert found[2].value == pytest.approx(2 * right / (2 * right + false + missed))
+    with record_releases() as releases:
+        private_score(Known(), X, Y, metric=["roc_auc", "average_precision", "accuracy"])
+    assert len(releases) == 2
+
+
+def test_the_majority_class_stands_beside_a_score():
+    for metric in sorted(METRICS):
+        found = exact(metric).majority
+        assert (found is None) == (metric in LOSSES)
+        assert found is None or found[0] == pytest.approx(np.mean(Y == 0))
+    assert private_score(Known(), X[:40], Y[:40] * 0 + 1, epsilon=math.inf).majority[0] == 1.0
+
+
+def test_a_score_is_a_sentence_and_says_when_it_knows_nothing():
+    known, unknown = exact("accuracy"), private_score(Known(), X[:4], Y[:4], epsilon=1e-3)
+    text = str(known)
+    assert re.fullmatch(
+        r"accuracy: 0\.\d{3}, 95 % interval 0\.\d{3} to 0\.\d{3}; "
+        r"the majority class has 0\.\d{3} of the records \(0\.\d{3} to 0\.\d{3}\)",
+        text,
+    )
+    assert unknown.is_uninformative
+    assert "uninformative" in str(unknown)
+    few = private_score(Known(), X[:4], Y[:4], metric="confusion_matrix", epsilon=1e-3)
+    assert few.is_uninformative
+    assert str(few).count("95 % interval") == 4
+    loss = private_score(Known(), X[:4], Y[:4], metric="log_loss", epsilon=1e-3)
+    assert loss.is_uninformative
+    assert loss.interval[1] == _tallies.LARGEST_LOG_LOSS
+
+
+def test_thresholds_of_curves_are_those_of_the_points():
+    chance = Known().predict_proba(X)[:, 1]
+    found = exact("roc_auc")
+    fpr, tpr = found.curve
+    for rate, share, border in zip(fpr, tpr, found.thresholds, strict=True):
+        assert rate == pytest.approx(np.mean(chance[Y == 0] >= border))
+        assert share == pytest.approx(np.mean(chance[Y == 1] >= border))
+    found = exact("average_precision")
+    precision, recall = found.curve
+    for rate, share, border in zip(precision, recall, found.thresholds, strict=True):
+        assert share == pytest.approx(np.mean(chance[Y == 1] >= border))
+        assert rate == pytest.approx(np.mean(Y[chance >= border]) if share else 0.0)
+    assert exact("accuracy").thresholds is None
+
+
+def test_log_losses_are_clipped_record_by_record():
+    class Odd:
+        classes_ = np.arange(2)
+
+        def predict_proba(self, X):
+            return np.array([[5.0, -4.0], [0.5, 0.5], [np.nan, 1.0], [0.0, 1.0]])
+
+    losses = _tallies.log_losses_of(Odd(), np.zeros((4, 1)), np.array([1, 1, 0, 1]), np.arange(2))
+    half = round(_tallies.SCALE * math.log(2.0) / _tallies.LARGEST_LOG_LOSS)
+    assert losses.tolist() == [_tallies.SCALE, half, _tallies.SCALE, 0]
+
+
+def test_planted_bug_a_class_beside_the_right_ones_that_is_free(monkeypatch):
+    less = replace(METRICS["accuracy"], sensitivity=(4, 4.0))
+    monkeypatch.setitem(METRICS, "accuracy", less)
+    for delta in (0, 1e-6):
+        seen, charged = moved("accuracy", Table(), delta)
+        assert seen > 1.05 * charged

@@ -22,9 +22,9 @@ from dp_halfspace import (
 )
 from dp_halfspace.inspection import privacy_report
 from dp_halfspace.model_selection import RobustAccuracy
-from dp_halfspace.model_selection import _search_runs as _scores
+from dp_halfspace.model_selection import _candidates as candidates
 from dp_halfspace.preprocessing import PrivateScaler
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from tests.conftest import separated
 from tests.support import Book
 
@@ -55,7 +55,9 @@ def largest_change(scoring, n_classes, n):
             continue
         rest = np.repeat(np.arange(len(cells)), [*counts, n - 1 - sum(counts)])
         totals = [
-            _scores.score_of(scoring, model, *np.array([cells[k] for k in [*rest, last]]).T * 1.0)
+            candidates.score_of(
+                scoring, model, *np.array([cells[k] for k in [*rest, last]]).T * 1.0
+            )
             for last in range(len(cells))
         ]
         largest = max(largest, np.ptp(totals))
@@ -71,11 +73,11 @@ def extreme_change(scoring):
         x, ends = y.copy(), [(0.0, 0.0), (0.0, 1.0)]
     found = []
     for x[0], y[0] in ends:
-        found.append(_scores.score_of(scoring, Says(2), x, y))
+        found.append(candidates.score_of(scoring, Says(2), x, y))
     return np.ptp(found)
 
 
-@pytest.mark.parametrize("scoring", _scores.SCORINGS)
+@pytest.mark.parametrize("scoring", candidates.SCORINGS)
 def test_no_record_moves_a_score_by_more_than_one(scoring):
     assert max(largest_change(scoring, 2, n) for n in (1, 2, 7)) <= 1.0
     if scoring != "roc_auc":
@@ -90,9 +92,9 @@ def test_the_bound_is_nearly_attained(scoring):
 @pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy"])
 def test_planted_bugs_of_scores_are_seen(scoring, monkeypatch):
     """Twice the pairs; or recalls that are not divided by the number of classes plus one."""
-    honest = _scores.SCORINGS[scoring]
+    honest = candidates.SCORINGS[scoring]
     factor = 1.1 if scoring == "roc_auc" else 1.5
-    monkeypatch.setitem(_scores.SCORINGS, scoring, lambda *a: factor * honest(*a))
+    monkeypatch.setitem(candidates.SCORINGS, scoring, lambda *a: factor * honest(*a))
     assert extreme_change(scoring) > 1.0
 
 
@@ -102,11 +104,11 @@ def test_scores_rank_as_those_of_scikit_learn():
     tables = [np.where(rng.random(200) < share, y, 1 - y) for share in (0.6, 0.8, 0.95)]
     ranks = [rng.normal(size=200) + shift * y for shift in (0.5, 1.0, 2.0)]
     for x in tables:
-        found = _scores.score_of("balanced_accuracy", Says(2), x, y)
+        found = candidates.score_of("balanced_accuracy", Says(2), x, y)
         expected = balanced_accuracy_score(y, x) * 2 * min(y.sum(), 200 - y.sum()) / 3
         assert found == pytest.approx(expected)
     for x in ranks:
-        found = _scores.score_of("roc_auc", Says(2), x, y)
+        found = candidates.score_of("roc_auc", Says(2), x, y)
         assert found == pytest.approx(roc_auc_score(y, x) * y.sum() * (200 - y.sum()) / 200)
 
 
@@ -187,7 +189,7 @@ def test_a_threshold_is_searched_and_a_refit_is_charged():
 )
 def test_what_voids_the_guarantee_is_refused_before_anything_is_paid(estimator, grid, message):
     book = Book()
-    with recording() as releases, pytest.raises(ValueError, match=message):
+    with record_releases() as releases, pytest.raises(ValueError, match=message):
         PrivateSearchCV(estimator, grid, ledger=book).fit(X, Y)
     assert not releases
     assert not book.records

@@ -25,16 +25,15 @@ from dp_halfspace import (
     PrivateSearchCV,
     privacy,
 )
+from dp_halfspace.model_selection import _candidates as candidates
 from dp_halfspace.model_selection import _search_plan as plan_module
-from dp_halfspace.model_selection import _search_runs as runs_module
-from dp_halfspace.model_selection import _search_runs as scores_module
-from dp_halfspace.model_selection import _silence as silence_module
 from dp_halfspace.model_selection._search_plan import planned_record, score_sensitivity
-from dp_halfspace.privacy import Exponential, Gaussian, Pure, tuning
+from dp_halfspace.privacy import Exponential, Gaussian, Pure, random_stopping
 from dp_halfspace.privacy.events import Selection
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, recording
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.mechanisms import ExponentialChoice
+from dp_halfspace.privacy.random_stopping import RunCountDistribution, best_run
 from dp_halfspace.privacy.randomness import SeededBytes
-from dp_halfspace.privacy.tuning import RunCountDistribution, best_run
 from tests.conftest import separated
 from tests.support import checks
 
@@ -49,6 +48,8 @@ CASES = [
     (OUTPUT, "random_stopping", 0.0),
     (OUTPUT, "exponential", "auto"),
     (OUTPUT, "exponential", 0.0),
+    (OUTPUT, "gaussian", "auto"),
+    (OBJECTIVE, "gaussian", "auto"),
     (OBJECTIVE, "random_stopping", 0.0),
     (OBJECTIVE, "exponential", "auto"),
     (OBJECTIVE, "random_stopping", "auto"),
@@ -64,7 +65,7 @@ each_case = pytest.mark.parametrize(("estimator", "selection", "delta"), CASES)
 def search(estimator=OUTPUT, grid=GRID, **params):
     if isinstance(estimator, AdaptiveMarginClassifier):
         grid = {"margin": ["auto", 0.1, 0.3]}
-    if estimator is OBJECTIVE and params.get("selection") == "exponential":
+    if estimator is OBJECTIVE and params.get("selection") in {"exponential", "gaussian"}:
         grid = {"alpha": [1e-2, 1e-1]}
     elif estimator is OBJECTIVE and params.get("selection") == "random_stopping":
         # Candidates that all release the same: the regulariser is not among them.
@@ -84,7 +85,7 @@ def test_the_budget_is_spent_and_no_more(estimator, selection, delta):
     assert fitted.best_estimator_.privacy_ is record
     assert fitted.best_params_ in list(fitted._grid())
     kinds = {type(event) for event in record.events}
-    assert kinds == {Selection} or selection == "exponential" or kinds == {Pure}
+    assert kinds == {Selection} or selection != "random_stopping" or kinds == {Pure}
 
 
 @pytest.mark.sampled(3)
@@ -111,6 +112,11 @@ def assert_runs_add_up(estimator, selection, delta):
         events = [event for record in records for event in record.events]
         assert Exponential(plan.choice.epsilon) in plan.events
         assert privacy.delta([*events, plan.choice.event], 2.0) <= at
+    elif selection == "gaussian":
+        events = [event for record in records for event in record.events]
+        assert plan.events == (*events, Gaussian(plan.choice.mu))
+        assert privacy.delta([*events, Gaussian(plan.choice.mu)], 2.0) <= at
+        assert plan.choice.sensitivity >= math.sqrt(len(records)) * score_sensitivity(400)
     elif delta == 0.0:
         runs = [privacy.epsilon([*r.events, plan.choice.event], 0.0) for r in records]
         assert 3.0 * max(runs) <= 2.0
@@ -129,19 +135,31 @@ def assert_runs_add_up(estimator, selection, delta):
     assert plan.choice.sensitivity >= score_sensitivity(400) > 1.0
 
 
-@pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[6]])
+@pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[8]])
 def test_account_test_sees_candidates_with_too_much(monkeypatch, case):
     """Planted: candidates get twice the budget they were planned with."""
     honest = plan_module._Search.planned
     monkeypatch.setattr(
         plan_module._Search, "planned", lambda search, epsilon: honest(search, 2.0 * epsilon)
     )
-    monkeypatch.setattr(plan_module, "_DOWN", 1.0)
+    monkeypatch.setattr(plan_module, "WIDE_DOWN", 1.0)
     # The planner itself notices, or the test does.
     for name in ("selection_event", "mixed_selection_event"):
         monkeypatch.setattr(plan_module, name, lambda distribution, run: Gaussian(0.01))
     with pytest.raises((AssertionError, RuntimeError)):
         assert_runs_add_up(*case)
+
+
+def test_account_test_sees_scores_that_are_not_charged(monkeypatch):
+    """Planted: noise on all scores that is not among the events while budgets are divided."""
+    honest = plan_module._all_and
+
+    def forgetful(choice):
+        return lambda records: honest(choice)(records)[:-1]
+
+    monkeypatch.setattr(plan_module, "_all_and", forgetful)
+    with pytest.raises(AssertionError):
+        assert_runs_add_up(OUTPUT, "gaussian", "auto")
 
 
 def test_nothing_else_leaves():
@@ -217,7 +235,7 @@ def test_every_run_is_silent_by_itself():
     options = {"scoring": talkative, "noise": None, "seed": None}
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        runs_module._run(clone(OUTPUT), X, Y[:, None], **options)
+        candidates._train_and_score(clone(OUTPUT), X, Y[:, None], **options)
     assert not said
 
 
@@ -225,7 +243,7 @@ def test_warning_test_sees_runs_that_talk(monkeypatch):
     """Planted: nothing is silenced."""
     filters = dict.fromkeys(("simplefilter", "filterwarnings"), lambda *given: None)
     talk = SimpleNamespace(catch_warnings=nullcontext, **filters)
-    monkeypatch.setattr(silence_module, "warnings", talk)
+    monkeypatch.setattr(candidates, "warnings", talk)
     few, many = (warnings_of(monkeypatch, runs) for runs in (1, 12))
     assert len(many) == len(few) + 2 * 11
 
@@ -234,7 +252,7 @@ def test_a_full_ledger_stops_the_search_before_any_noise():
     ledger = PrivacyLedger(epsilon=0.1, delta=0.0)
     for selection in ("random_stopping", "exponential"):
         model = search(selection=selection, ledger=ledger)
-        with recording() as releases, pytest.raises(BudgetError):
+        with record_releases() as releases, pytest.raises(BudgetError):
             model.fit(X, Y)
         assert releases == []
         assert not hasattr(model, "best_estimator_")
@@ -264,7 +282,7 @@ def test_equal_runs_are_equally_likely():
 
 def test_tie_test_sees_the_first_of_equal_runs(monkeypatch):
     """Planted: the first of equal runs is kept."""
-    monkeypatch.setattr(tuning, "uniform_below", lambda bound, source: 1)
+    monkeypatch.setattr(random_stopping, "uniform_below", lambda bound, source: 1)
     counts = ties_of(SeededBytes(0, "ties"))
     assert not all(abs(counts[i] - 1000) < 130 for i in range(3))
 
@@ -274,7 +292,7 @@ def test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record():
         place = np.arange(len(y)) % 4
         return np.select([place == 0, place == 1, place == 2], [1e9, -1e9, np.nan], 0.25)
 
-    with recording() as releases:
+    with record_releases() as releases:
         search(selection="exponential", scoring=generous).fit(X, Y)
     choices = [r for r in releases if isinstance(r.mechanism, ExponentialChoice)]
     np.testing.assert_array_equal(choices[-1].value, np.full(3, 125.0))
@@ -285,7 +303,7 @@ def test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record():
 def test_score_test_sees_scores_that_are_not_cut(monkeypatch):
     """Planted: a record may count for as much as it likes."""
     careless = SimpleNamespace(fsum=lambda each: 1e9, inf=math.inf)
-    monkeypatch.setattr(scores_module, "math", careless)
+    monkeypatch.setattr(candidates, "math", careless)
     with pytest.raises(AssertionError):
         test_scores_are_cut_to_one_number_in_the_unit_interval_for_each_record()
 
@@ -349,12 +367,13 @@ def test_perturbed_objectives_must_all_release_the_same():
         ({"miss": 1.5}, "miss"),
         ({"scoring": "f1"}, "scoring"),
         ({"selection": "best"}, "selection"),
+        ({"selection": "gaussian", "delta": 0.0}, "delta > 0"),
     ],
 )
 def test_bad_parameters_are_named_and_leave_the_search_alone(params, message):
     model = search(**params)
     before = dict(vars(model))
-    with recording() as releases, pytest.raises(ValueError, match=message):
+    with record_releases() as releases, pytest.raises(ValueError, match=message):
         model.fit(X, Y)
     assert releases == []
     assert vars(model) == before
@@ -371,7 +390,7 @@ def test_bad_parameters_are_named_and_leave_the_search_alone(params, message):
             epsilon=500.0,
             selection=kind,
         )
-        for kind in ("exponential", "random_stopping")
+        for kind in ("exponential", "random_stopping", "gaussian")
     ),
 )
 def test_sklearn_checks(estimator, check):

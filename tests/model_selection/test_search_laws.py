@@ -19,15 +19,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dp_halfspace import PrivateSearchCV, privacy
 from dp_halfspace._params import resolved_delta
+from dp_halfspace.model_selection import _candidates as candidates
 from dp_halfspace.model_selection import _search_plan as plan_module
-from dp_halfspace.model_selection import _search_runs as runs_module
-from dp_halfspace.model_selection import _search_runs as scores_module
 from dp_halfspace.model_selection import search as search_module
-from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, mechanisms, selection
-from dp_halfspace.privacy.mechanisms import authorise, recording
+from dp_halfspace.privacy import Exponential, Gaussian, Pure, Selection, exponential, mechanisms
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy.random_stopping import RunCountDistribution
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes, noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.privacy.tuning import RunCountDistribution
 from tests.privacy.oracles import slope
 
 # Below the 1e-6 that is meant: the chi-square distribution is not exact in its tail.
@@ -81,8 +81,8 @@ class Known(ClassifierMixin, BaseEstimator):
 @pytest.fixture(autouse=True)
 def admitted(monkeypatch):
     """Searches take classifiers of the package alone, and this stands for one."""
-    honest = plan_module._is_private
-    monkeypatch.setattr(plan_module, "_is_private", lambda k: issubclass(k, Known) or honest(k))
+    honest = candidates._is_private
+    monkeypatch.setattr(candidates, "_is_private", lambda k: issubclass(k, Known) or honest(k))
 
 
 def records(first=0):
@@ -217,6 +217,7 @@ def assert_law_of_stopping(draws=700, **params):
         assert min(found.values()) > FALSE_ALARM, found
 
 
+@pytest.mark.slow
 def test_random_stopping_has_the_law_of_the_proof():
     assert_law_of_stopping()
 
@@ -232,13 +233,13 @@ def test_every_run_draws_randomness_of_its_own(monkeypatch):
 
 def assert_own_randomness(monkeypatch):
     X, y = records()
-    seeds, streams, honest = [], [], runs_module.SeededBytes
+    seeds, streams, honest = [], [], candidates.SeededBytes
 
     def keep(seed, label):
         streams.append((seed, label))
         return honest(seed, label)
 
-    monkeypatch.setattr(runs_module, "SeededBytes", keep)
+    monkeypatch.setattr(candidates, "SeededBytes", keep)
     for seed in range(8):
         RUNS.clear()
         with pytest.warns(match="random_state"):
@@ -257,15 +258,15 @@ def assert_own_randomness(monkeypatch):
 @pytest.mark.parametrize("shared", [lambda label: label.split()[0], lambda label: label[-1]])
 def test_that_test_sees_streams_that_are_shared(monkeypatch, shared):
     """Planted: one stream for all runs, or one for the training and the score of a run."""
-    honest = runs_module._run
+    honest = candidates._train_and_score
 
     def sharing(*given, **params):
-        kind = runs_module.SeededBytes
+        kind = candidates.SeededBytes
         with monkeypatch.context() as patch:
-            patch.setattr(runs_module, "SeededBytes", lambda seed, label: kind(seed, shared(label)))
+            patch.setattr(candidates, "SeededBytes", lambda seed, label: kind(seed, shared(label)))
             return honest(*given, **params)
 
-    monkeypatch.setattr(runs_module, "_run", sharing)
+    monkeypatch.setattr(candidates, "_train_and_score", sharing)
     caught(assert_own_randomness, monkeypatch=monkeypatch)
 
 
@@ -301,7 +302,7 @@ class Always:
 
 # Which distribution is tested on how many draws, and what takes the place of a function.
 STOPPING, CHOICE = assert_law_of_stopping, assert_law_of_exponential
-NOISE, EXPONENTIAL = (mechanisms.GaussianNoise, "perturb"), (selection, "exponential_mechanism")
+NOISE, EXPONENTIAL = (mechanisms.GaussianNoise, "perturb"), (exponential, "exponential_mechanism")
 TURN = itertools.count()
 PLANTED = {
     "a fixed number of runs": (
@@ -327,7 +328,7 @@ PLANTED = {
         lambda honest: lambda self, value, source: (value + honest(self, value, source)) / 2,
     ),
     "one draw of noise for all scores": (
-        (STOPPING, 700, runs_module, "OS_RANDOMNESS"),
+        (STOPPING, 700, candidates, "OS_RANDOMNESS"),
         lambda honest: Always(),
     ),
     "candidates in turn": (
@@ -499,6 +500,42 @@ def test_sums_of_scores_change_by_no_more_than_their_sensitivity(n):
     assert 1.0 < worst_change_of_a_sum(n) <= plan_module.score_sensitivity(n)
 
 
+def worst_change_of_scores(count, factor=1.0):
+    """Scores of fixed models on neighbours: right on both, one or none of a record's two forms."""
+    rng, worst = np.random.default_rng(0), 0.0
+    for _ in range(200):
+        rest = rng.integers(0, 2, (36, count)).sum(axis=0)
+        old, new = rng.integers(0, 2, (2, count))
+        worst = max(worst, float(np.linalg.norm((rest + old) - (rest + new))))
+    worst = max(worst, float(np.linalg.norm(np.ones(count) - np.zeros(count))))
+    return worst / (factor * plan_module.scores_sensitivity(37, count))
+
+
+@pytest.mark.parametrize("count", [1, 4, 9])
+def test_scores_of_all_candidates_move_together(count):
+    assert 1 - 1e-9 < worst_change_of_scores(count) <= 1.0
+    # Planted: the sensitivity of one score.
+    assert (worst_change_of_scores(count, 1 / math.sqrt(count)) > 1.0) == (count > 1)
+
+
+@pytest.mark.parametrize("draws", [250, pytest.param(800, marks=pytest.mark.slow)])
+def test_the_choice_has_the_law_of_noise_on_all_scores(draws):
+    params = {"selection": "gaussian", "epsilon": 4.0}
+    plan = plan_of(search(**params))
+    assert plan.choice.sigma >= math.sqrt(len(GRID)) / plan.choice.mu
+    for first in (0, 1):
+        won, counts, _ = chosen(draws, first, **params)
+        assert set(counts) == {len(GRID)}
+        rng = np.random.default_rng(first)
+        noisy = scores(first) + plan.choice.sigma * rng.standard_normal((200_000, len(GRID)))
+        law = np.bincount(noisy.argmax(axis=1), minlength=len(GRID)) / 200_000
+        assert pvalue(won, law, draws) > FALSE_ALARM
+        half = scores(first) + plan.choice.sigma / 2 * rng.standard_normal((200_000, len(GRID)))
+        other = np.bincount(half.argmax(axis=1), minlength=len(GRID)) / 200_000
+        if draws > 250:
+            assert pvalue(won, other, draws) < 1e-3  # planted: half of the noise
+
+
 def test_that_test_sees_a_sensitivity_without_rounding():
     """Planted: an allowance that forgets how long the sum is."""
     assert worst_change_of_a_sum(32_769) > 1.0 + 2.0**-40
@@ -508,7 +545,7 @@ def assert_sums_are_rounded_once():
     """A sum in another order or in blocks may be off by more than the sensitivity allows."""
     each = np.random.default_rng(0).random(N)
     assert math.fsum(each) != np.sum(each)
-    with recording() as releases:
+    with record_releases() as releases:
         search(**SHARP, scoring=lambda model, X, y: each).fit(*records())
     (choice,) = [r for r in releases if isinstance(r.mechanism, mechanisms.ExponentialChoice)]
     assert choice.value.tolist() == [math.fsum(each)] * len(GRID)
@@ -519,5 +556,5 @@ def test_sums_of_scores_are_rounded_once():
 
 
 def test_that_test_sees_a_plain_sum(monkeypatch):
-    monkeypatch.setattr(scores_module, "math", SimpleNamespace(fsum=np.sum))
+    monkeypatch.setattr(candidates, "math", SimpleNamespace(fsum=np.sum))
     caught(assert_sums_are_rounded_once)

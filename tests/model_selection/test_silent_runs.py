@@ -27,11 +27,10 @@ from dp_halfspace import (
     OutputPerturbationClassifier,
     PrivateSearchCV,
 )
-from dp_halfspace.model_selection import _search_runs as runs_module
-from dp_halfspace.model_selection import _silence as silence_module
+from dp_halfspace.model_selection import _candidates as candidates
 from dp_halfspace.preprocessing import PublicScaler
-from dp_halfspace.privacy.mechanisms import recording
-from dp_halfspace.privacy.tuning import RunCountDistribution
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.random_stopping import RunCountDistribution
 from tests.conftest import separated
 from tests.support import Book
 
@@ -61,6 +60,7 @@ def verbose_steps():
     return Pipeline([("columns", columns), ("union", union), ("model", MODEL)], verbose=True)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_verbose_steps_do_not_count_runs(monkeypatch, capfd, n_jobs):
     """In the processes of workers, too."""
@@ -75,7 +75,7 @@ def test_verbose_steps_do_not_count_runs(monkeypatch, capfd, n_jobs):
 
 def test_candidates_are_told_to_say_nothing(monkeypatch):
     """They would print where no redirection reaches: dropping output is the second line."""
-    monkeypatch.setattr(silence_module, "_DROPPED_OUTPUT", nullcontext())
+    monkeypatch.setattr(candidates, "_DROPPED_OUTPUT", nullcontext())
     runs_of(monkeypatch, 3)
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
@@ -85,8 +85,8 @@ def test_candidates_are_told_to_say_nothing(monkeypatch):
 
 def test_verbose_test_sees_steps_that_talk(monkeypatch, capfd):
     """Planted: parameters are left as they are, and output is not dropped."""
-    monkeypatch.setattr(silence_module, "_DROPPED_OUTPUT", nullcontext())
-    monkeypatch.setattr(silence_module, "_QUIET", {})
+    monkeypatch.setattr(candidates, "_DROPPED_OUTPUT", nullcontext())
+    monkeypatch.setattr(candidates, "_QUIET", {})
     lines = []
     for count in (1, 6):
         runs_of(monkeypatch, count)
@@ -140,7 +140,7 @@ def test_what_functions_say_in_runs_is_dropped(monkeypatch, capfd, log, n_jobs, 
     """Whatever the order in which threads begin and end; afterwards all is as it was."""
     params = {"n_jobs": n_jobs, "selection": selection}
     if selection == "exponential":
-        params |= {"n_repeats": 8, "epsilon": 50.0}
+        params |= {"n_repeats": 8, "epsilon": 9.0}
     for count in (1, 12):
         assert not any(heard(monkeypatch, capfd, log, count, **params))
     print("heard again")
@@ -154,14 +154,14 @@ def test_a_run_drops_what_is_said_by_itself(capsys, log):
     model = make_pipeline(FunctionTransformer(talk), MODEL)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        runs_module._run(model, X, Y, scoring=talking_score, noise=None, seed=None)
+        candidates._train_and_score(model, X, Y, scoring=talking_score, noise=None, seed=None)
     assert [*capsys.readouterr(), log.getvalue(), *said] == ["", "", ""]
 
 
 def test_threads_that_overlap_restore_what_they_found():
     """The first to come is the first to go."""
     before = sys.stdout, sys.stderr, logging.root.manager.disable
-    dropped = silence_module._DroppedOutput()
+    dropped = candidates._DroppedOutput()
     dropped.__enter__()
     dropped.__enter__()
     nowhere = sys.stdout
@@ -261,7 +261,7 @@ def test_errors_of_steps_do_not_quote_records(way, step):
     rows[7, 1] = "secret 8.125" if isinstance(step, Normalizer) else 8.125
     book = Book()
     with (
-        recording() as releases,
+        record_releases() as releases,
         pytest.raises(ValueError, match="a step before the model") as seen,
     ):
         getattr(search(make_pipeline(step, MODEL), ledger=book), way)(rows, Y)
@@ -336,9 +336,9 @@ def test_steps_that_tell_of_records_are_refused(step, finding):
 
 def test_talk_test_hears_runs_that_talk(monkeypatch, capfd, log):
     """Planted: nothing is dropped, and each way of talking tells the number of runs."""
-    monkeypatch.setattr(silence_module, "_DROPPED_OUTPUT", nullcontext())
+    monkeypatch.setattr(candidates, "_DROPPED_OUTPUT", nullcontext())
     planted = SimpleNamespace(catch_warnings=nullcontext, simplefilter=lambda *given: None)
-    monkeypatch.setattr(silence_module, "warnings", planted)
+    monkeypatch.setattr(candidates, "warnings", planted)
     said = [heard(monkeypatch, capfd, log, count) for count in (1, 6)]
     counts = [
         [text.count(word) for word in ("prints\n", "an error", "logs", "bytes")]

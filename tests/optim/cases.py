@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 from scipy import sparse
 
-from dp_halfspace.optim.objectives.losses import (
+from dp_halfspace.optim.losses import (
     HINGE,
     LOGISTIC,
     SQUARED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 
-from dp_halfspace.optim.objectives.losses import (
+from dp_halfspace.optim.losses import (
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
@@ -13,7 +13,7 @@ from dp_halfspace.optim.objectives.losses import (
     shifted_logistic,
     smoothed_hinge,
 )
-from dp_halfspace.optim.objectives.margin import MarginObjective
+from dp_halfspace.optim.objectives import MarginObjective
 from dp_halfspace.rows.rows import Rows
 from tests.optim.cases import exact_slope, wide_slope
 

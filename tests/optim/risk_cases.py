@@ -8,7 +8,7 @@ import numpy as np
 
 from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.optim import MarginRisk, PairRisk, SoftmaxRisk, clipped_rows, minimisers
-from dp_halfspace.optim.risks.pairs import balanced_normaliser
+from dp_halfspace.optim.risks import balanced_normaliser
 from tests.adversarial import neighbouring_pairs, unit
 
 

@@ -1,4 +1,4 @@
-"""CosineFeatures: values, bounds, holes, scikit-learn's checks."""
+"""CosineFeatures: values, bounds, missing values, scikit-learn's checks."""
 
 from __future__ import annotations
 

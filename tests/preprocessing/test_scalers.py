@@ -1,4 +1,4 @@
-"""Scalers as scikit-learn transformers: budgets, ranges, holes, and what is refused."""
+"""Scalers as scikit-learn transformers: budgets, ranges, missing values, and what is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.preprocessing import CosineFeatures, PrivateScaler, PublicScaler, ReleasedScaler
 from dp_halfspace.privacy import PrivacyLedger, accounting
 from dp_halfspace.privacy.events import Pure
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 
 
 def table(n=3000, seed=0):
@@ -41,7 +41,7 @@ def test_units_are_released_and_booked():
     assert (ratio < 3).all()
     Z = scaler.transform(X)
     assert np.abs(Z).max() <= 4.0
-    with recording() as releases, pytest.raises(BudgetError):
+    with record_releases() as releases, pytest.raises(BudgetError):
         scaler.fit(X)
     assert releases == []
 
@@ -83,7 +83,7 @@ def test_public_ranges_by_name_and_by_number():
 @pytest.mark.parametrize(
     ("scaler", "word"),
     [
-        (PublicScaler([(0, 1)]), "for each of 3 columns"),
+        (PublicScaler([(0, 1)]), "3 pairs of finite numbers"),
         (PublicScaler([(0, 1), (2, 2), (0, 1)]), "low < high"),
         (PublicScaler({0: (0, 1), 1: (0, 1)}), "column '2'"),
         (ReleasedScaler([0, 0], [1, 1]), "3 columns"),

@@ -61,7 +61,7 @@ def gaussian(epsilon, delta=1e-6, **changes):
 
 
 def pure(epsilon, **changes):
-    """Record of a purely private release."""
+    """Record of a pure DP release."""
     return _record(epsilon, 0.0, Pure(epsilon), changes)
 
 
@@ -101,7 +101,7 @@ def zero_loss(epsilon):
 
 
 def pure_delta(epsilon0, epsilon):
-    """Profile of randomised response, the worst purely private mechanism."""
+    """Profile of randomised response, the worst pure DP mechanism."""
     inner = -np.expm1(np.minimum(epsilon - epsilon0, 0.0)) / (1.0 + math.exp(-epsilon0))
     return np.where(epsilon <= -epsilon0, zero_loss(epsilon), inner)
 

@@ -15,7 +15,7 @@ from collections import Counter
 import pytest
 
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.ledger import ledger
+from dp_halfspace.ledger import entries, ledger, parts
 from dp_halfspace.ledger import store as _ledger_store
 from dp_halfspace.ledger.ledger import Balance
 from dp_halfspace.ledger.store import Row, digest_of
@@ -23,7 +23,7 @@ from dp_halfspace.privacy import PrivacyLedger, open_ledger
 from dp_halfspace.privacy.events import Pure
 from tests.privacy.oracles import pure
 
-MODULES = (_ledger_store, ledger, contextlib)
+MODULES = (_ledger_store, ledger, entries, parts, contextlib)
 TRACED = {module.__file__ for module in MODULES} | {__file__}
 
 
@@ -40,7 +40,7 @@ def test_a_balance_is_made_whole_or_not_at_all():
     one = row_after("first", 1, pure(0.1).to_json())
     two = row_after(one.digest, 2, pure(0.1).to_json())
     both = start.after([one, two], "here")
-    assert (both.last, both.digest, both.spent) == (2, two.digest, Counter({Pure(0.1): 2}))
+    assert (both.last, both.digest, both.spent.whole) == (2, two.digest, Counter({Pure(0.1): 2}))
     assert start.after([one], "here").after([two], "here") == both
     assert start == Balance("first")
     for rows in ([two], [one, one], [one, two._replace(time="later")]):
@@ -51,7 +51,7 @@ def test_a_balance_is_made_whole_or_not_at_all():
 def test_an_entry_of_seeded_noise_has_no_guarantee():
     """A file may hold one."""
     row = row_after("first", 1, pure(0.1, noise="seeded").to_json())
-    assert Balance("first").after([row], "here").events() == [Pure(float("inf"))]
+    assert Balance("first").after([row], "here").spent.cases() == [[Pure(float("inf"))]]
 
 
 # -- an exception at every step -----------------------------------------------------------------
@@ -97,7 +97,7 @@ def in_memory(tmp_path):
     """Make ledgers of nine tenths of their cap, with handles that have read nothing of it."""
     while True:
         full = nearly_full()
-        yield lambda full=full: ledger._ledger_of(full._store)
+        yield lambda full=full: ledger._new_handle(full._store)
 
 
 def nearly_full(path=None):
@@ -162,7 +162,7 @@ def refused(handle):
         handle.charge(pure(0.2))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_interruption_leaves_more_than_the_entries_do(kind, action, tmp_path_factory):
@@ -212,6 +212,7 @@ FAST = [
 EVERY = itertools.product(("position", "sum"), KINDS, ACTIONS)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("first", "kind", "action"),
     [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in EVERY if case not in FAST)],
@@ -219,7 +220,7 @@ EVERY = itertools.product(("position", "sum"), KINDS, ACTIONS)
 def test_interruption_test_sees_two_steps_in_place_of_one(
     kind, action, first, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(PrivacyLedger, "_caught_up", two_steps(first))
+    monkeypatch.setattr(PrivacyLedger, "_catch_up", two_steps(first))
     with pytest.raises(AssertionError):
         assert_nothing_is_left_that_was_spent(kind, action, tmp_path)
 
@@ -234,9 +235,9 @@ def test_interruption_test_sees_a_charge_that_is_counted_before_it_is_booked(tmp
         for handle in handles[-1:]:
             handle._balance = handle._balance.after([row], "here")
 
-    remembering = ledger._ledger_of
+    remembering = ledger._new_handle
     monkeypatch.setattr(
-        ledger, "_ledger_of", lambda store: handles.append(remembering(store)) or handles[-1]
+        ledger, "_new_handle", lambda store: handles.append(remembering(store)) or handles[-1]
     )
     made = in_memory(tmp_path)
 

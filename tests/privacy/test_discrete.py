@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp_halfspace.privacy.discrete import uniform_below
+from dp_halfspace.privacy.noise import uniform_below
 from tests.privacy.oracles import FALSE_ALARM, seeded
 
 

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from dp_halfspace.privacy import Pure
-from dp_halfspace.privacy import discrete as module
-from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
+from dp_halfspace.privacy import noise as module
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 from tests.adversarial import epsilon_lower_bound
 from tests.privacy.oracles import FALSE_ALARM

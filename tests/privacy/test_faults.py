@@ -23,7 +23,7 @@ from dp_halfspace.ledger import store as _ledger_store
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy import PrivacyLedger, mechanisms, open_ledger
-from dp_halfspace.privacy.mechanisms import observing
+from dp_halfspace.privacy.interception import observe_releases
 from tests.conftest import separated
 from tests.privacy.oracles import pure
 
@@ -110,7 +110,7 @@ def raising(error):
 
     def act(number, pay):
         released = []
-        with contextlib.suppress(Broken, KeyboardInterrupt), observing(released.append):
+        with contextlib.suppress(Broken, KeyboardInterrupt), observe_releases(released.append):
             at_call(number, fail, pay)
         return len(released)
 
@@ -121,7 +121,7 @@ def killed(number, pay):
     """Count the releases of a run that is killed."""
 
     def run(mark):
-        with observing(mark):
+        with observe_releases(mark):
             at_call(number, lambda: os.kill(os.getpid(), signal.SIGKILL), pay)
 
     released, code = in_a_child(run)
@@ -254,7 +254,7 @@ def test_what_may_not_be_written_refuses_a_fit(locked):
             if os.getuid() == 0:
                 os.setuid(65534)  # nothing is read-only for root
             try:
-                with observing(mark):
+                with observe_releases(mark):
                     model(path).fit(X, Y)
             except BudgetError:
                 sys.exit(3)

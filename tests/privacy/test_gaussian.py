@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from dp_halfspace.privacy import gaussian
-from dp_halfspace.privacy.gaussian import gaussian_on_grid, rounded_gaussian
+from dp_halfspace.privacy import noise
+from dp_halfspace.privacy.noise import gaussian_on_grid, rounded_gaussian
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.privacy.oracles import CAUGHT, FALSE_ALARM, Script, grid_of, seeded
 
@@ -102,7 +102,7 @@ def test_planted_bound_without_the_extreme_cells_is_caught(monkeypatch):
         rounding = 2.0**-44 * (spread + size) + (np.abs(total) + size + spread) * 2.0**-50
         return rounding + spread / (cells - 0.5)
 
-    monkeypatch.setattr(gaussian, "_error_bound", printed)
+    monkeypatch.setattr(noise, "_error_bound", printed)
     assert disagreement(0, 0.3, 1.7, 20)
 
 
@@ -115,7 +115,7 @@ def borderline_failures(trials=20):
 
 def test_planted_missing_exact_branch_is_caught(monkeypatch):
     assert borderline_failures() == 0
-    monkeypatch.setattr(gaussian, "_error_bound", lambda *args: np.zeros(np.shape(args[0])))
+    monkeypatch.setattr(noise, "_error_bound", lambda *args: np.zeros(np.shape(args[0])))
     assert borderline_failures() > 0
 
 
@@ -126,14 +126,12 @@ def test_planted_missing_exact_branch_is_caught(monkeypatch):
 def test_fast_branch_equals_exact_branch(monkeypatch, grid_bits):
     values = np.repeat([0.0, 0.1], 250)
     fast = rounded_gaussian(values, 2.7, source=seeded(), grid_bits=grid_bits)
-    calls, exact_steps = [], gaussian._exact_steps
-    monkeypatch.setattr(gaussian, "_NDTRI_ERROR", 1.0)
-    monkeypatch.setattr(
-        gaussian, "_exact_steps", lambda *args: calls.append(1) or exact_steps(*args)
-    )
-    gaussian._noise.cache_clear()
+    calls, exact_steps = [], noise._exact_steps
+    monkeypatch.setattr(noise, "_NDTRI_ERROR", 1.0)
+    monkeypatch.setattr(noise, "_exact_steps", lambda *args: calls.append(1) or exact_steps(*args))
+    noise._gaussian_grid.cache_clear()
     exact = rounded_gaussian(values, 2.7, source=seeded(), grid_bits=grid_bits)
-    gaussian._noise.cache_clear()
+    noise._gaussian_grid.cache_clear()
     assert len(calls) == 500
     np.testing.assert_array_equal(fast, exact)
 
@@ -158,9 +156,9 @@ def test_any_ndtri_within_the_assumption_gives_the_same_output(monkeypatch):
         return rounded_gaussian(np.full(4000, 0.1), 2.7, source=seeded(), grid_bits=36)
 
     expected = draw()
-    monkeypatch.setattr(gaussian, "ndtri", bad_ndtri(0.99 * 2.0**-44))
+    monkeypatch.setattr(noise, "ndtri", bad_ndtri(0.99 * 2.0**-44))
     np.testing.assert_array_equal(draw(), expected)
-    monkeypatch.setattr(gaussian, "ndtri", bad_ndtri(2.0**-40))
+    monkeypatch.setattr(noise, "ndtri", bad_ndtri(2.0**-40))
     assert np.any(draw() != expected)
 
 
@@ -175,7 +173,7 @@ def test_error_bound_holds_over_the_whole_cell(cell, shift_right, offset, ratio)
     spread = float(ratio)
     shift = spread * ndtri(np.array([(float(cell) + 0.5) * 2.0**-64]))
     total = shift + offset
-    bound = float(gaussian._error_bound(np.array([cell]), shift, total, spread)[0])
+    bound = float(noise._error_bound(np.array([cell]), shift, total, spread)[0])
     if cell < 2:
         assert bound == math.inf
         return
@@ -190,9 +188,9 @@ def test_bound_of_common_draws_covers_them():
     cells = 2.0 ** np.arange(46, 63)
     for spread in (2.0**-108, 1.0, 2.0**20.5, 2.0**36.9):
         shift = spread * ndtri((cells + 0.5) * 2.0**-64)
-        own = gaussian._error_bound(cells, shift, np.abs(shift) + 0.5, spread)
-        far = gaussian._COMMON_Z * spread
-        assert np.all(own <= gaussian._error_bound(gaussian._COMMON_CELLS, far, far + 1.0, spread))
+        own = noise._error_bound(cells, shift, np.abs(shift) + 0.5, spread)
+        far = noise._COMMON_Z * spread
+        assert np.all(own <= noise._error_bound(noise._COMMON_CELLS, far, far + 1.0, spread))
 
 
 def ndtri_excess(function):
@@ -313,5 +311,5 @@ def test_a_released_zero_has_one_sign(monkeypatch):
     assert not zero_signs().any()
     honest = np.add
     keep = lambda a, b, **rest: a if np.isscalar(b) and b == 0.0 else honest(a, b, **rest)  # noqa: E731
-    monkeypatch.setattr(gaussian.np, "add", keep)
+    monkeypatch.setattr(noise.np, "add", keep)
     assert 0.1 < zero_signs().mean() < 0.9

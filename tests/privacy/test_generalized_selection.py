@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dp_halfspace.privacy import Exponential, selection
+from dp_halfspace.privacy import Exponential, exponential
+from dp_halfspace.privacy.exponential import GeneralizedChoice
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS
-from dp_halfspace.privacy.selection import GeneralizedChoice
 from tests.privacy.oracles import seeded
 
 REACH = (1.0, 3.0, 40.0)
@@ -23,7 +23,7 @@ def worst_change(choice, trials=4000):
     for _ in range(trials):
         costs = rng.uniform(-200, 200, size=3)
         moved = costs + np.array(REACH) * rng.choice([-1.0, 1.0, 0.3], size=3)
-        change = choice.normalised(costs) - choice.normalised(moved)
+        change = choice.normalise_costs(costs) - choice.normalise_costs(moved)
         worst = max(worst, np.abs(change).max())
     return worst
 
@@ -50,7 +50,7 @@ def rounded_change(trials=3000):
         for i, bound in enumerate(reach):
             while abs(Fraction(moved[i]) - Fraction(costs[i])) > Fraction(bound):
                 moved[i] = np.nextafter(moved[i], costs[i])
-        excess = np.abs(choice.normalised(costs) - choice.normalised(moved)).max() - 1.0
+        excess = np.abs(choice.normalise_costs(costs) - choice.normalise_costs(moved)).max() - 1.0
         relative = max(relative, excess / (choice.sensitivity - 1.0))
         absolute = max(absolute, excess)
     return relative, absolute
@@ -70,7 +70,7 @@ def test_rounded_scores_change_by_the_sensitivity_at_most(monkeypatch):
 def test_the_mechanism_is_given_the_proved_sensitivity(monkeypatch, epsilon):
     given = {}
     keep = lambda scores, epsilon, **rest: given.update(rest, epsilon=epsilon) or 0  # noqa: E731
-    monkeypatch.setattr(selection, "exponential_mechanism", keep)
+    monkeypatch.setattr(exponential, "exponential_mechanism", keep)
     GeneralizedChoice(REACH, epsilon).perturb(np.zeros(3), OS_RANDOMNESS)
     t = 2 / epsilon * math.log(3 / 0.05)
     assert given["epsilon"] == epsilon
@@ -81,7 +81,7 @@ def test_the_mechanism_is_given_the_proved_sensitivity(monkeypatch, epsilon):
 def test_choice_has_the_law_of_the_exponential_mechanism():
     choice, costs, source = GeneralizedChoice(REACH, 2.0), np.array([1.0, 2.0, 3.0]), seeded()
     assert choice.event == Exponential(2.0)
-    scores = choice.normalised(costs)
+    scores = choice.normalise_costs(costs)
     assert scores.min() == 0.0
     drawn = [int(choice.perturb(costs, source)[0]) for _ in range(4000)]
     weights = np.exp(-scores)

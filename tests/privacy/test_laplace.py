@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dp_halfspace.privacy import laplace
-from dp_halfspace.privacy.laplace import l2_laplace
+from dp_halfspace.privacy import noise as module
+from dp_halfspace.privacy.noise import l2_laplace
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.privacy.oracles import CAUGHT, FALSE_ALARM, Constant, Script, grid_of, seeded
 
@@ -35,8 +35,8 @@ def test_norm_is_gamma(dimension, monkeypatch):
     correlated = abs(np.corrcoef(draws[:, 0], draws[:, -1])[0, 1]) * math.sqrt(1200)
     assert dimension == 1 or correlated < 6
     if dimension == 2:
-        chi = laplace._chi_variate
-        monkeypatch.setattr(laplace, "_chi_variate", lambda degrees, s: chi(degrees + 1, s))
+        chi = module._draw_chi
+        monkeypatch.setattr(module, "_draw_chi", lambda degrees, s: chi(degrees + 1, s))
         assert norm_pvalue(noise(2, 1.5, 1500), 2, 1.5) < CAUGHT
 
 
@@ -71,7 +71,7 @@ def mp_chi(degrees, record):
 
 def chi_error(degrees, source):
     """Return the relative error of T."""
-    drawn = laplace._chi_variate(degrees, source)
+    drawn = module._draw_chi(degrees, source)
     with mpmath.workdps(300):
         ideal = mp_chi(degrees, source.record)
         return abs(mpmath.mpf(drawn.numerator) / drawn.denominator / ideal - 1)
@@ -84,13 +84,13 @@ def test_random_scale_has_more_than_300_bits(degrees, monkeypatch):
     if degrees % 2 == 0:  # an odd one draws until it accepts
         sources.append(Script(rest=Constant(255)))
     assert max(chi_error(degrees, source) for source in sources) < 2.0**-300
-    monkeypatch.setattr(laplace, "_MANTISSA_BITS", 53)
+    monkeypatch.setattr(module, "_MANTISSA_BITS", 53)
     assert chi_error(degrees, Script()) > 2.0**-300
 
 
 def test_a_tiny_radius_is_released_without_fail(monkeypatch):
     for radius in (Fraction(1, 2**128), Fraction(1, 2**40), Fraction(20)):
-        monkeypatch.setattr(laplace, "_chi_variate", lambda degrees, source, t=radius: t)
+        monkeypatch.setattr(module, "_draw_chi", lambda degrees, source, t=radius: t)
         value = np.array([0.0, 0.3, 1e9, 0.5 * 2.0**-20, np.nan])
         released = l2_laplace(value, 1.0, source=seeded())
         grid = grid_of(math.sqrt(5))

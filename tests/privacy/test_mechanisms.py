@@ -1,4 +1,4 @@
-"""Calibration of the mechanisms, and the rule that releases are paid for first."""
+"""Calibration of the mechanisms, and the rule that releases are charged first."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from dp_halfspace.privacy import (
     gdp_delta,
     noise_source,
 )
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, recording
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.support import Book
 
@@ -80,7 +81,7 @@ def test_each_charged_release_happens_once():
 
 def test_ledger_that_refuses_gets_no_permit():
     def read(n):
-        raise AssertionError("noise was drawn before it was paid for")
+        raise AssertionError("noise was drawn before it was charged")
 
     with pytest.raises(BudgetError):
         authorise(record(Gaussian(0.1)), SimpleNamespace(kind="os", read=read), Book(refuse=True))
@@ -95,7 +96,7 @@ def test_ledger_is_charged_before_the_permit_exists():
 
 def test_recorder_sees_value_and_release_and_ends_with_its_block():
     permit, noise = permit_for(Repeated(Gaussian(0.1), 2)), GaussianNoise(1.0, 0.1)
-    with recording() as releases:
+    with record_releases() as releases:
         released = permit.release(np.ones(3), noise)
     permit.release(np.ones(3), noise)
     (seen,) = releases
@@ -129,7 +130,7 @@ def test_choice_has_the_probabilities_of_its_event(sensitivity, epsilon):
 
 def test_choice_is_one_index_and_is_charged():
     permit, mechanism = permit_for(Exponential(0.5)), ExponentialChoice(1.0, 0.5)
-    with recording() as releases:
+    with record_releases() as releases:
         chosen = permit.release(np.array([-1000.0, 0.0, -1000.0]), mechanism)
     np.testing.assert_array_equal(chosen, [1.0])
     assert [r.mechanism for r in releases] == [mechanism]
@@ -169,7 +170,7 @@ def test_disjoint_blocks_cost_one_release():
         permit.parallel(Gaussian(0.1))
     # Other sensitivities at the same cost; gaps between blocks are fine.
     used = [(GaussianNoise(1.0, 0.1), range(5)), (GaussianNoise(1e-6, 0.1), range(7, 8))]
-    with recording() as releases:
+    with record_releases() as releases:
         for mechanism, block in used:
             blocks.release(np.zeros(3), mechanism, block)
     assert [r.mechanism for r in releases] == [mechanism for mechanism, _ in used]
@@ -190,7 +191,7 @@ def test_blocks_that_are_not_disjoint_are_refused(noise, block):
     """And those of another cost."""
     blocks = permit_for(Gaussian(0.1)).parallel(Gaussian(0.1))
     blocks.release(np.zeros(1), NOISE, range(10))
-    with recording() as releases, pytest.raises(RuntimeError, match="disjoint"):
+    with record_releases() as releases, pytest.raises(RuntimeError, match="disjoint"):
         blocks.release(np.zeros(1), noise, block)
     assert releases == []
     # A refused block leaves no trace: earlier records stay used.

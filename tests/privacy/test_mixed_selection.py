@@ -12,17 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 
-from dp_halfspace.privacy import tuning
-from dp_halfspace.privacy._rank_ratio import TradeOff, chord_shares, log_ratio_of, trade_off
+from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import delta
 from dp_halfspace.privacy.events import Exponential, Gaussian, ObjectivePerturbation, Pure, Repeated
 from dp_halfspace.privacy.profiles import LOG_SLACK, gdp_delta
-from dp_halfspace.privacy.tuning import (
+from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
+    TradeOff,
+    chord_shares,
     geometric_run_count,
     is_mixable,
+    log_ratio_of,
     mixed_selection_event,
     selection_event,
+    trade_off,
 )
 from tests.privacy.oracles import divergence, exact_gdp, glm, slope
 
@@ -241,7 +244,7 @@ LAW, MU = geometric_run_count(15), 0.15
 
 @pytest.mark.parametrize("planted", [without_factor, with_half_the_profile])
 def test_wrong_trade_off_functions_are_caught(planted, monkeypatch):
-    monkeypatch.setattr(tuning, "trade_off", planted)
+    monkeypatch.setattr(random_stopping, "trade_off", planted)
     assert worst(LAW, line(MU), 1.0) > delta([mixed_selection_event(LAW, [Gaussian(MU)])], 1.0)
 
 
@@ -257,7 +260,7 @@ def test_bound_is_nearly_attained_and_planted_accounts_of_the_runs_are_caught():
 
 
 def test_forgotten_jacobian_is_caught():
-    """A pure piece is paid for several times over by a selection."""
+    """A pure piece is charged several times over by a selection."""
     jump, mu = 0.3, 0.02
     wide = product(response(jump), line(mu, 1500))
     honest, careless = (
@@ -283,7 +286,7 @@ def test_cells_bound_their_functions(distribution, mu):
     rng = np.random.default_rng(0)
     low = rng.uniform(-6.0, 6.0 + mu, 300)
     high = low + rng.exponential(0.3, 300)
-    at_low, at_high, flattest = lines.enclosed(coefficients, low, high)
+    at_low, at_high, flattest = lines.enclose(coefficients, low, high)
     assert (at_low <= slope(distribution, ndtr(low - mu)) * (1 + 1e-10)).all()
     assert (at_high <= slope(distribution, ndtr(high - mu)) * (1 + 1e-10)).all()
     inside = low + (high - low) * np.linspace(0, 1, 21)[:, None]
@@ -300,7 +303,7 @@ def profile_used(monkeypatch, run):
         seen.append(log_delta)
         return SimpleNamespace(top=math.inf)
 
-    monkeypatch.setattr(tuning, "trade_off", keep)
+    monkeypatch.setattr(random_stopping, "trade_off", keep)
     event = mixed_selection_event(geometric_run_count(5), run)
     return seen[0], event.terms
 
@@ -328,14 +331,14 @@ def test_the_profile_of_a_run_is_rounded_up(monkeypatch):
         assert_profile_is_rounded_up(patch)
     for name, nothing in (("LOG_SLACK", 0.0), ("UP", 1.0)):
         with monkeypatch.context() as patch:
-            patch.setattr(tuning, name, nothing)
+            patch.setattr(random_stopping, name, nothing)
             with pytest.raises(AssertionError):
                 assert_profile_is_rounded_up(patch)
 
 
 def test_budgets_are_lowered_and_shifts_are_raised(monkeypatch):
     """The allowance for the rounding of both, made large enough to be seen."""
-    monkeypatch.setattr(tuning, "EPSILON_SLACK", 0.1)
+    monkeypatch.setattr(random_stopping, "EPSILON_SLACK", 0.1)
     log_delta, terms = profile_used(monkeypatch, RUN)
     for t in (0.03, 0.4):
         exact = sum(w * gdp_delta(mu, 0.9 * t - 1.1 * s) for w, s, mu in terms)
@@ -343,18 +346,18 @@ def test_budgets_are_lowered_and_shifts_are_raised(monkeypatch):
 
 
 def test_weights_of_a_composition_are_taken_over(monkeypatch):
-    honest = tuning.gaussian_terms
+    honest = random_stopping.gaussian_terms
 
     def heavier(counts):
         return [(1.1 * weight, shift, mu) for weight, shift, mu in honest(counts)]
 
-    monkeypatch.setattr(tuning, "gaussian_terms", heavier)
+    monkeypatch.setattr(random_stopping, "gaussian_terms", heavier)
     event = mixed_selection_event(geometric_run_count(5), [Gaussian(0.15)])
     assert sum(w for w, _, _ in event.terms) == pytest.approx(1.1, rel=1e-9)
 
 
 def test_the_whole_range_is_rounded_up(monkeypatch):
-    monkeypatch.setattr(tuning, "trade_off", lambda _: SimpleNamespace(top=math.inf))
+    monkeypatch.setattr(random_stopping, "trade_off", lambda _: SimpleNamespace(top=math.inf))
     for mean in np.linspace(1.5, 30, 40):
         distribution = geometric_run_count(float(mean))
         found = mixed_selection_event(distribution, [Gaussian(0.1)]).log_ratio

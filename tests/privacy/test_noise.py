@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from dp_halfspace.privacy.gaussian import rounded_gaussian
-from dp_halfspace.privacy.laplace import l2_laplace
+from dp_halfspace.privacy.noise import l2_laplace, rounded_gaussian
 from tests.privacy.oracles import FALSE_ALARM, grid_of, seeded
 
 both = pytest.mark.parametrize("mechanism", [rounded_gaussian, l2_laplace])

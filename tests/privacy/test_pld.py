@@ -25,9 +25,15 @@ from dp_halfspace.privacy.events import (
     Repeated,
     Selection,
 )
-from dp_halfspace.privacy.pld import PLD, bounded_range, compose, envelope, randomised_response
+from dp_halfspace.privacy.pld import (
+    PLD,
+    bounded_range_pld,
+    compose,
+    envelope,
+    randomised_response_pld,
+)
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
-from dp_halfspace.privacy.tuning import geometric_run_count, selection_event
+from dp_halfspace.privacy.random_stopping import geometric_run_count, selection_event
 from tests.privacy.oracles import (
     exact_gdp,
     exponential_delta,
@@ -61,8 +67,8 @@ def masses(loss):
 def test_losses_are_laws_under_both_data_sets(epsilon0):
     terms = ((1.0, 0.1, 0.0), (3.0, 0.1, 0.3 * epsilon0))
     for loss in (
-        randomised_response(epsilon0, TAIL),
-        bounded_range(epsilon0, TAIL),
+        randomised_response_pld(epsilon0, TAIL),
+        bounded_range_pld(epsilon0, TAIL),
         envelope(terms, ONE, TAIL, pairwise=False),
         envelope(terms, ((2.0, 0.3), (4.0, 0.6)), TAIL, pairwise=False),
     ):
@@ -73,8 +79,8 @@ def test_losses_are_laws_under_both_data_sets(epsilon0):
 @given(sizes, st.floats(0.01, 3.0))
 def test_another_step_preserves_both_masses_and_dominates(epsilon0, step):
     epsilons = np.linspace(-1.2 * epsilon0, 1.2 * epsilon0, 41)
-    for loss in (randomised_response(epsilon0, TAIL), bounded_range(epsilon0, TAIL)):
-        coarse = loss._on(step)
+    for loss in (randomised_response_pld(epsilon0, TAIL), bounded_range_pld(epsilon0, TAIL)):
+        coarse = loss._on_lattice(step)
         assert masses(coarse) == pytest.approx((1.0, 1.0), rel=1e-11)
         assert np.all(profile(coarse, epsilons) >= profile(loss, epsilons) - 1e-13)
 
@@ -82,7 +88,7 @@ def test_another_step_preserves_both_masses_and_dominates(epsilon0, step):
 @given(st.floats(0.05, 6.0))
 def test_chords_dominate_and_touch_the_profile(epsilon0):
     """Connect the dots: equal at the grid points, above between them."""
-    loss = bounded_range(epsilon0, TAIL)
+    loss = bounded_range_pld(epsilon0, TAIL)
     dots = loss.losses[1:-1:371]
     assert profile(loss, dots) == pytest.approx(exponential_delta(epsilon0, dots), abs=1e-13)
     between = dots + 0.4 * loss.step
@@ -94,7 +100,7 @@ def test_chords_dominate_and_touch_the_profile(epsilon0):
 def test_randomised_response_is_exact():
     grid = np.linspace(-2, 2, 33)
     exact = pure_delta(1.3, grid)
-    assert profile(randomised_response(1.3, TAIL), grid) == pytest.approx(exact, abs=1e-15)
+    assert profile(randomised_response_pld(1.3, TAIL), grid) == pytest.approx(exact, abs=1e-15)
     # A contract of mass 4 at one loss is randomised response, too.
     loss = envelope([(1.0, 0.0, 0.0)], [(4.0, 1.3)], TAIL, pairwise=False)
     assert profile(loss, grid) == pytest.approx(exact, abs=1e-9)
@@ -148,7 +154,7 @@ def test_pairwise_losses_keep_the_upper_mass():
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 12])
 def test_repeat_is_binomial(count):
-    loss = randomised_response(0.4, TAIL).repeat(count)
+    loss = randomised_response_pld(0.4, TAIL).repeat(count)
     truth = 1 / (1 + math.exp(-0.4))
     assert loss.mass[::2] == pytest.approx(binom.pmf(np.arange(count + 1), count, truth), rel=1e-12)
     assert loss.losses[-1] == pytest.approx(0.4 * count)
@@ -158,14 +164,16 @@ def test_repeat_is_binomial(count):
 def test_sums_dominate_the_exact_law_of_randomised_responses(parts):
     """Atoms of all pure parts are enumerated; bounded-range parts are enlarged to pure ones."""
     epsilons = np.array([e for e, _ in parts])
-    loss = compose([randomised_response(e, TAIL) for e in epsilons])
+    loss = compose([randomised_response_pld(e, TAIL) for e in epsilons])
     signs = np.array(list(itertools.product((-1, 1), repeat=len(epsilons))))
     grid = np.linspace(-sum(epsilons), sum(epsilons), 57)
     gain = -np.expm1(np.minimum(np.subtract.outer(grid, signs @ epsilons), 0.0))
     exact = gain @ expit(signs * epsilons).prod(axis=1)
     assert np.all(profile(loss, grid) >= exact - 1e-12)
     assert profile(loss, grid) == pytest.approx(exact, abs=2e-3 * sum(epsilons))
-    mixed = compose([(bounded_range if r else randomised_response)(e, TAIL) for e, r in parts])
+    mixed = compose(
+        [(bounded_range_pld if r else randomised_response_pld)(e, TAIL) for e, r in parts]
+    )
     assert np.all(profile(mixed, grid) <= profile(loss, grid) * (1 + 1e-3) + 1e-6)
     first, second = masses(mixed)
     assert first == pytest.approx(1.0, rel=1e-6)
@@ -195,13 +203,13 @@ def test_one_transform_would_lose_the_tails(monkeypatch):
     """Planted bug: without tilts the error of the transform drowns a small delta."""
     events = [Repeated(glm(0.1, 0.01), 20)]
     right = epsilon(events, 1e-25)
-    monkeypatch.setattr(pld, "_TILTS", 0)
+    monkeypatch.setattr(pld, "_MAX_TILTS", 0)
     with fresh_losses():
         assert epsilon(events, 1e-25) > 1.05 * right
 
 
 def test_long_sums_stay_short_and_lose_nothing_that_matters():
-    loss = randomised_response(0.01, TAIL).repeat(10**6)
+    loss = randomised_response_pld(0.01, TAIL).repeat(10**6)
     assert len(loss.mass) <= 8 * pld.CELLS + 1
     assert 0 < loss.cut < 1e-35
     assert masses(loss)[0] == pytest.approx(1.0, abs=1e-5)
@@ -212,7 +220,7 @@ def test_long_sums_stay_short_and_lose_nothing_that_matters():
 
 
 def test_many_different_events_cost_little_more_on_a_coarser_lattice():
-    events = [glm(0.02 + 1e-4 * i, 0.001) for i in range(accounting._FEW + 8)]
+    events = [glm(0.02 + 1e-4 * i, 0.001) for i in range(accounting._GROUPS + 8)]
     same = [Repeated(glm(0.02 + 1e-4 * (len(events) - 1), 0.001), len(events))]
     apart = epsilon(events, 1e-6)
     assert epsilon(events[:-8], 1e-6) < apart < epsilon(same, 1e-6)
@@ -222,7 +230,7 @@ def test_many_different_events_cost_little_more_on_a_coarser_lattice():
 
 
 def test_cut_mass_counts_as_an_infinite_loss():
-    loss = PLD(1.0, -1, np.array([1e-30, 1.0, 1e-50]), TAIL)._trimmed()
+    loss = PLD(1.0, -1, np.array([1e-30, 1.0, 1e-50]), TAIL)._trim_tails()
     assert loss.mass.tolist() == [1.0]
     assert loss.losses.tolist() == [0.0]
     assert loss.cut == 1e-50
@@ -423,7 +431,7 @@ def rounded_down(losses, mass, step):
     return first, np.bincount(np.floor(losses / step).astype(int) - first, mass)
 
 
-def chord_below(terms, step, first, last, real=pld._gaussians):
+def chord_below(terms, step, first, last, real=pld._gaussian_masses):
     """Tangents in the middle of the cells instead of chords: all mass at the lower end."""
     mass = real(terms, step, first, last)
     mass[:-1] = 0.5 * (mass[1:] + mass[:-1])
@@ -433,8 +441,8 @@ def chord_below(terms, step, first, last, real=pld._gaussians):
 PLANTED = {
     "mass not renormalised": ("_upper_part", kept(lambda mass: 0.97 * mass)),
     "shifted cell": ("_upper_part", kept(lambda mass: np.append(mass[1:], 0.0))),
-    "chord below": ("_gaussians", chord_below),
-    "rounded down": ("_split", rounded_down),
+    "chord below": ("_gaussian_masses", chord_below),
+    "rounded down": ("_split_atoms", rounded_down),
 }
 
 
@@ -451,7 +459,7 @@ def test_planted_bugs_fall_below_the_exact_composition(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(pld, name, planted)
             copy = PLD(right.step, right.first, right.mass, TAIL)
-            wrong = copy._on(0.01) if name == "_split" else composed()
+            wrong = copy._on_lattice(0.01) if name == "_split_atoms" else composed()
         assert profile(wrong, np.array([value]))[0] < exact * (1 - 1e-5), planted
 
 

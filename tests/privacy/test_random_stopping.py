@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtr
 
-from dp_halfspace.privacy import _rank_ratio, tuning
+from dp_halfspace.privacy import random_stopping
 from dp_halfspace.privacy.accounting import delta
 from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
-from dp_halfspace.privacy.tuning import (
+from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     calibrate_selection,
     geometric_run_count,
@@ -88,7 +88,9 @@ def test_numbers_of_the_law_are_those_of_fractions(distribution):
     for bits in (96, 160, 544):
         reached = itertools.accumulate(exact)
         for k, value in enumerate(reached, 1):
-            assert abs(tuning._cumulative(distribution, bits)[k - 1] - value * 2**bits) <= 1
+            assert (
+                abs(random_stopping._cumulative(distribution, bits)[k - 1] - value * 2**bits) <= 1
+            )
 
 
 def test_the_largest_cap_and_shape_keep_a_divisor_from_the_subnormal_numbers():
@@ -301,10 +303,10 @@ def test_chords_are_above_the_envelope_and_below_one_chord(distribution, mu):
 @pytest.mark.parametrize("distribution", [*LAWS, RunCountDistribution(1.0, 0.5, 2)])
 def test_slopes_are_enclosed(distribution):
     """With two runs at most f'' is constant, and the normal density alone decides."""
-    coefficients = _rank_ratio._coefficients(distribution.probabilities)
+    coefficients = random_stopping._coefficients(distribution.probabilities)
     low = np.linspace(-7, 7, 141)
     for width in (0.3, 1e-3):
-        at_low, at_high, flattest, steepest = _rank_ratio._enclosed_slopes(
+        at_low, at_high, flattest, steepest = random_stopping._enclose_slopes(
             coefficients, low, low + width
         )
         inside = low + width * np.linspace(0, 1, 51)[:, None]
@@ -326,13 +328,13 @@ def test_slopes_are_enclosed(distribution):
 def test_cells_bound_their_functions(distribution, mu, monkeypatch):
     """On random cells, wide ones and one across 0 included, at many points of each."""
     families = []
-    exact = _rank_ratio._supremum
+    exact = random_stopping._supremum
 
     def record(cells, mu, tolerance):
         families.append((cells, len(tolerance)))
         return exact(cells, mu, tolerance)
 
-    monkeypatch.setattr(_rank_ratio, "_supremum", record)
+    monkeypatch.setattr(random_stopping, "_supremum", record)
     event = selection_event(distribution, mu)
     rng = np.random.default_rng(0)
     low = np.append(rng.uniform(-6, 6 + mu, 400), -0.7)
@@ -353,24 +355,26 @@ def test_first_order_cells_would_be_seen(monkeypatch):
     """Planted bug: cells are dropped although they may still hold the supremum."""
     distribution = RunCountDistribution(1.0, 1 / 15, 301)
     right = log_ratio(distribution, 0.15)
-    monkeypatch.setattr(_rank_ratio, "_rise", lambda low, high, slope: 0.0 * slope)
+    monkeypatch.setattr(random_stopping, "_largest_rise", lambda low, high, slope: 0.0 * slope)
     assert log_ratio(distribution, 0.15) < right * (1 - 1e-4)
 
 
 @pytest.mark.parametrize("distribution", LAWS)
 def test_rounding_is_within_its_allowance(distribution):
     """F, from floats and in 50 digits: the errors are there, and far below what is added."""
-    coefficients = _rank_ratio._coefficients(distribution.probabilities)
+    coefficients = random_stopping._coefficients(distribution.probabilities)
     points = np.linspace(-8.0, 8.0, 65)
-    found = _rank_ratio.polynomials(coefficients, ndtr(points))[0]
+    found = random_stopping.polynomials(coefficients, ndtr(points))[0]
     with mpmath.workdps(50):
         value = log_derivative(distribution)
         errors = [
             abs(mpmath.log(mpmath.mpf(float(f))) - value(mpmath.mpf(float(t))))
             for f, t in zip(found, points, strict=True)
         ]
-    assert 0.0 < max(errors) <= _rank_ratio._slack(distribution.probabilities)
-    assert _rank_ratio._slack(distribution.probabilities) == 2.0**-40 * (distribution.k_max + 64)
+    assert 0.0 < max(errors) <= random_stopping._slack(distribution.probabilities)
+    assert random_stopping._slack(distribution.probabilities) == 2.0**-40 * (
+        distribution.k_max + 64
+    )
 
 
 @pytest.mark.parametrize("mu", [2.0**-12, 0.15, 3.0])
@@ -380,7 +384,7 @@ def test_nothing_is_lost_beyond_the_cells(mu):
     The small mu that are bounded by a slope use the same cells.
     """
     with mpmath.workdps(50):
-        assert mpmath.ncdf(mu - mpmath.mpf(_rank_ratio.Shifted(mu).top)) <= 1.2e-19
+        assert mpmath.ncdf(mu - mpmath.mpf(random_stopping.Shifted(mu).top)) <= 1.2e-19
 
 
 def assert_allowance_arrives(monkeypatch):
@@ -390,16 +394,16 @@ def assert_allowance_arrives(monkeypatch):
     steepest = log_ratio(distribution, small) / small
     before = [log_ratio(distribution, size) for size in (mu, 64.0)]
     shares = np.array(selection_event(distribution, mu).shares)
-    monkeypatch.setattr(_rank_ratio, "_slack", lambda probabilities: more)
+    monkeypatch.setattr(random_stopping, "_slack", lambda probabilities: more)
     after = [log_ratio(distribution, size) for size in (mu, 64.0)]
     np.testing.assert_allclose(np.subtract(after, before), more, rtol=1e-5)
     found = log_ratio(distribution, small) / small
     assert found == pytest.approx(steepest * (1 + more) + more, rel=1e-5)
     # With the ratio as it was: heights of the chords are larger by the allowance times E[K].
-    monkeypatch.setattr(_rank_ratio, "_slack", lambda probabilities: 1e-6)
+    monkeypatch.setattr(random_stopping, "_slack", lambda probabilities: 1e-6)
     knots = np.exp(before[0] * np.arange(1, 17) / 16)
-    wider = _rank_ratio.chord_shares(
-        distribution.probabilities, distribution.mean, _rank_ratio.Shifted(mu), before[0]
+    wider = random_stopping.chord_shares(
+        distribution.probabilities, distribution.mean, random_stopping.Shifted(mu), before[0]
     )
     c = knots[3]
     rise = ((np.array(wider) - shares) * np.maximum(0, 1 - c / knots)).sum()
@@ -410,13 +414,13 @@ def test_the_allowance_arrives(monkeypatch):
     """Planted: chords through values that may be rounded down."""
     with monkeypatch.context() as patch:
         assert_allowance_arrives(patch)
-    honest = _rank_ratio._supremum
+    honest = random_stopping._supremum
 
     def careless(cells, top, tolerance):
-        forgotten = 1e-6 * geometric_run_count(15).mean * (_rank_ratio._slack([1.0]) == 1e-6)
+        forgotten = 1e-6 * geometric_run_count(15).mean * (random_stopping._slack([1.0]) == 1e-6)
         return honest(cells, top, tolerance) - forgotten
 
-    monkeypatch.setattr(_rank_ratio, "_supremum", careless)
+    monkeypatch.setattr(random_stopping, "_supremum", careless)
     with pytest.raises(AssertionError):
         assert_allowance_arrives(monkeypatch)
 

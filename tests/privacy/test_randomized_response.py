@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from dp_halfspace.privacy import Pure
-from dp_halfspace.privacy.discrete import RandomizedResponse
+from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
 from tests.adversarial import epsilon_lower_bound
 from tests.privacy.oracles import FALSE_ALARM, Script

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from dp_halfspace.privacy import _exact, selection
-from dp_halfspace.privacy.selection import exponential_mechanism
+from dp_halfspace.privacy import _exact, exponential
+from dp_halfspace.privacy.exponential import exponential_mechanism
 from tests.privacy.oracles import CAUGHT, FALSE_ALARM, Script, seeded
 
 
@@ -76,8 +76,8 @@ def test_planted_factor_two_is_caught():
 def flip_disagrees(word, utility, best, epsilon):
     """Return whether one flip differs from ``U < exp(-gap)`` on the bits that were read."""
     source = Script([word])
-    candidates = selection._checked_candidates([utility, best], epsilon, 1.0)
-    accepted = bool(selection._flips(candidates, np.array([0]), source)[0])
+    candidates = exponential._check_candidates([utility, best], epsilon, 1.0)
+    accepted = bool(exponential._draw_successes(candidates, np.array([0]), source)[0])
     words = [source.record[i : i + 8] for i in range(0, len(source.record), 8)]
     cell = int.from_bytes(b"".join(word[::-1] for word in words), "big")
     with mpmath.workdps(250):
@@ -122,8 +122,8 @@ def test_planted_float_comparison_is_caught(monkeypatch):
 
 def test_any_exp_within_the_assumption_gives_the_same_output(monkeypatch):
     def flips(n):
-        candidates = selection._checked_candidates(np.linspace(-3, 3, n), 1.7, 0.9)
-        return selection._flips(candidates, np.arange(n), seeded())
+        candidates = exponential._check_candidates(np.linspace(-3, 3, n), 1.7, 0.9)
+        return exponential._draw_successes(candidates, np.arange(n), seeded())
 
     few, expected = flips(400), flips(100_000)
     with monkeypatch.context() as patch:  # the exact branch for all
@@ -160,7 +160,7 @@ def test_indices_are_unbiased(count):
     # Words at both ends of the range: the last incomplete multiple of count is dropped.
     words = [0, count - 1, count, 2**64 - 1, 2**64 - 2**64 % count - 1, 2**64 - 2**64 % count]
     words = [w for w in words if w < 2**64]
-    kept = selection._uniform_indices(len(words), count, Script(words))
+    kept = exponential._draw_indices(len(words), count, Script(words))
     expected = [w % count for w in words if w < 2**64 - 2**64 % count]
     assert kept.tolist() == expected
 
@@ -221,7 +221,7 @@ BAD = [
 def test_bad_arguments_are_refused(arguments, rest, message):
     with pytest.raises(ValueError, match=message):
         exponential_mechanism(*arguments, **rest)
-    candidates = selection._checked_candidates([0.0, 1.0], Fraction(1, 3), 0.1)
+    candidates = exponential._check_candidates([0.0, 1.0], Fraction(1, 3), 0.1)
     assert candidates.rate == Fraction(1, 3) / (2 * Fraction(0.1))
 
 
@@ -245,11 +245,11 @@ def assert_the_number_of_trials_is_public():
 def test_the_number_of_trials_at_a_time_is_public(monkeypatch):
     """Planted: as many trials as there are best candidates."""
     assert_the_number_of_trials_is_public()
-    honest = selection._uniform_indices
+    honest = exponential._draw_indices
 
     def curious(batch, count, source):
-        return honest(batch if batch < count else selection._FEWEST_TRIALS, count, source)
+        return honest(batch if batch < count else exponential._FEWEST_TRIALS, count, source)
 
-    monkeypatch.setattr(selection, "_uniform_indices", curious)
+    monkeypatch.setattr(exponential, "_draw_indices", curious)
     with pytest.raises(AssertionError):
         assert_the_number_of_trials_is_public()

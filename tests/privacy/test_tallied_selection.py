@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp_halfspace.privacy import Exponential, exponential_mechanism, selection
+from dp_halfspace.privacy import Exponential, exponential, exponential_mechanism
+from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, SeededBytes
-from dp_halfspace.privacy.selection import TalliedChoice
 
 COSTS = np.array([3, 0, 7, 3, 5, 3, 0, 4])
 EPSILON = 0.8
@@ -43,7 +43,7 @@ def test_law_test_sees_costs_without_their_multiplicity(monkeypatch):
         del multiplicities
         return exponential_mechanism(utilities, epsilon, source=source)
 
-    monkeypatch.setattr(selection, "exponential_mechanism", forgetful)
+    monkeypatch.setattr(exponential, "exponential_mechanism", forgetful)
     with pytest.raises(AssertionError):
         assert_law(TalliedChoice(EPSILON))
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from dp_halfspace.privacy.accounting import delta
-from dp_halfspace.privacy.discrete import uniform_below
-from dp_halfspace.privacy.tuning import (
+from dp_halfspace.privacy.noise import uniform_below
+from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     geometric_run_count,
     select_best,

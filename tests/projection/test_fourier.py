@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dp_halfspace.projection.fourier import KERNELS, Spectrum, draw_fourier
+from dp_halfspace.projection.features import KERNELS, Spectrum, draw_fourier
 
 
 def unit_ball(n=60, d=5, seed=0):

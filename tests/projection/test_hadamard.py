@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from dp_halfspace.projection import draw_hadamard, hadamard, walsh_hadamard
+from dp_halfspace.projection import draw_hadamard, linear, walsh_hadamard
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024])
@@ -42,7 +42,7 @@ def test_a_spike_is_spread_and_without_signs_a_constant_row_is_lost():
     flat = np.ones((1, d))
     ratios = [np.sum(draw_hadamard(d, k, rng).apply(flat) ** 2) / d for _ in range(50)]
     assert 0.2 < min(ratios) <= max(ratios) < 3
-    planted = hadamard.HadamardMap(np.ones(d, dtype=np.int8), np.arange(1, k + 1))
+    planted = linear.HadamardMap(np.ones(d, dtype=np.int8), np.arange(1, k + 1))
     np.testing.assert_array_equal(planted.apply(flat), 0.0)
     spike = np.eye(d)[:5]
     norms = np.linalg.norm(draw_hadamard(d, k, rng).apply(spike), axis=1)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-from dp_halfspace.projection.fourier import KERNELS, Spectrum
+from dp_halfspace.projection.features import KERNELS, Spectrum
 
 POINTS = np.random.default_rng(0).standard_normal((20, 4))
 DIFFERENCES = POINTS[:, None, :] - POINTS[None, :, :]

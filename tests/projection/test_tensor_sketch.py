@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dp_halfspace.projection.tensor_sketch import draw_tensor_sketch
+from dp_halfspace.projection.features import draw_tensor_sketch
 from tests.projection.test_fourier import unit_ball
 
 

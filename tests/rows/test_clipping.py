@@ -57,8 +57,10 @@ def test_rows_at_the_bound_and_planted_bug(monkeypatch):
         assert not exceeds(X, scales, 1.0)
         norms = np.linalg.norm(X * scales[:, None], axis=1) if power > 0 else scales
         np.testing.assert_allclose(norms, 1.0, rtol=1e-13)
-    X, true_rule = near_the_bound(), clipping._from_squares
-    monkeypatch.setattr(clipping, "_from_squares", lambda squares, target: true_rule(squares, 1.0))
+    X, true_rule = near_the_bound(), clipping._scales_from_squares
+    monkeypatch.setattr(
+        clipping, "_scales_from_squares", lambda squares, target: true_rule(squares, 1.0)
+    )
     assert exceeds(X, clip_scales(X, 1.0), 1.0)
 
 

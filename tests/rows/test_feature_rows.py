@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.projection import FourierMap, Spectrum, draw_fourier
-from dp_halfspace.rows.feature_rows import FeatureRows, clipped_features, unit_feature_rows
+from dp_halfspace.rows.mapped_rows import FeatureRows, clipped_features, normalised_feature_rows
 from dp_halfspace.rows.rows import Rows, preconditioned
 
 N, D, K = 1000, 4, 300
@@ -35,7 +35,7 @@ def formed(rows):
 @pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, np.float32, sparse.csr_array])
 def test_passes_agree_with_a_plain_matrix(memory, form):
     X, psi = table(), drawn()
-    rows = unit_feature_rows(clipped_features(form(X), 2.0, psi, memory=memory), 0.5)
+    rows = normalised_feature_rows(clipped_features(form(X), 2.0, psi, memory=memory), 0.5)
     plain = np.column_stack([psi.apply(form(X) / 2.0), np.full(N, 0.5)])
     plain = Rows(plain / np.linalg.norm(plain, axis=1, keepdims=True))
     rng = np.random.default_rng(1)
@@ -62,7 +62,7 @@ def test_passes_agree_with_a_plain_matrix(memory, form):
 def longest_when_read_again(dense):
     """Norms of single rows, of features that come out longer when they are made again."""
     psi = drawn()
-    rows = unit_feature_rows(clipped_features(table(), 2.0, psi, memory=0), 0.5)
+    rows = normalised_feature_rows(clipped_features(table(), 2.0, psi, memory=0), 0.5)
     longer = FourierMap(psi.frequencies)
     rows._matrix = replace(rows._matrix, feature_map=Longer(longer))
     out = dense(rows, np.arange(0, N, 7))
@@ -91,7 +91,7 @@ def test_norms_are_one_and_never_more(bias):
     X = table()
     X[0], X[1], X[2] = 0.0, 1e300, 5e-324
     lengths = np.linalg.norm(
-        formed(unit_feature_rows(clipped_features(X, 1.0, drawn(), memory=0), bias)).astype(
+        formed(normalised_feature_rows(clipped_features(X, 1.0, drawn(), memory=0), bias)).astype(
             np.longdouble
         ),
         axis=1,
@@ -111,7 +111,7 @@ class TooLong:
 
 def test_norms_do_not_rest_on_the_map():
     features = clipped_features(table(), 1.0, TooLong(), memory=0)
-    assert np.linalg.norm(formed(unit_feature_rows(features, 0.5)), axis=1).max() <= 1
+    assert np.linalg.norm(formed(normalised_feature_rows(features, 0.5)), axis=1).max() <= 1
     assert np.linalg.norm(formed(FeatureRows(features)), axis=1).min() > 50
 
 
@@ -120,7 +120,7 @@ def moved_rows(memory=0):
     X, other = table(), table()
     other[7] = -1e6
     tables = [clipped_features(t, 2.0, drawn(), memory=memory) for t in (X, other)]
-    a, b = (formed(unit_feature_rows(features, 0.5)) for features in tables)
+    a, b = (formed(normalised_feature_rows(features, 0.5)) for features in tables)
     return np.flatnonzero((a != b).any(axis=1)).tolist()
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.optim.objectives.losses import LOGISTIC
-from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.solvers.minimum import certified_minimum
+from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.objectives import MarginObjective
+from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.rows import mapped_rows as module
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
-from dp_halfspace.rows.rows import preconditioned, unit_rows
+from dp_halfspace.rows.rows import normalised_rows, preconditioned
 
 N, D = 5000, 7
 RNG = np.random.default_rng(5)
@@ -43,7 +43,7 @@ def images(rows, transform):
 @each_bias
 @pytest.mark.parametrize("upper", [True, False])
 def test_all_products_are_those_of_the_unit_images(form, bias, upper):
-    rows = unit_rows(form(X), 1.0, bias)
+    rows = normalised_rows(form(X), 1.0, bias)
     size = rows.shape[1]
     transform = root_of(size, upper=upper)
     Z = images(rows, transform)
@@ -66,7 +66,7 @@ def test_all_products_are_those_of_the_unit_images(form, bias, upper):
 @each_form
 @each_bias
 def test_no_formed_row_is_longer_than_one(form, bias):
-    rows = unit_rows(form(X), 1.0, bias)
+    rows = normalised_rows(form(X), 1.0, bias)
     transform = root_of(rows.shape[1], upper=True)
     exact = []
     for _, _, block, factors in FormedRows(rows, transform)._blocks():
@@ -102,7 +102,7 @@ def objectives(rows, transform, signs):
 
 @pytest.mark.parametrize("wrong", [None, "other labels", "not a number"])
 def test_a_wrong_surrogate_costs_time_only(wrong):
-    rows, signs = unit_rows(X, 1.0, 0.25), np.sign(RNG.standard_normal(N))
+    rows, signs = normalised_rows(X, 1.0, 0.25), np.sign(RNG.standard_normal(N))
     exact, surrogate = objectives(rows, root_of(D + 1, upper=True), signs)
     if wrong == "other labels":
         surrogate = objectives(rows, root_of(D + 1, upper=True), -signs)[1]

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from scipy import sparse
 
 from dp_halfspace.rows import rows as module
-from dp_halfspace.rows.rows import preconditioned, unit_rows
+from dp_halfspace.rows.rows import normalised_rows, preconditioned
 from tests.optim.cases import clipped_float128, data_sets, logical_rows
 
 # Shorter rows may count as zero; that they do no harm is tested one magnitude after another.
@@ -66,7 +66,7 @@ def test_norms_are_at_most_one_exactly(X, bias, data_norm):
     kept = (np.abs(X) <= 1e300).all(axis=1)
     expected = directions(X, data_norm, bias).astype(float)
     for form in FORMS:
-        rows = unit_rows(form(X), data_norm, bias)
+        rows = normalised_rows(form(X), data_norm, bias)
         assert not too_long(rows, X)
         assert rows.row_bound == 1.0
         found = entries(rows)
@@ -78,11 +78,11 @@ def test_rows_of_every_dimension_and_planted_bug(form, monkeypatch):
     """Without its slack, the reciprocal of a rounded length makes some rows too long."""
     data = [np.random.default_rng(d).standard_normal((150, d)) for d in (1, 2, 6, 20)]
     for X in data:
-        rows = unit_rows(form(X), 1.0, 0.5)
+        rows = normalised_rows(form(X), 1.0, 0.5)
         assert not too_long(rows, X)
         assert min(exact_squares(rows, X)) > 1 - Fraction(4 * (X.shape[1] + 12)) / 2**52
     monkeypatch.setattr(module, "inverse_lengths", lambda lengths, size: 1.0 / lengths)
-    assert any(too_long(unit_rows(form(X), 1.0, 0.5), X) for X in data)
+    assert any(too_long(normalised_rows(form(X), 1.0, 0.5), X) for X in data)
 
 
 @pytest.mark.sampled(25)
@@ -93,7 +93,7 @@ def test_rows_of_every_dimension_and_planted_bug(form, monkeypatch):
 )
 def test_degenerate_data(case, form, bias):
     name, X, _ = case
-    rows = unit_rows(form(X), 1.0, bias)
+    rows = normalised_rows(form(X), 1.0, bias)
     assert not too_long(rows, X)
     Z = directions(X, 1.0, bias).astype(float)
     if name == "subnormal row" and bias is None:
@@ -110,8 +110,8 @@ def test_no_magnitude_makes_a_row_too_long(form):
     """Sums of subnormal squares are wrong by any factor, and so is a length made from them."""
     shape = np.array([1.6] + [1.5] * 99)
     X = shape * 10.0 ** np.arange(-323, -100)[:, None]
-    assert not too_long(unit_rows(form(X), 1.0, None), X)
-    assert not too_long(unit_rows(form(X), 1.0, 0.5), X)
+    assert not too_long(normalised_rows(form(X), 1.0, None), X)
+    assert not too_long(normalised_rows(form(X), 1.0, 0.5), X)
 
 
 NARROW = [(np.float32, 1.0), (np.float32, 1e25), (np.float16, 40), (np.int8, 40), (np.int32, 1e6)]
@@ -121,7 +121,7 @@ NARROW = [(np.float32, 1.0), (np.float32, 1e25), (np.float16, 40), (np.int8, 40)
 def test_narrow_types(dtype, size):
     X = (size * np.random.default_rng(3).standard_normal((100, 30))).astype(dtype)
     for form in FORMS[:2] if dtype == np.float16 else FORMS:
-        rows = unit_rows(form(X), 1.0, None)
+        rows = normalised_rows(form(X), 1.0, None)
         assert not too_long(rows, X)
         np.testing.assert_allclose(entries(rows), directions(X).astype(float), atol=1e-13)
 
@@ -135,13 +135,13 @@ def test_undefined_rows_planted_bug(intruder):
         naive = clipped / np.linalg.norm(clipped, axis=1)[:, None]
     assert np.isnan(naive[0]).all()
     for form in FORMS:
-        assert np.isfinite(entries(unit_rows(form(X), 1.0, None))).all()
+        assert np.isfinite(entries(normalised_rows(form(X), 1.0, None))).all()
 
 
 @forms
 def test_zero_rows(form):
     X = np.zeros((4, 3))
-    rows, last = (unit_rows(form(X), 1.0, bias) for bias in (None, 0.2))
+    rows, last = (normalised_rows(form(X), 1.0, bias) for bias in (None, 0.2))
     assert not entries(rows).any()
     assert not entries(preconditioned(rows, 2 * np.eye(3), row_bound=1.0)).any()
     np.testing.assert_allclose(entries(last), np.tile([0, 0, 0, 1], (4, 1)), rtol=1e-13)
@@ -150,7 +150,7 @@ def test_zero_rows(form):
 def test_long_rows_keep_their_direction_whatever_the_public_scale():
     """The scale is soft: a row ten times longer is not what a row of that scale is."""
     lengths = np.array([1e-150, 1e-3, 1.0, 30.0, 1e9, 1e150])
-    constant = entries(unit_rows(np.outer(lengths, [0.6, 0.8]), 3.0, 0.5))[:, -1]
+    constant = entries(normalised_rows(np.outer(lengths, [0.6, 0.8]), 3.0, 0.5))[:, -1]
     expected = 0.5 / np.hypot(lengths / 3.0, 0.5)
     np.testing.assert_allclose(constant, expected, rtol=1e-12, atol=1e-17)
 
@@ -180,7 +180,7 @@ def test_images_have_norm_one(form, bias, condition):
     transform = preconditioner_like(40 + (bias is not None), condition)
     # Rows along the direction that is compressed most are the least accurate ones.
     X[1:11] = np.linalg.eigh(transform)[1][:40, 0]
-    unit = unit_rows(form(X), 1.0, bias)
+    unit = normalised_rows(form(X), 1.0, bias)
     rows = preconditioned(unit, transform, row_bound=4.0 * (1 + 1e-9))
     norms = image_norms(rows, X, transform)
     assert norms.max() <= 1 + 1e-9
@@ -191,7 +191,7 @@ def test_images_have_norm_one(form, bias, condition):
 
 def test_flattening_keeps_directions_and_shares_the_matrix():
     X = np.random.default_rng(4).standard_normal((300, 5))
-    rows = unit_rows(X, 1.0, None)
+    rows = normalised_rows(X, 1.0, None)
     flat = preconditioned(rows, preconditioner_like(5, 30.0), row_bound=4.0)
     assert flat._matrix is X
     ratio = entries(flat) / entries(rows)

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.column_scales import Units, in_units
+from dp_halfspace.algorithms.engine.column_scales import ColumnScales, in_column_scales
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
 from dp_halfspace.projection import (
     PROJECTIONS,
@@ -23,10 +23,14 @@ from dp_halfspace.projection import (
 )
 from dp_halfspace.rows import rows as module
 from dp_halfspace.rows.blocks import block_size, clip_scales
-from dp_halfspace.rows.feature_rows import clipped_features, unit_feature_rows
-from dp_halfspace.rows.mapped_rows import FormedRows, formed_block_rows
-from dp_halfspace.rows.rows import preconditioned, unit_rows
-from dp_halfspace.rows.single_rows import single_unit_rows
+from dp_halfspace.rows.mapped_rows import (
+    FormedRows,
+    clipped_features,
+    formed_block_rows,
+    normalised_feature_rows,
+)
+from dp_halfspace.rows.rows import normalised_rows, preconditioned
+from dp_halfspace.rows.single_rows import single_normalised_rows
 
 TINY, LARGEST = 5e-324, 1.7e308
 
@@ -90,7 +94,7 @@ def maps(size, seed=0):
 
 def of_linear_rows(X, bias, linear_map=None):
     """Everything that the library computes for single records, stacked by record."""
-    rows = unit_rows(X, 3.0, bias, linear_map)
+    rows = normalised_rows(X, 3.0, bias, linear_map)
     found = [clip_scales(X, 3.0)[:, None], rows._scale[:, None], rows.dense(np.arange(X.shape[0]))]
     w = np.random.default_rng(1).standard_normal((rows.shape[1], 2))
     found += [rows.scores(w), rows.scores(w[:, 0])]
@@ -106,9 +110,9 @@ def of_linear_rows(X, bias, linear_map=None):
 
 def of_learnt_units(X):
     """The copy of a table in learnt units, in float32, and factors of its rows."""
-    units = Units(np.full(X.shape[1], 0.1), np.geomspace(1e-3, 1e200, X.shape[1]))
-    copy = in_units(X, units, kind=np.float32)
-    rows = single_unit_rows(copy, 3.0, 0.5)
+    units = ColumnScales(np.full(X.shape[1], 0.1), np.geomspace(1e-3, 1e200, X.shape[1]))
+    copy = in_column_scales(X, units, kind=np.float32)
+    rows = single_normalised_rows(copy, 3.0, 0.5)
     flat = [
         rows.unit(transform, row_bound=4.0, condition=1.0)._scale
         for transform in maps(rows.shape[1])
@@ -118,7 +122,7 @@ def of_learnt_units(X):
 
 def of_single_rows(X):
     """What is computed for single rows of a table of float32: factors and scores."""
-    rows, found = single_unit_rows(X, 3.0, 0.5, clips=True), []
+    rows, found = single_normalised_rows(X, 3.0, 0.5, clips=True), []
     w = np.random.default_rng(1).standard_normal(X.shape[1])
     for transform in maps(rows.shape[1]):
         found.append(rows.unit(transform, row_bound=4.0, condition=1.0)._scale)
@@ -131,7 +135,7 @@ def of_single_rows(X):
 def of_features(X, feature_map, memory):
     """The same for the features of a kernel, kept or made again."""
     features = clipped_features(X, 3.0, feature_map, memory=memory)
-    rows = unit_feature_rows(features, 0.5)
+    rows = normalised_feature_rows(features, 0.5)
     found = [np.asarray(features[0 : X.shape[0]]), rows._scale[:, None]]
     for transform in maps(rows.shape[1]):
         found.append(preconditioned(rows, transform, row_bound=4.0)._scale[:, None])
@@ -190,10 +194,12 @@ def test_scores_are_products_of_one_layout_whatever_the_records_are(monkeypatch,
     other, seen = X.copy(), []
     other[123] = 1e300
     monkeypatch.setattr(
-        module, "times", lambda b, w: seen.append((b.matrix.shape, b.matrix.strides)) or b.lo
+        module,
+        "multiply_rows",
+        lambda b, w: seen.append((b.matrix.shape, b.matrix.strides)) or b.lo,
     )
     for table in (X, other):
-        unit_rows(FORMS[form](table), 3.0, 0.5, clips=True).scores(np.ones(d + 1))
+        normalised_rows(FORMS[form](table), 3.0, 0.5, clips=True).scores(np.ones(d + 1))
     half = len(seen) // 2
     assert seen[:half] == seen[half:] != []
 

@@ -9,7 +9,7 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateAUCClassifier, algorithms
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.column_scales import Units, in_units
+from dp_halfspace.algorithms.engine.column_scales import ColumnScales, in_column_scales
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
@@ -19,8 +19,8 @@ from dp_halfspace.audit import replay
 from dp_halfspace.estimators import auc
 from dp_halfspace.rows import single_rows as module
 from dp_halfspace.rows.blocks import block_size
-from dp_halfspace.rows.rows import unit_rows
-from dp_halfspace.rows.single_rows import GRAM_GROUP, SingleRows, group_size, single_unit_rows
+from dp_halfspace.rows.rows import normalised_rows
+from dp_halfspace.rows.single_rows import GRAM_GROUP, SingleRows, group_size, single_normalised_rows
 
 FORMS = {
     "C": np.asarray,
@@ -52,8 +52,8 @@ def learnt_rows(n, d, seed=0):
     X = rows_of(n, d, seed).astype(np.float64)
     X[::5, 0], X[1::5] = math.nan, 1e300
     X[2::5, 1:] = 0.25
-    units = Units(np.full(d, 0.25), np.geomspace(1e-3, 1e2, d))
-    return single_unit_rows(in_units(X, units, kind=np.float32), math.sqrt(d), 0.2)
+    units = ColumnScales(np.full(d, 0.25), np.geomspace(1e-3, 1e2, d))
+    return single_normalised_rows(in_column_scales(X, units, kind=np.float32), math.sqrt(d), 0.2)
 
 
 def logical(rows):
@@ -71,7 +71,7 @@ def preconditioner_of(size, stretch, seed=0):
 
 
 def stated_rows(n, d, seed=0):
-    return single_unit_rows(rows_of(n, d, seed), 2.0, 0.2)
+    return single_normalised_rows(rows_of(n, d, seed), 2.0, 0.2)
 
 
 BOTH = pytest.mark.parametrize("made", [stated_rows, learnt_rows])
@@ -80,7 +80,7 @@ BOTH = pytest.mark.parametrize("made", [stated_rows, learnt_rows])
 def longest_image(monkeypatch, unit, made):
     """Longest image of a row, when the bounds on lengths count roundings of this size."""
     with monkeypatch.context() as patched:
-        patched.setattr(module, "SINGLE_UNIT", unit)
+        patched.setattr(module, "SINGLE_EPS", unit)
         preconditioner = preconditioner_of(8, 200.0)
         transform = preconditioner.root()
         flat = made(4000, 7).unit(transform, row_bound=4.0, condition=1.0)
@@ -93,12 +93,12 @@ def longest_image(monkeypatch, unit, made):
 @pytest.mark.parametrize("clips", [False, True])
 def test_rows_are_those_of_float64_and_have_norm_one_at_most(form, bias, clips):
     X = rows_of(3000, 9)
-    rows = single_unit_rows(form(X), 2.0, bias, clips=clips)
+    rows = single_normalised_rows(form(X), 2.0, bias, clips=clips)
     norms = np.sqrt((logical(rows) ** 2).sum(axis=1))
     assert norms.max() <= 1
     assert norms.min() >= 1 - 2.0**-17
     assert (rows.lengths(np.eye(rows.shape[1])) >= norms).all()
-    other, w = unit_rows(X, 2.0, bias, clips=clips), np.linspace(1.0, 2.0, 9)
+    other, w = normalised_rows(X, 2.0, bias, clips=clips), np.linspace(1.0, 2.0, 9)
     images = logical(rows) @ np.append(w, [3.0] * (bias is not None))
     np.testing.assert_allclose(
         images.astype(float), other.margins(np.append(w, [3.0] * (bias is not None))), atol=1e-5
@@ -131,7 +131,7 @@ def worst_group(condition):
     group = group_size(condition)
     rng = np.random.default_rng(3)
     X = (1 + rng.random((group, 3))).astype(np.float32)
-    rows = single_unit_rows(X, 1.0, 0.3)
+    rows = single_normalised_rows(X, 1.0, 0.3)
     rows = SingleRows(*rows_state(rows), row_bound=1.0, group=group)
     found = rows.fused_adjoint(np.zeros(4), lambda m, lo, hi: np.ones(hi - lo, np.float32))
     error = np.linalg.norm((found - logical(rows).sum(axis=0)).astype(float))
@@ -142,7 +142,7 @@ def test_roundings_of_a_group_are_within_what_is_paid_for(monkeypatch):
     conditions = (1.0, 10.0, 100.0, 1000.0)
     assert max(map(worst_group, conditions)) <= module.SINGLE_SHARE
     assert [group_size(c) for c in conditions] == [128, 32, 8, 2]
-    monkeypatch.setattr(module, "SINGLE_UNIT", 2.0**-53)
+    monkeypatch.setattr(module, "SINGLE_EPS", 2.0**-53)
     # Planted: the allowance of float64.
     assert worst_group(1e5) > module.SINGLE_SHARE
 
@@ -155,7 +155,7 @@ def gram_error(rows):
 def test_second_moment_of_a_group_is_within_its_allowance():
     allowed = 1.02 * SINGLE * (GRAM_GROUP + 8) * GRAM_GROUP
     positive = np.abs(rows_of(GRAM_GROUP, 5)) + np.float32(1 / 3)
-    error = gram_error(single_unit_rows(positive, 1.0, 0.2))
+    error = gram_error(single_normalised_rows(positive, 1.0, 0.2))
     assert 1e-3 * allowed < error <= allowed
     # Planted: the allowance of float64.
     assert error > allowed * 2.0**-29
@@ -185,7 +185,7 @@ def test_a_record_changes_one_group_only(form, d, n_outputs, clips, intruder):
 
     for table in (X, other):
         with single_blas_thread(), pytest.MonkeyPatch.context() as patched:
-            rows = single_unit_rows(form(table), 1.0, 0.2, clips=clips)
+            rows = single_normalised_rows(form(table), 1.0, 0.2, clips=clips)
             scores.append(rows.margins_over_constant(w[:-1].T[0] if n_outputs > 1 else w[:-1]))
             given = {"row_bound": 4.0, "condition": preconditioner.condition}
             rows = rows.unit(preconditioner.root(), **given)
@@ -214,7 +214,7 @@ def test_a_record_out_of_reach_moves_errors_of_a_threshold_by_one_at_most(form, 
     other[5] = 2.0**61
     with single_blas_thread():
         scores = [
-            single_unit_rows(form(T), 1.0, 0.2, clips=True).margins_over_constant(0.2 * w)
+            single_normalised_rows(form(T), 1.0, 0.2, clips=True).margins_over_constant(0.2 * w)
             for T in (X, other)
         ]
     sides = [np.ones(8192, dtype=bool), np.ones(2), np.median(scores[0])[None]]
@@ -229,7 +229,7 @@ def test_what_is_copied_is_decided_by_the_layout(form):
     other, seen = X.copy(), []
     other[123] = 3e38
     for table in (X, other):
-        rows = single_unit_rows(form(table), 1.0, 0.2)
+        rows = single_normalised_rows(form(table), 1.0, 0.2)
         seen.append([(A.shape, A.strides) for _, A, _, _ in rows._blocks()])
     assert seen[0] == seen[1]
 
@@ -247,7 +247,9 @@ def largest_change(rng):
         other = X.copy()
         other[int(rng.integers(128))] *= -1
         ends = [
-            single_unit_rows(table, 1.0, 2.0**-20, clips=True).fused_adjoint(np.zeros(4), slopes)
+            single_normalised_rows(table, 1.0, 2.0**-20, clips=True).fused_adjoint(
+                np.zeros(4), slopes
+            )
             for table in (X, other)
         ]
         worst = max(worst, float(np.linalg.norm(ends[0] - ends[1])))
@@ -284,7 +286,7 @@ def test_a_replay_over_float32_finds_nothing(kind):
 def test_a_row_out_of_reach_becomes_zero():
     X = np.ones((4, 2), dtype=np.float32)
     X[1], X[2] = 3e38, 1e-30
-    rows = single_unit_rows(X, 1.0, None)
+    rows = single_normalised_rows(X, 1.0, None)
     seen = []
     rows.fused_adjoint(np.ones(2), lambda m, lo, hi: seen.append(m.copy()) or m)
     np.testing.assert_allclose(seen[0], [math.sqrt(2), 0, 0, math.sqrt(2)], rtol=1e-5)
@@ -352,10 +354,11 @@ def test_noise_pays_for_the_roundings_of_float32(monkeypatch, kind, data_norm):
     X = rows_of(500, 6)
     y = np.arange(500) % 2
     model = kind(data_norm=data_norm, epsilon=3.0, classes=[0, 1])
-    plans = [model._prepared(X, y, None).plan]
+    plans = [model._fit_plan(model._validated(X, y, None))]
     read_in_float64(monkeypatch)
-    plans.append(model._prepared(X, y, None).plan)
-    data = [getattr(plan, "ranker", plan).plan for plan in plans]
+    plans.append(model._fit_plan(model._validated(X, y, None)))
+    plans = [getattr(plan, "inner", plan) for plan in plans]
+    data = [plan.ranker.plan if hasattr(plan, "ranker") else plan.algorithm for plan in plans]
     single, double = (plan.descent.mechanism.sensitivity for plan in data)
     assert 1 + module.SINGLE_SHARE <= single / double <= 1 + 1.1 * module.SINGLE_SHARE
     single, double = (plan.preconditioner.mechanism.sensitivity for plan in data)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dp_halfspace.optim import HINGE, LOGISTIC, MarginRisk, huber_hinge
-from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.theory import adversarial_risk_bound, tilted_risk_bound
 from dp_halfspace.theory._noise_cost import noise_moments
 from dp_halfspace.theory.robust_bounds import _attacked_noise, _dual_moments, tilted_noise

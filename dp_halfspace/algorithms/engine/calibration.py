@@ -8,35 +8,109 @@ noisy counts best, drawn to a public guess by the noise. Proof: ``docs/proofs/ca
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 
-from dp_halfspace._rounding import FAR_DOWN, UP
+from dp_halfspace._rounding import UP
+from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.algorithms.engine.column_scales import deviation
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.data.chunks import summed
+from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
-from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
-from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 # Part of mu^2, or of epsilon; below this n mu (n epsilon / 2) of that part nothing is counted.
 _SHARE, _PURE_SHARE, _LEAST_STRENGTH = 0.04, 0.1, 25.0
-# Log odds for a score, before anything is known, and how far that may be wrong.
+# Log odds for a score, before anything is known, and how far its logarithm may be wrong; how far
+# the slopes of scores of both signs differ.
 DEFAULT_SLOPE = 0.1
-_LOG_SLOPES = np.linspace(math.log(0.005), math.log(2.0), 61)
-_OFFSETS = np.linspace(-2.0, 2.0, 41)
-_SLOPE_DEVIATION, _OFFSET_DEVIATION = 0.5, 0.2
-# Cells [2^(k/2), 2^((k+1)/2)) of the size of a score, on both sides of zero.
-_LOWEST, _HIGHEST = 0, 11
-_PER_SIDE = _HIGHEST - _LOWEST + 1
-_ENDS = 2.0 ** (np.arange(_LOWEST + 1, _HIGHEST + 1) / 2.0)
+_SLOPE_DEVIATION, _SLOPE_DIFFERENCE = 0.5, 0.5
+_LOG_SLOPES = np.linspace(math.log(0.003), math.log(2.0), 51)
+# The same of the log odds at a score of zero, for classes of like size and for a rare one.
+_OFFSET_DEVIATION, _RARE_DEVIATION = 0.2, 1.2
+_OFFSETS = np.linspace(-3.0, 3.0, 49)
+# Cells of the size of a score end at these, on both sides of zero: octaves.
+_ENDS = 2.0 ** np.arange(1.5, 8.0)
+_MIDDLES = 2.0 ** np.concatenate([[0.7], np.arange(2.0, 7.5), [8.0]])
+_PER_SIDE = len(_ENDS) + 1
+_EDGES = np.concatenate([[-512.0], -_ENDS[::-1], [0.0], _ENDS, [512.0]])
+# Log odds for which the likelihood of the counts of a cell is tabulated, and the numbers of its
+# records: so many, up to so many deviations of their noise from what was counted.
+_LOG_ODDS = np.linspace(-16.0, 16.0, 257)
+_N_SIZES, _FARTHEST = 41, 4.0
+# Scores at which the curve is stated.
+_POSITIVE = 2.0 ** (np.arange(-4.0, 37.0) / 4.0)
+_KNOTS = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
+# Of an exact count, where there is no noise.
+_LEAST_VARIANCE = 1e-6
 _SENSITIVITY, _PURE_SENSITIVITY = math.sqrt(2.0) * UP, 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyCounts:
+    """Released counts of labels, of shape (2, n_cells), by cells of scores between `edges`.
+
+    `deviation` is that of the noise of a count, `weights` are those of the two classes.
+    """
+
+    edges: FloatArray
+    counts: FloatArray
+    deviation: float
+    weights: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationCurve:
+    """Log odds at increasing scores; lines lie between them and go on beyond.
+
+    Post-processing of what was released. Of more than two classes the scores are those of one
+    class, less one another, times the slope of a line; or, beside a `common` class, the curve says
+    how likely all others are by the largest of their scores less that of the common class, and
+    among them one is as much likelier as `slope` times the scores says. `counts` are those that
+    a curve of two classes was made from.
+    """
+
+    scores: FloatArray
+    log_odds: FloatArray
+    common: int | None = None
+    slope: float = DEFAULT_SLOPE
+    counts: NoisyCounts | None = None
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        """Return log odds of two classes, or scores whose softmax are the chances of more."""
+        if scores.ndim == 1 or self.common is None:
+            return self._at(scores)
+        others = np.delete(scores, self.common, axis=1)
+        odds = self._at(others.max(axis=1, initial=-np.inf) - scores[:, self.common])
+        found = odds[:, None] + log_softmax(self.slope * others, axis=1)
+        return np.insert(found, self.common, 0.0, axis=1)
+
+    def _at(self, scores: FloatArray) -> FloatArray:
+        x, y = self.scores, self.log_odds
+        place = np.clip(np.searchsorted(x, scores), 1, len(x) - 1)
+        slope = np.diff(y) / np.diff(x)
+        return np.asarray(y[place] + slope[place - 1] * (scores - x[place]))
+
+
+def line(slope: float, offset: float = 0.0) -> CalibrationCurve:
+    """Return a curve that is a line."""
+    ends = np.array([0.0, 1.0])
+    return CalibrationCurve(ends, offset + slope * ends)
+
+
+def uncounted_curve(rarity: Rarity | None) -> CalibrationCurve:
+    """Return log odds where only the classes were counted, if at all."""
+    if rarity is None:
+        return line(DEFAULT_SLOPE)
+    trust = rarity.trust
+    return line(trust * DEFAULT_SLOPE, (1.0 - trust) * rarity.log_odds_of_second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +120,17 @@ class CalibrationPlan:
     Run on scores of shape (n,), positive for the second of two classes, or (n, n_classes).
     """
 
-    n_samples: int
     noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
         return (self.noise.event,)
+
+    @property
+    def is_of_integers(self) -> bool:
+        """Whether its noise lives on the integers, as that of pure budgets does."""
+        return isinstance(self.noise, DiscreteLaplaceNoise)
 
     def run(
         self,
@@ -61,50 +139,69 @@ class CalibrationPlan:
         weights: FloatArray,
         permit: Permit,
         people: People | None = None,
-    ) -> tuple[float, float]:
-        """Return slope and offset of the log odds; `weights` are those of the classes."""
+        *,
+        rarity: Rarity | None = None,
+        record_weights: FloatArray | None = None,
+    ) -> CalibrationCurve:
+        """Return the log odds of scores; `weights` are those of the classes.
+
+        `rarity` is what was released of their sizes, where that was counted.
+        """
         is_binary = len(weights) == 2
-        counts = permit.release(summed(score_counts, scores, classes, people), self.noise)
-        used = np.outer(weights, np.ones(counts.shape[1])) if is_binary else np.ones(counts.shape)
-        offsets = _OFFSETS if is_binary else np.zeros(1)
-        return _likeliest(counts, used, deviation(self.noise), offsets)
+        has_common = not is_binary and rarity is not None and rarity.degree > 0.0
+        common = rarity.common if rarity is not None and has_common else None
+        exact = sum_over_chunks(score_counts, scores, classes, people, common, record_weights)
+        counts, spread = permit.release(exact, self.noise), deviation(self.noise)
+        if not is_binary and common is None:
+            return _likeliest_line(counts, spread)
+        if rarity is None:
+            rarity = Rarity.unknown()
+        population = math.log(weights[1] / weights[0]) if is_binary else 0.0
+        curve = _likeliest(counts, spread, population, rarity)
+        if not is_binary:
+            return replace(curve, common=common)
+        return replace(curve, counts=NoisyCounts(_EDGES, counts, spread, weights))
 
 
-def affordable_calibration(
-    n_samples: int, epsilon: float, delta: float
-) -> tuple[CalibrationPlan | None, float]:
-    """Plan the counts as a part of a budget; return the epsilon that is left at the same delta.
+def affordable_calibration(n_samples: int, budget: Budget) -> tuple[CalibrationPlan | None, Budget]:
+    """Plan the counts as a part of a budget; return the rest, too.
 
     No plan where the counts would drown in the noise.
     """
-    if math.isinf(epsilon):
-        return CalibrationPlan(n_samples, NoNoise()), epsilon
-    if delta == 0:
-        part = _PURE_SHARE * epsilon
-        if n_samples * part < 2.0 * _LEAST_STRENGTH:
-            return None, epsilon
-        noise = DiscreteLaplaceNoise(_PURE_SENSITIVITY, part)
-        return CalibrationPlan(n_samples, noise), (epsilon - part) * FAR_DOWN
-    mu = gdp_mu(epsilon, delta)
-    part = mu * math.sqrt(_SHARE)
-    if n_samples * part < _LEAST_STRENGTH:
-        return None, epsilon
-    left = gdp_epsilon(mu * math.sqrt(1.0 - _SHARE) * FAR_DOWN, delta)
-    return CalibrationPlan(n_samples, GaussianNoise(_SENSITIVITY, part)), left
+    if budget.is_infinite:
+        return CalibrationPlan(NoNoise()), budget
+    part, rest = budget.split(_PURE_SHARE if budget.is_pure else _SHARE)
+    if budget.is_pure:
+        if n_samples * part.epsilon < 2.0 * _LEAST_STRENGTH:
+            return None, budget
+        noise = DiscreteLaplaceNoise(_PURE_SENSITIVITY, part.epsilon)
+        return CalibrationPlan(noise), rest
+    if n_samples * part.mu < _LEAST_STRENGTH:
+        return None, budget
+    return CalibrationPlan(GaussianNoise(_SENSITIVITY, part.mu)), rest
 
 
 def score_counts(
-    scores: FloatArray, classes: NDArray[np.intp], people: People | None = None
+    scores: FloatArray,
+    classes: NDArray[np.intp],
+    people: People | None = None,
+    common: int | None = None,
+    record_weights: FloatArray | None = None,
 ) -> FloatArray:
     """Count records by score and by whether the label is the lower or the higher one of two.
 
     For two classes these are the labels. Of more classes they are those of the two highest scores,
-    which are compared by their difference; records of other labels count nowhere. Exact, of shape
-    (2, 2 * _PER_SIDE); replacing a record moves it by at most ``sqrt(2)``, by 2 in absolute values.
+    which are compared by their difference, and records of other labels count nowhere; or the label
+    `common`, a released number, and any other, by the largest score of the others less its own.
+    Exact, of shape (2, 2 * _PER_SIDE), with weights of the records, too; replacing a record moves
+    it by at most ``sqrt(2)``, by 2 in absolute values.
     """
     is_higher = classes == 1
     counted = np.ones(len(classes), dtype=bool)
-    if scores.ndim == 2:
+    if common is not None:
+        is_higher = classes != common
+        scores = np.delete(scores, common, axis=1).max(axis=1) - scores[:, common]
+    elif scores.ndim == 2:
         order = np.argsort(scores, axis=1, kind="stable")
         rows = np.arange(len(scores))
         first, second = order[:, -1], order[:, -2]
@@ -115,30 +212,98 @@ def score_counts(
     place = np.searchsorted(_ENDS, np.abs(scores), side="right")
     cell = np.where(scores < 0, _PER_SIDE - 1 - place, _PER_SIDE + place)
     cell += 2 * _PER_SIDE * is_higher
-    weights = np.ones(len(classes)) if people is None else people.weights
+    weights = np.ones(len(classes)) if record_weights is None else record_weights
+    weights = weights if people is None else people.weights
     counts = np.bincount(cell[counted], weights[counted], minlength=4 * _PER_SIDE)
     return counts.reshape(2, 2 * _PER_SIDE).astype(np.float64)
 
 
+def _cell_likelihoods(counts: FloatArray, deviation: float) -> FloatArray:
+    """Return log likelihoods of the log odds `_LOG_ODDS`, of shape (n_cells, len(_LOG_ODDS)).
+
+    The number of records in a cell is unknown and takes every value alike, from zero on. Of ``N``
+    records with the chance ``p`` the difference of the noisy counts is normal with mean
+    ``N (2 p - 1)`` and variance ``4 N p (1 - p) + 2 deviation^2``, and their sum is ``N`` and noise
+    that has nothing to do with that of the difference.
+    """
+    spread = math.sqrt(2.0) * deviation + 1e-9
+    total, difference = counts.sum(axis=0), counts[1] - counts[0]
+    low = np.maximum(total - _FARTHEST * spread, 0.0)
+    high = np.maximum(total, 0.0) + _FARTHEST * spread
+    sizes = np.linspace(low, high, _N_SIZES, axis=1)
+    prior = -0.5 * ((sizes - total[:, None]) / spread) ** 2
+    chance = expit(_LOG_ODDS)
+    expected = sizes[:, :, None] * (2.0 * chance - 1.0)
+    variance = 4.0 * sizes[:, :, None] * (chance * (1.0 - chance)) + spread**2 + _LEAST_VARIANCE
+    fit = (difference[:, None, None] - expected) ** 2 / variance + np.log(variance)
+    return np.asarray(logsumexp(prior[:, :, None] - 0.5 * fit, axis=1))
+
+
+def _side(tables: FloatArray, totals: FloatArray, side: float, offsets: FloatArray) -> Any:
+    """Return what the cells of one sign of scores say of every slope and offset.
+
+    That is the log likelihood, and the sums over records of their chance and over cells of its
+    square, each of shape (n_slopes, n_offsets).
+    """
+    slopes = np.exp(_LOG_SLOPES)
+    fit, seen, squares = np.zeros((3, len(slopes), len(offsets)))
+    for k, middle in enumerate(_MIDDLES):
+        cell = _PER_SIDE - 1 - k if side < 0 else _PER_SIDE + k
+        odds = side * middle * slopes[:, None] + offsets
+        fit += np.interp(odds, _LOG_ODDS, tables[cell])
+        chance = expit(odds)
+        seen += totals[cell] * chance
+        squares += chance**2
+    return fit, seen, squares
+
+
+def _likeliest_line(counts: FloatArray, deviation: float) -> CalibrationCurve:
+    """Return the line through zero of the mean slope, for differences of scores of more classes."""
+    tables = _cell_likelihoods(counts, deviation)
+    fit = _side(tables, counts.sum(axis=0), 1.0, np.zeros(1))[0][:, 0]
+    belief = softmax(fit - 0.5 * ((_LOG_SLOPES - math.log(DEFAULT_SLOPE)) / _SLOPE_DEVIATION) ** 2)
+    return line(math.exp(belief @ _LOG_SLOPES))
+
+
 def _likeliest(
-    counts: FloatArray, weights: FloatArray, deviation: float, offsets: FloatArray
-) -> tuple[float, float]:
-    """Return the mean line of all those on a public grid, by how well they explain the counts."""
-    size = 2.0 ** ((np.arange(_LOWEST, _HIGHEST + 1) + 0.5) / 2.0)
-    score = np.concatenate([-size[::-1], size])
-    odds = np.exp(_LOG_SLOPES)[:, None, None] * score + offsets[:, None]
-    chance = expit(odds)
-    # Unlike a likelihood, a difference of counts is zero in the mean whatever the noise.
-    lower, higher = weights
-    excess = higher * (1.0 - chance) * counts[1] - lower * chance * counts[0]
-    scale = (higher * (1.0 - chance)) ** 2 + (lower * chance) ** 2
-    total = np.maximum(lower * counts[0] + higher * counts[1], 1.0)
-    variance = deviation**2 * scale + total * chance * (1.0 - chance) + 1.0
-    fit = (excess**2 / variance + np.log(variance)).sum(axis=2)
-    fit += ((_LOG_SLOPES - math.log(DEFAULT_SLOPE)) / _SLOPE_DEVIATION)[:, None] ** 2
-    fit += (offsets / _OFFSET_DEVIATION) ** 2
-    belief = softmax(-0.5 * fit)
-    return (
-        float(np.exp(belief.sum(axis=1) @ _LOG_SLOPES)),
-        float(belief.sum(axis=0) @ offsets),
-    )
+    counts: FloatArray, deviation: float, population: float, rarity: Rarity
+) -> CalibrationCurve:
+    """Return the mean chances of all curves on a public grid, by how well they explain the counts.
+
+    A curve is a line of log odds for scores of each sign, with a common offset. `population` is
+    the logarithm of the ratio of the class weights: log odds of the counted records are so much
+    lower. The count of the classes is one more observation of the sum of all chances.
+    """
+    degree = rarity.degree
+    offsets = (0.5 + 0.5 * degree) * _OFFSETS
+    tables, totals = _cell_likelihoods(counts, deviation), counts.sum(axis=0)
+    low, high = (_side(tables, totals, side, offsets - population) for side in (-1.0, 1.0))
+    fit, seen, squares = (a[:, None, :] + b[None, :, :] for a, b in zip(low, high, strict=True))
+    means = np.add.outer(_LOG_SLOPES, _LOG_SLOPES) / 2.0 - math.log(DEFAULT_SLOPE)
+    between = np.subtract.outer(_LOG_SLOPES, _LOG_SLOPES)
+    prior = (means / _SLOPE_DEVIATION) ** 2 + (between / _SLOPE_DIFFERENCE) ** 2
+    width = _OFFSET_DEVIATION + (_RARE_DEVIATION - _OFFSET_DEVIATION) * degree
+    fit -= 0.5 * (prior[:, :, None] + (offsets / width) ** 2)
+    if math.isfinite(rarity.deviation):
+        part = rarity.second
+        # Noise of the count, that of the cells as far as they are counted, and that of the labels.
+        variance = rarity.deviation**2 + 2.0 * deviation**2 * squares
+        variance += rarity.total * part * (1.0 - part) + 1.0
+        fit -= 0.5 * (rarity.total * part - seen) ** 2 / variance
+    belief = softmax(fit)
+    lower, higher = belief.sum(axis=1), belief.sum(axis=0)
+    chances = [_chances(_KNOTS[_KNOTS < 0], lower, offsets)]
+    chances.append(_chances(_KNOTS[_KNOTS >= 0], higher, offsets))
+    found = np.concatenate(chances)
+    trust = rarity.trust
+    slope = math.exp(higher.sum(axis=1) @ _LOG_SLOPES)
+    log_odds = trust * found + (1.0 - trust) * rarity.log_odds_of_second
+    return CalibrationCurve(_KNOTS, log_odds, slope=slope)
+
+
+def _chances(scores: FloatArray, belief: FloatArray, offsets: FloatArray) -> FloatArray:
+    """Return log odds of the mean chance at scores, over lines of which this is believed."""
+    odds = scores[:, None, None] * np.exp(_LOG_SLOPES)[:, None] + offsets
+    sure = np.log(np.maximum(belief, 1e-300))
+    up, down = (logsumexp(log_expit(sign * odds) + sure, axis=(1, 2)) for sign in (1.0, -1.0))
+    return np.asarray(up - down)

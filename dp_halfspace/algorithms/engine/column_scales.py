@@ -2,7 +2,7 @@
 
 First noisy counts of every column in octaves say which width it has. Columns that are narrow
 beside their distance from zero are counted again, in equal cells round their centre. Two noisy
-moments of the columns, brought to these units and clipped, correct both numbers. Each sum is of
+moments of the columns, brought to these scales and clipped, correct both numbers. Each sum is of
 integers, or of weights on a grid: exact in any order. The bounds are in ``docs/proofs/units.md``,
 the evidence for the constants in ``docs/units.md``.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import DOWN, FAR_DOWN, UP
+from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.engine.column_shapes import (
     LOWEST,
     N_OCTAVES,
@@ -28,12 +28,12 @@ from dp_halfspace.algorithms.engine.column_shapes import (
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import are_chunks
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
-from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 if TYPE_CHECKING:
-    from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
+    from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
 Noise: TypeAlias = "GaussianNoise | DiscreteLaplaceNoise | L2LaplaceNoise | NoNoise"
 
@@ -53,7 +53,7 @@ _SQUARE_WEIGHT = 1.5
 _CENTER_VARIANCE, _SQUARE_VARIANCE = 0.1, 0.4
 _SMALLEST_SQUARE, _LARGEST_SQUARE = 0.03, 16.0
 _SHARE, _LEAST_SHARE, _LARGEST_SHARE = 120.0, 0.04, 0.15
-# Below this n mu / sqrt(d) the units of most columns are lost in the noise.
+# Below this n mu / sqrt(d) the scales of most columns are lost in the noise.
 _LEAST_STRENGTH = 8.0
 # The same for pure epsilon and n epsilon / d.
 _PURE_SHARE, _LEAST_PURE_SHARE, _LARGEST_PURE_SHARE = 80.0, 0.05, 0.3
@@ -61,33 +61,37 @@ _LEAST_PURE_STRENGTH = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class ColumnScales:
     """Released centre and width of every column, each of shape (n_features,)."""
 
     center: FloatArray
     scale: FloatArray
 
 
-def in_units(X: Any, units: Units, clip: float = CLIP, kind: type = np.float64) -> Any:
+def in_column_scales(
+    X: Any, scales: ColumnScales, clip: float = CLIP, kind: type = np.float64
+) -> Any:
     """Return ``(x - center) / scale``, clipped, rounded to a `kind`; a missing entry becomes 0.
 
     Each entry of the result is a function of the same entry of `X` and of what was released.
     """
     if are_chunks(X):
-        return X.each(in_units, units, clip, kind)
+        return X.each(in_column_scales, scales, clip, kind)
     Z = np.empty(X.shape, dtype=kind)
     with np.errstate(under="ignore"):
-        for lo, block in _blocks_in_units(X, units, clip):
+        for lo, block in _blocks_in_scales(X, scales, clip):
             Z[lo : lo + len(block)] = block
     return Z
 
 
-def _blocks_in_units(X: Any, units: Units, clip: float) -> Iterator[tuple[int, FloatArray]]:
-    """Yield first row and rows of `in_units`, in float64, block after block to be overwritten."""
+def _blocks_in_scales(
+    X: Any, scales: ColumnScales, clip: float
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield the first row of each block and `in_column_scales` of it, which is overwritten."""
     step = max(1, min(len(X), _BLOCK_ENTRIES // max(1, X.shape[1])))
     work = np.empty((step, X.shape[1]))
     # Written out: rows are short, and repeated operands are slow.
-    center, scale = (np.tile(numbers, (step, 1)) for numbers in (units.center, units.scale))
+    center, scale = (np.tile(numbers, (step, 1)) for numbers in (scales.center, scales.scale))
     for lo in range(0, len(X), step):
         Z = work[: len(X) - lo]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -101,47 +105,50 @@ def _blocks_in_units(X: Any, units: Units, clip: float) -> Iterator[tuple[int, F
         yield lo, Z
 
 
-def units_share(n_samples: int, n_features: int, mu: float) -> float:
-    """Return the share of mu^2 that the units of the columns are worth."""
+def column_scales_share(n_samples: int, n_features: int, mu: float) -> float:
+    """Return the share of mu^2 that the column scales are worth."""
     return min(max(_SHARE * n_features / (n_samples * mu) ** 2, _LEAST_SHARE), _LARGEST_SHARE)
 
 
-def affordable_units(
-    n_samples: int, n_features: int, epsilon: float, delta: float
-) -> tuple[UnitsPlan, float] | None:
-    """Plan units as a part of a budget; return the epsilon that is left at the same delta, too.
+def affordable_scales(
+    n_samples: int, n_features: int, budget: Budget
+) -> tuple[ColumnScalesPlan, Budget] | None:
+    """Plan column scales as a part of a budget; return the rest, too.
 
     None where few records or many columns make them cost more than they bring.
     """
-    if delta == 0 and math.isfinite(epsilon):
-        strength = n_samples * epsilon / n_features
+    if budget.is_pure:
+        strength = n_samples * budget.epsilon / n_features
         if strength < _LEAST_PURE_STRENGTH:
             return None
         share = min(max(_PURE_SHARE / strength, _LEAST_PURE_SHARE), _LARGEST_PURE_SHARE)
-        units = plan_units(n_samples, n_features, epsilon * share, is_pure=True)
-        return units, epsilon * (1.0 - share) * DOWN
-    mu = gdp_mu(epsilon, delta)
+        part, rest = budget.split(share)
+        return plan_column_scales(n_samples, n_features, part), rest
+    mu = budget.mu
     if n_samples * mu < _LEAST_STRENGTH * math.sqrt(n_features):
         return None
-    share = units_share(n_samples, n_features, mu)
-    left = gdp_epsilon(mu * math.sqrt(1.0 - share) * FAR_DOWN, delta)
-    return plan_units(n_samples, n_features, mu * math.sqrt(share)), left
+    part, rest = budget.split(column_scales_share(n_samples, n_features, mu))
+    return plan_column_scales(n_samples, n_features, part), rest
 
 
 @dataclass(frozen=True, slots=True)
-class UnitsPlan:
-    """The public numbers of a release of units.
+class ColumnScalesPlan:
+    """The public numbers of a release of scales.
 
     Attributes
     ----------
-    budgets : tuple of float
-        For octaves, cells of narrow columns and moments: each a mu, or an epsilon if `is_pure`.
+    budgets : tuple of Budget
+        For octaves, cells of narrow columns and moments.
     """
 
     n_samples: int
     n_features: int
-    budgets: tuple[float, float, float]
-    is_pure: bool
+    budgets: tuple[Budget, Budget, Budget]
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether noise is for pure epsilon."""
+        return self.budgets[0].is_pure
 
     @property
     def octaves(self) -> Noise:
@@ -151,21 +158,15 @@ class UnitsPlan:
     @property
     def moments(self) -> Noise:
         """Noise of the moments."""
-        sensitivity = 2.0 * math.sqrt(self.n_features) * UP
-        budget = self.budgets[2]
-        if math.isinf(budget):
-            return NoNoise()
-        return (L2LaplaceNoise if self.is_pure else GaussianNoise)(sensitivity, budget)
+        return self.budgets[2].noise(2.0 * math.sqrt(self.n_features) * UP)
 
-    def _of_counts(self, n_columns: int, budget: float) -> Noise:
+    def _of_counts(self, n_columns: int, budget: Budget) -> Noise:
         """Return the noise of the counts of so many columns."""
-        if math.isinf(budget):
-            return NoNoise()
-        if self.is_pure:
-            from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise  # noqa: PLC0415
+        if budget.is_pure:
+            from dp_halfspace.privacy.noise import DiscreteLaplaceNoise  # noqa: PLC0415
 
-            return DiscreteLaplaceNoise(2 * n_columns, budget)
-        return GaussianNoise(math.sqrt(2.0 * n_columns) * UP, budget)
+            return DiscreteLaplaceNoise(2 * n_columns, budget.epsilon)
+        return budget.noise(math.sqrt(2.0 * n_columns) * UP)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -178,7 +179,7 @@ class UnitsPlan:
         """What a record says about it."""
         return {"private_units": True}
 
-    def run(self, X: Any, permit: Permit, people: People | None = None) -> Units:
+    def run(self, X: Any, permit: Permit, people: People | None = None) -> ColumnScales:
         """Release centre and width of the columns of a dense matrix, which may hold NaN.
 
         An array, or an array in chunks.
@@ -191,21 +192,21 @@ class UnitsPlan:
         center, scale, is_narrow = match_octaves(noisy, self.n_samples, law)
         # A centre at zero has no range round it; chances of both signs could cancel.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
-        units = Units(center, scale)
+        scales = ColumnScales(center, scale)
         if len(narrow):
-            self._look_again(X, narrow, units, permit, weights)
-        return self._corrected(X, people, units, permit)
+            self._look_again(X, narrow, scales, permit, weights)
+        return self._corrected(X, people, scales, permit)
 
     def _look_again(
         self,
         X: Any,
         narrow: NDArray[np.intp],
-        units: Units,
+        scales: ColumnScales,
         permit: Permit,
         weights: FloatArray | None,
     ) -> None:
-        """Replace the units of narrow columns by better ones."""
-        center, scale = units.center, units.scale
+        """Replace the scales of narrow columns by better ones."""
+        center, scale = scales.center, scales.scale
         ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
         noise = self._of_counts(len(narrow), self.budgets[1])
         counts = _summed(_counts_of, X, narrow, ends, weights)
@@ -222,9 +223,11 @@ class UnitsPlan:
             )
             center[j], scale[j] = low + place * length, width * length
 
-    def _corrected(self, X: Any, people: People | None, units: Units, permit: Permit) -> Units:
+    def _corrected(
+        self, X: Any, people: People | None, scales: ColumnScales, permit: Permit
+    ) -> ColumnScales:
         """Move centres and widths to the moments of the clipped columns."""
-        moments = _summed(clipped_moments, X, units, people)
+        moments = _summed(clipped_moments, X, scales, people)
         sums = permit.release(moments, self.moments) / self.n_samples
         spread = deviation(self.moments, sums.size) / self.n_samples
         mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
@@ -233,7 +236,7 @@ class UnitsPlan:
         variance = (CLIP**2 / _SQUARE_WEIGHT * spread) ** 2
         square = 1.0 + (square - 1.0) / (1.0 + variance / _SQUARE_VARIANCE)
         factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, _LARGEST_SQUARE))
-        return Units(units.center + units.scale * mean, units.scale * factor)
+        return ColumnScales(scales.center + scales.scale * mean, scales.scale * factor)
 
 
 def _summed(function: Callable[..., FloatArray], X: Any, *arguments: Any) -> FloatArray:
@@ -315,7 +318,9 @@ def _counts_of(
     return linear_counts(X[:, narrow], ends[0], ends[1], _N_CELLS, weights)
 
 
-def clipped_moments(X: NDArray[Any], units: Units, people: People | None = None) -> FloatArray:
+def clipped_moments(
+    X: NDArray[Any], scales: ColumnScales, people: People | None = None
+) -> FloatArray:
     """Return the sums of ``s`` and of ``1.5 s^2`` in every column, s in [-1, 1] on a grid.
 
     Of each person the means over all rows are added, rounded to the grid. Of shape
@@ -324,7 +329,7 @@ def clipped_moments(X: NDArray[Any], units: Units, people: People | None = None)
     """
     sums = np.zeros((2, X.shape[1]))
     # Times a power of two, which rounds nothing: what is rounded below is on the grid.
-    fine = Units(units.center, units.scale * (CLIP / _GRID))
+    fine = ColumnScales(scales.center, scales.scale * (CLIP / _GRID))
     for s, squares in _steps(X, fine) if people is None else _steps_of_people(X, fine, people):
         ones = np.ones(len(s))
         # Integers below 2^53, in every order.
@@ -333,22 +338,22 @@ def clipped_moments(X: NDArray[Any], units: Units, people: People | None = None)
     return sums
 
 
-def _steps(X: NDArray[Any], fine: Units) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _steps(X: NDArray[Any], fine: ColumnScales) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the entries of a block as whole numbers of steps of the grid, and their squares."""
-    for _, s in _blocks_in_units(X, fine, _GRID):
+    for _, s in _blocks_in_scales(X, fine, _GRID):
         np.rint(s, out=s)
         yield s, s * s
 
 
 def _steps_of_people(
-    X: NDArray[Any], fine: Units, people: People
+    X: NDArray[Any], fine: ColumnScales, people: People
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the means of `_steps` over the rows of each person."""
     n_privacy_units, step = len(people), max(1, 4 * _BLOCK_ENTRIES // X.shape[1])
     ends = np.append(people.starts, len(X))
     for lo in range(0, n_privacy_units, step):
         bounds = ends[lo : lo + step + 1]
-        s = np.rint(in_units(X[bounds[0] : bounds[-1]], fine, _GRID))
+        s = np.rint(in_column_scales(X[bounds[0] : bounds[-1]], fine, _GRID))
         # Integers, so these sums are exact. The mean square is rounded up: it is at least the
         # square of the mean, and at most one.
         first, counts = bounds[:-1] - bounds[0], np.diff(bounds)[:, None]
@@ -356,14 +361,10 @@ def _steps_of_people(
         yield means, np.ceil(np.add.reduceat(s * s, first, axis=0) / counts)
 
 
-def plan_units(
-    n_samples: int, n_features: int, budget: float, *, is_pure: bool = False
-) -> UnitsPlan:
-    """Fix the public numbers of a release of units within a mu, or an epsilon if it is pure."""
-    shares = _PURE_PARTS if is_pure else tuple(map(math.sqrt, _PARTS))
-    # A little less than the parts: together they stay below the budget when rounded.
-    octaves, cells, moments = (budget * share * DOWN for share in shares)
-    return UnitsPlan(n_samples, n_features, (octaves, cells, moments), is_pure)
+def plan_column_scales(n_samples: int, n_features: int, budget: Budget) -> ColumnScalesPlan:
+    """Fix the public numbers of a release of column scales within a budget."""
+    octaves, cells, moments = budget.parts(_PURE_PARTS if budget.is_pure else _PARTS)
+    return ColumnScalesPlan(n_samples, n_features, (octaves, cells, moments))
 
 
 def deviation(noise: Noise, size: int = 1) -> float:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dp_halfspace.algorithms.engine.class_counts import Rarity
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.privacy.profiles import gdp_mu
 
@@ -18,11 +19,15 @@ from dp_halfspace.privacy.profiles import gdp_mu
 DIRECTIONS_PAY = 1500.0
 # Below this n epsilon one selection among listed classifiers is the better choice.
 SMALL = 600.0
+# The same with up to so many classes, with more classes, and where no delta may be spent and the
+# scales of columns would have to be learnt; the engine takes more classes than the last number.
+SMALL_OF_FEW, FEW_CLASSES = 300.0, 5
+SMALL_OF_MORE, TREES_PAY, MOST_CLASSES = 180.0, 700.0, 7
 # More columns than this have no preconditioner: its release costs more than it brings.
 WIDE = 512
 # So many features of fewer columns have a preconditioner of all: they are not worth less than
 # columns.
-_WIDE_FEATURES = 1024
+WIDE_FEATURES = 1024
 # Largest step of the sum over records, times their number.
 MAX_STRIDE = 2000.0
 # Share of mu^2, or of epsilon, that the preconditioner is worth where it is released.
@@ -45,6 +50,16 @@ _LEAST_REACH = 6.0
 # Fourier features of all columns, the fewest that are any use, and records of a class times mu
 # from which they pay.
 _JOINT, _FEWEST_JOINT, _JOINT_RECORDS = 192, 32, 150.0
+# Whitened Fourier features: share of mu^2 that buys the moment, records of a class times mu, for
+# each column, from which they are as long as the columns, records times mu for a feature.
+WHITENING_SHARE, _FULL_LENGTH, _WHITENED_PER = 0.03, 150.0, 12.5
+# What keeps a fit cheap: records for a feature, and how many times as many features of all kinds as
+# without whitening there may be.
+_RECORDS_PER_WHITENED, _WIDER = 25.0, 2.5
+# Square of the length of features that the noise leaves little room for, relative to the columns.
+_LEAST_SQUARE = 1.0 / 3.0
+# Records of a class times mu for a cell that the fine ones tell apart, and the fewest cells.
+_PER_CELL, _FEWEST_CELLS = 25.0, 2.0
 # Length scales relative to the public scale of a row: one coarse, and a range of fine ones.
 _COARSE = 0.7
 _FINE = (0.04, 0.35)
@@ -52,7 +67,7 @@ _FINE_RECORDS, _LARGEST_FINE_SHARE = 2000.0, 0.5
 # Records of the rarer class times mu at which half of the power of the preconditioner is used, and
 # half of a step is taken; how many of them the majority class keeps in any case, for each root of a
 # column; the share up to which a class is rare, and the power of the weights of the rarest.
-_RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 0.8
+_RESOLVED, _PACED, _PULL, _EVEN, _RAREST_POWER = 10.0, 20.0, 8.0, 0.1, 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +98,7 @@ class EngineDefaults(Steps):
 
     `constant_column` is the value of the constant column, relative to rows divided by their public
     scale; `preconditioner_share` the share of mu^2 that the preconditioner is worth, where it is
-    released; the last four are as in
+    released; the last five are as in
     :func:`~dp_halfspace.algorithms.engine.preconditioner.plan_preconditioner`.
     """
 
@@ -93,6 +108,7 @@ class EngineDefaults(Steps):
     effective_dimension: float = EFFECTIVE_DIMENSION
     lead: int | None = None
     stretch: float = 1.0
+    behind: float = 0.0
 
 
 def engine_defaults(n_samples: int, n_columns: int, n_classes: int, mu: float) -> EngineDefaults:
@@ -186,6 +202,84 @@ def rare_defaults(
     )
 
 
+# Records of the rarer class times mu at which half of the power of the preconditioner is used, half
+# of a step is taken, and half of what only few records need is left; and those at which the
+# steps without weights are three quarters of the way from none to half of all.
+_MAPPED, _STEPPED, _FADED, _PHASED = 5.0, 20.0, 200.0, 50.0
+# What the majority class keeps of the ratio of the sizes, and by what the loss and the constant
+# column of few records differ: added to the margin offset, and a factor.
+_LEAST_POWER, _FURTHER, _LONGER = 0.3, 2.0, 4.0
+# Where noise no longer keeps few records from being learnt by heart, beyond the first of these mu
+# by so much as the second, steps are shorter, down to a share; this fades with more records.
+_NOISELESS, _CLEARER, _SHORTEST, _MANY_RECORDS = 0.5, 0.6, 0.3, 400.0
+# Classes of this share and more have like sizes, whatever their number.
+_EVEN_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RaritySettings:
+    """What noisy steps use where a class is rare: public or released numbers.
+
+    Steps are `pace` as long behind the power `map_power` of the preconditioner. The constant column
+    is `constant` times as large. The first share `weighted_part` of the steps has class `weights`
+    and favours the common class by `weighted_favour` of `favour`, the others have `last_weights`
+    and all of it; the intercept that is released is `moved` by more, as scores are noisy.
+    """
+
+    margin_offset: float
+    constant: float
+    pace: float
+    map_power: float
+    weights: FloatArray
+    last_weights: FloatArray
+    favour: float
+    moved: float
+    weighted_favour: float
+    weighted_part: float
+
+
+def rarity_settings(
+    rarity: Rarity, weights: FloatArray, steps: Steps, pull: float = 0.0
+) -> RaritySettings:
+    """Return what steps use beside released counts and public class weights of at most one.
+
+    The common class weighs a power of the ratio of the sizes, computed as if so many records as
+    `pull` says moved to the smaller class.
+    """
+    degree, records, share = rarity.degree, rarity.records, rarity.share
+    fade = 1.0 / (1.0 + (records / _FADED) ** 2)
+    power = _LEAST_POWER + (1.0 - _LEAST_POWER) * fade
+    offset = steps.margin_offset + _FURTHER * degree * fade
+    mapped = 1.0 / (1.0 + (_MAPPED / records) ** 2)
+    even = min(share + pull, 0.5)
+    weighed = weights.copy()
+    weighed[rarity.common] *= (even / (1.0 - even)) ** (power * degree)
+    rare = min(share, _EVEN_SHARE)
+    odds = min(steps.clip, 1.0) * rare / (1.0 - rare)
+    favour = degree * (offset - math.log(odds / (1.0 - odds)))
+    return RaritySettings(
+        margin_offset=offset,
+        constant=_LONGER ** (degree * fade * mapped),
+        pace=(1.0 + (_STEPPED / records) ** 2) ** -degree * _pace_without_noise(rarity),
+        map_power=mapped**degree,
+        weights=weighed / weighed.max(),
+        last_weights=weights,
+        favour=favour,
+        moved=favour * (1.0 + 1.0 / (1.0 + (records / _PHASED) ** 2)),
+        weighted_favour=1.0 - power,
+        weighted_part=1.0 - 0.5 / (1.0 + (_PHASED / records) ** 2),
+    )
+
+
+def _pace_without_noise(rarity: Rarity) -> float:
+    """Return a factor of the step size, in (0, 1], that noise makes unnecessary."""
+    if math.isinf(rarity.mu):
+        return float(_SHORTEST**rarity.degree)
+    clear = max(rarity.mu - _NOISELESS, 0.0) / _CLEARER
+    few = 1.0 / (1.0 + (rarity.records / rarity.mu / _MANY_RECORDS) ** 2)
+    return float(max(_SHORTEST, (1.0 + clear**2) ** (-0.5 * rarity.degree * few)))
+
+
 def n_kernel_components(n_samples: int, mu: float) -> int:
     """Return the number of features that the noise leaves room for, an even number.
 
@@ -228,6 +322,31 @@ def additive_sizes(
     return n_terms, joint if pays else 0
 
 
+def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit: int) -> int:
+    """Return the number of Fourier features in whitened columns, zero where they do not pay.
+
+    At most `limit` features with the columns and their cosines.
+    """
+    n_terms, joint = additive_sizes(n_samples, n_features, n_classes, mu, min(limit, WIDE - 1))
+    if not joint:
+        return 0
+    wanted = n_samples * mu / (_WHITENED_PER * math.sqrt(n_classes / 2.0))
+    others = n_terms * n_features
+    cheap = min(n_samples / _RECORDS_PER_WHITENED, _WIDER * (_JOINT + others) - others)
+    return int(min(max(min(wanted, cheap), _JOINT), limit - others)) // 2 * 2
+
+
+def whitened_length(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
+    """Return the length of whitened Fourier features, relative to that of the columns."""
+    share = n_samples * mu / (n_features * n_classes * _FULL_LENGTH)
+    return math.sqrt(min(max(share, _LEAST_SQUARE), 1.0))
+
+
+def n_cells(n_samples: int, n_classes: int, mu: float) -> float:
+    """Return how many parts of the whitened rows the fine Fourier features tell apart."""
+    return max(n_samples * mu / (_PER_CELL * n_classes), _FEWEST_CELLS)
+
+
 def additive_defaults(
     n_samples: int, n_columns: int, n_classes: int, mu: float, *, lead: int, behind: float
 ) -> EngineDefaults:
@@ -241,12 +360,12 @@ def additive_defaults(
         return engine_defaults(n_samples, n_columns, n_classes, mu)
     defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
     edge = 2.0 * math.sqrt(n_columns / PRECONDITIONER_SHARE) / mu
-    if n_columns <= _WIDE_FEATURES and edge <= n_samples / 4:
-        return replace(defaults, preconditioner_columns=_WIDE_FEATURES)
+    if n_columns <= WIDE_FEATURES and edge <= n_samples / 4:
+        return replace(defaults, preconditioner_columns=WIDE_FEATURES, behind=behind)
     # The mean square of a mapped row of the block is about as many directions as are told apart.
     share = min(max(0.05 * _reach(n_samples, lead, n_classes, mu), 0.02), 1.0)
     length = math.sqrt(share * min(EFFECTIVE_DIMENSION, lead))
-    return replace(defaults, lead=lead, stretch=length / behind)
+    return replace(defaults, lead=lead, stretch=length / behind, behind=behind)
 
 
 def _reach(n_samples: int, n_features: int, n_classes: int, mu: float) -> float:
@@ -283,14 +402,14 @@ class OutputDefaults:
     power: float
 
 
-def output_defaults(n_features: int, *, in_units: bool) -> OutputDefaults:
+def output_defaults(n_features: int, *, in_column_scales: bool) -> OutputDefaults:
     """Return the defaults for rows of so many columns, in learnt units or of a stated scale.
 
     Columns in learnt units are centred, so that only the constant tells how large a class is: it is
     as long as four of them. Their widths are even already; the fewer there are, the less a map
     has to even out.
     """
-    if not in_units:
+    if not in_column_scales:
         return OutputDefaults(_OUTPUT_BIAS, 1.0)
     return OutputDefaults(
         constant_column=_OUTPUT_LENGTH / math.sqrt(n_features),
@@ -357,10 +476,17 @@ def small_table_rule(
 ) -> bool:
     """Tell, by what is public, whether a fit is one selection from a list.
 
-    For dense rows of at most 512 columns and two classes, where ``n epsilon`` is below 600. If no
-    delta may be spent, below 1500 where the scales of columns would have to be learnt.
+    For dense rows of at most 512 columns, where ``n epsilon`` is below 600 with two classes, 300
+    with three to five and 180 with six or seven. If no delta may be spent, below 1500 and, with
+    more than two classes, 700 where the scales of columns would have to be learnt.
     """
-    if n_classes != 2 or not n_features <= WIDE or math.isinf(epsilon):
+    if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDE or math.isinf(epsilon):
         return False
-    pays = SMALL if is_scale_stated or delta > 0 else DIRECTIONS_PAY
+    is_dear = delta == 0 and not is_scale_stated
+    if n_classes == 2:
+        pays = DIRECTIONS_PAY if is_dear else SMALL
+    elif is_dear:
+        pays = TREES_PAY
+    else:
+        pays = SMALL_OF_FEW if n_classes <= FEW_CLASSES else SMALL_OF_MORE
     return n_samples * epsilon < pays

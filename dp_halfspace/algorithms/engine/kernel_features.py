@@ -1,4 +1,4 @@
-"""Public feature maps of kernels, sized for a budget."""
+"""Feature maps of kernels from public randomness, sized for a budget."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 
 from dp_halfspace.algorithms.engine.defaults import (
     WIDE,
+    WIDE_FEATURES,
     additive_sizes,
     length_scales,
     n_kernel_components,
+    n_whitened,
+    whitened_length,
 )
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.privacy.profiles import gdp_mu
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.projection import (
     AdditiveMap,
     FeatureMap,
@@ -68,11 +71,11 @@ def relative_scale(length_scale: float | str, data_norm: float) -> float | None:
     return scale
 
 
-def n_features_wanted(n_samples: int, epsilon: float, delta: float) -> int:
+def n_features_wanted(n_samples: int, budget: Budget) -> int:
     """Return the automatic number of features, a function of public numbers."""
-    if delta > 0 or math.isinf(epsilon):
-        return n_kernel_components(n_samples, gdp_mu(epsilon, delta))
-    wanted = min(max(n_samples * epsilon / _PURE_RECORDS, _PURE_FEWEST), _PURE_MOST)
+    if not budget.is_pure:
+        return n_kernel_components(n_samples, budget.mu)
+    wanted = min(max(n_samples * budget.epsilon / _PURE_RECORDS, _PURE_FEWEST), _PURE_MOST)
     return 2 * round(wanted / 2.0)
 
 
@@ -102,7 +105,7 @@ def draw_additive_features(
     name: str,
     problem: Problem,
     n_components: int | None,
-    budget: tuple[float, float],
+    budget: Budget,
     seed: int,
     *,
     is_stated: bool,
@@ -112,16 +115,33 @@ def draw_additive_features(
     At most `n_components`, if there is a number, or as many as there are columns. A scale of
     rows that was stated bounds the columns; in units that were learnt they go further.
     """
-    (epsilon, delta), n_features = budget, problem.n_features
-    is_pure = delta == 0 and math.isfinite(epsilon)
+    n_features = problem.n_features
     # Pure noise is longer by the root of the number of columns.
-    mu = epsilon / math.sqrt(n_features + 1.0) if is_pure else gdp_mu(epsilon, delta)
-    limit = n_components or (_PURE_MOST if is_pure else WIDE - 1)
+    mu = budget.epsilon / math.sqrt(n_features + 1.0) if budget.is_pure else budget.mu
+    limit = n_components or (_PURE_MOST if budget.is_pure else WIDE - 1)
     n_terms, joint = additive_sizes(problem.n_samples, n_features, problem.n_classes, mu, limit)
     if name == "additive":
         n_terms, joint = max(1, n_components // n_features) if n_components else n_terms, 0
     reach = _STATED if is_stated else _LEARNT
     return draw_additive(n_features, n_terms, joint, np.random.default_rng(seed), reach=reach)
+
+
+def draw_whitened_features(
+    problem: Problem, n_components: int | None, mu: float, seed: int
+) -> AdditiveMap | None:
+    """Draw the map of which a release whitens the columns, None where that does not pay.
+
+    The columns are in learnt scales. Its Fourier features are those of length scale one.
+    """
+    n_features, rng = problem.n_features, np.random.default_rng(seed)
+    sizes = problem.n_samples, n_features, problem.n_classes, mu
+    joint = n_whitened(*sizes, n_components or WIDE_FEATURES - 1)
+    if not joint:
+        return None
+    n_terms, _ = additive_sizes(*sizes, min(n_components or WIDE - 1, WIDE - 1))
+    fourier = draw_fourier(Spectrum("rbf"), n_features, np.ones(joint // 2), rng)
+    length = whitened_length(*sizes)
+    return AdditiveMap(n_features, n_terms, fourier, reach=_LEARNT, joint_length=length)
 
 
 def projected(

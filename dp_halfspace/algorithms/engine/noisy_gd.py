@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.defaults import EngineDefaults, Steps
+from dp_halfspace.algorithms.engine.defaults import EngineDefaults, RaritySettings, Steps
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.preconditioner import (
     Preconditioner,
@@ -30,8 +30,10 @@ from dp_halfspace.algorithms.engine.preconditioner import (
     plan_preconditioner,
     release_preconditioner,
 )
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.solvers.certificate import gradient_error
+from dp_halfspace.data.record_weights import Weights, reweighed
+from dp_halfspace.optim.certificate import gradient_error
+from dp_halfspace.optim.objectives import Adversary
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.rows.blocks import clip_scales
@@ -89,6 +91,8 @@ Slopes: TypeAlias = Callable[[FloatArray, int, int], FloatArray]
 
 # A map that stretches coefficients by more than this does not do it to useful ones.
 _MAX_STRETCH = 64.0
+# How far the score of a class may be moved beside the rows: it enters the rounding errors.
+LARGEST_FAVOUR = 12.0
 # Slopes beyond it are zero for all purposes; the exponential must not overflow.
 _LARGEST_EXPONENT = 40.0
 
@@ -100,7 +104,9 @@ class DescentPlan:
     Iterates are projected to a ball of `radius`, which they leave only by accident;
     floating-point errors are bounded inside it. Queries that the preconditioner has mapped are
     projected to a ball of radius `reach`, for the same reason. `mechanism` is that of one step.
-    With `is_single` slopes and sums of groups of rows are in float32.
+    With `is_single` slopes and sums of groups of rows are in float32. The score of the class
+    `favoured` is read as if it were higher by `favour`, a public or released number of size at
+    most `LARGEST_FAVOUR`.
     """
 
     n_columns: int
@@ -111,6 +117,8 @@ class DescentPlan:
     reach: float
     mechanism: GaussianNoise | NoNoise
     is_single: bool = False
+    favour: float = 0.0
+    favoured: int = 0
 
     @property
     def event(self) -> Repeated | Pure:
@@ -131,12 +139,14 @@ def plan_descent(
     compression: float = 1.0,
     attack: Adversary | None = None,
     is_single: bool = False,
+    largest_favour: float = 0.0,
 ) -> DescentPlan:
     """Fix the public numbers of a run on unit rows that is mu-Gaussian private as a whole.
 
     `block_rows` are summed at a time. `amplification` and `compression` bound how much the
-    preconditioner stretches coefficients and rows; they enter the rounding errors only. An `attack`
-    moves the rows, for one output and no preconditioner.
+    preconditioner stretches coefficients and rows, `largest_favour` how far the score of a class
+    is moved; they enter the rounding errors only. An `attack` moves the rows, for one output and
+    no preconditioner.
 
     The sensitivity of the sum of slopes times rows is ``2 clip`` for every number of
     classes, attained by ``x' = -x``. An attack whose reach is at most one does not change it.
@@ -160,7 +170,7 @@ def plan_descent(
     )
     # Slopes at inexact margins multiply mapped rows, which have norm one. All rows but the
     # replaced one are the same, to the last bit: docs/proofs/certificate.md, section 7.
-    margins = (n_columns + 3) * compression * reach
+    margins = (n_columns + 3) * compression * reach + 4.0 * largest_favour
     per_record = 1.01 * 2.0**-53 * steps.smoothness * margins
     mapped = 0.0
     if amplification > 1.0:
@@ -214,7 +224,11 @@ def clipped_slopes(
         )
         signs = pulls if (weights == 1.0).all() else np.copysign(kind(1.0), pulls)
 
+        moved = plan.favour if plan.favoured == 1 else -plan.favour
+
         def binary(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+            if moved:
+                margins += moved
             # In place: the largest of 1 + exp(margin - margin_offset) and 1 / clip divides the
             # weights.
             margins *= signs[lo:hi]
@@ -228,6 +242,8 @@ def clipped_slopes(
 
     def softmax(margins: FloatArray, lo: int, hi: int) -> FloatArray:
         records, own = np.arange(hi - lo), class_indices[lo:hi]
+        if plan.favour:
+            margins[:, plan.favoured] += plan.favour
         margins[records, own] -= margin_offset
         margins -= margins.max(axis=1, keepdims=True)
         pull = np.exp(margins)
@@ -246,12 +262,15 @@ def descend(
     plan: DescentPlan,
     permit: Permit,
     transform: Preconditioner | FloatArray | None = None,
+    *,
+    last: tuple[int, Any] | None = None,
 ) -> FloatArray:
     """Run the noisy steps and return the averaged iterate, of shape (n_outputs, n_columns).
 
     The rows have norm at most one behind the released map `transform`, None for the identity;
-    the coefficients are those for the rows before the map. `permit` is charged with
-    ``plan.event``. References: ``docs/proofs/noisy_gradient.md``; Nesterov (2018), section 2.2.
+    the coefficients are those for the rows before the map. From the step `last` says on, its
+    slopes take the place of `slopes`. `permit` is charged with ``plan.event``. References:
+    ``docs/proofs/noisy_gradient.md``; Nesterov (2018), section 2.2.
     """
     # 1. Look ahead along the momentum, in public balls where rounding errors are bounded.
     # 2. Release the clipped gradient sum with the noise of one step.
@@ -261,6 +280,8 @@ def descend(
     point, velocity, total = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     n_averaged = max(1, round(steps.tail_fraction * steps.n_steps))
     for step in range(steps.n_steps):
+        if last is not None and step == last[0]:
+            slopes = last[1]
         ahead = _project(point + steps.momentum * velocity, plan.radius)
         query = ahead if transform is None else _project(transform.T @ ahead, plan.reach)
         ascent = rows.fused_adjoint(query, slopes)
@@ -285,6 +306,21 @@ def _project(point: FloatArray, radius: float) -> FloatArray:
     return point if norm <= radius else point * (radius / norm)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class LastSteps:
+    """What is read otherwise from the step `first` on: class weights and a favoured score.
+
+    `weights` and `favour` are public or released numbers, the weights in [0, 1].
+    """
+
+    first: int
+    weights: FloatArray
+    favour: float
+    moved: float
+    constant: float
+    behind: float
+
+
 @dataclass(frozen=True, slots=True)
 class GradientPlan:
     """The public numbers of a fit by noisy gradient steps.
@@ -298,6 +334,7 @@ class GradientPlan:
     preconditioner: PreconditionerPlan | None = None
     adversary: Adversary | None = None
     slopes: Callable[[DescentPlan, NDArray[np.intp], FloatArray], Slopes] = clipped_slopes
+    last: LastSteps | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -322,8 +359,31 @@ class GradientPlan:
         )
         return replace(self, descent=descent, preconditioner=preconditioner)
 
+    def for_rarity(self, common: int, settings: RaritySettings, constant: float) -> GradientPlan:
+        """Follow released counts of the classes, for the same events.
+
+        All of `settings` are released numbers, and no scale of noise depends on them:
+        ``docs/proofs/rare.md``.
+        """
+        descent = self.descent
+        steps = replace(descent.steps, margin_offset=settings.margin_offset)
+        favour = min(settings.favour, LARGEST_FAVOUR)
+        moved = replace(
+            descent, steps=steps, favoured=common, favour=settings.weighted_favour * favour
+        )
+        last = LastSteps(
+            round(settings.weighted_part * steps.n_steps),
+            settings.last_weights,
+            favour,
+            settings.moved,
+            constant,
+            0.0 if self.preconditioner is None else self.preconditioner.behind,
+        )
+        plan = replace(self, descent=moved, last=last)
+        return plan.with_step_scale(settings.pace, settings.map_power)
+
     def run(
-        self, rows: Any, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+        self, rows: Any, classes: NDArray[np.intp], weights: Weights, permit: Permit
     ) -> FloatArray:
         """Take the steps on unit rows; see `Plan`."""
         # 1. Without a preconditioner, the noisy steps are all there is.
@@ -331,12 +391,21 @@ class GradientPlan:
         # 3. Take the steps there and map the coefficients back.
         with single_blas_thread():
             slopes = rows.apply_to_classes(partial(self.slopes, self.descent), classes, weights)
+            last = None
+            if self.last is not None:
+                descent = replace(self.descent, favour=self.last.favour)
+                made = partial(self.slopes, descent)
+                last = (
+                    self.last.first,
+                    rows.apply_to_classes(made, classes, reweighed(weights, self.last.weights)),
+                )
             if self.adversary is not None:
                 signs = np.where(classes == 1, 1.0, -1.0)
                 moved = AdversarialRows(rows, signs, self.adversary)
                 return descend(moved, slopes, self.descent, permit)
             if self.preconditioner is None:
-                return descend(rows, slopes, self.descent, permit)
+                found = descend(rows, slopes, self.descent, permit, last=last)
+                return self._favoured(found, 1.0)
             preconditioner = release_preconditioner(rows, self.preconditioner, permit)
             # Any square root of the released moment gives the same distribution of results.
             transform = preconditioner.root()
@@ -345,7 +414,23 @@ class GradientPlan:
                 flat = rows.unit(transform, row_bound=bound, condition=preconditioner.condition)
             else:
                 flat = preconditioned(rows, transform, row_bound=bound)
-            return descend(flat, slopes, self.descent, permit, transform)
+            found = descend(flat, slopes, self.descent, permit, transform, last=last)
+            return self._favoured(found, preconditioner.mean_square)
+
+    def _favoured(self, coefficients: FloatArray, mean_square: float) -> FloatArray:
+        """Move the intercept by what favoured a class, for rows of typical length; no cost.
+
+        `mean_square` is that of the mapped rows of norm one; they were of that length beside the
+        `constant`, but for the factor that brought them to norm one.
+        """
+        if self.last is None:
+            return coefficients
+        length = math.sqrt(mean_square * (1.0 + self.last.behind**2 + self.last.constant**2))
+        moved = coefficients.copy()
+        favour = self.last.moved * length / self.last.constant
+        common = self.descent.favoured
+        moved[min(common, len(moved) - 1), -1] += favour if common or len(moved) > 1 else -favour
+        return moved
 
 
 def plan_gradient(
@@ -357,35 +442,37 @@ def plan_gradient(
     block_rows: int,
     mu: float,
     is_single: bool = False,
+    largest_favour: float = 0.0,
 ) -> GradientPlan:
     """Divide a Gaussian budget between preconditioner and steps; infinity means no noise.
 
     `is_single` lets the steps read dense rows of float32 in float32.
     """
-    share = defaults.preconditioner_share
-    preconditioner = None
+    share, preconditioner = defaults.preconditioner_share, None
+    part, rest = Budget.gaussian(mu).split(share)
     if share > 0:
         preconditioner = plan_preconditioner(
             n_samples,
             n_columns,
             block_rows,
-            mu=math.sqrt(share) * mu,
+            mu=part.mu,
             max_columns=defaults.preconditioner_columns,
             effective_dimension=defaults.effective_dimension,
             lead=defaults.lead,
             stretch=defaults.stretch,
+            behind=defaults.behind,
             is_single=is_single,
         )
-    left = mu if preconditioner is None else math.sqrt(1.0 - share) * mu
     descent = plan_descent(
         defaults,
         n_samples=n_samples,
         n_columns=n_columns,
         n_outputs=1 if n_classes == 2 else n_classes,
         block_rows=block_rows,
-        mu=left * DOWN,
+        mu=mu * DOWN if preconditioner is None else rest.mu,
         amplification=1.0 if preconditioner is None else preconditioner.amplification,
         compression=1.0 if preconditioner is None else preconditioner.compression,
         is_single=is_single,
+        largest_favour=largest_favour,
     )
     return GradientPlan(descent, preconditioner)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
@@ -42,13 +41,6 @@ class Plan(Protocol):
         is charged with `events`. Returns private coefficients of shape (1, n_columns) or
         (n_classes, n_columns), free to be used.
         """
-
-
-def noise_within(sensitivity: float, *, mu: float, epsilon: float) -> Noise:
-    """Return the noise of one of two budgets, the other one being zero; infinity means none."""
-    if math.isinf(mu) or math.isinf(epsilon):
-        return NoNoise()
-    return GaussianNoise(sensitivity, mu) if mu > 0 else L2LaplaceNoise(sensitivity, epsilon)
 
 
 def rows_over(make: Callable[..., Any], X: Any, *arguments: Any, **options: Any) -> Any:

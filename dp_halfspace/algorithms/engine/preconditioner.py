@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -18,9 +19,9 @@ from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.engine.defaults import EFFECTIVE_DIMENSION, WIDE
 from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
-from dp_halfspace.rows.blocks import PLAIN_BLOCKS
-from dp_halfspace.rows.rows import Rows, block_size
-from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_UNIT
+from dp_halfspace.rows.blocks import PLAIN_BLOCKS, block_size
+from dp_halfspace.rows.rows import Rows
+from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_EPS
 
 _EDGE_FLOOR = 0.02
 _TRACE_FLOOR = 1e-3
@@ -42,6 +43,8 @@ class PreconditionerPlan:
     With `lead` only so many first columns and the constant, the leading block, have a moment:
     that of the rows of the block, brought to norm one. Others have the public `stretch`.
 
+    `behind` is the public length of what is not in the block, relative to that of the block.
+
     `power` in [0, 1] of the map is used, a public or released number: 0 leaves rows as they are.
     """
 
@@ -53,6 +56,7 @@ class PreconditionerPlan:
     lead: int | None = None
     stretch: float = 1.0
     power: float = 1.0
+    behind: float = 0.0
 
     @property
     def amplification(self) -> float:
@@ -75,12 +79,15 @@ class Preconditioner:
     The r orthonormal columns of `directions` have their own positive `factors`; `stretch` is
     the factor of all other directions. Coordinates on which all directions are zero may have a
     stretch of their own: `relative`, one elsewhere, multiplies that of each coordinate.
+
+    `mean_square` estimates, from what was released, that of the lengths of mapped unit rows.
     """
 
     stretch: float
     directions: FloatArray
     factors: FloatArray
     relative: FloatArray | float = 1.0
+    mean_square: float = 1.0
 
     @property
     def condition(self) -> float:
@@ -132,6 +139,7 @@ def plan_preconditioner(
     effective_dimension: float = EFFECTIVE_DIMENSION,
     lead: int | None = None,
     stretch: float = 1.0,
+    behind: float = 0.0,
     is_single: bool = False,
 ) -> PreconditionerPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
@@ -158,11 +166,11 @@ def plan_preconditioner(
     rounding = 1.01 * n_samples * 2 * (block_rows + n_blocks + 8) * 2.0**-53
     if is_single:
         # Of the group of the record: docs/proofs/certificate.md, section 9.
-        rounding += 2.04 * SINGLE_UNIT * (GRAM_GROUP + 8) * GRAM_GROUP
+        rounding += 2.04 * SINGLE_EPS * (GRAM_GROUP + 8) * GRAM_GROUP
     sensitivity = math.sqrt(2.0) * UP + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
     return PreconditionerPlan(
-        n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch
+        n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch, behind=behind
     )
 
 
@@ -180,7 +188,7 @@ def release_preconditioner(rows: Rows, plan: PreconditionerPlan, permit: Permit)
     if plan.lead is not None:
         return _leading_preconditioner(rows, plan, plan.lead, permit)
     n, size = plan.n_samples, plan.n_columns
-    noisy = _released(rows.gram(rows.shares), plan.mechanism, permit)
+    noisy = released_moment(rows, plan.mechanism, permit)
     # The trace of the moment of unit rows is n: whatever it exceeds is noise.
     surplus = (float(np.trace(noisy)) - n) / size
     # Eigenvectors below the edge are those of the noise: half of the work is not to compute them.
@@ -193,11 +201,20 @@ def release_preconditioner(rows: Rows, plan: PreconditionerPlan, permit: Permit)
     )
     spikes, bulk = shrunk_spectrum(values - surplus, plan)
     half = plan.power / 2.0
-    return Preconditioner((n / bulk) ** half, directions, (n / spikes) ** half)
+    stretch, factors = (n / bulk) ** half, (n / spikes) ** half
+    # The trace of the moment is n; its leading eigenvalues are those that are not floored.
+    leading = np.sqrt(np.maximum((values - surplus) ** 2 - plan.edge**2, 0.0))
+    leading *= min(1.0, n / max(float(leading.sum()), 1e-300))
+    mean_square = stretch**2 + float((factors**2 - stretch**2) @ leading) / n
+    return Preconditioner(stretch, directions, factors, mean_square=mean_square)
 
 
-def _released(moment: FloatArray, mechanism: Noise, permit: Permit) -> FloatArray:
-    """Release a symmetric matrix; the upper triangle of the result is all there is of it."""
+def released_moment(rows: Any, mechanism: Noise, permit: Permit) -> FloatArray:
+    """Release the second moment of unit rows; its upper triangle is all there is of it.
+
+    `permit` is charged with the event of the mechanism, that of a `PreconditionerPlan`.
+    """
+    moment = rows.gram(rows.shares)
     upper = np.flatnonzero(np.tri(len(moment), dtype=np.bool_).T)
     # Off-diagonal entries stand for two: the packed vector has the Frobenius norm.
     weight = np.full(len(upper), math.sqrt(2.0))
@@ -219,7 +236,11 @@ def _leading_preconditioner(
     # The constant column, if there is one, is the last one of all.
     is_leading = [*range(lead), *range(plan.n_columns - size + lead, plan.n_columns)]
     directions[is_leading], relative[is_leading] = preconditioner.directions, 1.0
-    return Preconditioner(preconditioner.stretch, directions, preconditioner.factors, relative)
+    squares = plan.behind**2
+    mean_square = (preconditioner.mean_square + squares * plan.stretch**2) / (1.0 + squares)
+    return Preconditioner(
+        preconditioner.stretch, directions, preconditioner.factors, relative, mean_square
+    )
 
 
 def shrunk_spectrum(values: FloatArray, plan: PreconditionerPlan) -> tuple[FloatArray, float]:

@@ -3,43 +3,70 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dp_halfspace.algorithms.engine.defaults import EngineDefaults
-from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan, plan_gradient, scaled_rows
+from dp_halfspace.algorithms.engine.class_counts import (
+    ClassCountPlan,
+    Rarity,
+    balanced_weights,
+    counts_pay,
+    plan_class_counts,
+    rarity_of,
+)
+from dp_halfspace.algorithms.engine.defaults import (
+    EFFECTIVE_DIMENSION,
+    EngineDefaults,
+    rarity_settings,
+)
+from dp_halfspace.algorithms.engine.noisy_gd import (
+    LARGEST_FAVOUR,
+    GradientPlan,
+    plan_gradient,
+    scaled_rows,
+)
 from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, rows_over
+from dp_halfspace.algorithms.fit_plan import (
+    FitPlan,
+    Fitted,
+    PublicFacts,
+    for_rows_as_given,
+    relative_weights,
+)
 from dp_halfspace.data.people import People
+from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
-from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.rows.rows import Rows, block_size, unit_rows
-from dp_halfspace.rows.single_rows import single_block_size, single_unit_rows
+from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.rows.rows import Rows, normalised_rows
+from dp_halfspace.rows.single_rows import single_block_size, single_normalised_rows
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
 
+# Records that the majority class keeps beside a rare one, for each root of a column over mu, where
+# its mean is not known.
+_PULL = 3.0
 # Dimension of a projection that nothing else asks for: its image still has a preconditioner.
 _COMPONENTS = 500
 
 
-def reads_single(
-    data: TrainingData, scales: tuple[float, float], *, stated: bool, in_units: bool
-) -> bool:
-    """Tell, by what is public, whether rows are read in float32.
+def reads_single(facts: PublicFacts, intercept_scaling: float) -> bool:
+    """Tell whether rows are read in float32.
 
-    Dense ones that are so and whose scale is stated, and copies in learnt units; the scales of
-    rows and intercept must be in its reach.
+    Dense ones that are so and whose scale is stated, and copies in learnt column scales; the scales
+    of rows and intercept must be in its reach.
     """
+    scales = facts.data_norm, intercept_scaling
     near_one = all(2.0**-20 <= scale <= 2.0**20 for scale in scales)
-    is_so = stated and isinstance(data.X, np.ndarray) and data.X.dtype == np.float32
-    return (is_so or in_units) and data.people is None and near_one
+    is_so = facts.is_scale_stated and facts.is_float32
+    return (is_so or facts.in_column_scales) and not facts.has_people and near_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +74,11 @@ class Problem:
     """What is public about a fit before a way is chosen.
 
     `intercept` is the factor of the constant column, None for no such column; `projection` a key
-    of `PROJECTIONS`, ``"auto"`` or None; `seed` that of public random objects; `attack` is in
+    of `PROJECTIONS`, ``"auto"`` or None; `iterate` is ``"averaged"`` over the last steps,
+    ``"mean"`` over all, or ``"last"``; `seed` that of public random objects; `attack` is in
     units of the public scale of a row; `is_single` tells of dense rows that the default steps
-    may read in float32.
+    may read in float32. Rows are divided by `data_norm`, to which longer ones are scaled down first
+    if it `clips`.
     """
 
     n_samples: int
@@ -59,10 +88,16 @@ class Problem:
     intercept: float | None
     projection: str | None = None
     n_components: int | None = None
-    averaged: bool = True
+    iterate: str = "averaged"
     seed: int | None = None
     attack: Adversary | None = None
     is_single: bool = False
+    class_weights: tuple[float, ...] = (1.0, 1.0)
+    data_norm: float = 1.0
+    clips: bool = True
+    is_scale_stated: bool = False
+    balances: bool = False
+    has_weights: bool = False
 
     def drawn(self, wanted: int | None) -> LinearMap | None:
         """Draw the projection; `wanted` is the number of components of the automatic one."""
@@ -76,6 +111,10 @@ class Problem:
         size = self.n_components or wanted or _COMPONENTS
         rng = public_generator(self.seed, "projection")
         return draw_projection(kind, self.n_features, size, rng)
+
+    def tail_fraction(self, default: float) -> float:
+        """Share of the last steps whose iterates are averaged."""
+        return {"mean": 1.0, "last": 0.0}.get(self.iterate, default)
 
     def n_columns(self, linear_map: LinearMap | None = None) -> int:
         """Columns of the rows that a solver sees."""
@@ -102,22 +141,74 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
-    """One way to fit, fixed by public numbers: a plan, and the rows that it reads.
+class LinearPlan(FitPlan):
+    """One way to fit a linear model: an algorithm, and the rows that it reads.
 
     `margin` is the one that it is built for, None when it needs none; `margin_offset` the score
     that the loss asks of a record; `constant_column` the value of the constant column, relative to
     rows divided by their public scale; `attack` in the units of the rows, which are then scaled
-    alike and not brought to norm one.
+    alike and not brought to norm one. The record shows `parameters`, too.
     """
 
+    problem: Problem
     solver: str
     margin: float | None
     margin_offset: float
     constant_column: float | None
     linear_map: LinearMap | None
-    plan: Plan
+    algorithm: Plan
     attack: Adversary | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    counts: ClassCountPlan | None = None
+    mu: float = 0.0
+    pull: float = 0.0
+    rarity: Rarity | None = None
+    population: tuple[float, ...] | None = None
+
+    def following(self, data: TrainingData, permit: Permit) -> LinearPlan:
+        """Release the counts of the classes, and follow them in what no noise depends on.
+
+        What is left to run has class weights of its own; `population` keeps those that the scores
+        are for.
+        """
+        if self.counts is None:
+            return self
+        assert isinstance(self.algorithm, GradientPlan)
+        problem, noise = self.problem, self.counts.deviation
+        released = self.counts.run(data.class_indices, permit, data.people, data.weights)
+        total = self.counts.total(released)
+        weights = relative_weights(problem.class_weights)
+        rarity = rarity_of(released, weights, noise, total, self.mu)
+        wanted = None
+        if rarity.degree > 0.0 and self.constant_column is not None:
+            pull = max(self.pull - noise, 0.0) / total
+            wanted = rarity_settings(rarity, weights, self.algorithm.descent.steps, pull)
+        if problem.balances:
+            weights = balanced_weights(released, noise, total, self.pull)
+            if wanted is not None:
+                wanted = replace(wanted, weights=weights, last_weights=weights)
+                wanted = replace(wanted, favour=0.0, moved=0.0)
+            rarity = replace(rarity, share=0.5, degree=0.0)
+        left = replace(self, counts=None, rarity=rarity, population=tuple(weights.tolist()))
+        if wanted is None:
+            return left.with_class_weights(weights)
+        constant = (self.constant_column or 0.0) * wanted.constant
+        left = replace(
+            left,
+            margin_offset=wanted.margin_offset,
+            constant_column=constant,
+            algorithm=self.algorithm.for_rarity(rarity.common, wanted, constant),
+        )
+        return left.with_class_weights(wanted.weights)
+
+    def with_class_weights(self, weights: FloatArray) -> LinearPlan:
+        """Weigh the classes by public or released numbers in [0, 1], for the same events."""
+        return replace(self, problem=replace(self.problem, class_weights=tuple(weights.tolist())))
+
+    @property
+    def balances_classes(self) -> bool:
+        """Whether counts of its own balance the classes."""
+        return self.counts is not None and self.problem.balances
 
     @property
     def is_automatic(self) -> bool:
@@ -127,48 +218,79 @@ class Training:
     @property
     def is_single(self) -> bool:
         """Whether it reads rows of float32 in float32: see `SingleRows`."""
-        return isinstance(self.plan, GradientPlan) and self.plan.descent.is_single
+        return isinstance(self.algorithm, GradientPlan) and self.algorithm.descent.is_single
+
+    @property
+    def clips(self) -> bool:
+        """Whether longer rows are scaled down: published steps count on it, the default not."""
+        return self.problem.clips and not self.is_automatic
 
     @property
     def protects_people(self) -> bool:
-        """Whether a person with any number of rows counts like a record: see `Rows.people`.
-
-        Such steps ask for nothing but sums over rows, so they read rows in chunks, too.
-        """
+        """Whether a person with any number of rows counts like a record: see `Rows.people`."""
         others = self.attack or self.linear_map
-        return isinstance(self.plan, GradientPlan) and others is None
+        return isinstance(self.algorithm, GradientPlan) and others is None
 
-    def rows(self, X: Any, data_norm: float, people: People | None, *, clips: bool) -> Any:
-        """Return the rows that it reads, made from rows of a public scale."""
-        if self.attack is not None:
-            return scaled_rows(X, data_norm, self.constant_column)
-        if self.is_single:
-            return rows_over(single_unit_rows, X, data_norm, self.constant_column)
-        how = {"clips": clips, "people": people}
-        return rows_over(unit_rows, X, data_norm, self.constant_column, self.linear_map, **how)
+    @property
+    def weighs_records(self) -> bool:
+        """Whether it is noisy steps or a perturbed objective, of slopes times weights."""
+        return isinstance(self.algorithm, GradientPlan) or self.solver == "objective_perturbation"
+
+    @property
+    def reads_chunks(self) -> bool:
+        """Whether it is noisy steps, which ask for nothing but sums over rows."""
+        return self.protects_people
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
-        return self.plan.events
+        return (*(() if self.counts is None else self.counts.events), *self.algorithm.events)
 
     @property
-    def public(self) -> dict[str, Any]:
+    def public(self) -> Mapping[str, Any]:
         """What a record says about it."""
-        return public_facts((self,))
+        counted = {} if self.counts is None else {"private_class_counts": True}
+        return {**public_facts((self,)), **counted, **self.parameters}
 
-    def run(
-        self, rows_of: RowsOf, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> tuple[Training, FloatArray]:
+    def rows(self, X: Any, people: People | None) -> Any:
+        """Return the rows that it reads."""
+        norm, constant_column = self.problem.data_norm, self.constant_column
+        if self.attack is not None:
+            return scaled_rows(X, norm, constant_column)
+        if self.is_single:
+            return rows_over(single_normalised_rows, X, norm, constant_column)
+        how = {"clips": self.clips, "people": people}
+        return rows_over(normalised_rows, X, norm, constant_column, self.linear_map, **how)
+
+    def train(
+        self, rows: Rows, data: TrainingData, permit: Permit
+    ) -> tuple[LinearPlan, FloatArray]:
         """Train on its rows: a selection with a single candidate, which wins."""
-        return self, self.plan.run(rows_of(self), classes, weights, permit)
+        # Weights of records are refused but where the algorithm takes them.
+        weights: Any = weights_of(relative_weights(self.problem.class_weights), data)
+        return self, self.algorithm.run(rows, data.class_indices, weights, permit)
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Make the rows, train on them and map the coefficients back."""
+        plan = self.following(data, permit)
+        rows = plan.rows(data.X, data.people)
+        return plan.fitted(plan.train(rows, data, permit)[1])
+
+    def fitted(self, released: FloatArray) -> Fitted:
+        """Map released coefficients back to rows as they were given: post-processing."""
+        norm = self.problem.data_norm
+        back = (self.constant_column, self.problem.intercept, norm, self.linear_map)
+        return Fitted(
+            *for_rows_as_given(released, *back),
+            data_norm=norm if self.clips else math.inf,
+            attributes={
+                "margin_": asked_margin(self, released),
+                "projection_": self.linear_map,
+            },
+        )
 
 
-# Candidates of a selection differ in projection and constant column, so each has its own rows.
-RowsOf: TypeAlias = Callable[[Training], Rows]
-
-
-def public_facts(candidates: Sequence[Training]) -> dict[str, Any]:
+def public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
     """Return what a record says about a fit that can take any of these ways."""
     first = candidates[0]
     maps = [candidate.linear_map for candidate in candidates]
@@ -176,13 +298,13 @@ def public_facts(candidates: Sequence[Training]) -> dict[str, Any]:
         "relative_constant_column": first.constant_column,
         "solver": first.solver,
         "margins": [candidate.margin for candidate in candidates],
-        "private_preconditioner": first.plan.public["private_preconditioner"],
+        "private_preconditioner": first.algorithm.public["private_preconditioner"],
         "n_components": [None if drawn is None else drawn.n_components for drawn in maps],
         **({"precision": "float32"} if first.is_single else {}),
     }
 
 
-def asked_margin(training: Training, released: FloatArray) -> float:
+def asked_margin(training: LinearPlan, released: FloatArray) -> float:
     """Return the margin of unit rows below which a record still pulls at the model.
 
     That is the known margin, or the score that the loss asks for over the norm of the released
@@ -204,13 +326,47 @@ def asked_margin(training: Training, released: FloatArray) -> float:
 
 
 def gradient_training(
-    problem: Problem, defaults: EngineDefaults, mu: float, linear_map: LinearMap | None = None
-) -> Training:
-    """Private preconditioner and accelerated steps: no margin is needed."""
-    if not problem.averaged:
-        defaults = replace(defaults, tail_fraction=0.0)
+    problem: Problem,
+    defaults: EngineDefaults,
+    mu: float,
+    linear_map: LinearMap | None = None,
+    *,
+    counts_classes: bool = False,
+) -> LinearPlan:
+    """Private preconditioner and accelerated steps: no margin is needed.
+
+    A part of the budget counts the classes if `counts_classes`, where they are to be balanced, or
+    where this pays and an intercept can follow them.
+    """
+    counts, left = None, mu
+    sizes_counted = (problem.n_samples, problem.n_classes)
+    pays = problem.has_weights or counts_pay(*sizes_counted, mu)
+    if counts_classes and (problem.balances or (problem.intercept is not None and pays)):
+        counts, left = plan_class_counts(*sizes_counted, mu, are_weighed=problem.has_weights)
+    defaults = replace(defaults, tail_fraction=problem.tail_fraction(defaults.tail_fraction))
     is_single = problem.is_single and linear_map is None
     sizes = problem.sizes(linear_map, is_single=is_single)
-    plan = plan_gradient(defaults, n_classes=problem.n_classes, mu=mu, is_single=is_single, **sizes)
+    plan = plan_gradient(
+        defaults,
+        n_classes=problem.n_classes,
+        mu=left,
+        is_single=is_single,
+        largest_favour=0.0 if counts is None else LARGEST_FAVOUR,
+        **sizes,
+    )
     constant_column = problem.constant(defaults.constant_column)
-    return Training("noisy_gd", None, defaults.margin_offset, constant_column, linear_map, plan)
+    pull = 0.0
+    if problem.is_scale_stated and math.isfinite(mu):
+        pull = _PULL * math.sqrt(min(sizes["n_columns"], EFFECTIVE_DIMENSION)) / mu
+    return LinearPlan(
+        problem,
+        "noisy_gd",
+        None,
+        defaults.margin_offset,
+        constant_column,
+        linear_map,
+        plan,
+        counts=counts,
+        mu=mu,
+        pull=pull,
+    )

@@ -20,20 +20,19 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.search.staged_search import SearchPlan, plan_search, run_search
-from dp_halfspace.optim.objectives.losses import LOGISTIC
-from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-from dp_halfspace.optim.solvers.minimum import certified_minimum
+from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
+from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.privacy.accounting import calibrate
-from dp_halfspace.privacy.discrete import RandomizedResponse
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,
     L2LaplaceNoise,
     NoNoise,
     Permit,
-    additive_noise,
 )
+from dp_halfspace.privacy.noise import RandomizedResponse
 from dp_halfspace.rows.rows import Rows
 
 # Prior variance of a coefficient of a unit row where noise rules; the ratio of noise to
@@ -121,9 +120,15 @@ def log_odds_shift(weights: FloatArray) -> FloatArray:
 
 
 def linear_losses(
-    points: FloatArray, class_indices: NDArray[np.intp], weights: FloatArray
+    points: FloatArray,
+    class_indices: NDArray[np.intp],
+    weights: FloatArray,
+    margin: float | None = None,
 ) -> Callable[[FloatArray], FloatArray]:
     """Return a function from candidates, (m, D) or (m, K D) for ``K > 2``, to weighted errors.
+
+    With a public `margin`, for two classes, it counts the scores of unit candidates below half of
+    it, as Algorithm 4 of Bassily, Mohri and Suresh (2022) does.
 
     `points` are public, the class `weights` in (0, 1]. Scores are shifted by `log_odds_shift`,
     too: many candidates make no error on a heavy class. A label changes a loss by at most one: a
@@ -133,12 +138,20 @@ def linear_losses(
     n_samples, n_columns = points.shape
     n_classes = len(weights)
     record_weights, shift = weights[class_indices], log_odds_shift(weights)
+    if margin is not None and n_classes > 2:
+        raise ValueError("a margin is for two classes")
     step = max(1, _ENTRIES // (256 * n_classes))
 
     def losses(candidates: FloatArray) -> FloatArray:
         total = np.zeros(len(candidates))
         for lo in range(0, n_samples, step):
             block, labels = points[lo : lo + step], class_indices[lo : lo + step]
+            if margin is not None:
+                scores = block @ candidates.T + shift[0]
+                least = margin / 2.0 * np.linalg.norm(candidates, axis=1)
+                below = np.where(labels[:, None] == 1, scores < least, -scores < least)
+                total += record_weights[lo : lo + step] @ below
+                continue
             if n_classes == 2:
                 predicted = (block @ candidates.T > -shift[0]).astype(np.intp)
             else:
@@ -194,6 +207,7 @@ class CoverPlan:
     search: SearchPlan
     sensitivity: float
     seed: int
+    margin: float | None = None
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -203,7 +217,8 @@ class CoverPlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        return {"sensitivity": self.sensitivity, "alpha": None}
+        asked = {} if self.margin is None else {"margin": self.margin}
+        return {"sensitivity": self.sensitivity, "alpha": None, **asked}
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
@@ -211,7 +226,7 @@ class CoverPlan:
         """Choose a classifier of public unit rows by its weighted errors; see `Plan`."""
         n_outputs = self.n_classes if self.n_classes > 2 else 1
         points = rows.dense(np.arange(rows.shape[0]))
-        losses = linear_losses(points, classes, weights / weights.max())
+        losses = linear_losses(points, classes, weights / weights.max(), self.margin)
         size = n_outputs * rows.shape[1]
         found = run_search(self.search, size, losses, permit, seed=self.seed)
         return found.reshape(n_outputs, -1)
@@ -221,33 +236,36 @@ def plan_labels(
     kind: str,
     rows: Rows,
     n_classes: int,
+    budget: Budget,
     *,
-    epsilon: float,
-    delta: float,
     ridge: float | None,
     n_candidates: int,
     seed: int,
+    margin: float | None = None,
 ) -> StatisticPlan | CoverPlan:
-    """Plan one fit on public rows within a budget; no argument depends on a label."""
+    """Plan one fit on public rows within a budget; no argument depends on a label.
+
+    A `margin` is for ``"net"`` and two classes.
+    """
     n_samples, n_columns = rows.shape
+    epsilon, delta = budget.epsilon, budget.delta
     if kind == "net":
         sensitivity = FAR_UP + 2.0**-50 * n_samples**2
         wanted = _MOST_STAGES if math.isinf(epsilon) else n_samples * epsilon / _PER_STAGE
         search = plan_search(
-            epsilon=epsilon,
-            delta=delta,
+            budget,
             n_candidates=n_candidates,
             n_stages=round(min(max(wanted, 1), _MOST_STAGES)),
             sensitivity=sensitivity,
         )
-        return CoverPlan(n_classes, search, sensitivity, seed)
+        return CoverPlan(n_classes, search, sensitivity, seed, margin)
     mechanism: GaussianNoise | L2LaplaceNoise | NoNoise | RandomizedResponse
     if kind == "randomized_response" and math.isfinite(epsilon):
         mechanism = _responses(n_classes, epsilon, delta)
         bound, variance = None, mechanism.variance * n_samples / n_columns
     else:
         bound = statistic_sensitivity(n_samples, n_classes, rows.block_rows)
-        mechanism = additive_noise(bound, epsilon, delta)
+        mechanism = budget.noise(bound)
         size = n_columns * (n_classes if n_classes > 2 else 1)
         variance = _noise_variance(mechanism, size)
     if ridge is None:

@@ -17,17 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dp_halfspace._rounding import DOWN, FAR_UP, UP
+from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
+from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.optim.risks.risk import Risk, Vertices, minimisers, tolerance
-from dp_halfspace.optim.solvers.certificate import Tolerance
-from dp_halfspace.optim.solvers.minimum import Optimizer
+from dp_halfspace.optim.certificate import Tolerance
+from dp_halfspace.optim.risks import Risk, Vertices, minimisers, tolerance
+from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Gaussian, ObjectivePerturbation, Pure, Repeated
-from dp_halfspace.privacy.gaussian import rounded_gaussian
-from dp_halfspace.privacy.laplace import l2_laplace
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
+from dp_halfspace.privacy.noise import l2_laplace, rounded_gaussian
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.rows.mapped_rows import Design
@@ -176,7 +177,7 @@ class ObjectivePlan:
         self,
         rows: Design,
         classes: NDArray[np.intp],
-        weights: FloatArray,
+        weights: Weights,
         permit: Permit,
         *,
         surrogate: Design | None = None,
@@ -184,7 +185,7 @@ class ObjectivePlan:
         """Release the minimiser of the perturbed risk; see `Plan`.
 
         `surrogate` are the same rows with cheaper passes, as in
-        :func:`~dp_halfspace.optim.risks.risk.minimisers`.
+        :func:`~dp_halfspace.optim.risks.minimisers`.
         """
         # 1. Draw a random linear term for each separate problem.
         # 2. Minimise the risk plus that term, to a public tolerance.
@@ -293,10 +294,9 @@ def _gaussian_term(risk: Risk, log_ratio: float, mu: float = 0.0) -> GaussianLin
 
 def _laplace_term(risk: Risk, ridge: float, epsilon: float) -> tuple[LaplaceLinearTerm, float]:
     """Return the linear term and the epsilon that is left for the output."""
-    spent = _OUTPUT_EPSILON * epsilon
-    # Rounded down, so that the exact sum of all parts is within the budget.
-    share = (epsilon - spent) / risk.n_stacked * DOWN
-    return LaplaceLinearTerm(risk.block_change, share, risk.log_ratio(ridge)), spent
+    part, rest = Budget.of(epsilon, 0.0).split(_OUTPUT_EPSILON)
+    share = rest.equal_parts(risk.n_stacked).epsilon
+    return LaplaceLinearTerm(risk.block_change, share, risk.log_ratio(ridge)), part.epsilon
 
 
 @lru_cache(maxsize=256)

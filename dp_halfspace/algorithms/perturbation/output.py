@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.optim.risks.risk import Risk, minimisers, tolerance
-from dp_halfspace.optim.solvers.certificate import Tolerance
-from dp_halfspace.optim.solvers.minimum import Optimizer
+from dp_halfspace.data.record_weights import Weights
+from dp_halfspace.optim.certificate import Tolerance
+from dp_halfspace.optim.risks import Risk, minimisers, tolerance
+from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import Mechanism, Permit
+from dp_halfspace.privacy.interception import Mechanism
+from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.mapped_rows import Design
 
 
@@ -31,7 +33,7 @@ class OutputPlan:
     `radius` bounds the norm of each separate exact minimiser, `tolerance` is what the solver must
     certify for it. `sensitivity` bounds the distance of the *computed* minimisers of neighbouring
     data sets, all problems together: exact sensitivity, twice the certified distance, rounding.
-    If `projected`, the release goes back to the ball of all minimisers.
+    If it `projects`, the release is brought back to the ball of all minimisers.
     """
 
     risk: Risk
@@ -41,7 +43,7 @@ class OutputPlan:
     sensitivity: float
     noise: Mechanism
     optimizer: Optimizer = "auto"
-    projected: bool = False
+    projects: bool = False
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -61,7 +63,7 @@ class OutputPlan:
         self,
         rows: Design,
         classes: NDArray[np.intp],
-        weights: FloatArray,
+        weights: Weights,
         permit: Permit,
         *,
         surrogate: Design | None = None,
@@ -69,11 +71,11 @@ class OutputPlan:
         """Release the certified minimiser; see `Plan`.
 
         `surrogate` are the same rows with cheaper passes, as in
-        :func:`~dp_halfspace.optim.risks.risk.minimisers`.
+        :func:`~dp_halfspace.optim.risks.minimisers`.
         """
         # 1. Minimise the regularised risk to a certified distance, on every data set.
         # 2. Release the point with noise for its sensitivity and twice that distance.
-        # 3. Bring it back to where minimisers can be: post-processing.
+        # 3. If asked for, bring it back to where minimisers can be: post-processing.
         exact = minimisers(
             self.risk,
             rows,
@@ -86,10 +88,10 @@ class OutputPlan:
             surrogate=surrogate,
         )
         released = permit.release(exact, self.noise)
-        # The minimiser lies in this ball, so going back to it is free and can only help.
+        # All minimisers lie in this ball, so going back to it costs no budget.
         largest = self.radius * math.sqrt(self.risk.n_stacked)
         norm = float(np.linalg.norm(released))
-        return released * (largest / norm) if self.projected and norm > largest else released
+        return released * (largest / norm) if self.projects and norm > largest else released
 
 
 def plan_output(
@@ -98,7 +100,7 @@ def plan_output(
     noise: Callable[[float], Mechanism],
     *,
     optimizer: Optimizer = "auto",
-    projected: bool = False,
+    projects: bool = False,
 ) -> OutputPlan:
     """Fix every public number of a noisy minimiser.
 
@@ -113,6 +115,5 @@ def plan_output(
     radius, exact, total = risk.radius(ridge), risk.sensitivity(ridge), risk.total(ridge)
     goal = tolerance(risk, ridge, radius, exact * total)
     sensitivity = math.sqrt(risk.n_stacked) * (exact + 2.0 * (goal.certified / total)) * UP
-    return OutputPlan(
-        risk, ridge, radius, goal, sensitivity, noise(sensitivity), optimizer, projected
-    )
+    mechanism = noise(sensitivity)
+    return OutputPlan(risk, ridge, radius, goal, sensitivity, mechanism, optimizer, projects)

@@ -28,12 +28,12 @@ from dp_halfspace.algorithms.perturbation.objective import (
     plan_objective,
 )
 from dp_halfspace.algorithms.perturbation.regulariser import unit_row_ridge
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.risks.softmax import SoftmaxRisk
-from dp_halfspace.optim.solvers.minimum import Optimizer
-from dp_halfspace.privacy.events import Event, Gaussian, Pure
+from dp_halfspace.data.record_weights import Weights
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
+from dp_halfspace.optim.solvers import Optimizer
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event, Gaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
-from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
 from dp_halfspace.rows.rows import Rows, preconditioned
 
@@ -61,7 +61,7 @@ class PreconditionedObjectivePlan:
         return {"private_preconditioner": self.preconditioner is not None, **self.objective.public}
 
     def run(
-        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+        self, rows: Rows, classes: NDArray[np.intp], weights: Weights, permit: Permit
     ) -> FloatArray:
         """Release the minimiser in the coordinates of the rows as given; see `Plan`."""
         # 1. Release the second moment, and with it the map to where it is flat.
@@ -86,8 +86,7 @@ class PreconditionedObjectivePlan:
 
 def plan_preconditioned_objective(
     risk: MarginRisk | SoftmaxRisk,
-    epsilon: float,
-    delta: float,
+    budget: Budget,
     *,
     ridge: float | None = None,
     preconditioner: bool = True,
@@ -99,16 +98,17 @@ def plan_preconditioned_objective(
     released where it is worth its price. `ridge` is per mean loss and raised to a public floor;
     None chooses it for unit rows. Raises as :func:`plan_objective`.
     """
-    released = _plan_preconditioner(risk, epsilon, delta) if preconditioner else None
+    epsilon, delta = budget.epsilon, budget.delta
+    part, rest = budget.split(PRECONDITIONER_SHARE)
+    released = _plan_preconditioner(risk, part) if preconditioner else None
     if released is None:
         ridge = _automatic(risk, epsilon, delta, 1.0) if ridge is None else ridge
         plan = plan_objective(risk, ridge, epsilon, delta, optimizer=optimizer)
         return PreconditionedObjectivePlan(None, plan)
     event = released.mechanism.event
+    # A Gaussian release and a perturbed objective are accounted for together.
     earlier: tuple[Event, ...] = (event,) if isinstance(event, Gaussian) else ()
-    left = epsilon
-    if isinstance(event, Pure) and not math.isinf(epsilon):
-        left = epsilon - event.epsilon
+    left = rest.epsilon if budget.is_pure else epsilon
     formed = formed_block_rows(risk.n_samples, risk.n_columns)
     mapped = replace(risk, row_norm=1.0, block_rows=formed)
     if ridge is None:
@@ -116,7 +116,7 @@ def plan_preconditioned_objective(
     room = feasible_ridge(mapped, ridge, left, delta, earlier)
     if room is None:
         return plan_preconditioned_objective(
-            risk, epsilon, delta, ridge=ridge, preconditioner=False, optimizer=optimizer
+            risk, budget, ridge=ridge, preconditioner=False, optimizer=optimizer
         )
     plan = plan_objective(mapped, room, left, delta, earlier=earlier, optimizer=optimizer)
     return PreconditionedObjectivePlan(released, plan)
@@ -131,24 +131,19 @@ def _automatic(risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float, sha
 
 
 def _plan_preconditioner(
-    risk: MarginRisk | SoftmaxRisk, epsilon: float, delta: float
+    risk: MarginRisk | SoftmaxRisk, budget: Budget
 ) -> PreconditionerPlan | None:
     """Plan the preconditioner, or None where it is not worth its price."""
     sizes = (risk.n_samples, risk.n_columns, risk.block_rows)
-    if math.isinf(epsilon):
-        return plan_preconditioner(*sizes, mu=math.inf)
-    if delta > 0:
-        return plan_preconditioner(
-            *sizes, mu=math.sqrt(PRECONDITIONER_SHARE) * gdp_mu(epsilon, delta)
-        )
+    if not budget.is_pure:
+        return plan_preconditioner(*sizes, mu=budget.mu)
     # Of a release with next to no noise only the sensitivity is used.
     reference = plan_preconditioner(*sizes, mu=1e12)
-    share = PRECONDITIONER_SHARE * epsilon
     # A packed coefficient has the standard deviation n_columns * scale, nearly.
-    edge = math.sqrt(2.0) * risk.n_columns**1.5 / share
+    edge = math.sqrt(2.0) * risk.n_columns**1.5 / budget.epsilon
     if reference is None or not isinstance(reference.mechanism, GaussianNoise):
         return None
     if edge > _PURE_EDGE * risk.n_samples:
         return None
-    mechanism = L2LaplaceNoise(reference.mechanism.sensitivity, share)
+    mechanism = L2LaplaceNoise(reference.mechanism.sensitivity, budget.epsilon)
     return replace(reference, mechanism=mechanism, edge=edge)

@@ -7,7 +7,6 @@ itself; then one regularised minimiser of all mapped rows is released with noise
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from scipy.linalg import eigh
 
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import PRECONDITIONER_SHARE
-from dp_halfspace.algorithms.engine.plan import FloatArray, noise_within
+from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.preconditioner import (
     PreconditionerPlan,
     plan_preconditioner,
@@ -25,12 +24,12 @@ from dp_halfspace.algorithms.engine.preconditioner import (
 )
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
 from dp_halfspace.algorithms.perturbation.regulariser import mapped_row_ridge
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.risks.softmax import SoftmaxRisk
-from dp_halfspace.optim.solvers.minimum import Optimizer
+from dp_halfspace.data.record_weights import Weights
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
+from dp_halfspace.optim.solvers import Optimizer
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
-from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
 from dp_halfspace.rows.rows import Rows, preconditioned
 
@@ -63,7 +62,7 @@ class PreconditionedOutputPlan:
         return self.output.public
 
     def run(
-        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+        self, rows: Rows, classes: NDArray[np.intp], weights: Weights, permit: Permit
     ) -> Mapped:
         """Release the map and the minimiser; `rows` have norm one, otherwise as in `Plan`."""
         # 1. Release the second moment, and with it the map to where it is flat.
@@ -100,12 +99,12 @@ def mean_squares(transform: FloatArray, power: float) -> tuple[float, float]:
 
 def plan_preconditioned_output(
     risk: MarginRisk | SoftmaxRisk,
-    epsilon: float,
-    delta: float,
+    budget: Budget,
     *,
     ridge: float | None = None,
     power: float = 1.0,
     optimizer: Optimizer = "auto",
+    projects: bool = False,
 ) -> PreconditionedOutputPlan | None:
     """Divide a budget between the preconditioner and one noisy minimiser, for ``delta > 0``.
 
@@ -114,19 +113,18 @@ def plan_preconditioned_output(
     preconditioner is not worth its price: beyond 512 columns, or where the noise would drown it.
     Raises as :func:`plan_output`.
     """
-    mu = math.inf if math.isinf(epsilon) else gdp_mu(epsilon, delta)
+    part, rest = budget.split(PRECONDITIONER_SHARE)
     sizes = (risk.n_samples, risk.n_columns, risk.block_rows)
-    preconditioner = plan_preconditioner(*sizes, mu=math.sqrt(PRECONDITIONER_SHARE) * mu)
+    preconditioner = plan_preconditioner(*sizes, mu=part.mu)
     if preconditioner is None:
         return None
-    # Squares add up to no more than those of the budget, whatever the roundings of two roots.
-    left = math.sqrt(1.0 - PRECONDITIONER_SHARE) * mu * (1.0 - 2.0**-50)
     formed = formed_block_rows(risk.n_samples, risk.n_columns)
     mapped = replace(risk, row_norm=1.0, block_rows=formed)
     plan = plan_output(
         mapped,
-        mapped_row_ridge(mapped, left) if ridge is None else ridge,
-        lambda sensitivity: noise_within(sensitivity, mu=left, epsilon=0.0),
+        mapped_row_ridge(mapped, rest.mu) if ridge is None else ridge,
+        rest.noise,
         optimizer=optimizer,
+        projects=projects,
     )
     return PreconditionedOutputPlan(replace(preconditioner, power=power), plan)

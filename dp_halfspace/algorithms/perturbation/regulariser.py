@@ -15,10 +15,7 @@ from scipy.optimize import minimize_scalar
 from dp_halfspace.algorithms.perturbation.objective import ObjectivePlan, sketch_objective
 from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.risks.pairs import PairRisk
-from dp_halfspace.optim.risks.risk import RIDGE_FLOOR, jacobian_floor
-from dp_halfspace.optim.risks.softmax import SoftmaxRisk
+from dp_halfspace.optim.risks import RIDGE_FLOOR, MarginRisk, PairRisk, SoftmaxRisk, jacobian_floor
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
 from dp_halfspace.privacy.profiles import gdp_mu
 

@@ -7,22 +7,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dp_halfspace._rounding import DOWN, FAR_UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import kernel_engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import DescentPlan, GradientPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.engine.training import Problem, RowsOf, Training, public_facts
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, public_facts
+from dp_halfspace.algorithms.fit_plan import relative_weights
 from dp_halfspace.algorithms.published.margin_gd import margin_slopes, plan_margin_descent
-from dp_halfspace.optim.objectives.losses import huber_hinge
-from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.solvers.minimum import ball_minimum
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.optim.losses import huber_hinge
+from dp_halfspace.optim.objectives import MarginObjective
+from dp_halfspace.optim.solvers import ball_minimum
 from dp_halfspace.privacy.accounting import mu_beside
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
+from dp_halfspace.privacy.exponential import GeneralizedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
-from dp_halfspace.privacy.selection import GeneralizedChoice
 from dp_halfspace.rows.rows import Rows
 
 # A choice reads the features hundreds of times: so many bytes of them are always kept.
@@ -46,7 +48,7 @@ class MarginPlan:
     `gaps`; `penalties` are what margins cost whatever the data are.
     """
 
-    candidates: tuple[Training, ...]
+    candidates: tuple[LinearPlan, ...]
     gaps: tuple[float, ...]
     penalties: tuple[float, ...]
     choice: GeneralizedChoice | NoNoise
@@ -63,19 +65,23 @@ class MarginPlan:
         """What a record says about it."""
         return public_facts(self.candidates)
 
-    def run(
-        self, rows_of: RowsOf, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> tuple[Training, FloatArray]:
+    @property
+    def constant_column(self) -> float | None:
+        """Value of the constant column of all candidates."""
+        return self.candidates[0].constant_column
+
+    def train(
+        self, rows: Rows, data: TrainingData, permit: Permit
+    ) -> tuple[LinearPlan, FloatArray]:
         """Choose a margin, then train for it; what the others cost must not leave.
 
-        All candidates read the same rows; `weights` are in [0, 1].
+        All candidates read the same rows.
         """
-        rows = rows_of(self.candidates[0])
+        weights = relative_weights(self.candidates[0].problem.class_weights)
+        classes = data.class_indices
         costs = self._costs(rows, np.where(classes == 1, 1.0, -1.0), weights[classes])
-        released = permit.release(costs, self.choice)
-        is_exact = isinstance(self.choice, NoNoise)
-        chosen = self.candidates[int(released.argmin()) if is_exact else int(released[0])]
-        return chosen.run(lambda _: rows, classes, weights, permit)
+        chosen = self.candidates[permit.choose(costs, self.choice, is_cost=True)]
+        return chosen.train(rows, data, permit)
 
     def _costs(self, rows: Rows, signs: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the least loss of every margin, with its penalty."""
@@ -88,13 +94,14 @@ class MarginPlan:
         return np.add(costs, self.penalties)
 
 
-def plan_margin_choice(problem: Problem, epsilon: float, delta: float) -> MarginPlan:
+def plan_margin_choice(problem: Problem, budget: Budget) -> MarginPlan:
     """Divide a budget between the choice of a margin and one training, for two classes.
 
     `delta` is positive, or `epsilon` infinite. Bassily, Mohri and Suresh (2022), Algorithm 6 and
     Corollary F.2, with the sensitivity of a computed minimum: ``docs/proofs/kernel.md``,
     section 4.
     """
+    epsilon, delta = budget.epsilon, budget.delta
     n_samples, n_columns = problem.n_samples, problem.n_columns()
     halvings = max(1, round(0.5 * math.log2(n_samples)))
     margins = [0.5**j for j in range(1, halvings + 1)]
@@ -123,8 +130,9 @@ def plan_margin_choice(problem: Problem, epsilon: float, delta: float) -> Margin
     return MarginPlan(candidates, gaps, penalties, choice)
 
 
-def _training(problem: Problem, margin: float, plan: DescentPlan) -> Training:
+def _training(problem: Problem, margin: float, plan: DescentPlan) -> LinearPlan:
     """Wrap the steps for one margin."""
     constant_column = problem.constant(kernel_engine_defaults(problem.n_classes).constant_column)
     steps = GradientPlan(plan, slopes=margin_slopes)
-    return Training("noisy_gd", margin, plan.steps.margin_offset, constant_column, None, steps)
+    offset = plan.steps.margin_offset
+    return LinearPlan(problem, "noisy_gd", margin, offset, constant_column, None, steps)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
-from dp_halfspace.algorithms.engine.training import Problem, Training
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
 from dp_halfspace.algorithms.published.margin_gd import (
     default_margin,
     margin_slopes,
     plan_margin_descent,
+    plan_mean_descent,
 )
 from dp_halfspace.algorithms.published.phased_gd import plan_phased_prox
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, jl_dimension, jl_distortion, jl_margin
 
 
-def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: float) -> Training:
+def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: float) -> LinearPlan:
     """Plan one fit that is mu-Gaussian private, for a margin of rows of norm one.
 
     `solver` is ``"noisy_gd"`` or ``"phased_prox"``; without a margin the one below which noise
@@ -44,27 +45,27 @@ def _known(
     return linear_map, problem.constant(constant_column), margin
 
 
-def _descent(problem: Problem, margin: float, mu: float) -> Training:
+def _descent(problem: Problem, margin: float, mu: float) -> LinearPlan:
     """Noisy gradient steps for one margin."""
     linear_map, constant_column, kept = _known(problem, margin, mu)
     n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
-    plan = plan_margin_descent(
-        **problem.sizes(linear_map),
-        n_outputs=n_outputs,
-        mu=mu,
-        margin=kept,
-        averaged=problem.averaged,
-    )
+    sizes = problem.sizes(linear_map)
+    if problem.iterate == "mean" and n_outputs == 1:
+        plan = plan_mean_descent(**sizes, mu=mu, margin=kept)
+    else:
+        tail = problem.tail_fraction(0.5)
+        plan = plan_margin_descent(
+            **sizes, n_outputs=n_outputs, mu=mu, margin=kept, tail_fraction=tail
+        )
     steps = GradientPlan(plan, slopes=margin_slopes)
-    return Training(
-        "noisy_gd", margin, plan.steps.margin_offset, constant_column, linear_map, steps
-    )
+    offset = plan.steps.margin_offset
+    return LinearPlan(problem, "noisy_gd", margin, offset, constant_column, linear_map, steps)
 
 
-def _phased(problem: Problem, margin: float, mu: float) -> Training:
+def _phased(problem: Problem, margin: float, mu: float) -> LinearPlan:
     """One pass of proximal steps for one margin."""
     linear_map, constant_column, kept = _known(problem, margin, mu)
     n_samples, n_columns = problem.n_samples, problem.n_columns(linear_map)
     order = public_generator(problem.seed, "permutation").permutation(n_samples)
     plan = plan_phased_prox(n_samples, n_columns, mu=mu, margin=kept, order=order)
-    return Training("phased_prox", margin, margin, constant_column, linear_map, plan)
+    return LinearPlan(problem, "phased_prox", margin, margin, constant_column, linear_map, plan)

@@ -24,6 +24,8 @@ from dp_halfspace.algorithms.engine.plan import FloatArray
 # Half width of the parabola that rounds off the hinge.
 _WIDTH = 0.5
 _FEWEST_STEPS, _MOST_STEPS = 100, 400
+# The mean of all iterates forgets its start at the rate of one over the root of their number.
+_MOST_MEAN_STEPS = 2000
 # Steps times curvature: beyond it the iteration is unstable even without noise.
 _MAX_STRIDE = 8.0
 # Extra margin that the softmax asks for: it has no kink at which to stop.
@@ -49,13 +51,13 @@ def plan_margin_descent(
     block_rows: int,
     mu: float,
     margin: float,
-    averaged: bool = True,
+    tail_fraction: float = 0.5,
     n_steps: int | None = None,
 ) -> DescentPlan:
     """Fix the public numbers of a run for a known margin in (0, 1].
 
-    `averaged` returns the mean of the last half of the iterates, not the last one; `n_steps`
-    follows from the margin by default; the rest is as in :func:`plan_descent`.
+    The iterates of the last share `tail_fraction` of the steps are averaged, 0 for the last one;
+    `n_steps` follows from the margin by default; the rest is as in :func:`plan_descent`.
 
     References
     ----------
@@ -72,7 +74,7 @@ def plan_margin_descent(
         clip=1.0,
         n_steps=n_steps or max(math.ceil(wanted), _FEWEST_STEPS),
         path_length=path_length,
-        tail_fraction=0.5 if averaged else 0.0,
+        tail_fraction=tail_fraction,
         momentum=0.0,
         smoothness=1.0,
         max_stride=_MAX_STRIDE,
@@ -84,6 +86,40 @@ def plan_margin_descent(
         n_outputs=n_outputs,
         block_rows=block_rows,
         mu=mu,
+    )
+
+
+def plan_mean_descent(
+    *, n_samples: int, n_columns: int, block_rows: int, mu: float, margin: float
+) -> DescentPlan:
+    """Fix the public numbers of a run of two classes whose mean iterate a theorem bounds.
+
+    The step size is the one of the proof: `dp_halfspace.theory.margin_risk_bound` with
+    ``half_width=0.5`` and this number of steps covers the mean of all iterates.
+
+    References
+    ----------
+    E. Wang, Y. Zhu and Y.-X. Wang (2025), Algorithm 5 and Lemma D.1. Proof:
+    ``docs/proofs/margin_risk.md``, Theorem 1 and section 7.
+    """
+    rank = min(n_columns, n_samples)
+    length = (1.0 + _WIDTH) / margin  # of the separator that has no loss
+    # From here on noise rules, and more steps bring nothing.
+    wanted = min((n_samples * mu) ** 2 / (4.0 * rank), _MOST_MEAN_STEPS)
+    n_steps = max(math.ceil(wanted), _FEWEST_STEPS)
+    step = length / math.sqrt(n_steps * (1.0 + rank * 4.0 * n_steps / (n_samples * mu) ** 2))
+    steps = Steps(
+        margin_offset=1.0,
+        clip=1.0,
+        n_steps=n_steps,
+        path_length=length / math.sqrt(rank),  # never shorter than the step size asks for
+        tail_fraction=1.0,
+        momentum=0.0,
+        smoothness=1.0,
+        max_stride=step,
+    )
+    return plan_descent(
+        steps, n_samples=n_samples, n_columns=n_columns, n_outputs=1, block_rows=block_rows, mu=mu
     )
 
 

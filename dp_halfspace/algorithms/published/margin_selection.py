@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import DOWN, UP
+from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
-from dp_halfspace.algorithms.engine.training import Problem, RowsOf, Training, public_facts
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, public_facts
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.algorithms.published.known_margin import plan_known_margin
 from dp_halfspace.algorithms.published.margin_gd import default_margin
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.accounting import mu_beside
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
@@ -25,15 +28,14 @@ from dp_halfspace.privacy.mechanisms import (
     Permit,
     authorise,
 )
-from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.privacy.record import PrivacyRecord
-from dp_halfspace.privacy.tuning import (
+from dp_halfspace.privacy.random_stopping import (
     RunCountDistribution,
     calibrate_selection,
     run_count_distribution,
     select_best,
     selection_event,
 )
+from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.rows.rows import Rows
 
 # Share of mu^2 that pays for scores: half where the papers say so, less where scores are few.
@@ -53,40 +55,46 @@ _POPULATION_BETA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class SelectionPlan:
+class SelectionPlan(FitPlan):
     """The public numbers of a selection.
 
     `penalties` are added to the error counts of the candidates; `choice` is of the index, of all
     scores, or of one score; `distribution` that of the number of runs, for random stopping.
     """
 
-    candidates: tuple[Training, ...]
+    candidates: tuple[LinearPlan, ...]
     penalties: tuple[float, ...]
     choice: ExponentialChoice | GaussianNoise | NoNoise
     distribution: RunCountDistribution | None
-    events: tuple[Event, ...]
+    releases: tuple[Event, ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def public(self) -> dict[str, Any]:
-        """What a record says about it."""
-        return public_facts(self.candidates)
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return self.releases
 
-    def run(
-        self, rows_of: RowsOf, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
-    ) -> tuple[Training, FloatArray]:
-        """Train candidates and release the chosen one; `weights` are in [0, 1].
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What a record says about it."""
+        return {**public_facts(self.candidates), **self.parameters}
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Train candidates and release the chosen one.
 
         Nothing else may leave: not the scores, nor how many runs there were.
         """
-        rows = cache(lambda i: rows_of(self.candidates[i]))
+        classes = data.class_indices
+        rows = cache(lambda i: self.candidates[i].rows(data.X, None))
+        weights = relative_weights(self.candidates[0].problem.class_weights)
 
         def train(i: int, paid: Permit) -> tuple[FloatArray, float]:
-            released = self.candidates[i].plan.run(rows(i), classes, weights, paid)
+            released = self.candidates[i].train(rows(i), data, paid)[1]
             return released, -_errors(rows(i), classes, weights, released) - self.penalties[i]
 
         indices = list(range(len(self.candidates)))
         if self.distribution is not None:
-            source = permit.consume(self.events[0])
+            source = permit.consume(self.releases[0])
 
             def attempt(i: int) -> tuple[FloatArray, float]:
                 inner = PrivacyRecord(
@@ -101,18 +109,15 @@ class SelectionPlan:
                 return released, float(paid.release(np.array([score]), self.choice)[0])
 
             best, released = select_best(attempt, indices, self.distribution, source)
-            return self.candidates[best], released
+            return self.candidates[best].fitted(released)
         trained = [train(i, permit) for i in indices]
-        scores = permit.release(np.array([score for _, score in trained]), self.choice)
-        is_index = isinstance(self.choice, ExponentialChoice)
-        best = int(scores[0]) if is_index else int(scores.argmax())
-        return self.candidates[best], trained[best][0]
+        best = permit.choose(np.array([score for _, score in trained]), self.choice)
+        return self.candidates[best].fitted(trained[best][0])
 
 
-def margin_grid(problem: Problem, epsilon: float, delta: float) -> list[float]:
+def margin_grid(problem: Problem, budget: Budget) -> list[float]:
     """Return margins round the smallest one that noise permits: half, once, twice, four times."""
-    mu = gdp_mu(epsilon, delta)
-    centre = default_margin(problem.n_samples, problem.n_columns(), mu)
+    centre = default_margin(problem.n_samples, problem.n_columns(), budget.mu)
     return sorted({min(centre * factor, 1.0) for factor in (0.5, 1.0, 2.0, 4.0)})
 
 
@@ -121,9 +126,8 @@ def plan_selection(
     solver: str,
     kind: str,
     margins: Sequence[float],
+    budget: Budget,
     *,
-    epsilon: float,
-    delta: float,
     population: bool,
 ) -> SelectionPlan:
     """Divide a budget between the candidates and the choice among them.
@@ -131,7 +135,7 @@ def plan_selection(
     `population` scores estimate the error on fresh records. Wang, Zhu and Wang (2025),
     Algorithms 2, 3, 4 and 6; ``docs/proofs/selection.md``.
     """
-    count = len(margins)
+    count, epsilon, delta = len(margins), budget.epsilon, budget.delta
     distribution = None
     choice: ExponentialChoice | GaussianNoise | NoNoise
     score_bound = _score_bound(problem, population=population)
@@ -139,20 +143,19 @@ def plan_selection(
         each, choice = math.inf, NoNoise()
     elif kind == "exponential":
         choice = ExponentialChoice(score_bound, _CHOICE_SHARE * epsilon)
-        each = mu_beside(choice.epsilon, epsilon, delta) / math.sqrt(count) * DOWN
+        beside = Budget.gaussian(mu_beside(choice.epsilon, epsilon, delta))
+        each = beside.equal_parts(count).mu
     else:
         distribution = (
             run_count_distribution(count, _MISS, eta=_SHAPE) if kind == "random_stopping" else None
         )
         total = (
-            gdp_mu(epsilon, delta)
-            if distribution is None
-            else calibrate_selection(distribution, epsilon, delta)
+            budget.mu if distribution is None else calibrate_selection(distribution, epsilon, delta)
         )
         runs = 1 if distribution is not None else count
-        share = _SCORE_SHARE[kind]
-        each = total * math.sqrt((1.0 - share) / runs) * DOWN
-        choice = GaussianNoise(score_bound * math.sqrt(runs), total * math.sqrt(share) * DOWN)
+        part, rest = Budget.gaussian(total).split(_SCORE_SHARE[kind])
+        each = rest.equal_parts(runs).mu
+        choice = GaussianNoise(score_bound * math.sqrt(runs), part.mu)
     candidates = tuple(plan_known_margin(problem, solver, margin, each) for margin in margins)
     events = (*(event for c in candidates for event in c.events), choice.event)
     if math.isinf(epsilon):

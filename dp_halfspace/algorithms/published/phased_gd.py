@@ -18,7 +18,8 @@ from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
-from dp_halfspace.rows.rows import Rows, block_size
+from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.rows.rows import Rows
 
 # Iterates stay in this ball; a separator of the known margin lies in it.
 _RADIUS = 1.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from dp_halfspace._rounding import DOWN, UP
+from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import (
     ObjectiveDefaults,
@@ -17,8 +18,9 @@ from dp_halfspace.algorithms.engine.defaults import (
     rare_defaults,
 )
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
-from dp_halfspace.algorithms.engine.plan import FloatArray, Noise, Plan, noise_within, rows_over
+from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, rows_over
 from dp_halfspace.algorithms.engine.training import Problem, gradient_training
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,
@@ -44,21 +46,26 @@ from dp_halfspace.algorithms.ranking.threshold import (
     smaller_share,
     threshold_grid,
 )
-from dp_halfspace.data.chunks import applied
+from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.exceptions import BudgetError
-from dp_halfspace.optim.objectives.losses import get_loss, shifted_logistic
-from dp_halfspace.optim.risks.empirical import empirical_risk
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.risks.pairs import PairRisk, balanced_normaliser
-from dp_halfspace.optim.risks.softmax import SoftmaxRisk
+from dp_halfspace.optim.losses import get_loss, shifted_logistic
+from dp_halfspace.optim.risks import (
+    MarginRisk,
+    PairRisk,
+    SoftmaxRisk,
+    balanced_normaliser,
+    empirical_risk,
+)
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.accounting import mu_beside
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Exponential
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
-from dp_halfspace.privacy.profiles import gdp_mu
-from dp_halfspace.rows.rows import Rows, clip_scales, unit_rows
-from dp_halfspace.rows.single_rows import single_unit_rows
+from dp_halfspace.rows.blocks import clip_scales
+from dp_halfspace.rows.rows import Rows, normalised_rows
+from dp_halfspace.rows.single_rows import single_normalised_rows
 
 Choice: TypeAlias = ExponentialChoice | NoNoise | None
 
@@ -70,71 +77,43 @@ _COUNT_SHARE, _PURE_COUNT_SHARE = 0.04, 0.01
 class RankingProblem(Problem):
     """What is public about a fit before a way is chosen.
 
-    Rows of norm one are scaled down to `data_norm` first if it `clips`. `loss` is a key of
-    `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
+    `loss` is a key of `LOSSES`; `alpha` is None for the automatic regulariser, `positive_share`
     None for a private count. `threshold_share` of the budget buys a threshold; where it is zero,
     `threshold` is public.
     """
 
     n_classes: int = 2
-    data_norm: float
-    clips: bool = True
     loss: str
     alpha: float | None
     positive_share: float | None
     threshold_share: float
     threshold: float = 0.0
-    epsilon: float
-    delta: float
+    budget: Budget
 
     @property
     def is_pure(self) -> bool:
         """Whether pure epsilon is asked for."""
-        return self.delta == 0 and math.isfinite(self.epsilon)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What is left to spend; one of the two numbers is zero.
-
-    `mu` is a Gaussian signal to noise ratio, infinite without noise; `epsilon` is pure.
-    """
-
-    mu: float
-    epsilon: float
-
-    def split(self, share: float) -> tuple[Budget, Budget]:
-        """Take a share of mu^2, or of epsilon."""
-        rest = (1.0 - share) * DOWN
-        return (
-            Budget(math.sqrt(share) * self.mu, share * self.epsilon),
-            Budget(math.sqrt(rest) * self.mu, rest * self.epsilon),
-        )
-
-    def noise(self, sensitivity: float) -> Noise:
-        """Spend all of it on one release."""
-        return noise_within(sensitivity, mu=self.mu, epsilon=self.epsilon)
+        return self.budget.is_pure
 
 
 def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:
     """Set the price of the threshold aside; a public one needs no choice."""
-    epsilon, share = problem.epsilon, problem.threshold_share
-    if problem.is_pure:
-        if not share:
-            return None, Budget(0.0, epsilon)
-        price, left = share * epsilon, Budget(0.0, (1.0 - share) * epsilon * DOWN)
-        return plan_threshold(problem.n_samples, problem.n_features, price), left
-    mu = gdp_mu(epsilon, problem.delta)
+    budget, share = problem.budget, problem.threshold_share
     if not share:
-        return None, Budget(mu, 0.0)
-    # An exponential mechanism is about as costly as a Gaussian of half its epsilon.
-    price = 2.0 * math.sqrt(share) * mu
-    if math.isfinite(epsilon):
-        if accounting.delta((Exponential(price),), epsilon) > 0.5 * problem.delta:
-            # With a large delta that is more than all there is; its share of epsilon never is.
-            price = min(price, share * epsilon)
-        mu = mu_beside(price, epsilon, problem.delta)
-    return plan_threshold(problem.n_samples, problem.n_features, price), Budget(mu, 0.0)
+        return None, budget
+    part, left = budget.split(share)
+    if budget.is_pure:
+        price = part.epsilon
+    else:
+        # An exponential mechanism is about as costly as a Gaussian of half its epsilon.
+        price = 2.0 * math.sqrt(share) * budget.mu
+        if not budget.is_infinite:
+            epsilon, delta = budget.epsilon, budget.delta
+            if accounting.delta((Exponential(price),), epsilon) > 0.5 * delta:
+                # With a large delta that is more than all there is; its share of epsilon never is.
+                price = min(price, share * epsilon)
+            left = Budget.gaussian(mu_beside(price, epsilon, delta))
+    return plan_threshold(problem.n_samples, problem.n_features, price), left
 
 
 def plan_count(problem: RankingProblem, budget: Budget) -> tuple[CountPlan | None, Budget]:
@@ -211,8 +190,8 @@ class Ranker:
         if self.row_bound is not None:
             return rows_over(_ball_rows, *scales, self.row_bound, people)
         if self.is_single:
-            return rows_over(single_unit_rows, *scales, clips=problem.clips)
-        return rows_over(unit_rows, *scales, clips=problem.clips, people=people)
+            return rows_over(single_normalised_rows, *scales, clips=problem.clips)
+        return rows_over(normalised_rows, *scales, clips=problem.clips, people=people)
 
 
 def _ball_rows(
@@ -224,7 +203,7 @@ def _ball_rows(
 
 
 @dataclass(frozen=True, slots=True)
-class RankingPlan:
+class RankingPlan(FitPlan):
     """What a fit releases: a count of the positive records, a direction, a threshold.
 
     There is no `count` where it is public or not needed, and no choice of a public threshold.
@@ -234,7 +213,7 @@ class RankingPlan:
     problem: RankingProblem
     ranker: Ranker
     threshold: Choice
-    public: dict[str, Any]
+    parameters: Mapping[str, Any]
     count: CountPlan | None = None
     rare: Ranker | None = None
 
@@ -252,26 +231,33 @@ class RankingPlan:
         return (*count, *self.ranker.plan.events, *last)
 
     @property
+    def public(self) -> Mapping[str, Any]:
+        """What a record says about it."""
+        return self.parameters
+
+    @property
     def is_single(self) -> bool:
-        """Whether rows in learnt units are a copy in float32."""
+        """Whether rows in learnt column scales are a copy in float32."""
         return self.ranker.is_single
 
-    def run(
-        self,
-        X: Any,
-        classes: Any,
-        weights: FloatArray,
-        permit: Permit,
-        people: People | None = None,
-    ) -> FloatArray:
-        """Release coefficients in units of the data and, behind them, the threshold.
+    @property
+    def protects_people(self) -> bool:
+        """Whether it is made of sums over rows: neither of pairs nor pure."""
+        return self.ranker.power is not None and not self.problem.is_pure
 
-        `X` are features, from which each part makes the rows that it reads; `weights`, in [0, 1],
-        are those of errors and matter to the threshold alone. `people` may own the rows, or they
-        may be in chunks.
+    @property
+    def reads_chunks(self) -> bool:
+        """Whether it is made of sums over rows."""
+        return self.protects_people
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Release coefficients for rows as they were given, and the threshold.
+
+        Class weights are those of errors and matter to the threshold alone.
         """
         problem, norm = self.problem, self.problem.data_norm
-        positive = applied(np.equal, classes, 1)
+        X, classes, people = data.X, data.class_indices, data.people
+        positive = apply_to_chunks(np.equal, classes, 1)
         ranker, balance = self._balanced(positive, permit, people)
         rows, constant_column = ranker.rows(X, problem, people), ranker.constant_column
         with single_blas_thread():
@@ -286,14 +272,16 @@ class RankingPlan:
                 if constant_column is None
                 else rows.margins_over_constant(scaled * constant_column),
                 positive,
-                weights,
+                relative_weights(problem.class_weights),
                 threshold_grid(largest, centre),
                 mechanism=self.threshold,
                 permit=permit,
                 largest=largest,
                 people=people,
             )
-        return np.append(direction, threshold)[None, :]
+        scaling = problem.intercept
+        intercept = 0.0 if scaling is None else threshold / -scaling * scaling
+        return Fitted(direction[None, :], np.array([intercept]), norm if self.clips else math.inf)
 
     def _balanced(
         self, positive: Any, permit: Permit, people: People | None
@@ -315,7 +303,7 @@ class RankingPlan:
         return ranker.balanced(count, deviation, self.problem)
 
 
-def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
+def plan_ranking(problem: RankingProblem, mechanism: str) -> RankingPlan:
     """Plan one fit within a budget, by ``"auto"`` or one of `MECHANISMS`."""
     choice, budget = pay_for_threshold(problem)
     if mechanism in ("objective", "output"):
@@ -325,7 +313,7 @@ def plan_training(problem: RankingProblem, mechanism: str) -> RankingPlan:
     sizes = (problem.n_samples, problem.n_features, problem.sizes()["block_rows"])
     rare, known = None, "private_preconditioner"
     if mechanism == "mean_difference":
-        ranker = _difference(plan_mean_difference(*sizes, mu=left.mu, epsilon=left.epsilon))
+        ranker = _difference(plan_mean_difference(*sizes, left))
         known = "private_standardisation"
     else:
         ranker = _steps(problem, budget, left)
@@ -346,11 +334,11 @@ def _steps(problem: RankingProblem, budget: Budget, left: Budget) -> Ranker:
         training = gradient_training(
             problem, replace(defaults, tail_fraction=_TAIL_FRACTION), left.mu
         )
-        return Ranker(training.plan, training.constant_column, power=power, mu=left.mu)
+        return Ranker(training.algorithm, training.constant_column, power=power, mu=left.mu)
     wanted = objective_defaults(problem.n_samples, columns, 2, left.epsilon, 0.0)
     loss = shifted_logistic(wanted.margin_offset)
     risk = empirical_risk(loss, n_classes=2, row_norm=1.0, **problem.sizes())
-    plan = _plan_perturbed(risk, left.epsilon, _strength(problem, budget), wanted)
+    plan = _plan_perturbed(risk, left, _strength(problem, budget), wanted)
     # A large constant column helps a threshold, and only shortens what ranks.
     return Ranker(
         plan, problem.constant(min(wanted.constant_column, _LARGEST_CONSTANT)), power=power
@@ -373,20 +361,20 @@ def _power(problem: RankingProblem, budget: Budget) -> float:
 
 
 def _plan_perturbed(
-    risk: MarginRisk | SoftmaxRisk, epsilon: float, strength: float, defaults: ObjectiveDefaults
+    risk: MarginRisk | SoftmaxRisk, budget: Budget, strength: float, defaults: ObjectiveDefaults
 ) -> PreconditionedObjectivePlan:
     """Plan a preconditioner if a pure epsilon suffices, else a regulariser for much noise."""
-    affordable = epsilon >= _PRECONDITIONER_EPSILON and strength >= _LEAST_STRENGTH
+    affordable = budget.epsilon >= _PRECONDITIONER_EPSILON and strength >= _LEAST_STRENGTH
     if affordable or strength >= _PRECONDITIONER_STRENGTH:
-        return plan_preconditioned_objective(risk, epsilon, 0.0)
+        return plan_preconditioned_objective(risk, budget)
     ridge = unit_row_ridge(
         risk,
-        epsilon,
+        budget.epsilon,
         0.0,
         stretch=min(_PURE_STRETCH * strength**_PURE_STRETCH_POWER, defaults.stretch),
         jacobian_share=defaults.jacobian_share,
     )
-    return plan_preconditioned_objective(risk, epsilon, 0.0, ridge=ridge, preconditioner=False)
+    return plan_preconditioned_objective(risk, budget, ridge=ridge, preconditioner=False)
 
 
 def _difference(plan: MeanDifferencePlan) -> Ranker:
@@ -404,7 +392,8 @@ def _pairs(
         normaliser *= 4.0 * share * (1.0 - share)
     loss = get_loss(LOSSES[problem.loss])
     risk = PairRisk(loss, n, problem.n_features, UP, problem.sizes()["block_rows"], normaliser)
-    perturbed, epsilon, delta = mechanism == "objective", problem.epsilon, problem.delta
+    perturbed = mechanism == "objective"
+    epsilon, delta = problem.budget.epsilon, problem.budget.delta
     if problem.alpha is None:
         ridge = pair_ridge(risk, epsilon, delta, perturbs_objective=perturbed)
     else:

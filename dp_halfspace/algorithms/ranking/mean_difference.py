@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import DOWN, FAR_UP, UP
+from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.column_scales import deviation
 from dp_halfspace.algorithms.engine.defaults import WIDE
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
-from dp_halfspace.algorithms.engine.plan import FloatArray, Noise, noise_within
-from dp_halfspace.data.chunks import applied
+from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
+from dp_halfspace.data.chunks import apply_to_chunks
+from dp_halfspace.optim.certificate import EPS
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Repeated
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.rows.rows import Rows
@@ -37,7 +39,6 @@ _MEAN_SHARE, _NOISE_SHARE = 0.03, 0.3
 _CLIP = 0.7
 # A variance of rows in the unit ball is never taken to be smaller.
 _SMALLEST_VARIANCE = 1e-8
-_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ class MeanDifferencePlan:
                 sums = rows.adjoint(signed)[:-1]
                 return np.append(_averaged(sums, self, permit), 0.0)[None, :]
             transform = release_standardisation(rows, self.standardisation, permit)
-            clipped = applied(_clipped, signed, rows.lengths(transform.T))
+            clipped = apply_to_chunks(_clipped, signed, rows.lengths(transform.T))
             sums = transform.T @ rows.adjoint(clipped)
             return np.asarray(transform @ _averaged(sums, self, permit))[None, :]
 
@@ -118,20 +119,19 @@ def _clipped(signed: FloatArray, lengths: FloatArray) -> FloatArray:
 
 
 def plan_standardisation(
-    n_samples: int, n_columns: int, block_rows: int, *, mu: float = 0.0, epsilon: float = 0.0
+    n_samples: int, n_columns: int, block_rows: int, budget: Budget
 ) -> StandardisationPlan | None:
     """Fix the public numbers of a release of moments, of rows without a constant column.
 
-    It may cost a Gaussian signal to noise ratio `mu` or a pure `epsilon`; the other one is zero.
-    Infinity releases the exact moments. None with more than 512 columns, or when noise would
-    drown the means.
+    An infinite budget releases the exact moments. None with more than 512 columns, or when noise
+    would drown the means.
     """
     if n_columns > WIDE:
         return None
     n_blocks = -(-n_samples // block_rows)
     # Errors of two sums of n products of numbers of size one, on two data sets.
-    rounding = 2.02 * n_samples * (block_rows + n_blocks + 16) * math.sqrt(2.0) * _UNIT
-    mechanism = noise_within(MOMENT_SENSITIVITY + rounding, mu=mu, epsilon=epsilon)
+    rounding = 2.02 * n_samples * (block_rows + n_blocks + 16) * math.sqrt(2.0) * EPS
+    mechanism = budget.noise(MOMENT_SENSITIVITY + rounding)
     spread = deviation(mechanism, 2 * n_columns) / n_samples
     if spread * math.sqrt(n_columns) > _MOST_NOISE:
         return None
@@ -139,7 +139,7 @@ def plan_standardisation(
 
 
 def plan_mean_difference(
-    n_samples: int, n_columns: int, block_rows: int, *, mu: float = 0.0, epsilon: float = 0.0
+    n_samples: int, n_columns: int, block_rows: int, budget: Budget
 ) -> MeanDifferencePlan:
     """Divide a budget as in :func:`plan_standardisation` between it and the difference.
 
@@ -147,13 +147,10 @@ def plan_mean_difference(
     sensitivity is 2: attained by a row that is replaced by its negative.
     """
     sizes = (n_samples, n_columns, block_rows)
-    scale = plan_standardisation(*sizes, mu=math.sqrt(_SHARE) * mu, epsilon=_SHARE * epsilon)
-    if scale is not None:
-        rest = (1.0 - _SHARE) * DOWN
-        mu, epsilon = math.sqrt(rest) * mu, rest * epsilon
-    return MeanDifferencePlan(
-        scale, noise_within(_sensitivity(*sizes, scale), mu=mu, epsilon=epsilon)
-    )
+    part, rest = budget.split(_SHARE)
+    scale = plan_standardisation(*sizes, part)
+    left = budget if scale is None else rest
+    return MeanDifferencePlan(scale, left.noise(_sensitivity(*sizes, scale)))
 
 
 def mean_difference_for(
@@ -168,7 +165,7 @@ def mean_difference_for(
     if engine.preconditioner is not None:
         moment = engine.preconditioner.mechanism
         mu = moment.mu if isinstance(moment, GaussianNoise) else math.inf
-        scale = plan_standardisation(n_samples, n_columns, block_rows, mu=mu)
+        scale = plan_standardisation(n_samples, n_columns, block_rows, Budget.gaussian(mu))
     if isinstance(step, NoNoise):
         return MeanDifferencePlan(scale, step)
     sensitivity = _sensitivity(n_samples, n_columns, block_rows, scale)
@@ -183,8 +180,8 @@ def _sensitivity(
     n_blocks = -(-n_samples // block_rows)
     spread = 1.0 if scale is None else scale.amplification * math.sqrt(2.0 * n_columns)
     # A row [u, 1] has norm sqrt 2; lengths and images are off by this much.
-    row = math.sqrt(2.0) * spread * (n_columns + 16) * _UNIT * 1.01
-    sums = math.sqrt(2.0) * spread * (block_rows + n_blocks + n_columns + 16) * _UNIT * 1.01
+    row = math.sqrt(2.0) * spread * (n_columns + 16) * EPS * 1.01
+    sums = math.sqrt(2.0) * spread * (block_rows + n_blocks + n_columns + 16) * EPS * 1.01
     return 2.0 * (FAR_UP + row + n_samples * (row + sums))
 
 

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.algorithms.engine.column_scales import deviation
 from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
-from dp_halfspace.algorithms.search.staged_search import released_choice
-from dp_halfspace.data.chunks import summed
+from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
@@ -53,7 +52,7 @@ def release_count(
     Sensitivity one: ``docs/proofs/auc.md``, section 1. `permit` is charged with the event of the
     plan's mechanism.
     """
-    count = np.array([summed(weight_of, positive, people)])
+    count = np.array([sum_over_chunks(weight_of, positive, people)])
     return float(permit.release(count, plan.mechanism)[0])
 
 
@@ -192,5 +191,5 @@ def release_threshold(
     Scores may be in chunks. `permit` is charged with the event of `mechanism`.
     """
     losses = partial(threshold_losses, largest=largest, people=people)
-    utilities = -summed(losses, scores, positive, weights, grid)
-    return float(grid[released_choice(utilities, mechanism, permit)])
+    utilities = -sum_over_chunks(losses, scores, positive, weights, grid)
+    return float(grid[permit.choose(utilities, mechanism)])

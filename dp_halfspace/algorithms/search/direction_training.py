@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import math
 
-from dp_halfspace.algorithms.engine.training import Problem, Training
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
 from dp_halfspace.algorithms.search.halfspace_search import direction_defaults, plan_directions
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 
 
 def plan_direction_training(
     problem: Problem,
-    epsilon: float,
+    budget: Budget,
     *,
     n_directions: int | None = None,
     n_stages: int | None = None,
     lattice: bool = False,
     margin: float | None = None,
-) -> Training:
-    """Plan a search among data-independent directions, purely private, for two classes.
+) -> LinearPlan:
+    """Plan a search among data-independent directions, pure DP, for two classes.
 
     A tenth of `margin` is asked of a record; with None only errors count.
     """
+    epsilon = budget.epsilon
     defaults = direction_defaults(problem.n_samples, problem.n_features, epsilon)
     linear_map, constant_column = (
         problem.drawn(defaults.n_components),
@@ -41,4 +43,6 @@ def plan_direction_training(
         seed=tuple(words),
         margin=margin,
     )
-    return Training("exponential_mechanism", None, 0.0, constant_column, linear_map, plan)
+    return LinearPlan(
+        problem, "exponential_mechanism", None, 0.0, constant_column, linear_map, plan
+    )

@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import WIDE_UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.rows.rows import Rows
 
@@ -177,7 +178,7 @@ _TILE_ROWS, _TILE_COLUMNS = 255, 1024  # so many ones fit into a byte
 _READ_ROWS = 1024
 _KEPT_BYTES = 2**26  # of integer rows
 # Public weights of the two classes are rounded to multiples of 2^-16.
-_WEIGHT_BITS = 16
+WEIGHT_BITS = 16
 # What is left of a margin behind a projection and a net, in the published algorithm.
 _SHARE = 0.1
 
@@ -229,7 +230,7 @@ def open_records(
         return index, 0
     # How far a direction may be from the ray of the centre, roundings included.
     rounding = (1.0 + stream.radius) * (math.sqrt(stream.n_columns) / 2.0 + 1.0) / stream.length
-    reach = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * (1.0 + 2.0**-20)
+    reach = (stream.radius + rounding) * float(np.linalg.norm(stream.centre)) * WIDE_UP
     undecided, n_negative = [index[:0]], 0
     for lo in range(0, len(index), _READ_ROWS):
         part = index[lo : lo + _READ_ROWS]
@@ -270,6 +271,11 @@ def counts_below(
     return counts
 
 
+def class_factors(weights: FloatArray) -> IntArray:
+    """Round public weights of classes, at most one, to multiples of ``2^-16``; return integers."""
+    return np.rint(np.clip(weights, 0.0, 1.0) * 2.0**WEIGHT_BITS).astype(np.int64)
+
+
 def scores(
     counts: tuple[IntArray, ...], sizes: tuple[int, ...], weights: FloatArray, *, paired: bool
 ) -> IntArray:
@@ -279,11 +285,11 @@ def scores(
     the opposite directions follow. From 0 to the number of records; replacing a record changes an
     entry by one at most, because the public class weights are at most one.
     """
-    factors = np.rint(np.clip(weights, 0.0, 1.0) * 2.0**_WEIGHT_BITS).astype(np.int64)
+    factors = class_factors(weights)
     total = factors @ np.stack(counts)
     if paired:
         total = np.concatenate([total, factors @ np.array(sizes) - total])
-    return np.asarray(total >> _WEIGHT_BITS)
+    return np.asarray(total >> WEIGHT_BITS)
 
 
 def margin_limits(directions: NDArray[np.float32], margin: float) -> NDArray[np.float32]:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import WIDE
 from dp_halfspace.algorithms.engine.plan import FloatArray
@@ -30,9 +29,10 @@ from dp_halfspace.algorithms.search.directions import (
     open_records,
     unit_length,
 )
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Pure
+from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import NoNoise, Permit
-from dp_halfspace.privacy.selection import TalliedChoice
 from dp_halfspace.rows.rows import Rows
 
 # Directions of a stage, fewer with many rows so that a stage takes seconds.
@@ -154,7 +154,7 @@ def plan_directions(
             f"more than n_directions={n_directions}: allow more, up to {MOST_DIRECTIONS}, project "
             "to fewer dimensions, or take random directions"
         )
-    each = epsilon / n_stages * DOWN
+    each = Budget.of(epsilon, 0.0).equal_parts(n_stages).epsilon
     choice = NoNoise() if math.isinf(epsilon) else TalliedChoice(each)
     radii = tuple(_RADIUS * 0.5**stage for stage in range(n_stages - 1))
     return DirectionPlan(
@@ -197,8 +197,7 @@ def _chosen(
     """Run one exponential mechanism over a stream of directions."""
     # Four bytes for each candidate; the directions themselves are forgotten and made again.
     costs = [part.astype(np.int32, casting="same_kind") for part in _costs(problem, stream)]
-    released = permit.release(np.concatenate(costs), choice)
-    found = int(released.argmin() if isinstance(choice, NoNoise) else released[0])
+    found = permit.choose(np.concatenate(costs), choice, is_cost=True)
     ends = np.cumsum([len(part) for part in costs])
     number = int(np.searchsorted(ends, found, side="right"))
     block = stream.block(number)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.search.asinh_cells import EXPONENTS, CellStream, asinh_cells
@@ -29,33 +30,36 @@ from dp_halfspace.algorithms.search.directions import (
 )
 from dp_halfspace.algorithms.search.error_count import USUAL_SHARE, ErrorCount, plan_error_count
 from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
-from dp_halfspace.privacy.selection import TalliedChoice
-from dp_halfspace.rows.rows import unit_rows
+from dp_halfspace.rows.rows import normalised_rows
 
-# Candidates, fewer with many rows so that a fit takes seconds. The part of the two constant
-# classifiers, a larger one where n epsilon tells little else; of the others that of directions.
-_WANTED, _FEWEST, _WORK = 50_000, 2_000, 1e9
-_CONSTANTS, _MORE_CONSTANTS, _LITTLE = 0.1, 0.5, 30.0
+# Candidates, more from an n epsilon on that tells them apart, fewer with many rows so that a fit
+# takes seconds. The part of the two constant
+# classifiers, a larger one up to an n epsilon that tells little else; of the others that of
+# directions.
+_WANTED, _MORE_WANTED, _TELLING = 50_000, 200_000, 180.0
+_FEWEST, _WORK, _MORE_WORK = 2_000, 1e9, 3e8
+_CONSTANTS, _MORE_CONSTANTS = 0.1, ((22.0, 0.8), (30.0, 0.5))
 _DIRECTIONS = 0.28
 # Constant column beside rows of norm one.
 BIAS = 0.5
-_DOWN = 1.0 - 2.0**-40
 # A power of two, so that scores stay exact: they are then about as large as a mean asinh.
-_UNIT = 2.0**-18
+SCORE_STEP = 2.0**-18
 
 
 @dataclass(frozen=True, slots=True)
 class SmallModel:
-    """A classifier that was chosen: ``coefficients`` of columns and an ``intercept``.
+    """A classifier that was chosen: `coefficients` of columns and an `intercept`.
 
-    They are for rows as they are if `exponent` is None, else for ``asinh_cells(rows, exponent)``,
-    whose scores are exact. `error_share` was released, or is a public guess.
+    Of two classes a vector and a number; of more, there is one row and one entry for each. They
+    are for rows as they are if `exponent` is None, else for ``asinh_cells(rows, exponent)``, whose
+    scores are exact. `error_share` was released, or is a public guess.
     """
 
     coefficients: FloatArray
-    intercept: float
+    intercept: float | FloatArray
     exponent: int | None
     error_share: float = USUAL_SHARE
 
@@ -76,7 +80,7 @@ class SmallTablePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the selection costs: one purely private choice; delta is not spent."""
+        """What the selection costs: one exponential mechanism, pure DP; delta is not spent."""
         return (self.choice.event, *([] if self.count is None else [self.count.noise.event]))
 
     @property
@@ -106,33 +110,33 @@ class SmallTablePlan:
         return CellStream(self.n_columns, rest, (*self.seed, 1))
 
     def run(
-        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
+        self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> SmallModel:
         """Choose a classifier with few errors on rows of numbers without missing entries.
 
-        `codes` are class indices, `weights` the public weights of the two classes, the larger one
-        being 1; `permit` is charged with `events`.
+        `weights` are the public weights of the two classes, the larger one being 1; `permit` is
+        charged with `events`.
         """
         # 1. Count the errors of every candidate, in integers.
         # 2. Choose one; only its number is released.
         # 3. Draw its block of the public list again.
         # 4. Count its errors with noise, where that was planned.
         with single_blas_thread():
-            costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
+            costs = [part.astype(np.int32) for part in self._costs(X, class_indices, weights)]
         whole = np.concatenate(costs)
-        number = int(permit.release(whole, self.choice)[0])
+        number = permit.choose(whole, self.choice, is_cost=True)
         model = self._candidate(number, [len(part) for part in costs])
         if self.count is None:
             return model
         return replace(model, error_share=self.count.run(int(whole[number]), permit))
 
     def _costs(
-        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
+        self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray
     ) -> Iterator[IntArray]:
         """Yield the costs of the candidates of every block of the list."""
-        members = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+        members = np.flatnonzero(class_indices == 0), np.flatnonzero(class_indices == 1)
         sizes = len(members[0]), len(members[1])
-        rows = integer_rows(unit_rows(X, 1.0, BIAS, None, clips=False))
+        rows = integer_rows(normalised_rows(X, 1.0, BIAS, None, clips=False))
         directions = self.directions
         for number in range(directions.n_blocks):
             block = directions.block(number)
@@ -171,7 +175,7 @@ class SmallTablePlan:
         coefficients, thresholds = self.cells.block(exponent, part, width)
         found = coefficients[:, column].astype(np.float64)
         limit = float(thresholds[column]) + 0.5
-        return SmallModel(sign * _UNIT * found, -sign * _UNIT * limit, exponent)
+        return SmallModel(sign * SCORE_STEP * found, -sign * SCORE_STEP * limit, exponent)
 
 
 def plan_small_table(
@@ -185,10 +189,13 @@ def plan_small_table(
     if counts:
         count, epsilon = plan_error_count(n_samples, epsilon)
     wanted = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
-    share = _CONSTANTS if n_samples * epsilon > _LITTLE else _MORE_CONSTANTS
+    if n_samples * epsilon >= _TELLING:
+        wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
+    more = [part for limit, part in _MORE_CONSTANTS if n_samples * epsilon <= limit]
+    share = more[0] if more else _CONSTANTS
     n_constants = max(1, round(share * wanted / 2.0))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
-    choice = TalliedChoice(epsilon * _DOWN)
+    choice = TalliedChoice(epsilon * DOWN)
     return SmallTablePlan(
         n_features, wanted - 2 * n_constants, n_constants, choice, tuple(words), count
     )

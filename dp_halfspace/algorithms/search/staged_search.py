@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dp_halfspace._rounding import DOWN
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.privacy.accounting import calibrate
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Exponential, Pure
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
@@ -46,9 +46,8 @@ class SearchPlan:
 
 
 def plan_search(
+    budget: Budget,
     *,
-    epsilon: float,
-    delta: float,
     n_candidates: int,
     n_stages: int,
     sensitivity: float,
@@ -62,9 +61,10 @@ def plan_search(
     if not 1 <= n_candidates <= MOST_CANDIDATES:
         raise ValueError(f"n_candidates must be from 1 to {MOST_CANDIDATES}, got {n_candidates}")
     radii = (math.inf, *(radius * shrink**stage for stage in range(n_stages - 1)))
-    if math.isinf(epsilon):
+    if budget.is_infinite:
         return SearchPlan(n_candidates, radii, NoNoise())
-    share = epsilon / n_stages * DOWN
+    epsilon, delta = budget.epsilon, budget.delta
+    share = Budget.of(epsilon, 0.0).equal_parts(n_stages).epsilon
     if delta > 0:
 
         def events(each: float) -> tuple[Event, ...]:
@@ -97,17 +97,9 @@ def run_search(
     for stage, radius in enumerate(plan.radii):
         blocks = [((seed, stage, k), width, centre, radius) for k, width in enumerate(widths)]
         utilities = np.concatenate([-losses(candidate_block(*block)) for block in blocks])
-        number, place = divmod(released_choice(utilities, plan.mechanism, permit), _BLOCK)
+        number, place = divmod(permit.choose(utilities, plan.mechanism), _BLOCK)
         centre = candidate_block(*blocks[number])[place]
     return centre
-
-
-def released_choice(
-    utilities: FloatArray, mechanism: ExponentialChoice | NoNoise, permit: Permit
-) -> int:
-    """Return the index that an exponential mechanism releases; without noise the best one."""
-    released = permit.release(utilities, mechanism)
-    return int(released.argmax()) if isinstance(mechanism, NoNoise) else int(released[0])
 
 
 def candidate_block(

@@ -15,7 +15,7 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     plan_descent,
     scaled_rows,
 )
-from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.conftest import separated

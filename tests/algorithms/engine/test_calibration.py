@@ -1,14 +1,19 @@
 """Noisy counts of scores: sensitivity by brute force, and lines that are nearly the best."""
 
 import math
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logsumexp, softmax
+from scipy.stats import binom, norm
 
 from dp_halfspace.algorithms.engine import calibration
 from dp_halfspace.algorithms.engine.calibration import affordable_calibration
+from dp_halfspace.algorithms.engine.class_counts import rarity_of
 from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian
 from dp_halfspace.privacy.mechanisms import authorise
 from dp_halfspace.privacy.profiles import gdp_mu
@@ -18,12 +23,13 @@ from dp_halfspace.privacy.record import PrivacyRecord
 HOSTILE = [0.0, -0.0, 1e-310, 1.0, -1.0, 2**0.5, 45.3, -1e308, 1e308]
 
 
-def calibrated(scores, classes, epsilon, weights=(1.0, 1.0), delta=1e-9):
-    plan, left = affordable_calibration(len(classes), epsilon, delta)
+def calibrated(scores, classes, epsilon, weights=(1.0, 1.0), delta=1e-9, rarity=None):
+    plan, left = affordable_calibration(len(classes), Budget.of(epsilon, delta))
     noise = "none" if math.isinf(epsilon) else "os"
     record = PrivacyRecord(epsilon=epsilon, delta=delta, events=plan.events, noise=noise)
-    assert left <= epsilon
-    return plan.run(scores, classes, np.array(weights), authorise(record, OS_RANDOMNESS))
+    assert left.epsilon <= epsilon
+    permit = authorise(record, OS_RANDOMNESS)
+    return plan.run(scores, classes, np.array(weights), permit, rarity=rarity)
 
 
 def worst_change(n_classes):
@@ -42,9 +48,9 @@ def worst_change(n_classes):
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_a_record_moves_the_counts_by_the_root_of_two(n_classes):
-    plan, _ = affordable_calibration(10_000, 1.0, 1e-8)
+    plan, _ = affordable_calibration(10_000, Budget.of(1.0, 1e-8))
     assert worst_change(n_classes) == math.sqrt(2.0) <= plan.noise.sensitivity < 1.4143
-    assert affordable_calibration(10_000, 1.0, 0.0)[0].noise.sensitivity == 2
+    assert affordable_calibration(10_000, Budget.of(1.0, 0.0))[0].noise.sensitivity == 2
 
 
 def test_brute_force_sees_a_record_that_is_counted_twice(monkeypatch):
@@ -54,14 +60,20 @@ def test_brute_force_sees_a_record_that_is_counted_twice(monkeypatch):
         worst_change(2)
 
 
-@pytest.mark.parametrize(("epsilon", "near"), [(math.inf, 0.06), (2.0, 0.3)])
+def line_of(curve):
+    """Slope and offset of a curve between typical scores."""
+    low, middle, high = curve(np.array([-12.0, 0.0, 12.0]))
+    return (high - low) / 24.0, middle
+
+
+@pytest.mark.parametrize(("epsilon", "near"), [(math.inf, 0.1), (2.0, 0.3)])
 @pytest.mark.parametrize(("slope", "moved"), [(0.05, 0.0), (0.2, 0.5)])
 def test_the_line_of_two_classes_is_found(epsilon, near, slope, moved):
     """In the population that the weights stand for."""
     rng = np.random.default_rng(2)
     scores = rng.normal(0, 15, size=100_000)
     classes = (rng.random(100_000) < expit(slope * scores + 0.2 - moved)).astype(np.intp)
-    found, offset = calibrated(scores, classes, epsilon, (math.exp(-moved), 1.0))
+    found, offset = line_of(calibrated(scores, classes, epsilon, (math.exp(-moved), 1.0)))
     assert abs(math.log(found / slope)) < near
     assert abs(offset - 0.2) < near / 2
 
@@ -72,18 +84,101 @@ def test_one_slope_serves_many_classes():
     chances = np.exp(0.1 * scores)
     chances /= chances.sum(axis=1, keepdims=True)
     classes = (chances.cumsum(axis=1) < rng.random((50_000, 1))).sum(axis=1)
-    found, offset = calibrated(scores, classes, math.inf, weights=np.ones(4))
-    assert abs(math.log(found / 0.1)) < 0.06
-    assert offset == 0.0
+    found, offset = line_of(calibrated(scores, classes, math.inf, weights=np.ones(4)))
+    assert abs(math.log(found / 0.1)) < 0.1
+    assert offset == pytest.approx(0.0, abs=1e-12)
+
+
+GRID = np.linspace(-6.0, 6.0, 7)
+
+
+@lru_cache
+def brute_force(counts, deviation, most=150):
+    """Log likelihood of a chance: the sum over all numbers of records, and of higher labels."""
+    sizes = np.arange(most + 1)
+    found = []
+    for chance in expit(GRID):
+        total = -np.inf
+        for size in sizes:
+            higher = np.arange(size + 1)
+            seen = norm.logpdf(counts[1], higher, deviation)
+            seen += norm.logpdf(counts[0], size - higher, deviation)
+            total = np.logaddexp(total, logsumexp(binom.logpmf(higher, size, chance) + seen))
+        found.append(total)
+    return np.array(found)
+
+
+COUNTED = [(40.0, 3.0, 6.0), (0.0, 0.0, 10.0), (-9.0, 8.0, 12.0), (40.0, 30.0, 5.0)]
+
+
+def misjudged(lower, higher, deviation):
+    """Largest difference of the belief in a chance from that of the sum over all numbers."""
+    exact = softmax(brute_force((lower, higher), deviation))
+    table = calibration._cell_likelihoods(np.array([[lower], [higher]]), deviation)[0]
+    return np.abs(softmax(np.interp(GRID, calibration._LOG_ODDS, table)) - exact).max()
+
+
+@pytest.mark.parametrize("counted", COUNTED)
+def test_the_likelihood_of_a_cell_is_that_of_a_sum_over_all_numbers(counted):
+    assert misjudged(*counted) < 0.02
+
+
+def test_the_comparison_sees_the_noise_of_one_count_for_that_of_two(monkeypatch):
+    honest = calibration._cell_likelihoods
+    monkeypatch.setattr(calibration, "_cell_likelihoods", lambda c, d: honest(c, d / 2**0.5))
+    assert max(misjudged(*counted) for counted in COUNTED) > 0.02
+
+
+def test_curves_rise_and_say_what_was_counted():
+    rng = np.random.default_rng(5)
+    scores = rng.normal(-20, 20, size=20_000)
+    classes = (rng.random(20_000) < expit(0.15 * scores - 1.5)).astype(np.intp)
+    counts = np.bincount(classes).astype(float)
+    rarity = rarity_of(counts, np.ones(2), 5.0, 20_000, 0.3)
+    curve = calibrated(scores, classes, 1.0, rarity=rarity)
+    assert (np.diff(curve(np.linspace(-1e4, 1e4, 999))) > 0).all()
+    assert abs(expit(curve(scores)).mean() - classes.mean()) < 0.01
+    # Of a class with hardly any records the count is all that is known.
+    few = replace(rarity, records=0.01, share=0.01, degree=1.0)
+    flat = calibrated(scores, classes, 1.0, rarity=few)
+    np.testing.assert_allclose(flat(scores), few.log_odds_of_second, atol=0.01)
+
+
+def test_the_largest_class_is_calibrated_against_the_rest():
+    rng = np.random.default_rng(6)
+    scores = 15 * rng.standard_normal((40_000, 3))
+    scores[:, 1] += 40.0
+    odds = 0.1 * (np.delete(scores, 1, axis=1).max(axis=1) - scores[:, 1])
+    is_rest = rng.random(40_000) < expit(odds)
+    classes = np.where(is_rest, np.where(scores[:, 0] > scores[:, 2], 0, 2), 1)
+    rarity = rarity_of(np.bincount(classes).astype(float), np.ones(3), 5.0, 40_000, 1.0)
+    assert (rarity.common, rarity.degree > 0.1) == (1, True)
+    curve = calibrated(scores, classes, math.inf, weights=np.ones(3), rarity=rarity)
+    chances = softmax(curve(scores), axis=1)
+    np.testing.assert_allclose(1.0 - chances[:, 1], expit(odds), atol=0.06)
+
+
+def test_counts_against_the_rest_have_the_same_sensitivity():
+    rng, largest = np.random.default_rng(0), 0.0
+    for _ in range(200):
+        scores, classes = rng.choice(HOSTILE, size=(5, 3)), rng.integers(3, size=5)
+        other, labels = scores.copy(), classes.copy()
+        other[2], labels[2] = rng.choice(HOSTILE, size=3), rng.integers(3)
+        with np.errstate(over="ignore"):
+            change = calibration.score_counts(scores, classes, None, 1)
+            change = change - calibration.score_counts(other, labels, None, 1)
+        largest = max(largest, float(np.linalg.norm(change)))
+    assert largest == math.sqrt(2.0)
 
 
 @pytest.mark.parametrize("delta", [1e-8, 0.0])
 def test_the_parts_of_a_budget_make_the_whole(delta):
-    plan, left = affordable_calibration(10_000, 1.0, delta)
-    rest = Gaussian(gdp_mu(left, delta)) if delta else None
+    plan, left = affordable_calibration(10_000, Budget.of(1.0, delta))
+    rest = Gaussian(gdp_mu(left.epsilon, delta)) if delta else None
     if delta:
         assert accounting.delta((*plan.events, rest), 1.0) <= delta
         assert accounting.epsilon((*plan.events, rest), delta) > 0.999
     else:
-        assert 0.999 < plan.events[0].epsilon + left <= 1.0
-    assert affordable_calibration(50, 1.0, delta) == (None, 1.0)
+        assert 0.999 < plan.events[0].epsilon + left.epsilon <= 1.0
+    whole = Budget.of(1.0, delta)
+    assert affordable_calibration(50, whole) == (None, whole)

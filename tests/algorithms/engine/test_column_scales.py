@@ -10,16 +10,18 @@ from dp_halfspace.algorithms.engine import column_scales as cells
 from dp_halfspace.algorithms.engine import column_scales as units_module
 from dp_halfspace.algorithms.engine.column_scales import (
     CLIP,
-    Units,
+    ColumnScales,
     clipped_moments,
-    in_units,
+    in_column_scales,
     linear_counts,
     octave_counts,
-    plan_units,
+    plan_column_scales,
 )
-from dp_halfspace.privacy.discrete import DiscreteLaplaceNoise
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Gaussian, Pure
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, recording
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 from tests.algorithms.support import permit_for
 
 HOSTILE = [
@@ -29,8 +31,12 @@ HOSTILE = [
 N = 40
 
 
+def budget_of(size, is_pure):
+    return Budget.of(size, 0.0) if is_pure else Budget.gaussian(size)
+
+
 def released_units(X, budget, is_pure):
-    plan = plan_units(*X.shape, budget, is_pure=is_pure)
+    plan = plan_column_scales(*X.shape, budget_of(budget, is_pure))
     return plan.run(X, permit_for(*plan.events))
 
 
@@ -54,7 +60,7 @@ def linear(X):
 
 def moments(X):
     d = X.shape[1]
-    return clipped_moments(X, Units(np.full(d, 0.3), np.full(d, 0.7)))
+    return clipped_moments(X, ColumnScales(np.full(d, 0.3), np.full(d, 0.7)))
 
 
 # Statistic, norm, bound: a Euclidean norm for Gaussian and L2-Laplace noise, else absolute.
@@ -155,7 +161,7 @@ def test_octaves_are_counted_exactly_in_every_type(kind):
     assert not octave_counts(X[:0]).any()
 
 
-def in_units_at_once(X, units):
+def in_column_scales_at_once(X, units):
     with np.errstate(all="ignore"):
         Z = np.subtract(X, units.center, dtype=np.float64) / units.scale
     return np.nan_to_num(np.clip(Z, -CLIP, CLIP))
@@ -169,11 +175,11 @@ def test_units_of_each_entry_are_rounded_once(kind):
         X = np.where(rng.random((4001, 70)) < 0.5, 1e3 + entries()[:1].T[0], rng.normal(1e3, 2))
         X[::7] = entries()[: len(X[::7])]
         X = X.astype(kind)
-    units = Units(np.full(70, 1e3 + 1e-9), np.exp(rng.normal(size=70)))
-    expected = in_units_at_once(X, units)
+    units = ColumnScales(np.full(70, 1e3 + 1e-9), np.exp(rng.normal(size=70)))
+    expected = in_column_scales_at_once(X, units)
     for form in (X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2]):
-        assert np.array_equal(in_units(form, units), expected)
-        found = in_units(form, units, kind=np.float32)
+        assert np.array_equal(in_column_scales(form, units), expected)
+        found = in_column_scales(form, units, kind=np.float32)
         assert found.dtype == np.float32
         assert np.array_equal(found, expected.astype(np.float32))
     s = np.rint(expected * 256.0) / 1024.0
@@ -183,7 +189,9 @@ def test_units_of_each_entry_are_rounded_once(kind):
 @pytest.mark.parametrize("budget", [1e-9, 0.01, 0.5, 30.0, 1e6])
 @pytest.mark.parametrize("d", [1, 100])
 def test_events_compose_to_no_more_than_was_asked(budget, d):
-    gaussian, pure = (plan_units(1000, d, budget, is_pure=p).events for p in (False, True))
+    gaussian, pure = (
+        plan_column_scales(1000, d, budget_of(budget, p)).events for p in (False, True)
+    )
     assert all(isinstance(event, Gaussian) for event in gaussian)
     assert all(isinstance(event, Pure) for event in pure)
     total = math.sqrt(sum(event.mu**2 for event in gaussian))
@@ -193,8 +201,8 @@ def test_events_compose_to_no_more_than_was_asked(budget, d):
 
 
 def test_pure_noise_is_what_the_sensitivities_ask_for():
-    plan = plan_units(1000, 8, 0.5, is_pure=True)
-    octaves, _, moments = plan.budgets
+    plan = plan_column_scales(1000, 8, Budget.of(0.5, 0.0))
+    octaves, _, moments = (part.epsilon for part in plan.budgets)
     assert plan.octaves == DiscreteLaplaceNoise(16, octaves)
     assert isinstance(plan.moments, L2LaplaceNoise)
     assert plan.moments.scale >= 2 * math.sqrt(8) / moments
@@ -204,7 +212,7 @@ def test_pure_noise_is_what_the_sensitivities_ask_for():
 
 
 def test_noise_is_what_the_sensitivities_ask_for():
-    plan = plan_units(1000, 8, 0.5)
+    plan = plan_column_scales(1000, 8, Budget.gaussian(0.5))
     assert isinstance(plan.octaves, GaussianNoise)
     assert isinstance(plan.moments, GaussianNoise)
     assert plan.octaves.sigma >= 4.0 / plan.octaves.mu
@@ -216,21 +224,21 @@ def test_noise_is_what_the_sensitivities_ask_for():
 def test_the_noise_of_narrow_columns_counts_them_all(is_pure):
     rng = np.random.default_rng(3)
     X = np.column_stack([2000 + rng.normal(0, 5, 4000) for _ in range(4)])
-    plan = plan_units(*X.shape, 3.0, is_pure=is_pure)
-    with recording() as releases:
+    plan = plan_column_scales(*X.shape, budget_of(3.0, is_pure))
+    with record_releases() as releases:
         plan.run(X, permit_for(*plan.events))
     assert len(releases) == 3
     mechanism = releases[1].mechanism
     if is_pure:
-        assert mechanism == DiscreteLaplaceNoise(8, plan.budgets[1])
+        assert mechanism == DiscreteLaplaceNoise(8, plan.budgets[1].epsilon)
     else:
-        assert mechanism.sigma >= math.sqrt(8) / plan.budgets[1]
+        assert mechanism.sigma >= math.sqrt(8) / plan.budgets[1].mu
     assert releases[1].value.shape[0] == 4
 
 
 def test_nothing_is_released_without_a_charge():
     X = np.random.default_rng(0).normal(size=(50, 2))
-    plan = plan_units(*X.shape, 1.0)
+    plan = plan_column_scales(*X.shape, Budget.gaussian(1.0))
     with pytest.raises(RuntimeError, match="not charged"):
         plan.run(X, permit_for(plan.events[1]))
 
@@ -261,7 +269,7 @@ def test_units_of_common_columns_are_found(name, budget, is_pure):
 
 
 @pytest.mark.parametrize("is_pure", [False, True])
-def test_heavy_tails_zeros_constants_and_holes_have_units(is_pure):
+def test_heavy_tails_zeros_constants_and_missing_values_have_units(is_pure):
     rng = np.random.default_rng(0)
     n = 5000
     X = np.column_stack([
@@ -276,7 +284,7 @@ def test_heavy_tails_zeros_constants_and_holes_have_units(is_pure):
     assert np.isfinite(units.center).all()
     assert (units.scale > 0).all()
     assert np.isfinite(units.scale).all()
-    Z = in_units(X, units)
+    Z = in_column_scales(X, units)
     assert np.isfinite(Z).all()
     assert np.abs(Z).max() <= CLIP
     assert (Z[:, 4] == 0).all()

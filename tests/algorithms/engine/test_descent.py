@@ -8,7 +8,8 @@ import pytest
 
 from dp_halfspace.algorithms.engine.defaults import engine_defaults
 from dp_halfspace.algorithms.engine.noisy_gd import plan_descent, plan_gradient
-from dp_halfspace.rows.rows import block_size, unit_rows
+from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.rows.rows import normalised_rows
 from tests.algorithms.support import assert_costs, permit_for, share_right, stretched
 
 
@@ -20,7 +21,7 @@ def plan_for(n, k, n_classes=2, mu=1.0, block_rows=1000, defaults=None):
 
 def run(X, y, plan, weights=None):
     weights = np.ones(max(2, plan.descent.n_outputs)) if weights is None else weights
-    return plan.run(unit_rows(X, 1.0, None), y, weights, permit_for(*plan.events))
+    return plan.run(normalised_rows(X, 1.0, None), y, weights, permit_for(*plan.events))
 
 
 @pytest.mark.parametrize("mu", [0.02, 0.3, 5.0])

@@ -9,8 +9,13 @@ import pytest
 from scipy.special import expit
 
 from dp_halfspace.algorithms.engine.defaults import Steps
-from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, descend, plan_descent
-from dp_halfspace.optim.objectives.adversary import Adversary
+from dp_halfspace.algorithms.engine.noisy_gd import (
+    LARGEST_FAVOUR,
+    clipped_slopes,
+    descend,
+    plan_descent,
+)
+from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import assert_costs, permit_for
@@ -112,13 +117,13 @@ def test_queries_stay_in_the_public_balls(stretch):
     assert max(seen) == pytest.approx(plan.radius if stretch is None else plan.reach, rel=1e-12)
 
 
-def sensitivity_of_the_proof(n, k, K, block, *, C, c, A, beta, attack=None):
+def sensitivity_of_the_proof(n, k, K, block, *, C, c, A, beta, attack=None, favour=0.0):
     """``docs/proofs/noisy_gradient.md``, floating point, in 50 digits and its own notation."""
     with mpmath.workdps(50):
         u, A = mpmath.mpf("1.01") * mpmath.mpf(2) ** -53, mpmath.mpf(A)
         inverse = 4 if A > 1 else 1
         R = 8 * c * (1 + mpmath.sqrt(k * K))
-        margins = n * beta * u * (k + 3) * inverse * min(A, 64) * R
+        margins = n * beta * u * ((k + 3) * inverse * min(A, 64) * R + 4 * favour)
         sums = A * u * n * inverse * ((block + -(-n // block) + 5 + 3) * C + 2 * K + 32)
         product = u * (k + 2) * mpmath.sqrt(k) * A * inverse * n * C if A > 1 else 0
         longer = mpmath.mpf(2) ** -30
@@ -139,10 +144,21 @@ def test_sensitivity_is_that_of_the_proof(A, n, k, outputs):
     """Every constant of the code against the proof, on the safe side and not above it."""
     attacks = [None, Adversary(0.3, 2, 5, 1e-3), Adversary(0.9, "inf", 5, 1e-3)]
     stretch = {"amplification": A, "compression": 1.0 if A == 1.0 else 4.0}
-    for attack in attacks if outputs == 1 and A == 1.0 else [None]:
-        plan = plan_for(n, k, outputs, steps={"smoothness": 0.75}, attack=attack, **stretch)
+    cases = [(attack, 0.0) for attack in attacks if outputs == 1 and A == 1.0] or [(None, 0.0)]
+    for attack, favour in [*cases, (None, LARGEST_FAVOUR)]:
+        more = {"attack": attack, "largest_favour": favour, **stretch}
+        plan = plan_for(n, k, outputs, steps={"smoothness": 0.75}, **more)
         exact = sensitivity_of_the_proof(
-            n, k, outputs, 1000, C=plan.steps.clip, c=3.0, A=A, beta=0.75, attack=attack
+            n,
+            k,
+            outputs,
+            1000,
+            C=plan.steps.clip,
+            c=3.0,
+            A=A,
+            beta=0.75,
+            attack=attack,
+            favour=favour,
         )
         found = plan.mechanism.sensitivity
         assert exact * (1 - mpmath.mpf(2) ** -50) <= found <= exact * (1 + mpmath.mpf(2) ** -48)

@@ -14,15 +14,16 @@ from dp_halfspace.algorithms.engine.preconditioner import (
     release_preconditioner,
     shrunk_spectrum,
 )
-from dp_halfspace.privacy.mechanisms import recording
-from dp_halfspace.rows.rows import Rows, block_size, unit_rows
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import permit_for
 
 
 def released(rows, plan):
     """A preconditioner, and the release from which it was made."""
-    with recording() as releases:
+    with record_releases() as releases:
         preconditioner = release_preconditioner(rows, plan, permit_for(plan.mechanism.event))
     return preconditioner, releases[0]
 
@@ -215,7 +216,7 @@ def leading_ratio():
         if X.shape[1] == 1:
             continue
         plan = plan_preconditioner(len(X), X.shape[1] + 1, 64, mu=1e3, lead=1)
-        values = [packed(unit_rows(data, 1.0, 0.5), plan).value for data in (X, other)]
+        values = [packed(normalised_rows(data, 1.0, 0.5), plan).value for data in (X, other)]
         change = float(np.linalg.norm(values[0] - values[1]))
         worst = max(worst, change / plan.mechanism.sensitivity)
     return worst
@@ -237,7 +238,7 @@ def test_map_of_a_leading_block(bias, n_columns, stretch):
     """The map of the block alone, and one number for what is behind it."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((500, n_columns)) * np.geomspace(1.0, 0.1, n_columns)
-    rows, lead = unit_rows(X, 1.0, bias), 4
+    rows, lead = normalised_rows(X, 1.0, bias), 4
     size = n_columns + (bias is not None)
     plan = plan_preconditioner(
         500, size, 64, mu=math.inf, max_columns=5, lead=lead, stretch=stretch
@@ -268,7 +269,7 @@ def test_a_power_of_the_map(power):
     """The symmetric power, within the bounds of the whole; nothing of the release moves."""
     rng = np.random.default_rng(2)
     X = rng.standard_normal((500, 9)) * np.geomspace(1.0, 0.01, 9)
-    rows, plan = unit_rows(X, 1.0, 0.2), plan_preconditioner(500, 10, 64, mu=math.inf)
+    rows, plan = normalised_rows(X, 1.0, 0.2), plan_preconditioner(500, 10, 64, mu=math.inf)
     weaker = replace(plan, power=power)
     whole, part = (released(rows, p)[0] @ np.eye(10) for p in (plan, weaker))
     values, vectors = np.linalg.eigh(whole)

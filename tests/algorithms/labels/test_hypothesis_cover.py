@@ -27,13 +27,30 @@ def test_losses_are_weighted_errors(monkeypatch, n_classes, entries):
     np.testing.assert_allclose(linear_losses(points, codes, weights)(candidates), expected)
 
 
-def worst_change(n_classes, largest):
+def test_losses_with_a_margin_count_unit_scores_below_half_of_it():
+    points, codes, weights, candidates = problem(2)
+    expected = []
+    for candidate in candidates:
+        unit = candidate / np.linalg.norm(candidate)
+        shift = log_odds_shift(weights)[0] / np.linalg.norm(candidate)
+        signed = np.where(codes == 1, 1, -1) * (points @ unit + shift)
+        expected.append(weights[codes][signed < 0.8 / 2].sum())
+    found = linear_losses(points, codes, weights, 0.8)(candidates)
+    np.testing.assert_allclose(found, expected)
+    assert (found > linear_losses(points, codes, weights)(candidates)).any()
+    with pytest.raises(ValueError, match="two classes"):
+        linear_losses(points, codes, np.ones(3), 0.8)
+
+
+def worst_change(n_classes, largest, margin=None):
     points, codes, weights, candidates = problem(n_classes)
     weights, worst = weights / weights.max() * largest, 0.0
     for i in range(len(codes)):
         other = codes.copy()
         other[i] = (other[i] + 1) % n_classes
-        changes = [linear_losses(points, labels, weights)(candidates) for labels in (codes, other)]
+        changes = [
+            linear_losses(points, labels, weights, margin)(candidates) for labels in (codes, other)
+        ]
         worst = max(worst, float(np.abs(changes[0] - changes[1]).max()))
     return worst
 
@@ -41,6 +58,12 @@ def worst_change(n_classes, largest):
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_a_label_changes_a_loss_by_one_at_most(n_classes):
     assert worst_change(n_classes, 1.0) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.3, 1.0])
+def test_a_label_changes_a_loss_with_a_margin_by_one_and_attains_it(margin):
+    assert worst_change(2, 1.0, margin) == pytest.approx(1.0)
+    assert worst_change(2, 3.0, margin) > 1.5  # planted: weights above one
 
 
 def test_brute_force_sees_weights_above_one():

@@ -22,9 +22,9 @@ from dp_halfspace.optim import (
     huber_hinge,
     shifted_logistic,
 )
-from dp_halfspace.optim.risks import risk as risk_module
-from dp_halfspace.optim.risks.pairs import balanced_normaliser
-from dp_halfspace.optim.solvers.certificate import solver_tolerance
+from dp_halfspace.optim import risks as risk_module
+from dp_halfspace.optim.certificate import solver_tolerance
+from dp_halfspace.optim.risks import balanced_normaliser
 from dp_halfspace.privacy import (
     Exponential,
     Gaussian,
@@ -35,7 +35,7 @@ from dp_halfspace.privacy import (
     gdp_delta,
     gdp_mu,
 )
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import unit
 from tests.algorithms.support import permit_for
@@ -177,6 +177,7 @@ def worst_ratio(make, where, *, shrink=1.0, weight=1.0, earlier=0.0):
 
 # On a line two opposite records cannot both have the full slope of the logistic loss; the
 # bound is for every dimension.
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("make", "loss", "least"),
     [
@@ -534,7 +535,7 @@ def solve(make=records, loss=LOGISTIC, k=2, epsilon=1.0, delta=1e-6, ridge=1e-2,
     if make is records:
         sizes |= {"k": k, "max_weight": float(weights.max())}
     plan = plan_objective(make(loss, **sizes), ridge, epsilon, delta)
-    with recording() as releases:
+    with record_releases() as releases:
         plan.run(clipped_rows(X, 1.0), codes, weights, permit_for(*plan.events))
     assert len(releases) == plan.risk.n_stacked + 1
     linear = np.vstack([release.released for release in releases[:-1]])

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from dp_halfspace import OutputPerturbationClassifier
 from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.optim import LOGISTIC, SQUARED, SQUARED_HINGE, PairRisk, huber_hinge
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.risks.pairs import balanced_normaliser
-from dp_halfspace.optim.risks.softmax import SoftmaxRisk
-from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, recording
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, balanced_normaliser
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise
 from dp_halfspace.rows.rows import clipped_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.perturbation.test_regulariser import records
 from tests.algorithms.support import permit_for
+from tests.conftest import separated
 from tests.optim.pair_cases import differences
 
 HUBER = huber_hinge(0.5)
@@ -38,7 +40,7 @@ def exact(_):
 
 def run(plan, X, codes, weights=None):
     weights = np.ones(codes.max(initial=1) + 1) if weights is None else weights
-    with recording() as releases:
+    with record_releases() as releases:
         w = plan.run(clipped_rows(X, 1.0), codes, weights, permit_for(*plan.events))
     return w, releases
 
@@ -66,21 +68,43 @@ def test_an_empty_class_of_pairs_gives_noise_round_zero(label):
     assert np.isfinite(w).all()
 
 
-@pytest.mark.parametrize("risk", [records(n=20, d=2), records(HUBER, n=20, d=2, k=3)])
-def test_a_projected_release_is_in_the_ball_of_the_minimisers(risk):
-    X, codes = np.full((20, 2), 0.3), np.arange(20) % risk.n_classes
+@pytest.mark.parametrize(
+    "risk", [records(n=20, d=2), records(HUBER, n=20, d=2, k=3), pairs(n=20, d=2)]
+)
+def test_a_release_is_brought_to_the_ball_of_the_minimisers(risk):
+    X, codes = np.full((20, 2), 0.3), np.arange(20) % getattr(risk, "n_classes", 2)
 
     def loud(_):
         return GaussianNoise(1e3, 1e-3)
 
-    free, kept = (plan_output(risk, 0.5, loud, projected=p) for p in (False, True))
-    assert np.linalg.norm(run(free, X, codes)[0]) > 2 * free.radius * math.sqrt(risk.n_stacked)
-    w, releases = run(kept, X, codes)
-    largest = kept.radius * math.sqrt(risk.n_stacked)
+    plan = plan_output(risk, 0.5, loud, projects=True)
+    w, releases = run(plan, X, codes)
+    largest = plan.radius * math.sqrt(risk.n_stacked)
+    assert np.linalg.norm(releases[0].released) > 2 * largest
     assert np.linalg.norm(w) == pytest.approx(largest)
     np.testing.assert_allclose(
         w / largest, releases[0].released / np.linalg.norm(releases[0].released)
     )
+
+
+def test_noise_is_not_cut_off_unless_asked_for():
+    """Seen from outside, the deviation of a release is that of its noise on every data set."""
+    X, codes = np.full((20, 2), 0.3), np.arange(20) % 2
+    plan = plan_output(records(n=20, d=2), 0.5, lambda _: GaussianNoise(1e3, 1e-3))
+    w, releases = run(plan, X, codes)
+    np.testing.assert_array_equal(w, releases[0].released)
+
+
+@pytest.mark.parametrize("preconditioner", [True, False])
+def test_an_estimator_can_be_asked_to_project(preconditioner):
+    X, y = separated(4000, 3)
+    model = OutputPerturbationClassifier(
+        epsilon=1.0, preconditioner=preconditioner, project=True, data_norm=1.0,
+        classes=[0, 1],
+    )  # fmt: skip
+    plan = model._plan(model._facts(model._validated(X, y, None)), Budget.of(1.0, 1e-7))
+    inner = plan.plan.output if preconditioner else plan.output
+    assert inner.projects
 
 
 CASES = {

@@ -12,10 +12,11 @@ from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
     plan_preconditioned_objective,
 )
 from dp_halfspace.optim import block_size, empirical_risk, huber_hinge, shifted_logistic
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows import mapped_rows
 from dp_halfspace.rows.mapped_rows import FormedRows
-from dp_halfspace.rows.rows import unit_rows
+from dp_halfspace.rows.rows import normalised_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.perturbation.test_objective import gradients
 from tests.algorithms.support import permit_for
@@ -30,7 +31,7 @@ def risk_of(n, d, k=2, loss=SHIFTED, weight=1.0):
 
 def run(X, y, plan, *, k=2, weights=None):
     weights = np.ones(k) if weights is None else weights
-    return plan.run(unit_rows(X, 1.0, None), y, weights, permit_for(*plan.events))
+    return plan.run(normalised_rows(X, 1.0, None), y, weights, permit_for(*plan.events))
 
 
 @pytest.mark.sampled(7)
@@ -40,7 +41,9 @@ def run(X, y, plan, *, k=2, weights=None):
 @pytest.mark.parametrize("loss", [SHIFTED, huber_hinge(0.5)], ids=lambda loss: loss.name)
 @pytest.mark.parametrize("ridge", [None, 1.0])
 def test_whole_budget_and_no_more(delta, epsilon, k, loss, ridge):
-    plan = plan_preconditioned_objective(risk_of(20000, 30, k, loss), epsilon, delta, ridge=ridge)
+    plan = plan_preconditioned_objective(
+        risk_of(20000, 30, k, loss), Budget.of(epsilon, delta), ridge=ridge
+    )
     assert plan.preconditioner is not None
     spent = privacy.epsilon(plan.events, delta)
     assert epsilon * (1 - 1e-6) <= spent <= epsilon * (1 + 1e-12)
@@ -52,7 +55,7 @@ def test_whole_budget_and_no_more(delta, epsilon, k, loss, ridge):
 @pytest.mark.parametrize("n", [1, 40])
 def test_tiny_data_and_budgets_have_a_plan(n, k, delta, epsilon):
     """No preconditioner if it would exceed delta beside the vertices at every regulariser."""
-    plan = plan_preconditioned_objective(risk_of(n, 3, k), epsilon, delta)
+    plan = plan_preconditioned_objective(risk_of(n, 3, k), Budget.of(epsilon, delta))
     assert privacy.epsilon(plan.events, delta) <= epsilon * (1 + 1e-12)
 
 
@@ -82,13 +85,13 @@ def assert_certified(monkeypatch, X, y, k, delta, weights):
     # With two classes the others count as class 0.
     codes = y if k > 2 else (y == 1).astype(int)
     plan = plan_preconditioned_objective(
-        risk_of(len(X), X.shape[1], k, weight=float(weights.max())), 4.0, delta
+        risk_of(len(X), X.shape[1], k, weight=float(weights.max())), Budget.of(4.0, delta)
     )
-    with recording() as releases:
+    with record_releases() as releases:
         run(X, codes, plan, k=k, weights=weights)
     (released,) = seen
     transform = np.linalg.qr(released @ np.eye(X.shape[1]), mode="r")
-    Z = np.asarray(unit_rows(X, 1.0, None).margins(transform.T))
+    Z = np.asarray(normalised_rows(X, 1.0, None).margins(transform.T))
     lengths = np.linalg.norm(Z, axis=1, keepdims=True)
     Z = np.divide(Z, lengths, out=np.zeros_like(Z), where=lengths > 2.0**-100)
     linear = np.vstack([r.released for r in releases[1:-1]])
@@ -113,11 +116,11 @@ def worst_change(k, loss=SHIFTED):
         root = rng.standard_normal((d, d))
         transform = np.linalg.inv(root @ root.T + 0.01 * np.eye(d))
         case = risk_of(len(X), d, k, loss)
-        plan = plan_preconditioned_objective(case, 1.0, 0.0, preconditioner=False)
+        plan = plan_preconditioned_objective(case, Budget.of(1.0, 0.0), preconditioner=False)
         W = 30.0 * rng.standard_normal((1 if k == 2 else k, d))
         found = []
         for features, labels in ((X, y), (other_X, other_y)):
-            rows = FormedRows(unit_rows(features, 1.0, None), transform)
+            rows = FormedRows(normalised_rows(features, 1.0, None), transform)
             Z = rows.adjoint(np.eye(len(features))).T
             assert np.linalg.norm(Z, axis=1).max() <= 1.0
             found.append(gradients(plan.objective, Z, labels, np.ones(k), 0.0 * W, W))
@@ -144,11 +147,14 @@ def test_plan_is_for_images_of_norm_one(delta):
     """However short the rows were before they were mapped."""
     for row_norm in (0.5, 1.0):
         plan = plan_preconditioned_objective(
-            replace(risk_of(20000, 30), row_norm=row_norm), 1.0, delta
+            replace(risk_of(20000, 30), row_norm=row_norm), Budget.of(1.0, delta)
         )
         assert plan.preconditioner is not None
         case, linear = plan.objective.risk, plan.objective.linear
-        assert case.row_norm == FormedRows(unit_rows(np.eye(30), 1.0, None), np.eye(30)).row_bound
+        assert (
+            case.row_norm
+            == FormedRows(normalised_rows(np.eye(30), 1.0, None), np.eye(30)).row_bound
+        )
         if delta == 0.0:
             # Two opposite images of norm one, slopes of one, and what the Jacobian leaves.
             assert linear.scale >= 2.0 / 0.8
@@ -160,9 +166,9 @@ def test_plan_is_for_images_of_norm_one(delta):
 def test_plan_counts_the_rows_that_are_summed_at_a_time(block_rows):
     """Whatever the layout of the data, images are formed in the blocks of the bound."""
     case = replace(risk_of(3000, 100), block_rows=block_rows)
-    plan = plan_preconditioned_objective(case, 1.0, 1e-7)
-    rows = unit_rows(np.zeros((3000, 100)), 1.0, None)
-    for source in (rows, unit_rows(sparse.csr_array((3000, 100)), 1.0, None)):
+    plan = plan_preconditioned_objective(case, Budget.of(1.0, 1e-7))
+    rows = normalised_rows(np.zeros((3000, 100)), 1.0, None)
+    for source in (rows, normalised_rows(sparse.csr_array((3000, 100)), 1.0, None)):
         formed = FormedRows(source, np.eye(100))
         sizes = [hi - lo for lo, hi, _, _ in formed._blocks()]
         assert max(sizes) == plan.objective.risk.block_rows == formed.block_rows

@@ -13,12 +13,13 @@ from dp_halfspace.algorithms.perturbation.output import plan_output
 from dp_halfspace.algorithms.perturbation.preconditioned_output import plan_preconditioned_output
 from dp_halfspace.algorithms.perturbation.regulariser import mapped_row_ridge
 from dp_halfspace.optim import LOGISTIC, block_size, empirical_risk, huber_hinge, shifted_logistic
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.risks.softmax import SoftmaxRisk
-from dp_halfspace.privacy.mechanisms import GaussianNoise, recording
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.mechanisms import GaussianNoise
 from dp_halfspace.rows import mapped_rows
 from dp_halfspace.rows.mapped_rows import FormedRows
-from dp_halfspace.rows.rows import unit_rows
+from dp_halfspace.rows.rows import normalised_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.perturbation.test_preconditioned_objective import hard_tables
 from tests.algorithms.support import assert_costs, permit_for
@@ -41,7 +42,9 @@ def gaussian(sensitivity):
 @pytest.mark.parametrize("ridge", [None, 0.3])
 def test_whole_budget_and_no_more(epsilon, loss, k, ridge):
     """A fifth of the squared signal is the preconditioner's, the rest the minimiser's."""
-    plan = plan_preconditioned_output(risk_of(20000, 30, k, loss), epsilon, 1e-7, ridge=ridge)
+    plan = plan_preconditioned_output(
+        risk_of(20000, 30, k, loss), Budget.of(epsilon, 1e-7), ridge=ridge
+    )
     preconditioner, minimiser = plan.events
     assert preconditioner.mu**2 == pytest.approx(minimiser.mu**2 / 4.0)
     assert_costs(plan.events, privacy.gdp_mu(epsilon, 1e-7), delta=1e-7)
@@ -50,15 +53,15 @@ def test_whole_budget_and_no_more(epsilon, loss, k, ridge):
 
 @pytest.mark.parametrize(("n", "d", "epsilon"), [(10**6, 513, 1.0), (40, 3, 0.1)])
 def test_no_preconditioner_where_it_is_not_worth_its_price(n, d, epsilon):
-    assert plan_preconditioned_output(risk_of(n, d), epsilon, 1e-7) is None
+    assert plan_preconditioned_output(risk_of(n, d), Budget.of(epsilon, 1e-7)) is None
 
 
 @pytest.mark.parametrize("row_norm", [0.5, 1.0])
 def test_plan_is_for_images_of_norm_one(row_norm):
     """However short the rows were before they were mapped."""
     case = replace(risk_of(20000, 30), row_norm=row_norm)
-    plan = plan_preconditioned_output(case, 1.0, 1e-7, ridge=0.1)
-    bound = FormedRows(unit_rows(np.eye(30), 1.0, None), np.eye(30)).row_bound
+    plan = plan_preconditioned_output(case, Budget.of(1.0, 1e-7), ridge=0.1)
+    bound = FormedRows(normalised_rows(np.eye(30), 1.0, None), np.eye(30)).row_bound
     assert plan.output.risk.row_norm == bound
     assert plan.output.sensitivity >= plan.output.risk.sensitivity(0.1)
 
@@ -86,8 +89,8 @@ def worst_ratio(loss, k, trials=80):
         plan = plan_output(risk_of(n, d, k, loss), 3.0, gaussian)
         transform, queries = transforms(rng, d), []
         for features, labels in ((X, y), (other, flipped)):
-            rows = FormedRows(unit_rows(features, 1.0, None), transform)
-            with recording() as releases:
+            rows = FormedRows(normalised_rows(features, 1.0, None), transform)
+            with record_releases() as releases:
                 plan.run(rows, labels, np.ones(k), permit_for(*plan.events))
             queries.append(releases[-1].value)
         distance = float(np.linalg.norm(queries[0] - queries[1]))
@@ -120,7 +123,7 @@ def test_brute_force_sees_rows_that_are_not_brought_back_to_norm_one(monkeypatch
 
 def images(X, transform):
     """Images of the unit rows under the map, brought to norm one by other means."""
-    Z = np.asarray(unit_rows(X, 1.0, None).margins(transform.T))
+    Z = np.asarray(normalised_rows(X, 1.0, None).margins(transform.T))
     lengths = np.linalg.norm(Z, axis=1, keepdims=True)
     return np.divide(Z, lengths, out=np.zeros_like(Z), where=lengths > 2.0**-100)
 
@@ -151,10 +154,10 @@ def test_private_query_is_certified(monkeypatch, table, k, power):
 
     monkeypatch.setattr(module, "release_preconditioner", remember)
     case = risk_of(*X.shape, k, SHIFTED if k == 2 else LOGISTIC, 2.0)
-    plan = plan_preconditioned_output(case, 4.0, 1e-6, power=power)
+    plan = plan_preconditioned_output(case, Budget.of(4.0, 1e-6), power=power)
     assert plan.preconditioner.power == power
-    with recording() as releases:
-        found = plan.run(unit_rows(X, 1.0, None), y, weights, permit_for(*plan.events))
+    with record_releases() as releases:
+        found = plan.run(normalised_rows(X, 1.0, None), y, weights, permit_for(*plan.events))
     np.testing.assert_allclose(
         found.transform.T @ found.transform, (seen[0] @ (seen[0] @ np.eye(X.shape[1]))), rtol=1e-9
     )

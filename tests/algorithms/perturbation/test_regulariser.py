@@ -24,7 +24,7 @@ from dp_halfspace.optim import (
     huber_hinge,
     shifted_logistic,
 )
-from dp_halfspace.optim.risks.pairs import balanced_normaliser
+from dp_halfspace.optim.risks import balanced_normaliser
 from dp_halfspace.privacy import gdp_mu
 from dp_halfspace.privacy.mechanisms import NoNoise
 

@@ -9,7 +9,9 @@ from dp_halfspace import privacy
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.published.kernel_margin import plan_margin_choice
 from dp_halfspace.algorithms.published.margin_gd import plan_margin_descent
-from dp_halfspace.rows.rows import unit_rows
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.rows.rows import normalised_rows
 from tests.conftest import separated
 
 PROBLEM = Problem(n_samples=200, n_features=3, n_classes=2, is_sparse=False, intercept=1.0)
@@ -18,7 +20,7 @@ PROBLEM = Problem(n_samples=200, n_features=3, n_classes=2, is_sparse=False, int
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (20.0, 1e-3)])
 def test_a_choice_covers_every_loss_and_the_error_of_its_minimum(epsilon, delta):
     """A loss in [0, 1 + radius], whose computed minimum is above the exact one by a gap."""
-    plan = plan_margin_choice(PROBLEM, epsilon, delta)
+    plan = plan_margin_choice(PROBLEM, Budget.of(epsilon, delta))
     assert len(plan.gaps) == len(plan.candidates) == len(plan.choice.sensitivities) > 2
     for candidate, gap, reach in zip(
         plan.candidates, plan.gaps, plan.choice.sensitivities, strict=True
@@ -29,9 +31,9 @@ def test_a_choice_covers_every_loss_and_the_error_of_its_minimum(epsilon, delta)
 
 
 def test_every_candidate_has_the_noise_of_the_one_that_needs_most():
-    plan = plan_margin_choice(PROBLEM, 1.0, 1e-6)
-    (mechanism,) = {candidate.plan.descent.mechanism for candidate in plan.candidates}
-    mu = mechanism.mu * math.sqrt(plan.candidates[0].plan.descent.steps.n_steps)
+    plan = plan_margin_choice(PROBLEM, Budget.of(1.0, 1e-6))
+    (mechanism,) = {candidate.algorithm.descent.mechanism for candidate in plan.candidates}
+    mu = mechanism.mu * math.sqrt(plan.candidates[0].algorithm.descent.steps.n_steps)
     for candidate in plan.candidates:
         own = plan_margin_descent(
             n_outputs=1, mu=mu, margin=candidate.margin, n_steps=100, **PROBLEM.sizes()
@@ -43,13 +45,17 @@ def test_every_candidate_has_the_noise_of_the_one_that_needs_most():
 def test_what_was_released_decides(chosen):
     """Not the exact losses, whatever they are."""
     X, y = separated(200, 3)
-    plan = plan_margin_choice(PROBLEM, 1.0, 1e-6)
+    plan = plan_margin_choice(PROBLEM, Budget.of(1.0, 1e-6))
 
     class Deciding:
         def release(self, value, mechanism):
-            is_choice = mechanism is plan.choice
-            return np.array([float(chosen)]) if is_choice else np.zeros_like(value)
+            return np.zeros_like(value)
 
-    rows = unit_rows(X, 1.0, plan.candidates[0].constant_column)
-    training, _ = plan.run(lambda _: rows, y, np.ones(2), Deciding())
+        def choose(self, values, choice, *, is_cost):
+            assert is_cost
+            assert choice is plan.choice
+            return chosen
+
+    rows = normalised_rows(X, 1.0, plan.candidates[0].constant_column)
+    training, _ = plan.train(rows, TrainingData(X, y, np.array([0, 1]), None), Deciding())
     assert training is plan.candidates[chosen]

@@ -15,13 +15,16 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, privacy
 from dp_halfspace.algorithms import SELECTIONS
-from dp_halfspace.algorithms.engine.training import Problem, Training
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
 from dp_halfspace.algorithms.published.margin_selection import plan_selection
+from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.privacy import PrivacyRecord, authorise, noise_source
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Selection, single_runs
-from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise, recording
-from dp_halfspace.rows.rows import Rows, unit_rows
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, GaussianNoise, NoNoise
+from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.support import RELEASED, Book
 
@@ -34,7 +37,7 @@ def plan_for(
     kind, margins=(0.05, 0.2), *, solver="phased_prox", epsilon=2.0, delta=1e-5, population=False
 ):
     return plan_selection(
-        PROBLEM, solver, kind, margins, epsilon=epsilon, delta=delta, population=population
+        PROBLEM, solver, kind, margins, Budget.of(epsilon, delta), population=population
     )
 
 
@@ -49,15 +52,10 @@ def data():
     return X, (y > 0).astype(int)
 
 
-def select(plan, permit=None, weights=None):
+def select(plan, permit=None):
     X, codes = data()
-    weights = np.ones(2) if weights is None else weights
     permit = permit_for(plan) if permit is None else permit
-
-    def rows_of(training):
-        return unit_rows(X, 1.0, training.constant_column, training.linear_map)
-
-    return plan.run(rows_of, codes, weights, permit)
+    return plan.run(TrainingData(X, codes, np.arange(2), None), permit)
 
 
 def largest_change(n_classes, weights):
@@ -202,16 +200,16 @@ def test_budget_test_sees_runs_that_are_not_divided(monkeypatch):
 @pytest.mark.parametrize("solver", ["noisy_gd", "phased_prox"])
 def test_releases_are_those_that_were_charged(kind, solver):
     plan = plan_for(kind, solver=solver)
-    with recording() as releases:
-        used, released = select(plan)
+    with record_releases() as releases:
+        fitted = select(plan)
     made = Counter(r.mechanism.event for r in releases)
     charged = single_runs(plan.events)
     assert set(made) == set(charged)
     if solver == "noisy_gd":
         assert made == charged
     assert releases[-1].mechanism == plan.choice
-    assert used in plan.candidates
-    assert released.shape == (1, 5)
+    assert fitted.attributes["margin_"] in [candidate.margin for candidate in plan.candidates]
+    assert fitted.coefficients.shape == (1, 4)
     scores = releases[-1].value
     assert scores.shape == (2,)
     assert (scores == np.rint(scores)).all()
@@ -223,7 +221,7 @@ def test_releases_of_random_stopping_are_whole_runs():
     counts = set()
     for _ in range(12):
         permit = permit_for(plan)
-        with recording() as releases:
+        with record_releases() as releases:
             select(plan, permit)
         scores = [r for r in releases if r.mechanism == plan.choice]
         counts.add(len(scores))
@@ -254,7 +252,8 @@ def test_a_choice_that_is_not_paid_for_is_refused():
 def constant(margin, w):
     """A way to fit that always releases the same coefficients."""
     plan = SimpleNamespace(events=(), run=lambda *_: np.array([w]))
-    return Training("fixed", margin, 1.0, None, None, plan)
+    problem = replace(PROBLEM, n_features=1, intercept=None)
+    return LinearPlan(problem, "fixed", margin, 1.0, None, None, plan)
 
 
 @pytest.mark.parametrize("kind", SELECTIONS)
@@ -263,12 +262,13 @@ def test_the_better_candidate_is_chosen(kind):
     plan = plan_for(kind)
     good, bad = constant(0.1, [1.0]), constant(0.2, [-1.0])
     rigged = replace(plan, candidates=(bad, good))
-    rows, codes = Rows(np.ones((300, 1))), np.ones(300, int)
+    table = TrainingData(np.ones((300, 1)), np.ones(300, int), np.arange(2), None)
     wins = 0
     for _ in range(100):
-        used, w = rigged.run(lambda _: rows, codes, np.ones(2), permit_for(plan))
-        assert w.tolist() == [[1.0 if used is good else -1.0]]
-        wins += used is good
+        fitted = rigged.run(table, permit_for(plan))
+        is_good = fitted.attributes["margin_"] == good.margin
+        assert fitted.coefficients.tolist() == [[1.0 if is_good else -1.0]]
+        wins += is_good
     # Random stopping misses a candidate with probability one tenth: 31 times with chance 1e-8.
     assert wins == 100 if kind in FIXED else wins >= 70
 
@@ -281,7 +281,7 @@ def test_population_scores_add_a_public_penalty():
     assert population.events == training.events
     rigged = replace(population, penalties=(0.0, 1e6))
     for _ in range(5):
-        assert select(rigged)[0] is rigged.candidates[0]
+        assert select(rigged).attributes["margin_"] == rigged.candidates[0].margin
 
 
 def fit(kind, **more):
@@ -356,7 +356,7 @@ def traces(model, releases):
 @pytest.mark.parametrize("kind", SELECTIONS)
 def test_losers_scores_and_runs_leave_no_trace(kind, capsys, caplog):
     caplog.set_level(logging.DEBUG)
-    with recording() as releases:
+    with record_releases() as releases:
         model = fit(kind, verbose=2)
     assert capsys.readouterr() == ("", "")
     assert caplog.records == []
@@ -370,7 +370,7 @@ def test_losers_scores_and_runs_leave_no_trace(kind, capsys, caplog):
 @pytest.mark.parametrize("leak", ["score", "loser"])
 def test_trace_test_sees_what_is_kept(leak):
     """Planted: the winning score, and the coefficients of another run."""
-    with recording() as releases:
+    with record_releases() as releases:
         model = fit("gaussian")
     model.extra = float(releases[-1].released.max()) if leak == "score" else [releases[8].released]
     assert traces(model, releases) != set()

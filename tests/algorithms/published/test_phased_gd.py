@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from dp_halfspace.algorithms.published import phased_gd as module
 from dp_halfspace.algorithms.published.phased_gd import plan_phased_prox, proximal_pass
 from dp_halfspace.privacy import Gaussian
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs, unit
 from tests.algorithms.support import permit_for
@@ -252,7 +252,7 @@ def test_one_event_pays_for_all_phases_once():
     X, y = separated(300, 4)
     plan = plan_pass(300, 4, mu=0.5, margin=0.1)
     permit = permit_for(*plan.events)
-    with recording() as releases:
+    with record_releases() as releases:
         point = plan.run(Rows(X), y, ONES, permit)
         with pytest.raises(RuntimeError, match="not charged"):
             plan.run(Rows(X), y, ONES, permit)

@@ -15,7 +15,8 @@ from dp_halfspace.algorithms.ranking.mean_difference import (
     plan_standardisation,
     release_standardisation,
 )
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import permit_for
@@ -30,7 +31,7 @@ def standardise(X, plan):
 
 
 def moments(X, plan):
-    with recording() as releases:
+    with record_releases() as releases:
         standardise(X, plan)
     return releases[0]
 
@@ -39,7 +40,7 @@ def test_squares_and_rows_together_change_by_the_root_of_four_and_a_half():
     rng = np.random.default_rng(0)
     worst = 0.0
     for X, _, other, _ in neighbouring_pairs(rng, 200):
-        plan = plan_standardisation(*X.shape, 64, mu=20.0)
+        plan = plan_standardisation(*X.shape, 64, Budget.gaussian(20.0))
         a, b = moments(X, plan), moments(other, plan)
         worst = max(worst, float(np.linalg.norm(a.value - b.value)) / a.mechanism.sensitivity)
     assert 0.9 < worst <= 1.0
@@ -60,10 +61,10 @@ def worst_difference():
     worst = 0.0
     for X, y, other, flipped in neighbouring_pairs(rng, 300):
         transform = np.vstack([np.eye(X.shape[1]) * 1.5, np.full((1, X.shape[1]), 0.1)])
-        plan = plan_mean_difference(*X.shape, 64, mu=30.0)
+        plan = plan_mean_difference(*X.shape, 64, Budget.gaussian(30.0))
         values = []
         for features, labels in ((X, y), (other, flipped)):
-            with pytest.MonkeyPatch.context() as patch, recording() as releases:
+            with pytest.MonkeyPatch.context() as patch, record_releases() as releases:
                 patch.setattr(mean_difference, "release_standardisation", lambda *a, t=transform: t)
                 args = (rows_of(features), (labels == 1).astype(int), np.array([0.6, 1.0]))
                 plan.run(*args, permit_for(*plan.events))
@@ -79,7 +80,11 @@ def test_sensitivity_against_brute_force():
 @pytest.mark.parametrize(("n", "d", "block"), [(1000, 5, 1000), (10**6, 60, 500)])
 def test_allowances_are_those_of_the_proof(n, d, block):
     """``docs/proofs/auc.md``, section 3, in its own notation; not above it either."""
-    plan, blocks, unit = plan_mean_difference(n, d, block, mu=1.0), -(-n // block), 2.0**-53
+    plan, blocks, unit = (
+        plan_mean_difference(n, d, block, Budget.gaussian(1.0)),
+        -(-n // block),
+        2.0**-53,
+    )
     moments = math.sqrt(4.5) + 2 * 1.01 * n * (block + blocks + 16) * math.sqrt(2.0) * unit
     found = plan.standardisation.mechanism.sensitivity
     assert moments * (1 - 1e-15) <= found <= moments * (1 + 2.0**-39)
@@ -110,16 +115,16 @@ def test_the_map_is_within_its_bound_whatever_is_released():
         def release(self, value, mechanism):
             return 50.0 * np.concatenate([np.full(4, 5.0), np.full(4, 25.0)])
 
-    plan, zeros = plan_standardisation(50, 4, 50, mu=5.0), np.zeros((50, 4))
+    plan, zeros = plan_standardisation(50, 4, 50, Budget.gaussian(5.0)), np.zeros((50, 4))
     maps = [standardise(X, plan) for X in (zeros, np.eye(4)[np.arange(50) % 4])]
     for transform in (*maps, release_standardisation(rows_of(zeros), plan, Noisy())):
         assert np.linalg.norm(transform) <= plan.amplification * math.sqrt(2 * 4) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("budget", [{"mu": 0.5}, {"epsilon": 0.5}])
+@pytest.mark.parametrize("budget", [Budget.gaussian(0.5), Budget.of(0.5, 0.0)])
 def test_many_columns_or_little_budget_skip_the_standardisation(budget):
-    assert plan_mean_difference(10**6, 513, 100, **budget).standardisation is None
-    plan = plan_mean_difference(30, 4, 30, **budget)
+    assert plan_mean_difference(10**6, 513, 100, budget).standardisation is None
+    plan = plan_mean_difference(30, 4, 30, budget)
     assert plan.standardisation is None
     assert len(plan.events) == 1
     rows, none = rows_of(np.zeros((30, 4))), np.zeros(30, dtype=int)
@@ -137,7 +142,7 @@ def test_a_difference_made_of_the_events_of_the_descent(mu):
     assert plan.events == descent.events
     if math.isfinite(mu):
         rows, classes = rows_of(np.zeros((50, 4))), (np.arange(50) < 5).astype(int)
-        with recording() as releases:
+        with record_releases() as releases:
             plan.run(rows, classes, np.ones(2), permit_for(*descent.events))
         assert len(releases) == 1 + plan.copies
         single = plan.mechanism.sigma / math.sqrt(plan.copies)

@@ -17,7 +17,7 @@ from dp_halfspace.algorithms.search.directions import (
     scores,
 )
 from dp_halfspace.projection import PROJECTIONS, draw_projection
-from dp_halfspace.rows.rows import Rows, unit_rows
+from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.adversarial import neighbouring_pairs
 
 ONES = np.ones(2)
@@ -62,7 +62,7 @@ def strange(d):
     X[3] = 0.0
     X[4, 0], X[5] = 1e300, 1e-300
     block = DirectionStream(d + 1, 40, (0,), constant=0.5).block(0)
-    return block, unit_rows(X, 1.0, 0.5), codes
+    return block, normalised_rows(X, 1.0, 0.5), codes
 
 
 def plain(n_directions):
@@ -70,7 +70,7 @@ def plain(n_directions):
     rng = np.random.default_rng(0)
     X, codes = rng.standard_normal((700, 4)), rng.integers(2, size=700)
     block = DirectionStream(5, n_directions, (0,), constant=0.5).block(0)
-    return block, unit_rows(X, 1.0, 0.5), codes
+    return block, normalised_rows(X, 1.0, 0.5), codes
 
 
 @pytest.mark.parametrize("d", [1, 3, 6])
@@ -125,7 +125,7 @@ def cones(seed, d):
         X = share[..., None] * unit + np.sqrt(1.0 - share**2)[..., None] * away.T
         X = np.vstack([X.reshape(-1, d), rng.standard_normal((60, d)), np.zeros((1, d)), [unit]])
         X *= rng.choice([-1.0, 1.0], (len(X), 1))
-        yield stream, integer_rows(unit_rows(X, 1e3, None))
+        yield stream, integer_rows(normalised_rows(X, 1e3, None))
 
 
 def wrongly_set_aside():
@@ -178,7 +178,9 @@ def largest_change(costs, trials=60):
         weights = np.array([(1.0, 0.3), (0.77, 1.0), (1.0, 1.0)][trial % 3])
         block = DirectionStream(X.shape[1] + 1, 600, (trial,), constant=0.5).block(0)
         values = [
-            costs(block, integer_rows(unit_rows(features, 1.0, 0.5)), members(labels), weights)
+            costs(
+                block, integer_rows(normalised_rows(features, 1.0, 0.5)), members(labels), weights
+            )
             for features, labels in ((X, y), (other_X, other_y))
         ]
         worst = max(worst, int(np.abs(values[0] - values[1]).max()))
@@ -234,7 +236,8 @@ def test_a_projected_row_does_not_look_at_the_others(kind, form):
     other[0, ::2] = 0.0
     linear_map = draw_projection(kind, 70, 33, rng)
     integers = [
-        integer_rows(unit_rows(form(table), 8.0, 0.5, linear_map)).kept[1:] for table in (X, other)
+        integer_rows(normalised_rows(form(table), 8.0, 0.5, linear_map)).kept[1:]
+        for table in (X, other)
     ]
     np.testing.assert_array_equal(*integers)
     images = [linear_map.apply(form(table))[1:] for table in (X, other)]

@@ -12,9 +12,9 @@ from dp_halfspace.algorithms.search import directions as margin_counts
 from dp_halfspace.algorithms.search import halfspace_search as direction_search
 from dp_halfspace.algorithms.search.directions import DirectionStream, unit_length
 from dp_halfspace.algorithms.search.halfspace_search import plan_directions
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.randomness import SeededBytes
-from dp_halfspace.rows.rows import unit_rows
+from dp_halfspace.rows.rows import normalised_rows
 from tests.algorithms.support import permit_for
 from tests.conftest import separated
 
@@ -24,7 +24,7 @@ EPSILON, SEED = 0.6, (5, 6)
 @pytest.fixture
 def problem():
     X, codes = separated(12, 2, seed=3)
-    return unit_rows(X, 1.0, 0.5), codes
+    return normalised_rows(X, 1.0, 0.5), codes
 
 
 @pytest.fixture(autouse=True)
@@ -98,20 +98,20 @@ def test_neighbours_are_within_epsilon_and_nearly_attain_it():
     codes = np.ones(40, dtype=int)
     flipped = codes.copy()
     flipped[0] = 0
-    rows = unit_rows(np.tile([[0.6, 0.8]], (40, 1)), 1.0, 0.5)
+    rows = normalised_rows(np.tile([[0.6, 0.8]], (40, 1)), 1.0, 0.5)
     one, other = (law(small_plan(), (rows, labels))[1] for labels in (codes, flipped))
     assert 0.95 * EPSILON < np.abs(np.log(one / other)).max() <= EPSILON * (1 + 1e-9)
 
 
 def test_stages_look_round_the_winner_and_share_the_budget():
     X, codes = separated(400, 4)
-    rows = unit_rows(X, 1.0, 0.5)
+    rows = normalised_rows(X, 1.0, 0.5)
     plan = plan_directions(5, epsilon=30.0, n_directions=500, n_stages=3, constant=0.5, seed=SEED)
     assert len(plan.events) == 3
     assert sum(event.epsilon for event in plan.events) <= 30.0
     assert sum(event.epsilon for event in plan.events) >= 30.0 * (1 - 1e-9)
     assert plan.radii == (1.0, 0.5)
-    with recording() as releases:
+    with record_releases() as releases:
         search(plan, (rows, codes))
     assert len(releases) == 3
     assert all(r.value.shape == (500,) and r.value.max() <= 400 for r in releases)

@@ -22,10 +22,10 @@ from dp_halfspace.algorithms.search.asinh_cells import (
 )
 from dp_halfspace.algorithms.search.error_count import share_of
 from dp_halfspace.algorithms.search.small_tables import SmallTablePlan, plan_small_table
-from dp_halfspace.privacy.mechanisms import recording
+from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.randomness import SeededBytes
-from dp_halfspace.privacy.selection import TalliedChoice
-from dp_halfspace.rows.rows import unit_rows
+from dp_halfspace.rows.rows import normalised_rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import permit_for
 
@@ -53,7 +53,7 @@ def predictions(plan, X, number):
     if model.exponent is None and model.coefficients.any():
         d = X.shape[1] + 1
         integers = np.rint(
-            unit_rows(X, 1.0, 0.5, None, clips=False).dense(np.arange(len(X)))
+            normalised_rows(X, 1.0, 0.5, None, clips=False).dense(np.arange(len(X)))
             * (4094.0 - math.sqrt(d) / 2.0)
         )
         found = integers @ np.append(model.coefficients, model.intercept / 0.5)
@@ -151,14 +151,14 @@ def test_a_candidate_predicts_what_was_counted(d):
         assert wrong.sum() == cost
 
 
-def test_law_is_the_exponential_mechanism_over_the_list():
+def test_law_is_the_exponential_mechanism_over_the_list(monkeypatch):
     X, codes = wild(8, 2)
     plan = small_plan(2, 40)
-    weights = np.exp(-EPSILON * costs(plan, X, codes) / 2.0)
-    models = [
-        str(plan._candidate(k, [len(p) for p in plan._costs(X, codes, ONES)]))
-        for k in range(len(weights))
-    ]
+    blocks = list(plan._costs(X, codes, ONES))
+    # Counted once for all draws.
+    monkeypatch.setattr(SmallTablePlan, "_costs", lambda *_: blocks)
+    weights = np.exp(-EPSILON * np.concatenate(blocks) / 2.0)
+    models = [str(plan._candidate(k, [len(part) for part in blocks])) for k in range(len(weights))]
     chance = Counter()
     for model, weight in zip(models, weights / weights.sum(), strict=True):
         chance[model] += weight
@@ -231,7 +231,7 @@ def test_one_choice_is_released_and_nothing_else():
     plan = plan_small_table(30, 2, EPSILON, seed=0)
     (event,) = plan.events
     assert EPSILON * (1 - 1e-9) < event.epsilon <= EPSILON
-    with recording() as releases:
+    with record_releases() as releases:
         plan.run(X, codes, ONES, permit_for(*plan.events))
     (release,) = releases
     assert release.mechanism == plan.choice
@@ -265,7 +265,15 @@ def test_rule_is_that_of_the_pages():
     assert not rule(n_samples=600, is_scale_stated=True)
     assert rule(n_samples=1499, delta=0.0)
     assert not rule(n_samples=1500, delta=0.0)
-    assert not rule(n_classes=3)
+    for n_classes, most in ((3, 300), (5, 300), (6, 180), (7, 180), (8, 0)):
+        for stated in (False, True):
+            given = {"n_classes": n_classes, "is_scale_stated": stated}
+            assert rule(**given, n_samples=most - 1) == (most > 0)
+            assert not rule(**given, n_samples=most)
+    assert rule(n_classes=7, delta=0.0, n_samples=699)
+    assert not rule(n_classes=3, delta=0.0, n_samples=700)
+    assert not rule(n_classes=3, delta=0.0, n_samples=300, is_scale_stated=True)
+    assert not rule(n_classes=8, delta=0.0, n_samples=10)
     assert not rule(n_features=513)
     assert not rule(epsilon=math.inf)
 
@@ -278,7 +286,7 @@ def test_a_count_of_errors_is_within_the_budget():
     assert sum(event.epsilon for event in plan.events) >= EPSILON * (1 - 1e-8)
     counted = []
     for _ in range(8):
-        with recording() as releases:
+        with record_releases() as releases:
             model = plan.run(X, codes, ONES, permit_for(*plan.events))
         choice, count = releases
         assert count.mechanism.sensitivity == 1
@@ -296,9 +304,20 @@ def test_shares_of_errors_follow_the_count_and_stay_between_zero_and_one_half():
     assert 0.1 < share_of(40.0, 400, 1e-3) < 0.4
 
 
-def test_constant_classifiers_have_half_of_the_list_where_little_can_be_told():
-    few, more = (plan_small_table(200, 3, epsilon, seed=0) for epsilon in (0.15, 0.16))
-    for plan, share in ((few, 0.5), (more, 0.1)):
+def test_constant_classifiers_have_most_of_the_list_where_little_can_be_told():
+    for n_epsilon, share in ((5, 0.8), (22, 0.8), (23, 0.5), (30, 0.5), (31, 0.1)):
+        plan = plan_small_table(100, 3, n_epsilon / 100, seed=0)
         listed = dict(plan.public)["n_candidates"]
         assert listed == 50_000
         assert 2 * plan.n_constants / listed == pytest.approx(share, rel=1e-3)
+
+
+def test_more_candidates_are_listed_where_they_can_be_told_apart():
+    for n_samples, epsilon, listed in (
+        (400, 0.44, 50_000),
+        (400, 0.45, 200_000),
+        (3000, 0.1, 100_000),
+        (40_000, 0.01, 25_000),
+    ):
+        plan = plan_small_table(n_samples, 3, epsilon, seed=0)
+        assert dict(plan.public)["n_candidates"] == listed

@@ -9,6 +9,7 @@ from scipy import stats
 from dp_halfspace.algorithms.search import staged_search as module
 from dp_halfspace.algorithms.search.staged_search import candidate_block, plan_search, run_search
 from dp_halfspace.privacy import accounting
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from tests.algorithms.support import permit_for
 
@@ -19,8 +20,9 @@ LOSSES = np.array([0.0, 1.0, 2.0, 2.0, 5.0]), np.array([1.0, 0.0, 2.0, 1.0, 4.0]
 
 
 def planned(stages=1, **changed):
-    given = {"epsilon": EPSILON, "delta": 0.0, "n_candidates": 5, "sensitivity": 1.0}
-    return plan_search(n_stages=stages, **{**given, **changed})
+    given = {"epsilon": EPSILON, "delta": 0.0, "n_candidates": 5, "sensitivity": 1.0, **changed}
+    budget = Budget.of(given.pop("epsilon"), given.pop("delta"))
+    return plan_search(budget, n_stages=stages, **given)
 
 
 def searched(plan, losses, size=2, seed=0):

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.losses import LOGISTIC, huber_hinge
+from dp_halfspace.optim.losses import LOGISTIC, huber_hinge
+from dp_halfspace.optim.objectives import Adversary
 
 RNG = np.random.default_rng(0)
 NORMS = pytest.mark.parametrize("norm", [2, "inf"])

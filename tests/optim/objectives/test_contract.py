@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.losses import LOGISTIC, SQUARED, SQUARED_HINGE
-from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.objectives.pairs import PairwiseObjective
-from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-from dp_halfspace.optim.risks.pairs import balanced_normaliser
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE
+from dp_halfspace.optim.objectives import Adversary, MarginObjective, SoftmaxObjective
+from dp_halfspace.optim.pairs import PairwiseObjective
+from dp_halfspace.optim.risks import balanced_normaliser
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import LOSSES, data_sets, loss_id
 from tests.optim.pair_cases import PAIR_LOSSES

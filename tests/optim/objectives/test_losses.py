@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dp_halfspace.optim import get_loss
-from dp_halfspace.optim.objectives.losses import (
+from dp_halfspace.optim.certificate import EPS
+from dp_halfspace.optim.losses import (
     HINGE,
     LOGISTIC,
     SQUARED_HINGE,
@@ -21,7 +22,6 @@ from dp_halfspace.optim.objectives.losses import (
     shifted_logistic,
     smoothed_hinge,
 )
-from dp_halfspace.optim.solvers.certificate import UNIT
 from tests.optim.cases import LOSSES, exact_slope, loss_id
 
 GRID = np.union1d(np.linspace(-12, 12, 48001), np.linspace(-0.2, 2.5, 27001))
@@ -102,7 +102,7 @@ def test_slopes_are_evaluated_as_accurately_as_the_certificate_assumes(loss):
     with mpmath.workdps(40):
         for point, slope in zip(t, computed, strict=True):
             error = abs(mpmath.mpf(float(slope)) - exact_slope(loss, mpmath.mpf(float(point))))
-            bound = UNIT * (8 * loss.slope_bound(abs(point)) + 16 * loss.smoothness)
+            bound = EPS * (8 * loss.slope_bound(abs(point)) + 16 * loss.smoothness)
             assert error <= bound
 
 
@@ -116,7 +116,7 @@ def test_exponential_is_as_accurate_as_assumed():
             abs(mpmath.mpf(float(c)) / mpmath.exp(mpmath.mpf(float(v))) - 1)
             for c, v in zip(computed, x, strict=True)
         )
-    assert worst <= 8 * UNIT
+    assert worst <= 8 * EPS
 
 
 @each_loss

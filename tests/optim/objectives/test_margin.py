@@ -6,10 +6,15 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.function import spread
-from dp_halfspace.optim.objectives.losses import LOGISTIC
-from dp_halfspace.optim.objectives.margin import MarginObjective, tilted_mean, tilted_weights, total
+from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.objectives import (
+    Adversary,
+    MarginObjective,
+    spread,
+    tilted_mean,
+    tilted_weights,
+    total,
+)
 from dp_halfspace.rows.rows import Rows
 from tests.optim.cases import LOSSES, logical_rows, loss_id, naive_gradient
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dp_halfspace.optim.objectives import pair_grid
-from dp_halfspace.optim.objectives.losses import softplus_curvature
-from dp_halfspace.optim.objectives.pair_grid import logistic_curvature
+from dp_halfspace.optim import pairs
+from dp_halfspace.optim.losses import softplus_curvature
+from dp_halfspace.optim.pairs import logistic_curvature
 from tests.optim.pair_cases import RANGES, scores
 
 
@@ -28,7 +28,7 @@ def test_equals_the_matrix(reach):
 
 @pytest.mark.parametrize("rows", [0, 10**6])
 def test_kept_and_made_anew(monkeypatch, rows):
-    monkeypatch.setattr(pair_grid, "_KEPT_ROWS", rows)
+    monkeypatch.setattr(pairs, "_KEPT_ROWS", rows)
     assert products(*scores(30.0, 9000, 300)) <= 1e-7
 
 
@@ -49,9 +49,9 @@ def test_empty_and_not_finite():
 
 
 def test_too_few_nodes_are_seen(monkeypatch):
-    for module in (pair_grid,):
+    for module in (pairs,):
         monkeypatch.setattr(module, "CURVATURE_NODES", 5)
-    pair_grid.curvature_kernel.cache_clear()
+    pairs.curvature_kernel.cache_clear()
     error = products(*scores(20.0, 500, 900))
-    pair_grid.curvature_kernel.cache_clear()
+    pairs.curvature_kernel.cache_clear()
     assert error > 1e-6

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.optim.objectives import pair_grid as pair_cells
-from dp_halfspace.optim.objectives.losses import LOGISTIC
-from dp_halfspace.optim.objectives.pair_grid import (
+from dp_halfspace.optim import pairs as pair_cells
+from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.pairs import (
     NODES,
     chebyshev_points,
     logistic_curvature,
@@ -104,7 +104,7 @@ def test_invariant_under_a_common_shift(shift, seed):
     assert first.positive.sum() == pytest.approx(-first.negative.sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize(("parts", "powers"), [pair_cells._FINE, pair_cells._COARSE])
+@pytest.mark.parametrize(("parts", "powers"), [pair_cells._FINE_PARTS, pair_cells._COARSE_PARTS])
 def test_table_is_exact(parts, powers):
     """The assumptions of Theorem 3 about the table, in 50 digits."""
     table = part_table(parts, powers).reshape(NODES, powers, parts)
@@ -167,26 +167,26 @@ def test_too_few_nodes_are_seen(planted):
 
 def test_a_short_reach_is_seen(planted):
     """Planted: cells 20 units apart do not see each other."""
-    planted("REACH", 9)
+    planted("NEAR_CELLS", 9)
     assert max(errors(*scores(100.0, 400, 900))[0]) > 1e-11
 
 
 @pytest.mark.parametrize("reach", [0.2, 3.0, 100.0])
 def test_both_resolutions(monkeypatch, reach):
     """Many scores in a cell and few; the choice is forced here. Planted: parabolas in its parts."""
-    for parts in (pair_cells._FINE, pair_cells._COARSE):
-        monkeypatch.setattr(pair_cells, "_COARSE", parts)
+    for parts in (pair_cells._FINE_PARTS, pair_cells._COARSE_PARTS):
+        monkeypatch.setattr(pair_cells, "_COARSE_PARTS", parts)
         relative_errors, per_pair = errors(*scores(reach, 300, 700))
         assert max(relative_errors) <= 1e-13
         assert per_pair <= 5e-14
-    monkeypatch.setattr(pair_cells, "_COARSE", (128, 3))
+    monkeypatch.setattr(pair_cells, "_COARSE_PARTS", (128, 3))
     assert errors(*scores(20.0, 400, 900))[1] > logistic_rounding(1300, 20.0)
 
 
 def test_pieces_cover_every_pair_once():
     positive, negative = (np.sort(s) for s in scores(1e4, 500, 600))
     covered = 0
-    for piece in pair_cells.pieces(positive, negative):
+    for piece in pair_cells.cut_pieces(positive, negative):
         assert piece.high - piece.low < pair_cells.CELL_WIDTH * pair_cells.MAX_CELLS
         rows = positive[piece.positive]
         covered += rows.size

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dp_halfspace.optim.objectives import pairs
-from dp_halfspace.optim.objectives.pair_grid import PAIR_BLOCK, block_sum, prefix_sums
-from dp_halfspace.optim.objectives.pairs import (
+from dp_halfspace.optim import pairs
+from dp_halfspace.optim.pairs import (
+    PAIR_BLOCK,
+    block_sum,
     parabola_curvature,
     parabola_pairs,
+    prefix_sums,
     ramp_curvature,
     ramp_pairs,
 )
@@ -93,7 +95,7 @@ def test_sums_in_blocks():
 
 def test_a_missing_second_run_is_seen(monkeypatch):
     """Planted: pairs on the parabola that lie in the next stretch are forgotten."""
-    honest = pairs._bands
+    honest = pairs._find_bands
 
     def planted(*args):
         bands = honest(*args)
@@ -101,7 +103,7 @@ def test_a_missing_second_run_is_seen(monkeypatch):
             bands.place, bands.source_place, bands.start, bands.middle, bands.middle
         )
 
-    monkeypatch.setattr(pairs, "_bands", planted)
+    monkeypatch.setattr(pairs, "_find_bands", planted)
     positive, negative = scores(20.0, 150, 260)
     _, slopes, _ = wide_ramp(positive, negative, 1.5, 1.0)
     sums = ramp_pairs(positive, negative, 1.5, 1.0)

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.optim.objectives.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
-from dp_halfspace.optim.objectives.pairs import PairwiseObjective
-from dp_halfspace.optim.risks.pairs import PairRisk, balanced_normaliser
-from dp_halfspace.optim.risks.risk import tolerance
-from dp_halfspace.optim.solvers.minimum import OPTIMIZERS, accelerated_gradient, certified_minimum
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
+from dp_halfspace.optim.pairs import PairwiseObjective
+from dp_halfspace.optim.risks import PairRisk, balanced_normaliser, tolerance
+from dp_halfspace.optim.solvers import OPTIMIZERS, accelerated_gradient, certified_minimum
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import Counting, clipped_float128, data_sets, loss_id, mostly_zero
 from tests.optim.pair_cases import PAIR_LOSSES, brute_objective, wide_gradient

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dp_halfspace.optim.objectives.losses import LOGISTIC
-from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
+from dp_halfspace.optim.losses import LOGISTIC
+from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
 from dp_halfspace.rows.rows import Rows
 from tests.optim.cases import logical_rows, naive_softmax_gradient
 

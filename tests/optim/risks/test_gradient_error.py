@@ -21,15 +21,12 @@ from dp_halfspace.optim import (
     SoftmaxObjective,
     clipped_rows,
     huber_hinge,
+    pairs,
     shifted_logistic,
     tolerance,
 )
-from dp_halfspace.optim.objectives import pair_grid
-from dp_halfspace.optim.objectives.pair_grid import PAIR_BLOCK
-from dp_halfspace.optim.objectives.pairs import pair_sums
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.risks.pairs import PairRisk
-from dp_halfspace.optim.risks.softmax import SoftmaxRisk
+from dp_halfspace.optim.pairs import PAIR_BLOCK, pair_sums
+from dp_halfspace.optim.risks import MarginRisk, PairRisk, SoftmaxRisk
 from tests.optim.cases import (
     LOSSES,
     adversarial_rows,
@@ -204,7 +201,7 @@ def test_an_imprecise_sum_over_pairs_is_seen(monkeypatch):
     w = np.full(5, 2.0)
     exact = wide_gradient(X, J.positive, LOGISTIC, 0.7, J.normaliser, w, J.linear)
     assert np.linalg.norm((J.gradient(w) - exact).astype(float)) <= bound_at(J, w)
-    monkeypatch.setattr(pair_grid, "_COARSE", (8, 2))
+    monkeypatch.setattr(pairs, "_COARSE_PARTS", (8, 2))
     assert np.linalg.norm((J.gradient(w) - exact).astype(float)) > bound_at(J, w)
 
 
@@ -276,7 +273,7 @@ def pair_theorem(risk, W):
     n, loss, u, reach = risk.n_samples, risk.loss, 2.0**-53, risk.row_norm * W
     sums, shift = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8, abs(loss.shift)
     if "logistic" in loss.name:
-        v = pair_grid.logistic_rounding(n, reach + shift) + (reach + shift) * u * (shift > 0)
+        v = pairs.logistic_rounding(n, reach + shift) + (reach + shift) * u * (shift > 0)
     elif "squared" in loss.name:
         v = 1.01 * u * 8 * sums * (reach + 1)
     else:
@@ -316,7 +313,7 @@ def test_the_bound_is_the_theorem(sizes):
 def test_interpolation_bound_of_the_proof():
     """The numbers of Theorem 2 for pairs."""
     widest = {4: 0.12769, 5: 0.25}
-    for parts, powers in (pair_grid._FINE, pair_grid._COARSE):
+    for parts, powers in (pairs._FINE_PARTS, pairs._COARSE_PARTS):
         fine = widest[powers] / parts**powers / (math.factorial(powers) * 2 ** (powers - 1))
         y = 0.9 * math.pi
         rho = y + math.hypot(1.0, y)

@@ -21,7 +21,7 @@ from dp_halfspace.optim import (
     shifted_logistic,
     smoothed_hinge,
 )
-from dp_halfspace.optim.risks.risk import RIDGE_FLOOR
+from dp_halfspace.optim.risks import RIDGE_FLOOR
 from tests.adversarial import unit
 
 LOSSES = [LOGISTIC, shifted_logistic(2.0), huber_hinge(0.5), smoothed_hinge(0.3)]

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.optim.objectives.losses import (
+from dp_halfspace.optim.losses import (
     LOGISTIC,
     SQUARED,
     SQUARED_HINGE,
     huber_hinge,
     shifted_logistic,
 )
-from dp_halfspace.optim.objectives.pairs import PairwiseObjective
-from dp_halfspace.optim.risks.pairs import PairRisk, balanced_normaliser
-from dp_halfspace.optim.solvers.minimum import certified_minimum
+from dp_halfspace.optim.pairs import PairwiseObjective
+from dp_halfspace.optim.risks import PairRisk, balanced_normaliser
+from dp_halfspace.optim.solvers import certified_minimum
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs, unit
 from tests.optim.cases import loss_id, wide_slope

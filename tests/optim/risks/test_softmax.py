@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from scipy.special import lambertw, softmax
 
 from dp_halfspace.optim import get_loss, logistic_diameter, softmax_diameter
-from dp_halfspace.optim.risks import softmax as module
-from dp_halfspace.optim.risks.softmax import _bounds, _ceiling, _Cells, _values
+from dp_halfspace.optim import risks as module
+from dp_halfspace.optim.softmax_gradients import _bounds, _ceiling, _Cells, _values
 from tests.adversarial import neighbouring_pairs
 from tests.optim.risk_cases import fitted, moved, planned, softmax_risk
 

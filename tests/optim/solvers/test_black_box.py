@@ -12,12 +12,9 @@ import numpy as np
 import pytest
 from scipy.optimize import newton_krylov
 
-from dp_halfspace.optim.objectives.adversary import Adversary
-from dp_halfspace.optim.objectives.losses import LOGISTIC, SQUARED_HINGE
-from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-from dp_halfspace.optim.solvers.black_box import FiniteSum, silent_answer
-from dp_halfspace.optim.solvers.minimum import certified_minimum
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED_HINGE
+from dp_halfspace.optim.objectives import Adversary, MarginObjective, SoftmaxObjective
+from dp_halfspace.optim.solvers import FiniteSum, certified_minimum, silent_answer
 from dp_halfspace.rows.rows import clipped_rows
 
 N = 30
@@ -147,7 +144,7 @@ def test_the_silence_test_hears_a_callable_that_is_run_in_the_open(capfd, caplog
     def planted(optimizer, objective, radius):
         return optimizer(FiniteSum(objective, radius), np.zeros(objective.size))
 
-    monkeypatch.setattr("dp_halfspace.optim.solvers.minimum.silent_answer", planted)
+    monkeypatch.setattr("dp_halfspace.optim.solvers.silent_answer", planted)
     with pytest.raises(ZeroDivisionError):
         certified_minimum(PLAIN, 1e-9, radius=10.0, optimizer=BAD["raises"])
     with warnings.catch_warnings(record=True) as heard, np.errstate():

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from dp_halfspace.exceptions import CertificateError
-from dp_halfspace.optim.solvers.certificate import gradient_error, solver_tolerance
+from dp_halfspace.optim.certificate import gradient_error, solver_tolerance
 
 SIZES = {"n_samples": 1000, "n_columns": 10, "block_rows": 1000, "row_norm": 1.0, "ridge": 10.0}
 

@@ -11,14 +11,11 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from dp_halfspace.optim.objectives.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
-from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.objectives.softmax import SoftmaxObjective
-from dp_halfspace.optim.risks.margin import MarginRisk
-from dp_halfspace.optim.risks.risk import tolerance
-from dp_halfspace.optim.solvers import minimum
-from dp_halfspace.optim.solvers.minimum import OPTIMIZERS, accelerated_gradient, certified_minimum
-from dp_halfspace.optim.solvers.newton import Point
+from dp_halfspace.optim import solvers
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
+from dp_halfspace.optim.objectives import MarginObjective, SoftmaxObjective
+from dp_halfspace.optim.risks import MarginRisk, tolerance
+from dp_halfspace.optim.solvers import OPTIMIZERS, Point, accelerated_gradient, certified_minimum
 from dp_halfspace.rows.rows import Rows, clipped_rows
 from tests.optim.cases import (
     LOSSES,
@@ -100,7 +97,8 @@ def test_certified_on_every_data_set(case, loss, ridge, capsys):
 
 @each_case
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_certified_by_every_optimizer(case, optimizer):
+def test_certified_by_every_optimizer(case, optimizer, monkeypatch):
+    monkeypatch.setattr(solvers, "_MOST_STOCHASTIC_STEPS", 100)
     _, X, signs = case
     for form in (np.asarray, sparse.csr_array):
         rows = clipped_rows(form(X), 1.0, 0.5)
@@ -152,7 +150,7 @@ def test_softmax_is_certified(case, ridge):
 
 def test_fast_path_is_enough_on_random_problems(monkeypatch):
     """The fallback takes thousands of passes: nothing but a bug should need it."""
-    monkeypatch.setattr(minimum, "accelerated_gradient", None)
+    monkeypatch.setattr(solvers, "accelerated_gradient", None)
     for seed in range(200):
         X, signs, weights, ridge = random_problem(seed)
         loss = LOSSES[seed % len(LOSSES)]
@@ -169,9 +167,9 @@ def test_a_solver_that_stops_early_is_seen(monkeypatch):
     J, Z, signs = typical()
     radius, rule = rule_for(J)
     monkeypatch.setattr(
-        minimum._Goal, "met_by", lambda self, point: point.norm <= 1e4 * self.gradient
+        solvers._Goal, "met_by", lambda self, point: point.norm <= 1e4 * self.gradient
     )
-    monkeypatch.setitem(minimum._FAST, "auto", minimum._nothing)
+    monkeypatch.setitem(solvers._FAST_SOLVERS, "auto", solvers._solve_nothing)
     w = certified_minimum(J, rule.target, radius=radius)
     assert not is_certified(w, Z, signs, J, rule)
 
@@ -206,8 +204,10 @@ def test_fallback_certifies_when_the_fast_path_fails(case, bad, monkeypatch):
         reached.append(1)
         return accelerated_gradient(*arguments)
 
-    monkeypatch.setattr(minimum, "accelerated_gradient", watched)
-    monkeypatch.setitem(minimum._FAST, "auto", lambda objective, target: BAD_POINTS[bad](J.size))
+    monkeypatch.setattr(solvers, "accelerated_gradient", watched)
+    monkeypatch.setitem(
+        solvers._FAST_SOLVERS, "auto", lambda objective, target: BAD_POINTS[bad](J.size)
+    )
     solve_and_check(J, clipped_float128(X, 1.0, 0.5), signs)
     assert reached
 
@@ -219,7 +219,7 @@ def test_the_promised_number_of_accelerated_steps_is_enough(monkeypatch):
     promised = math.sqrt(kappa) * math.log(4 * J.gradient_lipschitz * J.initial_gap / target**2)
     assert accelerated_gradient(J, target, radius=50.0).norm <= target
     assert J.gradients <= promised + 2
-    monkeypatch.setattr(minimum._Goal, "met_by", lambda self, point: False)
+    monkeypatch.setattr(solvers._Goal, "met_by", lambda self, point: False)
     for loss, ridge in ((LOGISTIC, 1e-2), (huber_hinge(0.2), 1e-3), (SQUARED, 1e-2)):
         J, _, _ = typical(200, loss=loss, ridge=ridge)
         for target in (1e-2, 1e-6):
@@ -229,9 +229,9 @@ def test_the_promised_number_of_accelerated_steps_is_enough(monkeypatch):
 def test_momentum_errors_are_polished_away(monkeypatch):
     """When the fallback ends above the target, Newton steps from there finish."""
     J, Z, signs = typical(500)
-    stuck = minimum.point_at(J, np.full(J.size, 0.1))
-    monkeypatch.setitem(minimum._FAST, "auto", minimum._nothing)
-    monkeypatch.setattr(minimum, "accelerated_gradient", lambda *arguments: stuck)
+    stuck = solvers.point_at(J, np.full(J.size, 0.1))
+    monkeypatch.setitem(solvers._FAST_SOLVERS, "auto", solvers._solve_nothing)
+    monkeypatch.setattr(solvers, "accelerated_gradient", lambda *arguments: stuck)
     solve_and_check(J, Z, signs)
 
 
@@ -279,7 +279,7 @@ def test_blas_is_held_at_one_thread(monkeypatch):
         yield
         held.append("out")
 
-    monkeypatch.setattr(minimum, "single_blas_thread", recorded)
+    monkeypatch.setattr(solvers, "single_blas_thread", recorded)
     J, _, _ = typical(50)
     certified_minimum(J, 1e-6, radius=100.0, optimizer=lambda fun, x0: held.append("use"))
     assert held == ["in", "use", "out"]

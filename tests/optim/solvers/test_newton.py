@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dp_halfspace.optim.objectives.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
-from dp_halfspace.optim.objectives.margin import MarginObjective
-from dp_halfspace.optim.solvers import newton as descent
-from dp_halfspace.optim.solvers.newton import (
+from dp_halfspace.optim import solvers as descent
+from dp_halfspace.optim.losses import LOGISTIC, SQUARED, SQUARED_HINGE, huber_hinge
+from dp_halfspace.optim.objectives import MarginObjective
+from dp_halfspace.optim.solvers import (
     hybrid_newton,
     lbfgs,
     newton,

@@ -1,0 +1,468 @@
+"""The commands: train a model on a table, predict and score with it, a schema, a plan."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from dp_halfspace import PrivacyLedger, PrivateTableClassifier
+from dp_halfspace._cli.arguments import Stopped, UserError
+from dp_halfspace._cli.columns import describe_columns, note_on_keys
+from dp_halfspace._cli.files import import_skops, load_model, save_model, write_out, write_whole
+from dp_halfspace._cli.tables import (
+    Cells,
+    TrainingTable,
+    declared_columns,
+    is_verbatim,
+    labels_of,
+    read_cells,
+    read_training_table,
+    readable,
+    typed,
+)
+from dp_halfspace._html import align_columns, csv_cell, printable
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.data.chunks import LocalChunks
+from dp_halfspace.data.schema import Column, word_of
+from dp_halfspace.exceptions import (
+    BudgetError,
+    CertificateError,
+    PrivacyWarning,
+    install_hint,
+)
+from dp_halfspace.inspection import outlook, plan_accuracy
+from dp_halfspace.inspection.card import CardTexts, card_page, outlook_for
+from dp_halfspace.metrics import METRICS, PrivateScore, private_score
+from dp_halfspace.privacy.record import PrivacyRecord, rounded_text
+
+_PICTURES = (".png", ".svg", ".pdf")
+_PROBABILITY_DIGITS = 6
+# Cells of a table from which its rows are encoded in chunks, and rows of a chunk.
+_FIRST_STREAMED = 2**22
+_ROWS_AT_ONCE = 2**16
+_UNINFORMATIVE = (
+    "the interval of {} holds every possible value: the noise hides the score, and its value says "
+    "nothing. More rows or a larger --epsilon would show it."
+)
+
+
+def plan(options: Any, out: TextIO, err: TextIO) -> None:
+    """Simulate what accuracy to expect, print it as a table, and draw it where that is asked."""
+    del err
+    target = options.out
+    if target is not None and target.suffix.lower() not in _PICTURES:
+        raise UserError(f"--out: the name of {target} must end in one of {', '.join(_PICTURES)}")
+    with _refusals_as_sentences():
+        expected = plan_accuracy(
+            options.rows,
+            options.columns,
+            options.classes,
+            options.epsilons,
+            reference=options.reference,
+            majority=options.majority,
+            delta=options.delta,
+            n_repeats=options.repeats,
+            random_state=options.seed,
+        )
+    text = (
+        f"{expected!r}\n\nExpected accuracy on new rows, from simulated tables; spread: standard "
+        f"deviation of one fit.\n{_describe_poor_budgets(options)}Nothing was read or spent.\n"
+    )
+    write_out(out, text)
+    if target is None:
+        return
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415 (optional dependency)
+    except ImportError:
+        write_out(out, f"No picture: matplotlib is missing; {install_hint('plot')}\n")
+        return
+    figure = Figure(figsize=(5.0, 4.2), layout="constrained")
+    expected.plot(figure=figure)
+    kind = target.suffix[1:].lower()
+    write_whole(target, lambda path: figure.savefig(path, dpi=150, format=kind))
+    write_out(out, f"Written: {target}\n")
+
+
+def schema(options: Any, out: TextIO, err: TextIO) -> None:
+    """Write names and kinds of columns, and never a value, to look over before they are stated."""
+    roles = [options.target] if options.target else []
+    cells = read_cells(options, roles)
+    columns = declared_columns(replace(cells, frame=cells.frame.drop(columns=roles)), {})
+    template = {"columns": {name: word_of(column) for name, column in columns.items()}}
+    text = json.dumps(template, indent=1, ensure_ascii=False) + "\n"
+    if options.out is None:
+        write_out(out, text)
+    else:
+        write_whole(options.out, lambda path: _write_text(path, text))
+        write_out(out, f"Written: {printable(options.out)}, {len(columns)} columns\n")
+    _note(
+        err,
+        "these kinds were found in the private cells. Look them over, correct them by what the "
+        "columns mean, and state what is public: a number may become [0, 120], a text "
+        '["I", "II", "III"], and what is no feature "drop".',
+    )
+
+
+def fit(options: Any, out: TextIO, err: TextIO) -> None:
+    """Train and save a model, and print its guarantee."""
+    import_skops(options.save)
+    table = read_training_table(options)
+    for note in table.notes:
+        _note(err, note)
+    keys = note_on_keys(table.frame.columns, table.rules)
+    if keys:
+        _note(err, keys)
+    ledger = _open_ledger(options)
+    if ledger is not None:
+        _note(err, ledger.summary().splitlines()[0])
+    booking = _Booking(ledger, options.ledger, PrivateTableClassifier.__name__)
+    with booking.state_on_failure("no model was made or saved"):
+        model = _train(options, table, booking)
+        save_model(model, options.save)
+    paths = f"Model:     {printable(options.save)}\n"
+    with _failures_end_with(f"the model is in {options.save}"):
+        if options.card is not None:
+            about = model, options.table.name, options.groups, ledger, _card_texts(options)
+            write_whole(options.card, lambda path: _write_text(path, card_page(*about)))
+            paths += f"Card:      {printable(options.card)}\n"
+        guarantee = _describe_guarantee(model.privacy_, options.groups)
+        text = describe_columns(model) + guarantee + _describe_outlook(model)
+        write_out(out, text + paths + _describe_ledger(ledger))
+
+
+def card(options: Any, out: TextIO, err: TextIO) -> None:
+    """Write the card of a saved model."""
+    model = _load(options.model, err)
+    ledger = None
+    if options.ledger is not None:
+        if not options.ledger.exists():
+            raise UserError(f"there is no ledger at {options.ledger}")
+        try:
+            ledger = PrivacyLedger(options.ledger)
+        except (ValueError, BudgetError) as error:
+            raise UserError(f"--ledger: {error}") from error
+    title = options.model.name if options.title is None else options.title
+    about = model, title, options.groups, ledger, _card_texts(options)
+    write_whole(options.out, lambda path: _write_text(path, card_page(*about)))
+    write_out(out, f"Card:      {printable(options.out)}\n")
+
+
+def predict(options: Any, out: TextIO, err: TextIO) -> None:
+    """Write predictions and probabilities of a saved model."""
+    model = _load(options.model, err)
+    features = _features(model)
+    cells = read_cells(options, [*features], lambda name: is_verbatim(features.get(name)))
+    frame = _frame_for(model, options.model, cells)
+    probabilities = model.predict_proba(frame)
+    labels = np.array([csv_cell(str(label)) for label in model.classes_], dtype=object)
+    result = frame.iloc[:, :0].assign(prediction=labels[probabilities.argmax(axis=1)])
+    names = [csv_cell(f"probability_{label}") for label in model.classes_]
+    for place, column in enumerate(probabilities.T):
+        result[place] = np.round(column, _PROBABILITY_DIGITS)
+    header = ["prediction", *names]
+    write_whole(options.out, lambda path: result.to_csv(path, index=False, header=header))
+    with _failures_end_with("the predictions are written"):
+        write_out(out, f"Written: {printable(options.out)}, {len(result)} rows\n")
+
+
+def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
+    """Release scores with their intervals, and print what was charged."""
+    model = _load(options.model, err)
+    known = [column.name for column in model.encoding_.columns]
+    roles = [name for name in (options.target, options.groups) if name is not None]
+    features = _features(model)
+    cells = read_cells(
+        options,
+        [*features, *roles],
+        lambda name: name not in features or is_verbatim(features[name]),
+    )
+    others = [name for name in cells.frame.columns if name not in (*known, options.groups)]
+    if options.target is None and len(others) != 1:
+        raise UserError(
+            f"--target must name the label column of {options.table}, which has {len(others)} "
+            "columns that the model does not use"
+        )
+    target = options.target or others[0]
+    if target in known or target == options.groups:
+        raise UserError(f"--target: {target!r} is a column of the model, or that of --groups")
+    frame, labels = _frame_for(model, options.model, cells), labels_of(cells, target)
+    groups = None if options.groups is None else labels_of(cells, options.groups)
+    ledger = _open_ledger(options)
+    booking = _Booking(ledger, options.ledger, private_score.__name__)
+    with booking.state_on_failure("the scores were not shown in full"):
+        with _refusals_as_sentences(), single_blas_thread():
+            budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": booking}
+            scores = private_score(
+                model, frame, labels, metric=options.metric, groups=groups, **budget
+            )
+        rows = [("score", "value", "95 % interval")]
+        rows += [row for score in scores for row in _score_rows(score)]
+        rows += _majority_row(scores)
+        unknown = [score.metric for score in scores if score.is_uninformative]
+        if unknown:
+            _note(err, _UNINFORMATIVE.format(", ".join(unknown)))
+        cost = _describe_guarantee(scores[0].privacy_, options.groups) + _describe_ledger(ledger)
+        write_out(out, "\n".join(align_columns(rows)) + f"\n{cost}")
+
+
+COMMANDS: dict[str, Callable[[Any, TextIO, TextIO], None]] = {
+    "plan": plan,
+    "fit": fit,
+    "card": card,
+    "predict": predict,
+    "schema": schema,
+    "evaluate": evaluate,
+}
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Write a text file, in the same encoding on every system."""
+    path.write_text(text, encoding="utf-8")
+
+
+def _note(err: TextIO, text: str) -> None:
+    """Write a note to standard error."""
+    write_out(err, f"dp_halfspace: note: {text}\n")
+
+
+def _describe_guarantee(record: PrivacyRecord, groups: str | None) -> str:
+    """Say in one line what was promised."""
+    claim = f"({rounded_text(record.epsilon)}, {rounded_text(record.delta)})-differential privacy"
+    unit = "one row" if groups is None else f"all rows of one {groups!r}"
+    return f"Guarantee: {claim}; unit: {unit}\n"
+
+
+def _describe_poor_budgets(options: Any) -> str:
+    """Say what the majority class has, and where little more is to be expected."""
+    share = 1.0 / options.classes if options.majority is None else options.majority
+    assumed = "for classes of equal size" if options.majority is None else "as stated"
+    lines = [f"The majority class alone: {share:.3f}, {assumed}."]
+    for epsilon in options.epsilons:
+        found = outlook(options.rows, options.columns, options.classes, epsilon, options.delta)
+        if found.is_poor:
+            lines.append(f"Little more than that: {found}.")
+    return "\n".join(lines) + "\n"
+
+
+def _describe_outlook(model: Any) -> str:
+    """Say what public numbers let expect of a model, and what it would take where that is poor."""
+    found = outlook_for(model)
+    if found is None:
+        return ""
+    poor = ". Expect little more than the majority class" if found.is_poor else ""
+    return f"Expect:    {found}{poor}\n"
+
+
+def _card_texts(options: Any) -> CardTexts:
+    """Return what the user states on a card."""
+    names = ("purpose", "population", "limits", "contact")
+    return CardTexts(**{name: getattr(options, name) for name in names})
+
+
+def _describe_ledger(ledger: PrivacyLedger | None) -> str:
+    """Say in one line what a ledger has left, if there is one."""
+    if ledger is None:
+        return ""
+    return (
+        f"Ledger:    epsilon {rounded_text(ledger.spent())} of {ledger.epsilon:g} spent at "
+        f"delta {ledger.delta:g}; {rounded_text(ledger.remaining(), up=False)} left for one "
+        "more fit at that delta\n"
+    )
+
+
+def _majority_row(scores: list[PrivateScore]) -> list[tuple[str, str, str]]:
+    """Write what the majority class alone has, from the first score that counts classes."""
+    for score in scores:
+        if score.majority is not None:
+            share, low, high = score.majority
+            return [("majority class", f"{share:.3f}", f"{low:.3f} to {high:.3f}")]
+    return []
+
+
+def _score_rows(score: PrivateScore) -> Iterator[tuple[str, str, str]]:
+    """Write one line for each number of a score."""
+    metric = METRICS[score.metric]
+    numbers = (np.ravel(part).tolist() for part in (score.value, *score.interval))
+    for name, *ends in zip(metric.rows(score), *numbers, strict=True):
+        value, low, high = (f"{end:.{metric.digits}f}" for end in ends)
+        yield name, value, f"{low} to {high}"
+
+
+def _train(options: Any, table: TrainingTable, booking: _Booking) -> Any:
+    """Fit within the budget."""
+    model = PrivateTableClassifier(
+        epsilon=options.epsilon,
+        delta=options.delta,
+        classes=table.classes,
+        schema=table.rules,
+        features=options.features,
+        ledger=booking,
+    )
+    with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
+        # A note of the command declares the labels public already.
+        warnings.simplefilter("ignore", PrivacyWarning)
+        model.fit(_rows_of(options, table), table.y, groups=table.groups)
+    # The file of a model may be published, and the path of a ledger is private.
+    return model.set_params(ledger=None)
+
+
+def _rows_of(options: Any, table: TrainingTable) -> Any:
+    """Return the table; a large one in chunks, so that not all rows are encoded at once.
+
+    By public sizes and options alone.
+    """
+    frame = table.frame
+    if frame.size < _FIRST_STREAMED or options.delta == 0 or table.groups is not None:
+        return frame
+    starts = range(0, len(frame), _ROWS_AT_ONCE)
+    readers = [partial(_rows_from, frame, start) for start in starts]
+    # A row of missing values has the columns and types of all rows.
+    return LocalChunks.read_by(readers, frame.iloc[:0].reindex(range(2)))
+
+
+def _rows_from(frame: Any, start: int) -> Any:
+    """Return the chunk that begins with a row."""
+    return frame.iloc[start : start + _ROWS_AT_ONCE]
+
+
+def _load(path: Path, err: TextIO) -> Any:
+    """Load a model that `fit` has saved."""
+    if import_skops(path) is None:
+        _note(
+            err,
+            f"loading {path} runs the code that the file holds; load it only if you trust who made "
+            "it, or have it saved as .skops, which runs none",
+        )
+    with readable(path):
+        try:
+            model = load_model(path)
+        except (OSError, UserError):
+            raise
+        except Exception as error:
+            raise ValueError("not a model") from error
+    if not isinstance(model, PrivateTableClassifier) or not hasattr(model, "encoding_"):
+        raise UserError(f"{path} holds no model of the command `fit`")
+    return model
+
+
+def _features(model: Any) -> dict[str, Column]:
+    """Return the columns that a model needs, by name."""
+    columns = model.encoding_.columns
+    return {column.name: column for column in columns if column.kind != "drop"}
+
+
+def _frame_for(model: Any, path: Path, cells: Cells) -> Any:
+    """Return the rows of a table as the fit read them, if this version can predict them."""
+    features = _features(model)
+    # Kinds are those of the fit, whatever this table holds.
+    frame = typed(cells, features)
+    for column in model.encoding_.columns:
+        if column.name not in features:
+            frame[column.name] = ""
+    try:
+        model.predict_proba(frame.iloc[:1])
+    except Exception as error:
+        raise UserError(
+            f"{path} was made by another version of dp_halfspace, which its card names; "
+            "use that version"
+        ) from error
+    return frame
+
+
+def _open_ledger(options: Any) -> PrivacyLedger | None:
+    """Open the ledger, or make it where its cap is given."""
+    path, cap = options.ledger, options.cap
+    if path is None:
+        if cap is not None:
+            raise UserError("--cap is used only together with --ledger")
+        return None
+    if cap is None and not path.exists():
+        raise UserError(f"there is no ledger at {path}; --cap EPSILON DELTA makes one")
+    terms: dict[str, Any] = {} if cap is None else {"epsilon": cap[0], "delta": cap[1]}
+    if not path.exists():
+        terms["dataset"] = options.table.name
+        if options.groups is not None:
+            terms["adjacency"] = "replace-one-person"
+    try:
+        return PrivacyLedger(path, **terms).annotated(purpose=options.purpose or None)
+    except (ValueError, BudgetError) as error:
+        raise UserError(f"--ledger: {error}") from error
+
+
+@contextmanager
+def _refusals_as_sentences() -> Iterator[None]:
+    """Turn an error of the library, whose text is public, into one sentence."""
+    try:
+        yield
+    except (ValueError, BudgetError, CertificateError) as error:
+        raise UserError(" ".join(str(error).split())) from error
+
+
+@contextmanager
+def _failures_end_with(text: str) -> Iterator[None]:
+    """Add to the sentence of a failure what was written all the same."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{error}; {text}") from error
+    except KeyboardInterrupt:
+        raise Stopped(f"interrupted; {text}") from None
+
+
+class _Booking:
+    """A ledger, if there is one, that knows what it was asked to charge since it was opened."""
+
+    def __init__(self, ledger: PrivacyLedger | None, path: Path | None, charged_by: str) -> None:
+        self._ledger = None if ledger is None else ledger.for_estimator(charged_by)
+        self._path = path
+        self._asked: list[PrivacyRecord] = []
+        self._n_before = 0 if ledger is None else len(ledger.entries())
+
+    def charge(self, record: PrivacyRecord) -> None:
+        """Charge the ledger."""
+        if self._ledger is not None:
+            self._asked.append(record)
+            self._ledger.charge(record)
+
+    @contextmanager
+    def state_on_failure(self, lost: str) -> Iterator[None]:
+        """Add to the sentence of a failure what stays charged, and `lost`, what was not written."""
+        try:
+            yield
+        except (UserError, Stopped) as error:
+            raise type(error)(f"{error}{self._describe_charged(lost)}") from error
+        except MemoryError as error:
+            text = self._describe_charged(lost)
+            raise UserError(f"there is not enough memory{text}") from error
+        except KeyboardInterrupt:
+            text = self._describe_charged(lost) or f": {lost}"
+            raise Stopped(f"interrupted{text}") from None
+
+    def _describe_charged(self, lost: str) -> str:
+        """Return the end of a sentence; it is empty if nothing was charged."""
+        charged = self._charged()
+        if not charged:
+            return ""
+        sizes = " and ".join(
+            f"epsilon {rounded_text(one.epsilon)}, delta {rounded_text(one.delta)}"
+            for one in charged
+        )
+        return f"; {sizes} stay charged to the ledger {self._path}, and {lost}"
+
+    def _charged(self) -> list[PrivacyRecord]:
+        """List what was asked and is in the ledger: Ctrl-C may come after it was charged."""
+        if self._ledger is None or not self._asked:
+            return []
+        try:
+            entries = [entry.record for entry in self._ledger.entries()[self._n_before :]]
+        except (OSError, ValueError):
+            return self._asked
+        return [record for record in self._asked if record in entries]

@@ -1,0 +1,207 @@
+"""Noisy counts of the classes, and what a fit follows in them.
+
+Replacing a record changes one count of two classes by one at most, or two counts of more classes
+by one each, so that they cost little; what is computed from noisy counts is free. No scale of
+noise is: weights are at most one, and one is what every sensitivity is computed with. Proof:
+``docs/proofs/rare.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+
+from dp_halfspace._rounding import UP
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.data.people import People
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
+
+# Share of mu^2 for the counts: the least, the largest, and n mu at which the root of it is one.
+_LEAST_SHARE, _LARGEST_SHARE, _COUNTED = 0.02, 0.03, 26.0
+# From this n mu on counts of more than two classes are above their noise.
+_COUNTS_OF_MANY = 125.0
+# A class is assumed to hold at least this share of the records.
+_RAREST = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCountPlan:
+    """The public numbers of noisy counts of the classes.
+
+    Of two classes the second is counted: the number of records is public. Where records have
+    weights, which are added up then, the sum of all is not, and every class is counted.
+    """
+
+    n_samples: int
+    n_classes: int
+    noise: GaussianNoise | NoNoise
+    are_weighed: bool = False
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return (self.noise.event,)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise of one count."""
+        return 0.0 if isinstance(self.noise, NoNoise) else self.noise.sigma
+
+    def total(self, released: FloatArray) -> float:
+        """Return the number of records, or what was released of the sum of their weights."""
+        if not self.are_weighed:
+            return self.n_samples
+        return float(np.clip(released.sum(), 1.0, max(self.n_samples, 1.0)))
+
+    def run(
+        self,
+        classes: Any,
+        permit: Permit,
+        people: People | None = None,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Release the number of records of each class, as any real numbers.
+
+        A person counts by the shares of the rows of each class, a record by its weight; both add
+        exactly.
+        """
+        exact = sum_over_chunks(class_counts, classes, self.n_classes, people, weights)
+        if self.n_classes == 2 and not self.are_weighed:
+            second = float(permit.release(exact[1:], self.noise)[0])
+            return np.array([self.n_samples - second, second])
+        return permit.release(exact, self.noise)
+
+
+def counts_pay(n_samples: int, n_classes: int, mu: float) -> bool:
+    """Tell by what is public whether sizes of the classes are known well enough to be followed.
+
+    Noisy counts of more than two classes from which nothing follows would only cost budget.
+    """
+    return n_classes == 2 or n_samples * mu >= _COUNTS_OF_MANY
+
+
+def plan_class_counts(
+    n_samples: int, n_classes: int, mu: float, *, are_weighed: bool = False
+) -> tuple[ClassCountPlan, float]:
+    """Plan the counts as a part of a Gaussian budget; return the mu that is left, too."""
+    if math.isinf(mu):
+        return ClassCountPlan(n_samples, n_classes, NoNoise(), are_weighed), mu
+    share = min(max((_COUNTED / (n_samples * mu)) ** 2, _LEAST_SHARE), _LARGEST_SHARE)
+    part, rest = Budget.gaussian(mu).split(share)
+    sensitivity = UP if n_classes == 2 and not are_weighed else math.sqrt(2.0) * UP
+    noise = GaussianNoise(sensitivity, part.mu)
+    return ClassCountPlan(n_samples, n_classes, noise, are_weighed), rest.mu
+
+
+def class_counts(
+    classes: NDArray[np.intp],
+    n_classes: int,
+    people: People | None = None,
+    weights: FloatArray | None = None,
+) -> FloatArray:
+    """Count the rows of each class, or add up their weights or their shares of people; exact.
+
+    Replacing a record moves each count by at most one and the vector by at most ``sqrt(2)``.
+    """
+    weights = weights if people is None else people.weights
+    return np.bincount(classes, weights, minlength=n_classes).astype(np.float64)
+
+
+# Shares of the records from which on classes have like sizes, of two classes and of more, and the
+# powers of these shares with which the degree falls.
+_EVEN, _EVEN_OF_MANY = 0.1, 0.2
+_FALL, _FALL_OF_MANY = 3, 2
+# Records of the rarer of two classes times mu, or times the second number if that is less, at which
+# the degree is halved, and how steeply: with more, the fit of classes of like size ranks as well,
+# and separates a class better from the rest.
+_MANY, _MOST_MU, _STEEPNESS = 160.0, 0.6, 4
+# Records of the rarer classes times mu from which more than two classes are resolved, and at which
+# the scores of rows say half of what is known about their labels.
+_RESOLVED, _TRUSTED = 30.0, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rarity:
+    """What noisy counts say about the classes beside the most common one: all of it was released.
+
+    `common` is the index of the class with most records, `share` that of the records of all
+    others, in [0.001, 1/2] and with public class weights, `records` their number times mu, and
+    `degree` in [0, 1] says how rare they are: 0 asks for the fit of classes of like size.
+    `second` is the share of the second of two classes, or of all but the common class, without
+    weights; `deviation` that of the noise of a count, `mu` the budget of the fit. `total` is the
+    number of records or, as far as it was released, the sum of their weights.
+    """
+
+    common: int
+    share: float
+    records: float
+    degree: float
+    deviation: float
+    second: float
+    is_of_many: bool = False
+    mu: float = 0.0
+    total: float = 0.0
+
+    @classmethod
+    def unknown(cls) -> Rarity:
+        """Return what is known where nothing was counted."""
+        return cls(0, 0.5, math.inf, 0.0, math.inf, 0.5)
+
+    @property
+    def trust(self) -> float:
+        """Part of what scores say about labels in what is known about them, in [0, 1]."""
+        return float((1.0 + (_TRUSTED / self.records) ** 2) ** -self.degree)
+
+    @property
+    def log_odds_of_second(self) -> float:
+        """Log odds of the second class, or of all but the common one, before a row is seen."""
+        odds = float(logit(self.share))
+        return odds if self.common == 0 or self.is_of_many else -odds
+
+
+def rarity_of(
+    counts: FloatArray, weights: FloatArray, deviation: float, total: float, mu: float
+) -> Rarity:
+    """Describe the rarer class of a population with public class weights, by released counts.
+
+    `total` is the number of records, or what was released of the sum of their weights.
+    """
+    kept = np.clip(counts, 0.0, total)
+    common, is_of_many = int(np.argmax(kept * weights)), len(counts) > 2
+    counted = float(total - kept[common] if is_of_many else kept[1 - common])
+    others = min(max((counted + deviation) / total, _RAREST), 0.5)
+    records = others * total * mu
+    size = others * float(np.delete(weights, common).mean())
+    share = min(max(size / (size + (1.0 - others) * float(weights[common])), _RAREST), 0.5)
+    even, fall = (_EVEN_OF_MANY, _FALL_OF_MANY) if is_of_many else (_EVEN, _FALL)
+    degree = max(0.0, 1.0 - (share / even) ** fall)
+    if is_of_many:
+        degree /= 1.0 + (_RESOLVED / records) ** 2
+    else:
+        degree /= 1.0 + (others * total * min(mu, _MOST_MU) / _MANY) ** _STEEPNESS
+    second = (counted if is_of_many else float(kept[1])) / total
+    return Rarity(common, share, records, degree, deviation, second, is_of_many, mu, total)
+
+
+def balanced_weights(
+    counts: FloatArray, deviation: float, total: float, pull: float = 0.0
+) -> FloatArray:
+    """Return weights of at most one in inverse proportion to released sizes of the classes.
+
+    The rarest class has one. Sizes are computed as if so many records as the deviation of the
+    noise, or as `pull` if that is more, moved to every class that is smaller than the largest.
+    """
+    kept = np.clip(counts, 0.0, total)
+    common = int(np.argmax(kept))
+    sizes = np.maximum(kept + max(deviation, pull), _RAREST * total)
+    sizes[common] = max(kept[common] - max(deviation, pull), float(np.delete(sizes, common).max()))
+    sizes = np.minimum(sizes, sizes[common])
+    return np.asarray(sizes.min() / sizes)

@@ -1,0 +1,181 @@
+"""What every fit is: a plan of public numbers, that is charged, and only then run.
+
+An estimator turns `PublicFacts` and a budget into a `FitPlan`. Its events are what a run releases,
+fixed before any row is read; a run may read the rows, and what it returns is a function of what was
+released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit
+
+if TYPE_CHECKING:
+    from dp_halfspace.algorithms.engine.class_counts import Rarity
+    from dp_halfspace.algorithms.engine.column_scales import ColumnScales
+    from dp_halfspace.projection import LinearMap
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFacts:
+    """All that planning a fit may know of a table.
+
+    Attributes
+    ----------
+    n_privacy_units : int
+        Number of people, or of records.
+    class_weights : tuple of float
+        As stated, in the order of the classes.
+    data_norm : float
+        Scale of a row, infinite if there is none.
+    is_scale_stated : bool
+        Whether `data_norm` was stated: then longer rows may be scaled down to it.
+    in_column_scales : bool
+        Whether the run will be given rows in learnt column scales.
+    is_float32 : bool
+        Whether dense rows are stored in single precision.
+    balances : bool
+        Whether noisy counts are to balance the classes; then `class_weights` are ones.
+    has_weights : bool
+        Whether records have weights of their own, which are private.
+    features : array or None
+        All features, where the labels alone are private.
+    """
+
+    n_privacy_units: int
+    n_features: int
+    class_weights: tuple[float, ...]
+    data_norm: float = 1.0
+    is_scale_stated: bool = True
+    in_column_scales: bool = False
+    is_sparse: bool = False
+    is_chunked: bool = False
+    is_float32: bool = False
+    has_people: bool = False
+    balances: bool = False
+    has_weights: bool = False
+    features: Any = None
+
+    @property
+    def n_classes(self) -> int:
+        """Size of the public label set."""
+        return len(self.class_weights)
+
+    def weighed(self, weights: FloatArray) -> PublicFacts:
+        """Return the facts with other weights of the classes, which are released numbers."""
+        return replace(self, class_weights=tuple(weights.tolist()))
+
+    def refuse_unsupported(
+        self, *, reads_chunks: bool, protects_people: bool, weighs_records: bool
+    ) -> None:
+        """Refuse chunks, people or weights where it is not proved that a plan may have them."""
+        if self.is_chunked and not reads_chunks:
+            raise ValueError(
+                "rows in chunks are not supported with these parameters: docs/scaling.md lists "
+                "what takes them. Give the rows as an array, for example X.compute()"
+            )
+        if self.has_people and not protects_people:
+            raise ValueError(
+                "groups is not supported with these parameters: docs/privacy_model.md lists the "
+                "estimators and parameters that protect people"
+            )
+        if self.has_weights and not weighs_records:
+            raise ValueError(
+                "sample_weight is not supported with these parameters: docs/privacy_model.md lists "
+                "the estimators and parameters that weigh records. class_weight weighs labels"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What a run released, for rows as they were given: free to be used.
+
+    `data_norm` is the norm to which rows are scaled down at prediction, infinite if they are not;
+    `scales` are those that `coefficients` are for, if any were learnt. `attributes` are further
+    fitted attributes by their names, `error_share` that of a selection for a small table.
+    `rarity` is what was released of the sizes of the classes, if they were counted, `population`
+    the weights of the classes that scores are for.
+    """
+
+    coefficients: FloatArray
+    intercepts: FloatArray
+    data_norm: float
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    scales: ColumnScales | None = None
+    error_share: float | None = None
+    rarity: Rarity | None = None
+    population: tuple[float, ...] | None = None
+
+
+class FitPlan(Protocol):
+    """Every public number of one fit; its run may do what its events pay for, and no more."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        ...
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        ...
+
+    @property
+    def reads_chunks(self) -> bool:
+        """Whether a run asks for nothing but sums over rows, so that these may be in chunks."""
+        return False
+
+    @property
+    def protects_people(self) -> bool:
+        """Whether a person with any number of rows counts like a record: ``persons.md``."""
+        return False
+
+    @property
+    def weighs_records(self) -> bool:
+        """Whether weights of records in [0, 1] leave all it costs as it is: ``weights.md``."""
+        return False
+
+    @property
+    def is_single(self) -> bool:
+        """Whether a run reads rows in learnt column scales in float32."""
+        return False
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Fit within the budget; `permit` was charged with `events`."""
+        ...
+
+
+def relative_weights(class_weights: tuple[float, ...]) -> FloatArray:
+    """Return the weights of the classes, the largest one being 1."""
+    weights = np.array(class_weights)
+    return np.asarray(weights / weights.max())
+
+
+def for_rows_as_given(
+    released: FloatArray,
+    constant_column: float | None,
+    intercept_scaling: float | None,
+    data_norm: float,
+    linear_map: LinearMap | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return coefficients and intercepts for rows before scaling and projection: post-processing.
+
+    The rows were divided by `data_norm`; behind them stood `constant_column`, which is a multiple
+    of `intercept_scaling`, if there is an intercept.
+    """
+    n_kept = released.shape[1] - (constant_column is not None)
+    features = released[:, :n_kept]
+    if linear_map is not None:
+        features = linear_map.pull_back(features)
+    intercepts = np.zeros(len(released))
+    if constant_column is not None and intercept_scaling is not None:
+        intercepts = released[:, -1] * (constant_column / intercept_scaling) * intercept_scaling
+    return np.ascontiguousarray(features / data_norm), intercepts

@@ -1,0 +1,265 @@
+"""One exponential mechanism for tables of few rows and several classes: a tree of two cuts.
+
+A public list holds cuts by linear classifiers of cells, one or two of them, with every way to name
+the two or three leaves by different labels, and the constant classifiers. The mechanism picks one
+of few errors. Since every label has one leaf at most, a tree is a linear classifier of all classes,
+exactly. Proof: ``docs/proofs/small_tables.md``, section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._rounding import DOWN
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.search.asinh_cells import EXPONENTS, CellStream, asinh_cells
+from dp_halfspace.algorithms.search.directions import WEIGHT_BITS, IntArray, class_factors
+from dp_halfspace.algorithms.search.error_count import ErrorCount, plan_error_count
+from dp_halfspace.algorithms.search.small_tables import SCORE_STEP, SmallModel
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.mechanisms import Permit
+from dp_halfspace.privacy.randomness import public_generator
+
+# Pairs of cuts, fewer with many rows or classes so that a fit takes seconds; entries of the list.
+_PAIRS, _FEWEST, _WORK, _ENTRIES = 10_000, 500, 2.5e8, 4e6
+# The part of the constant classifiers.
+_CONSTANTS = 0.1
+# What the second cut weighs beside the first: less than any score of a whole cell.
+_SECOND = 2.0**-26
+_TILE_ROWS = 255  # so many ones fit into a byte
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A tree for two cuts: its `leaves` are sets of quadrants, in the order of their labels.
+
+    Quadrants are numbered: above both cuts, above the first only, above the second only, below
+    both. The cut number `root` comes first; of three leaves two are `above` it, or below.
+    """
+
+    leaves: tuple[tuple[int, ...], ...]
+    root: int
+    above: bool = True
+
+
+_ONE_CUT = (Shape(((0, 1), (2, 3)), 0), Shape(((0, 2), (1, 3)), 1))
+_TWO_CUTS = (
+    Shape(((0,), (1,), (2, 3)), 0),
+    Shape(((2,), (3,), (0, 1)), 0, above=False),
+    Shape(((0,), (2,), (1, 3)), 1),
+    Shape(((1,), (3,), (0, 2)), 1, above=False),
+)
+# Shapes for cuts of coefficients of their own, and for two thresholds of the same coefficients.
+_SHAPES = (_ONE_CUT + _TWO_CUTS, _TWO_CUTS)
+
+
+@cache
+def labellings(n_classes: int, n_leaves: int) -> NDArray[np.intp]:
+    """Return every way to name leaves by different labels, one in a row."""
+    return np.array(list(permutations(range(n_classes), n_leaves)), dtype=np.intp)
+
+
+def n_forms(n_classes: int) -> int:
+    """Return how many candidates there are for one pair of cuts."""
+    return sum(
+        len(labellings(n_classes, len(shape.leaves))) for shapes in _SHAPES for shape in shapes
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SmallTreePlan:
+    """The public numbers of one selection among listed trees, drawn from the public `seed`.
+
+    There are about `n_pairs` pairs of cuts, and `n_constants` of each constant classifier.
+    """
+
+    n_columns: int
+    n_classes: int
+    n_pairs: int
+    n_constants: int
+    choice: TalliedChoice
+    seed: tuple[int, ...]
+    count: ErrorCount | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the selection costs: one exponential mechanism, pure DP; delta is not spent."""
+        return (self.choice.event, *([] if self.count is None else [self.count.noise.event]))
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        pairs = sum(width // 2 for _, _, width in self.cells.blocks)
+        constants = self.n_classes * self.n_constants
+        return {
+            "solver": "small_table_selection",
+            "n_candidates": pairs * n_forms(self.n_classes) + constants,
+            "candidate_seed": self.seed,
+            "private_preconditioner": False,
+        }
+
+    @property
+    def cells(self) -> CellStream:
+        """The cuts; those of the two halves of a block are paired."""
+        return CellStream(self.n_columns, 4 * self.n_pairs, (*self.seed, 1))
+
+    def run(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> SmallModel:
+        """Choose a tree with few errors on rows of numbers without missing entries.
+
+        `codes` are class indices, `weights` the public weights of the classes, the largest one
+        being 1; `permit` is charged with `events`.
+        """
+        # 1. Count the errors of every candidate, in integers.
+        # 2. Choose one; only its number is released.
+        # 3. Draw its block of the public list again.
+        # 4. Count its errors with noise, where that was planned.
+        with single_blas_thread():
+            costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
+        whole = np.concatenate(costs)
+        number = permit.choose(whole, self.choice, is_cost=True)
+        model = self._candidate(number, [len(part) for part in costs])
+        if self.count is None:
+            return model
+        return replace(model, error_share=self.count.run(int(whole[number]), permit))
+
+    def _costs(
+        self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
+    ) -> Iterator[IntArray]:
+        """Yield the costs of the candidates of every block of the list."""
+        members = [np.flatnonzero(codes == label) for label in range(self.n_classes)]
+        sizes = np.array([len(index) for index in members])
+        factors = class_factors(weights)
+        cells = self.cells
+        total = int(factors @ sizes)
+        for exponent in EXPONENTS:
+            table = asinh_cells(X, exponent)
+            for place in cells.blocks:
+                if place[0] != exponent:
+                    continue
+                counts = pair_counts(*cells.block(*place), table, members) * factors[:, None]
+                right = np.concatenate(list(_right(counts, factors * sizes)))
+                yield np.asarray((total - right) >> WEIGHT_BITS).ravel()
+        yield np.repeat((total - factors * sizes) >> WEIGHT_BITS, self.n_constants)
+
+    def _candidate(self, number: int, lengths: list[int]) -> SmallModel:
+        """Return a candidate of the list by its number."""
+        ends = np.cumsum(lengths)
+        block = int(np.searchsorted(ends, number, side="right"))
+        place = number - int(ends[block]) + lengths[block]
+        coefficients = np.zeros((self.n_classes, self.n_columns))
+        intercept = np.zeros(self.n_classes)
+        if block == len(lengths) - 1:
+            intercept[place // self.n_constants] = 1.0
+            return SmallModel(coefficients, intercept, None)
+        exponent, part, width = self.cells.blocks[block]
+        form, first = divmod(place, width // 2)
+        shared, shape, labels = self._form(form)
+        found, thresholds = self.cells.block(exponent, part, width)
+        second = first + width // 2
+        cuts = [
+            np.append(found[:, column].astype(np.float64), -float(thresholds[limit]) - 0.5)
+            * SCORE_STEP
+            for column, limit in ((first, first), (first if shared else second, second))
+        ]
+        # Scores are far from zero beside what the second cut adds to them.
+        root, other = cuts[shape.root], cuts[1 - shape.root]
+        side = root if shape.above else -root
+        if len(labels) == 2:
+            parts = [side, -side]
+        else:
+            parts = [side + _SECOND * other, side - _SECOND * other, -side]
+        for label, cut in zip(labels, parts, strict=True):
+            coefficients[label], intercept[label] = cut[:-1], cut[-1]
+        return SmallModel(coefficients, intercept, exponent)
+
+    def _form(self, number: int) -> tuple[bool, Shape, NDArray[np.intp]]:
+        """Say which form has this number: whether coefficients are shared, shape and labels."""
+        for shared, shapes in zip((False, True), _SHAPES, strict=True):
+            for shape in shapes:
+                names = labellings(self.n_classes, len(shape.leaves))
+                if number < len(names):
+                    return shared, shape, names[number]
+                number -= len(names)
+        raise IndexError("there are fewer forms")
+
+
+def pair_counts(
+    coefficients: NDArray[np.float32],
+    thresholds: NDArray[np.float32],
+    table: NDArray[np.float32],
+    members: list[NDArray[np.intp]],
+) -> IntArray:
+    """Count the records of each class above the cuts of each pair of a block, exactly.
+
+    Shape (5, K, m): above the first one, the second, the second threshold on the score of the
+    first, and above the first and the second, the first and that threshold.
+    """
+    half = coefficients.shape[1] // 2
+    second = np.s_[half : 2 * half]
+    counts = np.zeros((5, len(members), half), dtype=np.int64)
+    for label, index in enumerate(members):
+        for start in range(0, len(index), _TILE_ROWS):
+            scores = table[index[start : start + _TILE_ROWS]] @ coefficients
+            above = scores > thresholds
+            first, own = above[:, :half], above[:, second]
+            shared = scores[:, :half] > thresholds[second]
+            for count, part in zip(
+                counts, (first, own, shared, first & own, first & shared), strict=True
+            ):
+                count[label] += part.sum(axis=0, dtype=np.uint8)
+    return counts
+
+
+def _right(counts: IntArray, sizes: IntArray) -> Iterator[IntArray]:
+    """Yield weighted numbers of records that are right, of every form and pair.
+
+    `counts` are those of `pair_counts` and `sizes` of the classes, both weighted.
+    """
+    n_classes = len(sizes)
+    for shapes, second, both in zip(_SHAPES, counts[1:3], counts[3:], strict=True):
+        first = counts[0]
+        rest = sizes[:, None] - first - second + both
+        quadrants = np.stack([both, first - both, second - both, rest])
+        for shape in shapes:
+            names = labellings(n_classes, len(shape.leaves))
+            leaves = [quadrants[list(part)].sum(axis=0) for part in shape.leaves]
+            yield sum(
+                (leaf[label] for leaf, label in zip(leaves, names.T, strict=True)),
+                start=np.zeros((len(names), first.shape[1]), dtype=np.int64),
+            )
+
+
+def plan_small_tree(
+    n_samples: int,
+    n_features: int,
+    n_classes: int,
+    epsilon: float,
+    *,
+    seed: int | None,
+    counts: bool = False,
+) -> SmallTreePlan:
+    """Fix the public numbers of a selection; `seed` is that of public random objects.
+
+    A part of the budget counts the errors of what was chosen if `counts`.
+    """
+    count = None
+    if counts:
+        count, epsilon = plan_error_count(n_samples, epsilon, n_classes)
+    forms = n_forms(n_classes)
+    n_pairs = max(int(min(_PAIRS, _ENTRIES / forms, _WORK / n_samples)), _FEWEST)
+    others = n_pairs * forms
+    n_constants = max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))
+    words = public_generator(seed, "small trees").integers(2**32, size=4).tolist()
+    choice = TalliedChoice(epsilon * DOWN)
+    return SmallTreePlan(n_features, n_classes, n_pairs, n_constants, choice, tuple(words), count)

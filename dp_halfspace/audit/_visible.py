@@ -1,0 +1,217 @@
+"""What of a fit is visible: all that its objects hold, to the last bit, and what it prints.
+
+``__getstate__`` may leave out what a debugger shows, so attributes are read from ``__dict__`` and
+``__slots__``.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from hashlib import blake2b
+from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+from joblib import hash as pickled
+
+# Flag of a class that was defined in Python.
+_HEAP_TYPE = 1 << 9
+# Attributes of a class by which Python finds attributes and subclasses: no state of a fit.
+_OF_PYTHON = {"__dict__", "__weakref__", "_abc_impl"}
+
+
+def fingerprint(value: Any) -> bytes:
+    """Return a digest of all that a value holds, and of what that holds.
+
+    Of a type of C code without attributes it is the pickled state, and of one that cannot be
+    pickled the name of the type.
+    """
+    return _Digests().of(value)
+
+
+def attributes(value: Any) -> dict[str, Any]:
+    """Return everything in ``__dict__`` and in ``__slots__``, by name."""
+    found: dict[str, Any] = {}
+    for name, slot in _slots(type(value)):
+        with suppress(AttributeError):  # nothing was put there
+            found[name] = slot.__get__(value)
+    with suppress(AttributeError):  # a type with slots only
+        found.update(object.__getattribute__(value, "__dict__"))
+    return found
+
+
+def _slots(kind: type) -> Iterator[tuple[str, MemberDescriptorType]]:
+    """Yield names and descriptors of what ``__slots__`` of a class and its bases name."""
+    for base in kind.__mro__:
+        names = base.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            is_own = name.startswith("__") and not name.endswith("__")
+            slot = base.__dict__.get(f"_{base.__name__.lstrip('_')}{name}" if is_own else name)
+            if isinstance(slot, MemberDescriptorType):
+                yield name, slot
+
+
+def _holds_more(kind: type) -> bool:
+    """Tell whether values of a type have room for more than attributes: for what C code holds."""
+    offsets = kind.__dictoffset__, kind.__weakrefoffset__
+    pointers = sum(1 for _ in _slots(kind)) + sum(offset > 0 for offset in offsets)
+    return kind.__basicsize__ > object.__basicsize__ + pointers * struct.calcsize("P")
+
+
+def digest_class_attributes(*values: Any) -> dict[str, bytes]:
+    """Return a digest of every attribute of the classes of values, and of their base classes.
+
+    Methods and other descriptors are compared by identity.
+    """
+    digests = _Digests()
+    kinds = {kind: None for value in values for kind in type(value).__mro__}
+    return {
+        f"{kind.__qualname__}.{name}": (
+            b"%d" % id(item) if hasattr(type(item), "__get__") else digests.of(item)
+        )
+        for kind in kinds
+        if kind.__flags__ & _HEAP_TYPE
+        for name, item in vars(kind).items()
+        if name not in _OF_PYTHON
+    }
+
+
+class _Digests:
+    """Digests of values that hold each other, in circles too."""
+
+    def __init__(self) -> None:
+        # Values are kept: the address of one that is gone may become that of another one.
+        self._done: dict[int, tuple[Any, bytes]] = {}
+        self._open: dict[int, int] = {}
+
+    def of(self, value: Any) -> bytes:
+        """Return the digest of a value, or the value itself if it is short."""
+        if type(value) in (str, int, bool, type(None)):
+            return repr(value).encode(errors="surrogatepass")
+        if isinstance(value, type | ModuleType):
+            return f"{getattr(value, '__module__', '')} {value.__name__}".encode()
+        place = id(value)
+        if place in self._done:
+            return self._done[place][1]
+        if place in self._open:
+            return b"circle %d" % (len(self._open) - self._open[place])
+        self._open[place] = len(self._open)
+        whole = blake2b(f"{type(value).__module__}.{type(value).__qualname__}".encode())
+        for part in self._parts(value):
+            whole.update(b"%d:" % len(part) + part)
+        del self._open[place]
+        self._done[place] = value, whole.digest()
+        return whole.digest()
+
+    def _parts(self, value: Any) -> Iterator[bytes]:
+        """Yield what a value is made of: its content, its attributes, and what C code holds."""
+        content = list(self._content(value))
+        yield from content
+        for name, item in attributes(value).items():
+            yield name.encode()
+            yield self.of(item)
+        if not content and _holds_more(type(value)):
+            try:
+                yield pickled(value).encode()
+            except Exception:  # noqa: BLE001 - what cannot be pickled is known by its type
+                return
+
+    def _content(self, value: Any) -> Iterator[bytes]:
+        """Yield what a value of a type of Python or numpy is made of beside its attributes."""
+        match value:
+            case float():
+                yield struct.pack("<d", value)
+            case complex():
+                yield struct.pack("<dd", value.real, value.imag)
+            case None | int() | str() | bytes() | bytearray():
+                yield repr(value).encode(errors="surrogatepass")
+            case np.ndarray() if value.dtype.hasobject:
+                yield repr((value.dtype, value.shape)).encode()
+                yield from map(self.of, value.ravel().tolist())
+            case np.ndarray() | np.generic():
+                yield repr((value.dtype, value.shape, value.strides)).encode()
+                yield value.tobytes()
+            case Mapping():
+                yield from (self.of(part) for pair in value.items() for part in pair)
+            case list() | tuple() | deque():
+                yield from map(self.of, value)
+            case set() | frozenset():
+                yield from sorted(map(self.of, value))
+            case _:
+                yield from map(self.of, _parts_of_code(value))
+        if isinstance(value, Mapping | list | tuple | deque | set | frozenset):
+            yield b"%d" % len(value)
+
+
+def _parts_of_code(value: Any) -> Iterator[Any]:
+    """Yield what a function, or something like it, or an exception, holds."""
+    match value:
+        case FunctionType():
+            yield from (value.__code__, value.__defaults__, value.__kwdefaults__)
+            yield from (_contents(cell) for cell in value.__closure__ or ())
+        case CodeType():
+            yield from (value.co_qualname if hasattr(value, "co_qualname") else value.co_name,)
+            yield from (value.co_code, value.co_consts, value.co_names)
+        case MethodType():
+            yield from (value.__func__, value.__self__)
+        case functools.partial():
+            yield from (value.func, value.args, value.keywords)
+        case property():
+            yield from (value.fget, value.fset, value.fdel)
+        case staticmethod() | classmethod():
+            yield value.__func__
+        case weakref.ref():
+            yield value()
+        case BaseException():
+            yield from (value.args, value.__cause__, value.__context__)
+
+
+def _contents(cell: CellType) -> Any:
+    """Return what a function has taken from around it, if it is there already."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+class WatchedStream:
+    """A stream that hands on everything, and keeps what the thread that made it writes."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._owner = stream, threading.get_ident()
+        self._kept: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """Everything that the thread wrote."""
+        return "".join(self._kept)
+
+    def write(self, text: str) -> int:
+        """Write a text; see `io.TextIOBase`."""
+        if threading.get_ident() == self._owner:
+            self._kept.append(text)
+        return len(text) if self._stream is None else int(self._stream.write(text))
+
+    def writelines(self, lines: Any) -> None:
+        """Write texts; see `io.IOBase`."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def watch_streams() -> Iterator[tuple[WatchedStream, WatchedStream]]:
+    """Keep what this thread writes to ``sys.stdout`` and ``sys.stderr``."""
+    output: Any = WatchedStream(sys.stdout)
+    error: Any = WatchedStream(sys.stderr)
+    with redirect_stdout(output), redirect_stderr(error):
+        yield output, error

@@ -1,0 +1,563 @@
+"""An audit from inside: two neighbouring data sets get the same answers to all of their queries.
+
+The first data set is fitted and its releases are kept. The second one is fitted with these
+releases in place of its own. Then the two fits may differ in the values under the noise, by as much
+as was charged for, and in nothing else: neither in their models nor in what they print.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import root
+
+from dp_halfspace.audit._mechanisms import (
+    LINEAR_TERMS,
+    delta_at,
+    distance,
+    epsilon_of,
+    noise_level,
+    terms_of,
+    utilities,
+)
+from dp_halfspace.audit._visible import (
+    attributes,
+    digest_class_attributes,
+    fingerprint,
+    watch_streams,
+)
+from dp_halfspace.audit.black_box import clone_without_ledgers
+from dp_halfspace.privacy.events import Gaussian, Selection
+from dp_halfspace.privacy.interception import Answer, intercept_releases
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
+from dp_halfspace.privacy.record import PrivacyRecord
+
+# Features, labels, and what else is handed in by name.
+DataSet: TypeAlias = tuple[Any, Any, dict[str, Any]]
+
+
+class Distortion(NamedTuple):
+    """An adversary's answer: so many times the exact value plus so many times the noise."""
+
+    of_value: float
+    of_noise: float
+
+
+HONEST = Distortion(1.0, 1.0)
+# Of one history after the other: two real ones, one of each data set, then adversaries.
+_DISTORTIONS = (
+    HONEST,
+    HONEST,
+    Distortion(1.0, 30.0),
+    Distortion(-30.0, 1.0),
+    Distortion(0.0, 0.0),
+)
+# Probability with which noise of the right size looks too small.
+_FALSE_ALARM = 1e-6
+# Relative difference that two ways to compose the same releases may have.
+_COMPOSITION_SLACK = 1e-6
+# A pure DP run, chosen among a random number of them, costs this many times its epsilon:
+# Papernot and Steinke (2022), Corollary 3, with a geometric number.
+_COST_OF_STOPPED_RUNS = 3.0
+# Random bytes that identify a draw, and that both data sets read for it.
+_KEY_BYTES = 32
+# Linear terms of more coefficients are not solved for: each coefficient costs a fit.
+_MOST_COEFFICIENTS = 48
+# Relative error of the linear terms that are solved for; 1e-11 was seen.
+_SOLVER_ERROR = 1e-8
+_OTHER_COUNT = "the number of releases depends on the data"
+# Warnings are settings of the whole process: one replay at a time looks at them.
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedRelease:
+    """One release on both data sets.
+
+    Attributes
+    ----------
+    history : int
+        Number of the history that it belongs to.
+    mechanism : str
+        Class of what drew the noise or made the choice.
+    distance : float
+        Of the values under the noise, in the norm of the mechanism. Of the linear term of a
+        perturbed objective: of the two terms with the same minimiser.
+    sensitivity : float
+        What was charged for; infinity for a release without noise.
+    """
+
+    history: int
+    mechanism: str
+    distance: float
+    sensitivity: float
+
+    @property
+    def ratio(self) -> float:
+        """Distance over sensitivity; above 1 the charge was too small."""
+        return self.distance / self.sensitivity
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """What a replay saw.
+
+    Attributes
+    ----------
+    releases : tuple of ReplayedRelease
+        Of all histories.
+    epsilon, delta : float
+        The charge; NaN, as `recomposed` is, where every fit raised.
+    recomposed : float
+        Epsilon at `delta` of the releases that differed, composed anew from the recorded scales;
+        the largest of all histories. Of a random number of runs: of one run.
+    noise_level : float
+        Probability that right noise looks as small as the noise that was drawn.
+    findings : tuple of str
+        What contradicts the charge; empty if nothing does.
+    """
+
+    releases: tuple[ReplayedRelease, ...]
+    epsilon: float
+    delta: float
+    recomposed: float
+    noise_level: float
+    findings: tuple[str, ...]
+
+
+def replay(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    X_neighbour: Any,
+    y_neighbour: Any,
+    *,
+    n_histories: int = 5,
+    groups: Any = None,
+    groups_neighbour: Any = None,
+    sample_weight: Any = None,
+    sample_weight_neighbour: Any = None,
+    random_state: int | None = None,
+) -> ReplayResult:
+    """Compare every release of two neighbouring data sets, given the same answers to both.
+
+    Parameters
+    ----------
+    estimator : estimator of this package, or function of `X`, `y` and what else is given
+        Clones of it are fitted, without its ledger, in this thread. A function (one that calls
+        ``private_score``, say) must charge no ledger and take no seed.
+    X, y : array-like
+        A data set, as ``fit`` takes it.
+    X_neighbour, y_neighbour : array-like
+        Its neighbour: made to hurt, if anything is to be found.
+    n_histories : int, default=5
+        At least 1. Two are real, answered as in a fit, one of each data set; then answers are an
+        adversary's: thirty times the noise, the opposite of the truth, nothing but zeros, and
+        choices at random.
+    groups, groups_neighbour : array-like or None, default=None
+        Who the rows belong to; then the neighbour has another person.
+    sample_weight, sample_weight_neighbour : array-like or None, default=None
+        Weights of the records; that of the replaced record may differ.
+    random_state : int or None, default=None
+        None draws noise from the operating system. An int repeats the replay.
+
+    Returns
+    -------
+    ReplayResult
+        With ``releases`` and ``findings``.
+
+    Raises
+    ------
+    ValueError
+        By ``fit``, or if an argument is refused.
+
+    Notes
+    -----
+    **Privacy.** The result is a function of the records without any noise: it is for whoever
+    holds them. No ledger is charged and other threads draw their noise as ever. Nothing found is
+    no proof; the proofs are in ``docs/proofs``. Compared are releases, warnings, exceptions, what
+    the thread writes to ``sys.stdout`` and ``sys.stderr``, class attributes, and all that the
+    model holds in ``__dict__`` and ``__slots__``, whatever ``__getstate__`` says. Not seen: what a
+    type of C code holds and does not pickle, global variables, logs, files, descriptors, other
+    threads and processes, draws that are no releases (how many runs a selection has), and running
+    time. Source: this project, ``docs/audit.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace import AdaptiveMarginClassifier
+    >>> from dp_halfspace.audit import replay
+    >>> from dp_halfspace.datasets import make_halfspace
+    >>> X, y = make_halfspace(50, 3, margin=0.2, random_state=0)
+    >>> other = y.copy()
+    >>> other[0] = -y[0]
+    >>> model = AdaptiveMarginClassifier(epsilon=2.0, data_norm=1.0, classes=[-1, 1])
+    >>> result = replay(model, X, y, X, other, n_histories=2)
+    >>> result.findings, max(release.ratio for release in result.releases) <= 1.0
+    ((), True)
+    """
+    if isinstance(n_histories, bool) or not isinstance(n_histories, int) or n_histories < 1:
+        raise ValueError(f"n_histories must be an int of at least 1, got {n_histories!r}")
+    source = OS_RANDOMNESS if random_state is None else SeededBytes(random_state, "replay")
+    named = {"groups": groups, "sample_weight": sample_weight}
+    others = {"groups": groups_neighbour, "sample_weight": sample_weight_neighbour}
+    pair = (X, y, _given(named)), (X_neighbour, y_neighbour, _given(others))
+    histories = []
+    with _LOCK:
+        for number in range(n_histories):
+            seed = int.from_bytes(source.read(4), "little")
+            distortion = _DISTORTIONS[number % len(_DISTORTIONS)]
+            first, second = pair[:: -1 if number % 2 else 1]
+            history = History(number, make_fit(estimator, seed), distortion, first, second)
+            history.run()
+            histories.append(history)
+    return _conclude(histories)
+
+
+def _given(named: dict[str, Any]) -> dict[str, Any]:
+    """Return what is not None."""
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _conclude(histories: Sequence[History]) -> ReplayResult:
+    """Collect what contradicts the charge."""
+    findings = [text for history in histories for text in history.findings]
+    releases = [
+        ReplayedRelease(history.number, *compared)
+        for history in histories
+        for compared in history.compare_releases()
+    ]
+    for release in releases:
+        if release.ratio > 1.0:
+            findings.append(
+                f"{release.mechanism}: values {release.ratio:.4g} times the sensitivity apart"
+            )
+    entries = [entry for history in histories for entry in history.entries]
+    if max(Counter(entry.key for entry in entries).values(), default=1) > 1:
+        findings.append("the same random bytes are used twice")
+    level = noise_level((entry.mechanism, entry.value, entry.drawn) for entry in entries)
+    if level < _FALSE_ALARM:
+        findings.append(f"noise is too small: right noise looks like this with chance {level:.1e}")
+    record = next((h.record for h in histories if h.record is not None), None)
+    if record is None and not findings:
+        raise ValueError("the estimator leaves no record: it has no attribute privacy_")
+    epsilon, delta, recomposed = math.nan, math.nan, math.nan
+    if record is not None:
+        epsilon, delta = record.epsilon, record.delta
+        recomposed = max(_recompose(history.mechanisms(), record) for history in histories)
+        if recomposed > epsilon * (1.0 + _COMPOSITION_SLACK):
+            findings.append(f"releases cost epsilon={recomposed:.6g}, charged is {epsilon:.6g}")
+    return ReplayResult(tuple(releases), epsilon, delta, recomposed, level, tuple(findings))
+
+
+def _recompose(mechanisms: list[tuple[Any, bool]], record: PrivacyRecord) -> float:
+    """Compose the releases that differ anew; of a random number of runs the most expensive one."""
+    selections = [event for event in record.events if isinstance(event, Selection)]
+    is_stopped = dict(record.public).get("selection") == "random_stopping"
+    if not selections and not is_stopped:
+        return epsilon_of([mechanism for mechanism, differs in mechanisms if differs], record.delta)
+    runs, before = _split_runs(mechanisms, record)
+    if not selections:
+        return max(_COST_OF_STOPPED_RUNS * epsilon_of(run, record.delta) for run in runs)
+    charged = list(selections[0].terms)
+    for run in runs:
+        terms, losses, _ = terms_of(run)
+        for epsilon in np.linspace(0.0, 2.0, 9) * max(mu for _, _, mu in charged):
+            if delta_at(terms, losses, epsilon) > delta_at(charged, {0.0: 1.0}, epsilon) + 1e-9:
+                return math.inf
+    return max(epsilon_of([*before, *run], record.delta) for run in runs)
+
+
+def _split_runs(
+    mechanisms: list[tuple[Any, bool]], record: PrivacyRecord
+) -> tuple[list[list[Any]], list[Any]]:
+    """Split releases into runs, each of which ends with its score, and what was before them."""
+    singles = Counter(event for event in record.events if isinstance(event, Gaussian))
+    runs: list[list[Any]] = [[]]
+    before: list[Any] = []
+    for mechanism, differs in mechanisms:
+        is_before = singles[mechanism.event] > 0
+        singles[mechanism.event] -= is_before
+        if differs:
+            (before if is_before else runs[-1]).append(mechanism)
+        if mechanism == mechanisms[-1][0]:
+            runs.append([])
+    return runs, before
+
+
+class _OtherPlanError(RuntimeError):
+    """The second data set does not make the releases of the first one."""
+
+
+class _AlignedError(RuntimeError):
+    """Stops a fit at the release that was waited for."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A release of the first data set: its exact value, the honest draw, and the answer given."""
+
+    mechanism: Any
+    value: NDArray[Any]
+    drawn: NDArray[np.float64]
+    answer: NDArray[np.float64]
+    key: bytes
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What is visible after a fit."""
+
+    model: Any = None
+    error: Exception | None = None
+    warnings: tuple[str, ...] = ()
+    streams: tuple[str, str] = ("", "")
+    classes: dict[str, bytes] = field(default_factory=dict)
+
+    def differences(self, other: _Outcome) -> list[str]:
+        """Name what differs."""
+        texts = zip(("standard output", "standard error"), self.streams, other.streams, strict=True)
+        names = [name for name, first, second in texts if first != second]
+        if self.error or other.error:
+            is_same = fingerprint(self.error) == fingerprint(other.error)
+            return names + ([] if is_same else ["exceptions"])
+        names += ["warnings"] if self.warnings != other.warnings else []
+        names += [
+            f"class attribute {name}" for name in _differing_keys(self.classes, other.classes)
+        ]
+        return names + _differing_keys(*(_digest_result(each.model) for each in (self, other)))
+
+
+def _differing_keys(first: dict[str, bytes], second: dict[str, bytes]) -> list[str]:
+    """List the keys under which two dictionaries do not hold the same."""
+    keys = sorted(first.keys() | second.keys())
+    return [key for key in keys if first.get(key) != second.get(key)]
+
+
+def _digest_result(model: Any) -> dict[str, bytes]:
+    """Return a digest of each attribute of a fitted model, hidden ones too, or of a result."""
+    found = attributes(model) if hasattr(model, "get_params") else {}
+    return {name: fingerprint(item) for name, item in (found or {"the result": model}).items()}
+
+
+def make_fit(estimator: Any, seed: int) -> Callable[[DataSet, Answer], _Outcome]:
+    """Return a function that fits a data set with given answers and keeps all that is visible."""
+
+    def fit(data: DataSet, answer: Answer) -> _Outcome:
+        X, y, own = data
+        outcome, parts = _Outcome(), [estimator]
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            watch_streams() as streams,
+            intercept_releases(answer),
+        ):
+            warnings.simplefilter("always")
+            try:
+                if not hasattr(estimator, "fit"):
+                    outcome.model = estimator(X, y, **own)
+                else:
+                    model = clone_without_ledgers(estimator, seed)
+                    jobs = [n for n in model.get_params() if n.rsplit("__")[-1] == "n_jobs"]
+                    model.set_params(**dict.fromkeys(jobs, 1))
+                    outcome.model = model.fit(X, y, **own)
+                    parts += model.get_params().values()
+            except _AlignedError:
+                raise
+            except Exception as error:  # noqa: BLE001
+                outcome.error = error
+        outcome.streams = streams[0].text, streams[1].text
+        outcome.warnings = tuple(
+            f"{w.category.__name__}: {w.message} ({w.filename}:{w.lineno})" for w in caught
+        )
+        outcome.classes = digest_class_attributes(outcome.model, *parts)
+        return outcome
+
+    return fit
+
+
+@dataclass(slots=True)
+class History:
+    """One run through both data sets; `run` fills in what was found."""
+
+    number: int
+    fit: Callable[[DataSet, Answer], _Outcome]
+    distortion: Distortion
+    first: DataSet
+    second: DataSet
+    # Releases of the first data set, and exact values of the second one at the same places.
+    entries: list[_Entry] = field(default_factory=list)
+    others: list[NDArray[Any]] = field(default_factory=list)
+    # Releases that cannot be compared: perturbed objectives of too many coefficients.
+    unsolved: set[int] = field(default_factory=set)
+    findings: list[str] = field(default_factory=list)
+    record: PrivacyRecord | None = None
+
+    def run(self) -> None:
+        """Fit both data sets, the second one with the answers of the first."""
+        one = self.fit(self.first, self._answer_first)
+        shifts = self._solve_linear_terms()
+        two = self.fit(self.second, self._answer_second(shifts))
+        if one.error is not None and not one.differences(two):
+            raise one.error
+        if isinstance(two.error, _OtherPlanError):
+            self.findings.append(str(two.error))
+        elif not two.error and len(self.others) != len(self.entries):
+            self.findings.append(_OTHER_COUNT)
+        else:
+            differ = one.differences(two)
+            self.findings += [f"{name}: differs though all releases agree" for name in differ]
+        self.record = getattr(one.model, "privacy_", None) or getattr(two.model, "privacy_", None)
+
+    def _answer_first(
+        self, value: NDArray[Any], mechanism: Any, source: ByteSource
+    ) -> NDArray[np.float64]:
+        """Release to the first data set; both read equally many bytes of the source."""
+        key = source.read(_KEY_BYTES)
+        own = SeededBytes(int.from_bytes(key, "little"), "replay")
+        drawn = mechanism.perturb(value, own)
+        answer = _distort(value, drawn, mechanism, self.distortion, own)
+        self.entries.append(_Entry(mechanism, np.array(value), drawn, answer, key))
+        return answer.copy()
+
+    def _answer_second(
+        self,
+        shifts: dict[int, NDArray[np.float64]],
+        last: int | None = None,
+    ) -> Answer:
+        """Return what gives the second data set the answers of the first, shifted where stated.
+
+        With `last` the fit is stopped at the release of this number.
+        """
+        self.others = []
+
+        def answer(value: NDArray[Any], mechanism: Any, source: ByteSource) -> NDArray[np.float64]:
+            source.read(_KEY_BYTES)
+            number = len(self.others)
+            if number == len(self.entries):
+                raise _OtherPlanError(_OTHER_COUNT)
+            entry = self.entries[number]
+            if mechanism != entry.mechanism or np.shape(value) != entry.value.shape:
+                raise _OtherPlanError(f"release {number}: mechanism or shape depend on the data")
+            shift = shifts.get(number)
+            self.others.append(np.array(value) if shift is None else value + shift)
+            if number == last:
+                raise _AlignedError
+            return entry.answer.copy() if shift is None else entry.answer + shift
+
+        return answer
+
+    def _solve_linear_terms(self) -> dict[int, NDArray[np.float64]]:
+        """Find the linear terms of the second data set that give the minimisers of the first.
+
+        That is one history of a perturbed objective: its linear term is never released, its
+        minimiser is.
+        """
+        shifts: dict[int, NDArray[np.float64]] = {}
+        kinds = groupby(
+            range(len(self.entries)), lambda i: isinstance(self.entries[i].mechanism, LINEAR_TERMS)
+        )
+        for numbers in (list(group) for is_linear, group in kinds if is_linear):
+            last, size = numbers[-1] + 1, len(numbers) * self.entries[numbers[0]].value.size
+            if last == len(self.entries):
+                continue
+            if size > _MOST_COEFFICIENTS:
+                self.unsolved |= {*numbers, last}
+                continue
+            try:
+                found = root(
+                    lambda x, solved, numbers: np.ravel(self._gap(x, solved, numbers)),
+                    np.zeros(size),
+                    args=(shifts, numbers),
+                    options={"eps": 1e-8},
+                )
+            except _OtherPlanError:
+                break
+            shifts |= self._split_shifts(found.x, numbers)
+        return shifts
+
+    def _split_shifts(
+        self, x: NDArray[np.float64], numbers: Sequence[int]
+    ) -> dict[int, NDArray[np.float64]]:
+        """Return the shift of each linear term; `x` has them all over their sensitivity."""
+        entry = self.entries[numbers[0]]
+        parts = x.reshape(len(numbers), *entry.value.shape) * entry.mechanism.change
+        return dict(zip(numbers, parts, strict=True))
+
+    def _gap(
+        self,
+        x: NDArray[np.float64],
+        solved: dict[int, NDArray[np.float64]],
+        numbers: Sequence[int],
+    ) -> NDArray[np.float64]:
+        """Return the difference of the two minimisers over the size of the first one."""
+        last = numbers[-1] + 1
+        shifts = {**solved, **self._split_shifts(x, numbers)}
+        try:
+            outcome = self.fit(self.second, self._answer_second(shifts, last))
+        except _AlignedError:
+            value = self.entries[last].value
+            gap: NDArray[np.float64] = self.others[last] - value
+            return gap / max(float(np.abs(value).max()), 1e-300)
+        raise outcome.error or _OtherPlanError(_OTHER_COUNT)
+
+    def compare_releases(self) -> list[tuple[str, float, float]]:
+        """List mechanism, distance and sensitivity of the releases of which both are known.
+
+        The distance of linear terms that were solved for is the least that the solver cannot
+        tell from what it found.
+        """
+        found = []
+        for i, (entry, other) in enumerate(zip(self.entries, self.others, strict=False)):
+            if i in self.unsolved:
+                continue
+            size, sensitivity = distance(entry.mechanism, entry.value, other)
+            if isinstance(entry.mechanism, LINEAR_TERMS):
+                size *= 1.0 - _SOLVER_ERROR
+            found.append((type(entry.mechanism).__name__, size, sensitivity))
+        return found
+
+    def mechanisms(self) -> list[tuple[Any, bool]]:
+        """List all mechanisms, and whether their exact values differ; the others cost nothing."""
+        return [
+            (
+                entry.mechanism,
+                isinstance(entry.mechanism, LINEAR_TERMS)
+                or distance(entry.mechanism, entry.value, other)[0] > 0.0,
+            )
+            for entry, other in zip(self.entries, self.others, strict=False)
+        ]
+
+
+def _distort(
+    value: NDArray[Any],
+    drawn: NDArray[np.float64],
+    mechanism: Any,
+    distortion: Distortion,
+    source: ByteSource,
+) -> NDArray[np.float64]:
+    """Return what an adversary answers in place of an honest draw.
+
+    Linear terms stay honest: their norm is bounded.
+    """
+    if distortion == HONEST or isinstance(mechanism, (*LINEAR_TERMS, NoNoise)):
+        return drawn
+    number = int.from_bytes(source.read(8), "little")
+    match mechanism:
+        case GaussianNoise() | L2LaplaceNoise() | DiscreteLaplaceNoise():
+            noise = drawn - value
+            return np.asarray(distortion.of_value * value + distortion.of_noise * noise)
+        case RandomizedResponse():
+            return (value + number) % mechanism.n_classes
+    rows = np.atleast_2d(utilities(mechanism, value))
+    return np.full(len(rows), number % rows.shape[1], dtype=np.float64)

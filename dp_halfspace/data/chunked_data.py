@@ -1,0 +1,281 @@
+"""Data that users hand in as chunks: checked where they are, and mapped chunk by chunk.
+
+A worker returns what is wrong, and the error is raised here. All checks together read the features
+once and the labels once.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from hashlib import blake2b, shake_256
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace.data.chunks import Chunks, DaskChunks, is_own, unwrap_result
+from dp_halfspace.data.validation import (
+    TrainingData,
+    check_features,
+    check_two_dimensional,
+    class_indices,
+    is_chunked,
+    not_finite,
+    refuse_mask,
+    with_nan,
+    without_names,
+)
+
+
+def checked_chunks(
+    estimator: BaseEstimator, X: Any, *, reset: bool, allow_missing: bool = False
+) -> Chunks:
+    """Return `X` as chunks of floats; errors and attributes are those of `check_features`."""
+    given = as_chunks(X)
+    sample = check_features(estimator, given.sample, reset=reset, allow_missing=True)
+    found = list(given.each(_inspect_chunk, sample.dtype, sample.shape[1], allow_missing).values())
+    if None in found:
+        raise ValueError(
+            "X holds a chunk that is no table of real numbers with the columns of the others: "
+            "encode text and categories as numbers, and sparse chunks as dense ones, first"
+        )
+    counts = tuple(size for size, _, _ in found)
+    if not sum(counts):
+        check_features(estimator, given.sample[:0], reset=False)
+    bad = sorted({column for _, _, columns in found for column in columns})
+    if bad:
+        raise not_finite(getattr(estimator, "feature_names_in_", None), bad)
+    marks = type(given).of([mark for _, mark, _ in found])
+    floats = given.each(_to_floats, sample.dtype).each(_check_unchanged, marks)
+    return type(given)(floats.parts, None, counts, sample.shape[1])
+
+
+def check_chunks(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    *,
+    classes: ArrayLike | None,
+    allow_missing: bool = False,
+) -> TrainingData:
+    """Validate features and labels in chunks without touching the estimator."""
+    if classes is None and isinstance(y, np.ndarray) and y.dtype.kind in "biuU":
+        # Labels in one array are here, as they are for rows in memory: seen, and public then.
+        classes = np.unique(y)
+    if y is None or classes is None:
+        raise ValueError("X is in chunks: give y, and state the public label set: classes=[...]")
+    probe = without_names(estimator)
+    rows = checked_chunks(probe, X, reset=True, allow_missing=allow_missing)
+    codes, label_set = _encode_labels(rows, y, classes)
+    return TrainingData(rows, codes, label_set, getattr(probe, "feature_names_in_", None))
+
+
+def labelled_chunks(X: Any, y: Any, classes: ArrayLike) -> tuple[Chunks, Chunks]:
+    """Return rows as they were handed in, in chunks, and the class indices of their labels."""
+    given = as_chunks(X)
+    found = list(given.each(_size_and_checksum).values())
+    marks = type(given).of([mark for _, mark in found])
+    rows = replace(given.each(_check_unchanged, marks), counts=tuple(count for count, _ in found))
+    return rows, _encode_labels(rows, y, classes)[0]
+
+
+def _encode_labels(rows: Chunks, y: Any, classes: ArrayLike) -> tuple[Chunks, NDArray[Any]]:
+    """Return the codes of labels, kept beside their rows, and the sorted label set."""
+    label_set = class_indices(np.empty(0), classes)[1]
+    codes = _labels_beside(rows, y).each(_label_indices, np.asarray(classes)).kept()
+    found = list(codes.each(_report_labels).values())
+    for message in found:
+        if isinstance(message, str):
+            raise ValueError(message)
+    if tuple(count for count, _ in found) != rows.counts:
+        raise ValueError(_SAME_CHUNKS)
+    marks = type(rows).of([mark for _, mark in found])
+    return replace(codes.each(_check_unchanged, marks), counts=rows.counts), label_set
+
+
+# Keys of the words of a block of a checksum, pseudo-random and the same on all workers.
+_KEYS = np.frombuffer(shake_256(b"chunks that stay the same").digest(4096), dtype="<u8")
+
+_SAME_CHUNKS = "X and y must have the same chunks: as many of them, with as many rows"
+
+
+def as_chunks(X: Any) -> Chunks:
+    """Return a table of dask as chunks, with a sample of what they hold."""
+    if isinstance(X, Chunks):
+        return X
+    check_two_dimensional(X)
+    if hasattr(X, "_meta_nonempty"):
+        return DaskChunks(tuple(X.to_delayed()), X._meta_nonempty)
+    if np.isnan(X.shape[1]):
+        raise ValueError("X must have a known number of columns")
+    parts = X.rechunk({1: -1}).to_delayed().ravel()
+    return DaskChunks(tuple(parts), np.ones((2, X.shape[1]), X.dtype))
+
+
+def _labels_beside(rows: Chunks, y: Any) -> Chunks:
+    """Return labels in the chunks of their rows."""
+    if isinstance(y, Chunks):
+        labels = y
+    elif is_chunked(y):
+        if hasattr(y, "rechunk") and not np.isnan(y.shape[0]) and y.shape[0] == rows.shape[0]:
+            y = y.rechunk({0: rows.counts})
+        labels = DaskChunks(tuple(np.ravel(y.to_delayed())))
+    else:
+        refuse_mask("y", y)
+        column, ends = np.asarray(y), np.cumsum(rows.counts)
+        if column.ndim == 0 or len(column) != ends[-1]:
+            raise ValueError(_SAME_CHUNKS)
+        values = tuple(np.split(column, ends[:-1]))
+        labels = type(rows).of(values)
+    if len(labels.parts) != len(rows.parts) or type(labels) is not type(rows):
+        raise ValueError(_SAME_CHUNKS)
+    return labels
+
+
+def _to_floats(chunk: Any, dtype: Any) -> NDArray[Any]:
+    """Return a chunk as an array of floats."""
+    if hasattr(chunk, "to_numpy"):
+        return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
+    if getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
+        chunk = with_nan(chunk)
+    return np.asarray(chunk, dtype=dtype)
+
+
+def _inspect_chunk(
+    chunk: Any, dtype: Any, n_columns: int, allow_missing: bool
+) -> tuple[int, bytes, list[int]] | None:
+    """Return the number of rows, their mark, and which columns are refused; None if all are."""
+    try:
+        refuse_mask("X", chunk)
+        rows = _to_floats(chunk, dtype)
+        if rows.ndim != 2 or rows.shape[1] != n_columns:
+            return None
+        bad = np.isinf(rows) if allow_missing else ~np.isfinite(rows)
+        return len(rows), _checksum(rows), np.flatnonzero(bad.any(axis=0)).tolist()
+    except (TypeError, ValueError, OverflowError, AttributeError):
+        return None
+
+
+def _checksum(rows: Any) -> bytes:
+    """Return a checksum of all rows, or labels, in their order: of every byte, and of types."""
+    is_frame = hasattr(rows, "iloc") and rows.ndim == 2
+    columns = [rows.iloc[:, j] for j in range(rows.shape[1])] if is_frame else [rows]
+    whole = blake2b(digest_size=16)
+    for column in map(np.asarray, columns):
+        whole.update(f"{column.dtype.str} {column.shape}".encode())
+        whole.update(_shorten_column(column))
+    return whole.digest()
+
+
+def _shorten_column(column: NDArray[Any]) -> bytes:
+    """Return few bytes that differ for two different columns of one type; ``certificate.md``.
+
+    Of each block of bytes it holds two sums of words times public keys. In the product of a word
+    and its key the upper half of the word meets fewer bits of the key: so words of the second sum
+    begin in the middle of those of the first. Objects and padded numbers are written out.
+    """
+    if column.dtype.char in "OVgG":
+        return repr(column.tolist()).encode()
+    data = np.ascontiguousarray(column).reshape(-1).view(np.uint8)
+    n_blocks = max(0, len(data) - 4) // _KEYS.nbytes
+    end = n_blocks * _KEYS.nbytes
+    words = (data[i : i + end].view("<u8").reshape(n_blocks, len(_KEYS)) for i in (0, 4))
+    sums = [np.einsum("ij,j->i", each, _KEYS).tobytes() for each in words]
+    return b"".join([*sums, data[end:].tobytes()])
+
+
+def _size_and_checksum(chunk: Any) -> tuple[int, bytes]:
+    return len(chunk), _checksum(chunk)
+
+
+def _check_unchanged(chunk: Any, mark: bytes) -> Any:
+    """Return a chunk, and make sure that every row is the one that was checked.
+
+    The factor of a row, and its label, stay with its place: another row would not be bounded.
+    """
+    if _checksum(chunk) != mark:
+        raise RuntimeError(
+            "this chunk has changed between two passes: rows and labels must come with the same "
+            "values in the same order whenever they are read. Persist, or write to a file, what a "
+            "shuffle or a random imputation has made"
+        )
+    return chunk
+
+
+def _label_indices(labels: Any, classes: NDArray[Any]) -> NDArray[Any] | str:
+    """Return the positions of labels among the classes, or an error message."""
+    try:
+        return class_indices(labels, classes)[0]
+    except ValueError as error:
+        if not is_own(error):
+            raise
+        return str(error)
+
+
+def _report_labels(codes: NDArray[Any] | str) -> tuple[int, bytes] | str:
+    """Return the number of labels and their mark, or an error message."""
+    return codes if isinstance(codes, str) else _size_and_checksum(codes)
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def by_chunks(method: Method) -> Method:
+    """Let a method that maps rows take chunks: lazily from dask, else one chunk after another.
+
+    Workers get a copy of the fitted estimator without its ledger and its seed. Flags of floating
+    point are ignored: a warning would show a row that overflows, of a step before a fit, too.
+    """
+
+    @wraps(method)
+    def mapped(self: Any, X: Any) -> Any:
+        if not is_chunked(X):
+            with np.errstate(all="ignore"):
+                return method(self, X)
+        return mapped_by_chunks(method, self, X)
+
+    return cast("Method", mapped)
+
+
+def travelling(model: Any) -> Any:
+    """Return a copy of a fitted model, parts included, without what stays: ledger and seed."""
+    if type(model) in {list, tuple}:
+        return type(model)(map(travelling, model))
+    if not isinstance(model, BaseEstimator):
+        return model
+    twin = copy.copy(model)
+    for name, value in vars(twin).items():
+        vars(twin)[name] = None if name in {"ledger", "random_state"} else travelling(value)
+    return twin
+
+
+def mapped_by_chunks(method: Callable[..., Any], estimator: Any, X: Any) -> Any:
+    """Call a method of a fitted estimator on every chunk; see `by_chunks`."""
+    check_is_fitted(estimator)
+    twin, given = travelling(estimator), as_chunks(X)
+    # The result for the sample has the columns of all results, and the errors of wrong names.
+    like = np.asarray(method(twin, given.sample))
+    images = given.each(_map_chunk, method, twin, like[:0])
+    if not isinstance(given, DaskChunks):
+        return np.concatenate(list(images.values()))
+    import dask.array as da  # noqa: PLC0415
+    from dask import delayed  # noqa: PLC0415
+
+    counts = X.chunks[0] if hasattr(X, "chunks") else (np.nan,) * len(images.parts)
+    blocks = [
+        da.from_delayed(delayed(unwrap_result)(part, i), (count, *like.shape[1:]), like.dtype)
+        for i, (part, count) in enumerate(zip(images.parts, counts, strict=True))
+    ]
+    return da.concatenate(blocks)
+
+
+def _map_chunk(
+    chunk: Any, method: Callable[..., Any], twin: Any, nothing: NDArray[Any]
+) -> NDArray[Any]:
+    """Map the rows of a chunk; there may be none."""
+    return np.asarray(method(twin, chunk)) if len(chunk) else nothing

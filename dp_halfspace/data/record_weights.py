@@ -1,0 +1,113 @@
+"""Private weights of records in [0, 1]: checked, and rounded down to where sums are exact.
+
+A weight belongs to its record: who replaces the record replaces the weight. Proofs:
+``docs/proofs/weights.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dp_halfspace.data.validation import (
+    TrainingData,
+    are_chunks,
+    is_missing,
+    refuse_chunks,
+    refuse_mask,
+)
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Weights are multiples of 2^-30, of fewer bits where the sum of so many needs them.
+_GRID_BITS, _EXACT_BITS = 30, 52
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordWeights:
+    """Weights of records, each times that of its class; indexed by the classes of all records.
+
+    `classes` of shape (n_classes,) are public or released, `records` of shape (n_samples,) are
+    private and in [0, 1].
+    """
+
+    classes: FloatArray
+    records: FloatArray
+
+    def __getitem__(self, codes: NDArray[np.intp]) -> FloatArray:
+        return np.asarray(self.classes[codes] * self.records)
+
+
+# Weights of the classes alone, or also of each record: both are indexed by the classes of all
+# records.
+Weights: TypeAlias = FloatArray | RecordWeights
+
+
+def weights_of(classes: FloatArray, data: TrainingData) -> Weights:
+    """Return the weights of the classes, with those of the records if these have any."""
+    return classes if data.weights is None else RecordWeights(classes, data.weights)
+
+
+def reweighed(weights: Weights, classes: FloatArray) -> Weights:
+    """Return weights with those of the classes replaced."""
+    if isinstance(weights, RecordWeights):
+        return replace(weights, classes=classes)
+    return classes
+
+
+def weighed(data: TrainingData, sample_weight: ArrayLike | None) -> TrainingData:
+    """Return a training set whose records have weights; an error never shows one of them."""
+    if sample_weight is None:
+        return data
+    if data.people is not None:
+        raise ValueError(
+            "sample_weight is not supported beside groups: rows of a person weigh one over their "
+            "number. Give one of the two"
+        )
+    if are_chunks(data.X):
+        raise ValueError(
+            "sample_weight is not supported for rows in chunks: give X as an array, for example "
+            "X.compute()"
+        )
+    return replace(data, weights=_checked(sample_weight, data.X.shape[0]))
+
+
+def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
+    """Return weights, rounded down to multiples of a public power of two."""
+    refuse_mask("sample_weight", sample_weight)
+    refuse_chunks("sample_weight", sample_weight)
+    weights = _numbers(sample_weight)
+    if weights is None or weights.ndim != 1:
+        raise ValueError(
+            "sample_weight must be one-dimensional: one number in [0, 1] for each record"
+        )
+    if len(weights) != n_samples:
+        raise ValueError(
+            "sample_weight and X must have the same number of rows, got "
+            f"{len(weights)} and {n_samples}"
+        )
+    if not ((weights >= 0.0) & (weights <= 1.0)).all():
+        raise ValueError(
+            "sample_weight contains a missing value or a number outside [0, 1]: divide by a PUBLIC "
+            "bound on the weights, and replace what is missing with a rule that does not depend on "
+            "the private data"
+        )
+    bits = min(_GRID_BITS, _EXACT_BITS - n_samples.bit_length())
+    return np.asarray(np.ldexp(np.floor(np.ldexp(weights, bits)), -bits))
+
+
+def _numbers(values: ArrayLike) -> FloatArray | None:
+    """Return values as floats, missing ones as NaN, or None where they are no numbers."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O":
+            entries = [np.nan if is_missing(value) else value for value in array.ravel().tolist()]
+            if any(isinstance(value, str | bytes) for value in entries):
+                return None
+            array = np.array(entries, dtype=np.float64).reshape(array.shape)
+        return array.astype(np.float64) if array.dtype.kind in "biuf" else None
+    except (TypeError, ValueError, OverflowError):
+        return None

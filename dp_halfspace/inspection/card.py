@@ -1,0 +1,373 @@
+"""The card of a model: one HTML file for people, without scripts and without the data.
+
+Everything on it is public: parameters, the record of the fit, functions of released numbers, and
+what its author states.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import platform
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dp_halfspace._html import page, printable, table
+from dp_halfspace.algorithms.engine.outlook import Outlook, outlook_of
+from dp_halfspace.inspection.coefficients import natural_coefficients
+from dp_halfspace.inspection.displays import AdditiveDisplay, ColumnEffect, TableEffectsDisplay
+from dp_halfspace.inspection.report import private_part
+from dp_halfspace.ledger.ledger import PrivacyLedger
+from dp_halfspace.ledger.store import belongs_to_ledger
+from dp_halfspace.preprocessing.scalers import ReleasedScaler
+from dp_halfspace.privacy.record import PrivacyRecord
+
+# Columns whose effects are shown, those of the largest effects first, and pictures in one row.
+_MOST_CURVES = 24
+_CURVES_IN_A_ROW = 3
+# Fits to simulated tables that tell the noise in an effect.
+NOISE_FITS = 8
+# Half the width of a curve of a column, in its released width.
+_HALF_WIDTH = 2.5
+# False positive rates at which an attack is shown.
+_SHOWN_RATES = (0.001, 0.01, 0.1)
+_PACKAGES = ("dp-halfspace", "numpy", "scipy", "scikit-learn", "pandas")
+_NOT_MEASURED = (
+    "<p>Not measured. Exact scores on private rows would not be private; a private measurement "
+    "needs a budget of its own, and this model has none. Compare any accuracy with the share of "
+    "the majority class, which a model without any column has, too.</p>"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardTexts:
+    """What the author of a card states; empty texts are left out."""
+
+    purpose: str = ""
+    population: str = ""
+    limits: str = ""
+    contact: str = ""
+
+
+def model_card(
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    title: str | None = None,
+    purpose: str = "",
+    population: str = "",
+    limits: str = "",
+    contact: str = "",
+    groups: str | None = None,
+    ledger: PrivacyLedger | None = None,
+    n_noise_fits: int = NOISE_FITS,
+) -> str:
+    """Describe a fitted model on one HTML page for people who decide about its use.
+
+    Parameters
+    ----------
+    model : fitted estimator of the package, or a pipeline that ends in one
+        What is described.
+    path : path or None, default=None
+        Where the page goes; an older one is replaced. None only returns it.
+    title : str or None, default=None
+        What the page is about; None is the class of the model.
+    purpose, population, limits, contact : str, default=""
+        PUBLIC texts: what the model is for, whose rows it was made of, what it must not be used
+        for, and who answers questions. Empty ones are left out.
+    groups : str or None, default=None
+        PUBLIC name of the column of persons, if the fit had `groups`.
+    ledger : PrivacyLedger or None, default=None
+        The account that was charged; the page tells what it has left.
+    n_noise_fits : int, default=8
+        Fits to simulated tables that tell the noise in the curves of a table; 0 for none.
+
+    Returns
+    -------
+    str
+        The page: without scripts and external resources, all texts escaped.
+
+    Raises
+    ------
+    ValueError
+        If the model has no record of what it spent, or `path` is a file of a ledger.
+    OSError
+        If the page cannot be written.
+
+    Notes
+    -----
+    **Privacy.** Every line is a parameter, a text of the author, part of the record, or a function
+    of released numbers, so the page may be published with the model. With `ledger`, also what its
+    other releases cost.
+
+    Examples
+    --------
+    >>> from dp_halfspace import AdaptiveMarginClassifier
+    >>> from dp_halfspace.datasets import make_halfspace
+    >>> from dp_halfspace.inspection import model_card
+    >>> X, y = make_halfspace(2000, 3, margin=0.2, random_state=0)
+    >>> model = AdaptiveMarginClassifier(classes=[-1, 1], data_norm=1.0).fit(X, y)
+    >>> "Triage on arrival" in model_card(model, purpose="Triage on arrival.")
+    True
+    """
+    texts = CardTexts(purpose=purpose, population=population, limits=limits, contact=contact)
+    text = card_page(model, title, groups, ledger, texts, n_noise_fits=n_noise_fits)
+    if path is not None:
+        if belongs_to_ledger(Path(path)):
+            raise ValueError("path is a file of a privacy ledger, which is never overwritten")
+        Path(path).write_text(text, encoding="utf-8")
+    return text
+
+
+def card_page(
+    model: Any,
+    title: str | None,
+    groups: str | None,
+    ledger: PrivacyLedger | None,
+    texts: CardTexts | None = None,
+    *,
+    n_noise_fits: int = NOISE_FITS,
+) -> str:
+    """Return the card of a fitted model; `groups` is the column of persons, if there is one."""
+    inner, uncovered = private_part(model)
+    sections = {
+        "About": _about(texts or CardTexts()),
+        "What is promised": _promise(inner.privacy_, groups) + _paragraphs(uncovered),
+        "What to expect": _expectation(inner),
+        "What was taken as public": _public(inner, groups),
+        "What was spent": _spent(inner.privacy_, ledger),
+        "How good it is": _NOT_MEASURED,
+        "What the columns do": _effects(model, inner, n_noise_fits),
+        "For auditors": f"<pre>{escape(inner.privacy_.summary())}</pre>",
+        "Made by": _made_by(),
+    }
+    heading = type(inner).__name__ if title is None else f"Private model of {title}"
+    return page(heading, {name: text for name, text in sections.items() if text})
+
+
+def outlook_for(model: Any) -> Outlook | None:
+    """Say what to expect of a fitted model by public numbers, None where nothing is known."""
+    record = model.privacy_
+    if not getattr(model, "_has_outlook", False) or not math.isfinite(record.epsilon):
+        return None
+    n_features = getattr(model, "model_", model).n_features_in_
+    n_samples = int(dict(record.public)["n_samples"])
+    return outlook_of(n_samples, n_features, len(model.classes_), record.epsilon, record.delta)
+
+
+def _about(texts: CardTexts) -> str:
+    """Show what the author states."""
+    stated = (
+        ("Purpose", texts.purpose),
+        ("Population", texts.population),
+        ("Limits", texts.limits),
+        ("Contact", texts.contact),
+    )
+    rows = [(name, " ".join(text.split())) for name, text in stated if text.strip()]
+    return table(*rows) if rows else ""
+
+
+def _paragraphs(texts: Sequence[str]) -> str:
+    """Return texts as paragraphs."""
+    return "".join(f"\n<p>{escape(printable(text))}</p>" for text in texts)
+
+
+def _promise(record: PrivacyRecord, groups: str | None) -> str:
+    """Say the guarantee, the unit of privacy and what an attack can gain, in plain words."""
+    unit = {
+        "replace-one": "one row of the table, its features and its label",
+        "replace-one-person": "one person with all rows",
+        "replace-one-label": "the label of one row; its features are not protected",
+    }[record.adjacency]
+    if groups is not None:
+        unit = f"one person: all rows with the same value of the column {groups!r}"
+    if not math.isfinite(record.epsilon):
+        return '<p class="claim">Nothing: the fit had no noise (ε is infinite).</p>'
+    epsilon, delta = _digits(record.epsilon, 3), _digits(record.delta)
+    with np.errstate(over="ignore"):
+        factor = _digits(float(np.exp(record.epsilon)))
+    slack = f", but for a probability of {delta}" if record.delta > 0 else ""
+    sure = _digits(50.0 * (1.0 + record.attack_advantage()))
+    rates = [
+        (f"{100 * rate:g} %", f"{_digits(100.0 * record.attack_tpr(rate))} % at most")
+        for rate in _SHOWN_RATES
+    ]
+    return (
+        f'<p class="claim">(ε, δ)-differential privacy with ε = {epsilon} and '
+        f"δ = {delta}. The unit of privacy is {escape(unit)}.</p>\n"
+        "<p>Whatever the model shows could have come out as well if any one such unit had been "
+        f"replaced by another: no outcome becomes more than {factor} times as likely{slack}. "
+        "Somebody who knows everything else, has two candidates for the unit and holds both for "
+        f"equally likely, guesses the right one from this model in at most {sure} % of the "
+        "cases; without the model in 50 %. Other releases about the same table add to this, and "
+        "what the table shows about people in general is not hidden. Numbers are rounded "
+        "up.</p>\n<p>A test whether it was one of the two candidates:</p>\n"
+        + table(("wrong when it was the other", "right when it was this one"), *rates)
+    )
+
+
+def _expectation(model: Any) -> str:
+    """Say what public numbers let expect."""
+    found = outlook_for(model)
+    if found is None:
+        return ""
+    kind, poor = "", ""
+    if found.is_poor:
+        kind = ' class="claim"'
+        poor = " Expect little more than the majority class; effects may be those of the noise."
+    return (
+        f"<p{kind}>{escape(str(found))}.{poor}</p>\n<p>By the number of "
+        "rows, columns and classes and the budget alone: no row was read for it.</p>"
+    )
+
+
+def _public(model: Any, groups: str | None) -> str:
+    """List what the promise does not cover."""
+    facts = dict(model.privacy_.public)
+    is_seen = "seen" in str(facts.get("classes_source", ""))
+    source = "found in the table and declared public" if is_seen else "stated"
+    units = facts.get("private_units", ())
+    learnt = set(units) if isinstance(units, tuple) else set()
+    kinds = list(facts.get("columns", ()))
+    columns = [
+        (name, kind, "units learnt within the budget" if name in learnt else "")
+        for name, kind in kinds
+        if kind != "drop"
+    ]
+    dropped = [name for name, kind in kinds if kind == "drop"]
+    people = groups is not None or model.privacy_.adjacency == "replace-one-person"
+    text = table(
+        ("Number of persons" if people else "Number of rows", facts["n_samples"]),
+        (f"Labels, {source}", ", ".join(map(str, model.classes_))),
+        ("Number of columns", len(columns) or model.n_features_in_),
+        *([("Columns not used", ", ".join(map(str, dropped)))] if dropped else []),
+    )
+    return text + (f"\n<p>Kinds of the columns:</p>\n{table(*columns)}" if columns else "")
+
+
+def _spent(record: PrivacyRecord, ledger: PrivacyLedger | None) -> str:
+    """Say what the fit cost, and what is left of the ledger, all at one delta."""
+    pure = []
+    if record.delta > 0 and record.delta_at(record.epsilon) == 0.0:
+        pure = [("Of that δ", "nothing is spent: the guarantee of this fit is pure ε")]
+    if ledger is None:
+        fit = f"ε = {_digits(record.epsilon, 3)}, δ = {_digits(record.delta)}"
+        return (
+            table(("This fit", fit), *pure)
+            + "\n<p>No ledger was charged: nobody counts what else is released.</p>"
+        )
+    at = ledger.delta
+    return f"<p>Every ε at the δ of the ledger, {_digits(at)}:</p>\n" + table(
+        ("This fit", f"ε = {_digits(record.epsilon_at(at), 3)}"),
+        *pure,
+        ("Spent by all releases so far", f"ε = {_digits(ledger.spent(), 3)}"),
+        ("Left for one more fit", f"ε = {_digits(ledger.remaining(), 3, up=False)}"),
+        ("Cap of the ledger", f"ε = {ledger.epsilon:g}"),
+    )
+
+
+def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
+    """Show what every column does: curves of a table, coefficients of a linear model."""
+    if hasattr(inner, "encoding_"):
+        return _curves(TableEffectsDisplay.from_estimator(inner, n_noise_fits=n_noise_fits), inner)
+    try:
+        natural = natural_coefficients(model)
+    except ValueError:
+        scaler = getattr(inner, "scaler_", None)
+        if model is not inner or not isinstance(scaler, ReleasedScaler):
+            return "<p>Not shown: the columns have no public ranges and no released units.</p>"
+        center, reach = np.asarray(scaler.center), _HALF_WIDTH * np.asarray(scaler.scale)
+        ranges = np.column_stack([center - reach, center + reach])
+        return _curves(AdditiveDisplay.from_estimator(model, ranges), inner)
+    names = list(natural.importances)[:_MOST_CURVES]
+    heads = ("Column", *(f"score of {label}, per unit" for label in natural.classes), "importance")
+    place = {name: j for j, name in enumerate(natural.names)}
+    rows = [
+        (
+            name,
+            *(f"{part:.3g}" for part in natural.coefficients[:, place[name]]),
+            f"{natural.importances[name]:.2g}",
+        )
+        for name in names
+    ]
+    left = f"The {len(names)} columns of {len(place)} with the largest importance. "
+    return (
+        f"<p>{left * (len(names) < len(place))}What one unit of a column adds to the score. "
+        "The importance is that over the released width of the column, where there is one, and "
+        f"among {len(natural.classes)} scores the largest difference.</p>\n{table(heads, *rows)}"
+    )
+
+
+def _curves(display: AdditiveDisplay, model: Any) -> str:
+    """Draw the effect of every column, if matplotlib is there."""
+    try:
+        from matplotlib import rc_context  # noqa: PLC0415 (optional dependency)
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError:
+        return "<p>Not drawn: matplotlib was not there.</p>"
+    n_columns = len(display.columns)
+    if not n_columns:
+        return "<p>No column has a known range or known categories to draw.</p>"
+    largest = sorted(display.columns, key=lambda c: -float(np.abs(c.effects).max()))
+    display.columns = tuple(largest[:_MOST_CURVES])
+    n_drawn = len(display.columns)
+    file = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "card", "font.size": 8}):
+        figure = Figure(figsize=(9, 2.4 * -(-n_drawn // _CURVES_IN_A_ROW)), layout="constrained")
+        display.plot(figure=figure)
+        figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    drawing = file.getvalue()
+    drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.S)
+    left = f"The {n_drawn} columns of {n_columns} with the largest effects. " * (
+        n_drawn < n_columns
+    )
+    of = f" of {escape(printable(model.classes_[1]))}" if len(model.classes_) == 2 else ""
+    odds = "log odds" if getattr(model, "probability", False) else "score"
+    return (
+        f"<p>{left}What the value of one column adds to the {odds}{of}, beside a row in which "
+        f"everything else is missing. {_noise_note(display.columns)} Drawn from released numbers, "
+        "over stated ranges or round the learnt units, so it shows no row. Texts without a list "
+        f"of categories are left out.</p>\n<figure>{drawing}</figure>"
+    )
+
+
+def _noise_note(columns: Sequence[ColumnEffect]) -> str:
+    """Say what the band is, or that there is none."""
+    if columns[0].deviations is None:
+        return "How much of it is noise is not known."
+    hidden = [column.name for column in columns if column.is_noise.all()]
+    names = f" Nowhere beyond the noise: {', '.join(map(printable, hidden))}." if hidden else ""
+    return (
+        "Grey is what the noise alone may have made: the band has two standard deviations on both "
+        f"sides.{escape(names)}"
+    )
+
+
+def _digits(value: float, n_digits: int = 2, *, up: bool = True) -> str:
+    """Write a number in few digits, rounded to the safe side where they are not the number."""
+    if float(f"{value:.{n_digits}g}") == value:
+        return f"{value:.{n_digits}g}" if value < 1e4 else f"{value:g}"
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    found = Context(prec=n_digits, rounding=rounding).create_decimal_from_float(value)
+    return f"{float(found):g}"
+
+
+def _made_by() -> str:
+    """List versions of the software."""
+    rows = [("Python", platform.python_version())]
+    for name in _PACKAGES:
+        try:
+            rows.append((name, version(name)))
+        except PackageNotFoundError:
+            rows.append((name, "unknown"))
+    return table(*rows, ("Date", datetime.now(timezone.utc).strftime("%Y-%m-%d")))

@@ -1,0 +1,162 @@
+"""What an entry of a ledger says: what was released, by which estimator, what for and for whom.
+
+An entry is stored as one text, the record of the release with the annotation beside it, so the
+chain of digests covers both. Entries of earlier versions have no annotation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from numbers import Integral
+from typing import Any
+
+from dp_halfspace.privacy.record import PrivacyRecord
+
+# Field of the stored text beside those of the record.
+_ABOUT = "about"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the data set that shares no record with any other part of the same ledger.
+
+    Either a public fact fixes to which part a record belongs (`fixed_by` names it), or the cells of
+    the record do, and every release about the part reads all `n_records` records of the data set.
+    """
+
+    name: str
+    fixed_by: str | None = None
+    n_records: int | None = None
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name)
+        if (self.fixed_by is None) == (self.n_records is None):
+            raise ValueError(
+                "state how a record comes to its part, by exactly one of two: fixed_by names the "
+                "public fact that decides it and that stays when the record is replaced (the site "
+                "or the year of collection); n_records is the number of all records of the data "
+                "set, if the cells of a record decide it and every release about the part reads "
+                "all of them, those of other parts with weight zero"
+            )
+        if self.fixed_by is not None:
+            check_text("fixed_by", self.fixed_by)
+        elif not isinstance(self.n_records, Integral) or self.n_records < 1:
+            raise ValueError(f"n_records must be a positive integer, got {self.n_records!r}")
+
+    @property
+    def rule(self) -> tuple[str | None, int | None]:
+        """How records are divided into parts; the same for all parts of a ledger."""
+        return self.fixed_by, self.n_records
+
+    @property
+    def n_touched(self) -> int:
+        """How many parts one replaced record can change: 1 if a public fact fixes its part."""
+        return 2 if self.fixed_by is None else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What is stated of a release beside its record: public texts, and the part it is about."""
+
+    estimator: str | None = None
+    purpose: str | None = None
+    responsible: str | None = None
+    part: Part | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("estimator", "purpose", "responsible"):
+            if getattr(self, name) is not None:
+                check_text(name, getattr(self, name))
+
+    def to_json(self) -> str:
+        """Write what is stated as JSON."""
+        return json.dumps(_stated(asdict(self)))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Annotation:
+        """Rebuild; ValueError if a field is unknown, as a newer version may have written it."""
+        unknown = set(data) - set(cls.__slots__)
+        if unknown:
+            raise ValueError(f"an entry states {sorted(unknown)}, which this version does not know")
+        part = data.get("part")
+        return cls(**{**data, "part": None if part is None else Part(**part)})
+
+
+def _stated(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is None, also inside."""
+    return {
+        name: _stated(value) if isinstance(value, Mapping) else value
+        for name, value in data.items()
+        if value is not None
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """One charge.
+
+    Attributes
+    ----------
+    number : int
+        From 1 on.
+    time : str
+        UTC, in ISO format.
+    record : PrivacyRecord
+        What was charged.
+    estimator : str or None
+        Class or function that made the release.
+    purpose, responsible : str or None
+        As the handle states them that was charged.
+    part : str or None
+        Part of the data set that the release is about; None is the whole.
+    """
+
+    number: int
+    time: str
+    record: PrivacyRecord
+    estimator: str | None = None
+    purpose: str | None = None
+    responsible: str | None = None
+    part: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold; what is not stated is None."""
+        about = ("estimator", "purpose", "responsible", "part")
+        texts = {name: getattr(self, name) for name in about}
+        return {
+            "number": self.number,
+            "time": self.time,
+            **texts,
+            "record": self.record.to_dict(),
+        }
+
+
+def entry_of(number: int, time: str, record: PrivacyRecord, about: Annotation) -> LedgerEntry:
+    """Return an entry as people read it."""
+    part = None if about.part is None else about.part.name
+    return LedgerEntry(
+        number, time, record, about.estimator, about.purpose, about.responsible, part
+    )
+
+
+def text_of(record: PrivacyRecord, about: Annotation) -> str:
+    """Write a record and what is stated beside it, as an entry stores them."""
+    if about == Annotation():
+        return record.to_json()
+    stated = json.loads(about.to_json())
+    return json.dumps({**record.to_dict(), _ABOUT: stated}, allow_nan=False)
+
+
+def parse_text(text: str) -> tuple[PrivacyRecord, Annotation]:
+    """Read what an entry stores, proving the claim of the record again."""
+    data = json.loads(text)
+    about = Annotation.from_dict(data.pop(_ABOUT, {}))
+    return PrivacyRecord.from_dict(data), about
+
+
+def check_text(name: str, value: object) -> None:
+    """Raise unless a value is a text that says something."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{name} must be a text that is not empty, got {value!r}")

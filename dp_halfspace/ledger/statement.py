@@ -1,0 +1,205 @@
+"""All entries of a ledger as people read them: a summary, a table, a page to sign."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from html import escape
+
+from dp_halfspace._html import csv_cell, page, printable, table
+from dp_halfspace.ledger.cap import Account, Cap
+from dp_halfspace.ledger.entries import LedgerEntry, Part
+from dp_halfspace.ledger.parts import Spending
+from dp_halfspace.privacy.events import (
+    Event,
+    Exponential,
+    Gaussian,
+    ObjectivePerturbation,
+    Pure,
+    Selection,
+    single_runs,
+)
+from dp_halfspace.privacy.record import NEIGHBOURS, PrivacyRecord, rounded_text
+
+_CSV_HEADER = (
+    *("number", "time", "estimator", "purpose", "responsible", "part"),
+    *("epsilon", "delta", "noise", "events", "spent_after", "spent_delta"),
+)
+_PAGE_HEADER = ("Entry", "Time (UTC)", "Release", "Purpose", "Responsible", "About")
+_WHOLE = "the whole data set"
+# Words for one event and for several.
+_WORDS: dict[type[Event], tuple[str, str]] = {
+    Gaussian: ("Gaussian release", "Gaussian releases"),
+    Pure: ("pure DP release", "pure DP releases"),
+    Exponential: ("choice by the exponential mechanism", "choices by the exponential mechanism"),
+    ObjectivePerturbation: ("perturbed objective", "perturbed objectives"),
+    Selection: ("selection among random runs", "selections among random runs"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """All entries of a ledger at one moment, each with all spending up to it; public facts only.
+
+    The digest covers its terms.
+    """
+
+    dataset: str
+    adjacency: str
+    cap: Cap
+    digest: str
+    entries: Sequence[tuple[LedgerEntry, Spending]]
+    parts: Sequence[Part] = ()
+
+    def summary(self) -> str:
+        """Text of what a ledger promises, holds and has left."""
+        state = describe_entries(len(self.entries), self._spent(), self.cap.delta)
+        left = (f"  - {kind}: epsilon {epsilon}" for kind, epsilon in self._left())
+        head = [f"Ledger of {self.dataset!r}: {state}.", f"Promise: {self._promise()}", "Left:"]
+        return "\n".join([*head, *left, *([self._other_deltas()] if self.cap.delta else [])])
+
+    def to_csv(self) -> str:
+        """Return entries as a table, with epsilon of all entries up to each of them."""
+        out = io.StringIO()
+        lines = csv.writer(out, lineterminator="\n")
+        lines.writerow(_CSV_HEADER)
+        for (entry, _), spent in zip(self.entries, self._spent_after(), strict=True):
+            record = entry.record
+            stated = entry.estimator, entry.purpose, entry.responsible, entry.part
+            events = "; ".join(event.describe() for event in record.events)
+            claim = record.epsilon, record.delta, record.noise, events
+            after = spent, self.cap.delta
+            texts = ("" if text is None else text for text in stated)
+            line = (entry.number, entry.time, *texts, *claim, *after)
+            lines.writerow(map(csv_cell, line))
+        return out.getvalue()
+
+    def to_html(self) -> str:
+        """Return the page for an auditor."""
+        at = f"at delta {self.cap.delta:g}"
+        spent = f"epsilon {rounded_text(self._spent())} of {self.cap.epsilon:g}"
+        left = [(kind, f"epsilon {epsilon}") for kind, epsilon in self._left()]
+        entries = "<p>None: the ledger is new.</p>"
+        if self.entries:
+            entries = (
+                f"<p>Every epsilon is {at}, that of the cap. What a fit claims at a delta of its "
+                "own is among its details.</p>\n"
+                + "\n".join(["<table>", self._page_head(), *self._page_rows(), "</table>"])
+            )
+        sections = {
+            "What is promised": f'<p class="claim">{escape(self._promise())}</p>',
+            "What is spent": "<p>All entries together, composed by their exact privacy profiles "
+            f"and rounded up.</p>\n{table((at, spent))}",
+            "What is left": table(*left),
+            "Entries": entries,
+            "Digest": "<p>SHA-256 of the last entry and, through it, of all entries before and of "
+            "the terms, whose digest is the first: each covers the JSON text of [digest before, "
+            "number, time, record], in which the record holds everything that this page says of "
+            f"an entry.</p>\n<p><code>{self.digest}</code></p>",
+            "Signed": table(("Name", ""), ("Place and date", ""), ("Signature", ""), kind="sign"),
+        }
+        day = datetime.now(timezone.utc).strftime("%Y-%m-%d")
+        return page(f"Privacy ledger of {self.dataset}, {day}", sections)
+
+    def _page_head(self) -> str:
+        """Return the headings of the entries."""
+        names = (*_PAGE_HEADER, "Epsilon", "Epsilon so far")
+        return "<tr>" + "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr>"
+
+    def _page_rows(self) -> Iterator[str]:
+        """Return one line for each entry, in words; events are details."""
+        for (entry, _), spent in zip(self.entries, self._spent_after(), strict=True):
+            cells = (
+                entry.time[:19].replace("T", " "),
+                entry.purpose or "",
+                entry.responsible or "",
+                _WHOLE if entry.part is None else entry.part,
+                rounded_text(self.cap.spent(entry.record.events, self.cap.delta)),
+                rounded_text(spent),
+            )
+            time, *others = (f"<td>{escape(printable(cell))}</td>" for cell in cells)
+            release = f"<td>{_describe_release(entry)}\n{_list_events(entry.record)}</td>"
+            number = f'<th scope="row">{entry.number}</th>'
+            yield f"<tr>{number}{time}{release}{''.join(others)}</tr>"
+
+    def _spending(self) -> Spending:
+        """Return what all entries have spent."""
+        return self.entries[-1][1] if self.entries else Spending()
+
+    def _spent(self) -> float:
+        """Epsilon of all entries at the delta of the cap."""
+        return Account(self.cap, self._spending().cases()).spent(self.cap.delta)
+
+    def _spent_after(self) -> Iterator[float]:
+        """Epsilon of the entries up to each of them: a part changes only its own cases."""
+        parts, most = {part.name: part for part in self.parts}, 0.0
+        for entry, spending in self.entries:
+            part = None if entry.part is None else parts[entry.part]
+            most = max(most, Account(self.cap, spending.cases(part)).spent(self.cap.delta))
+            yield most
+
+    def _promise(self) -> str:
+        """Return what the cap promises, in sentences."""
+        cap = self.cap
+        is_free = cap.adaptive or cap.delta == 0.0
+        condition = "" if is_free else ", if their budgets did not follow earlier results"
+        parts = self._spending().describe()
+        return (
+            f"All releases from this data set that are charged here are together ({cap.epsilon:g}, "
+            f"{cap.delta:g})-differentially private{condition}; {NEIGHBOURS[self.adjacency]}."
+            + (f" {parts}" if parts else "")
+        )
+
+    def _left(self) -> list[tuple[str, str]]:
+        """List kinds of one more release, each with the largest epsilon that fits."""
+        kinds = {"one more pure DP release": 0.0}
+        if self.cap.delta > 0.0:
+            kinds[f"or one more Gaussian release at delta {self.cap.delta:g}"] = self.cap.delta
+        spending, left = self._spending(), []
+        for part in (None, *self.parts):
+            account = Account(self.cap, spending.cases(part))
+            about = f", about the part {part.name!r}" if part else ""
+            if part is None and self.parts:
+                about = f", about {_WHOLE}"
+            for kind, delta in kinds.items():
+                epsilon = account.remaining(delta, rtol=1e-8)
+                left.append((kind + about, rounded_text(epsilon, up=False)))
+        return left
+
+    def _other_deltas(self) -> str:
+        """Say why other deltas have other epsilons."""
+        return (
+            f"Spent and left are stated at delta {self.cap.delta:g}, that of the cap. The same "
+            "noise has a larger epsilon at a smaller delta, so that remaining(delta) for a smaller "
+            "delta may exceed the epsilon of the cap, and charges no more than is left."
+        )
+
+
+def _describe_release(entry: LedgerEntry) -> str:
+    """Say in words who released what."""
+    who = "A release" if entry.estimator is None else entry.estimator
+    counts = Counter[type[Event]]()
+    for event, count in single_runs(entry.record.events).items():
+        counts[type(event)] += count
+    what = ", ".join(f"{n} {_WORDS[kind][n > 1]}" for kind, n in counts.items())
+    return escape(printable(f"{who}: {what or 'nothing that depends on the data'}"))
+
+
+def _list_events(record: PrivacyRecord) -> str:
+    """Return the claim of a release and its events, to be unfolded."""
+    lines = [f"claimed: epsilon {record.epsilon:g} at delta {record.delta:g}"]
+    lines += [event.describe() for event in record.events]
+    items = "".join(f"<li>{escape(printable(line))}</li>" for line in lines)
+    return f"<details><summary>events</summary><ul>{items}</ul></details>"
+
+
+def describe_entries(count: int, spent: float, delta: float) -> str:
+    """Return how much is spent, in words, and at which delta."""
+    if not count:
+        return "new, no entry"
+    entries = "1 entry" if count == 1 else f"{count} entries"
+    return f"{entries}, epsilon {rounded_text(spent)} spent at delta {delta:g}"

@@ -1,0 +1,233 @@
+"""What wraps a model that is fitted already and learns one thing from held-out private records."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace._budget import SharedLedger, opened_ledger, warn_of_weak_guarantee
+from dp_halfspace._params import fit_context
+from dp_halfspace.metrics._held_out import HeldOut, held_out
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import Permit, authorise
+from dp_halfspace.privacy.randomness import noise_kind, noise_source
+from dp_halfspace.privacy.record import PrivacyRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is fixed before a fit pays: checked records, a plan of public numbers, its record."""
+
+    data: HeldOut
+    plan: Any
+    record: PrivacyRecord
+
+
+def inner_has(*names: str) -> Callable[[Any], bool]:
+    """Make a check whether the wrapped model has a method."""
+
+    def check(wrapper: Any) -> bool:
+        getattr(wrapper.estimator, names[0])
+        return True
+
+    return check
+
+
+class PrefitClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger, ABC):
+    """A fitted model, and what a fit of the wrapper releases of held-out records."""
+
+    estimator: Any
+    epsilon: float
+    random_state: int | None
+
+    # What the model must have one of.
+    _methods: tuple[str, ...] = ("predict_proba",)
+
+    def _check_model(self) -> NDArray[Any]:
+        """Refuse what is not a fitted classifier with the methods that are needed."""
+        name = type(self).__name__
+        kind = type(self.estimator).__name__
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "predict"):
+            raise ValueError(f"estimator of {name} must be a fitted classifier, got {kind}")
+        if not hasattr(self.estimator, "classes_"):
+            raise ValueError(
+                f"estimator of {name} must be fitted before: {kind} has no attribute classes_. Fit "
+                "it on other records. A clone forgets what was fitted: wrap the model in "
+                "sklearn.frozen.FrozenEstimator to keep it"
+            )
+        if not any(hasattr(self.estimator, method) for method in self._methods):
+            raise ValueError(f"estimator of {name} needs {' or '.join(self._methods)}")
+        return np.asarray(self.estimator.classes_)
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: ArrayLike, *, groups: Any = None) -> Any:
+        """Learn from held-out private records within the budget; the model stays as it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or in chunks
+            Records that the model was not fitted to; whatever it takes.
+        y : array-like of shape (n_samples,), or in chunks
+            Labels, from the public set ``estimator.classes_``.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each record belongs to. The unit of privacy is then a person with all records,
+            each of which weighs one over their number.
+
+        Returns
+        -------
+        estimator object
+            The fitted wrapper itself.
+
+        Raises
+        ------
+        ValueError, BudgetError
+            By what is refused of parameters, model, data and budget: nothing was spent.
+
+        Notes
+        -----
+        **Privacy.** The record of `plan` is charged to the ledger before any noise is drawn.
+        """
+        ready = self._prepared(X, y, groups)
+        warn_of_weak_guarantee(ready.record)
+        # What the model says of the records, before anything is charged: its errors are its own.
+        values = ready.data.outcomes(self._outcome, self.estimator)
+        source = noise_source(self.random_state)
+        ledger = opened_ledger(self.ledger, type(self).__name__)
+        permit = authorise(ready.record, source, ledger)
+        self._released(ready, values, permit)
+        self.classes_ = ready.data.classes
+        self.privacy_ = ready.record
+        return self
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def plan(self, X: Any, y: ArrayLike, *, groups: Any = None) -> PrivacyRecord:
+        """Say what ``fit`` would spend; nothing is drawn or charged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or in chunks
+            What would be fitted. Only the number of records matters, and that they are valid.
+        y : array-like of shape (n_samples,), or in chunks
+            Labels.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each record belongs to; only the number of people matters.
+
+        Returns
+        -------
+        PrivacyRecord
+            The record that a fit would carry.
+
+        Raises
+        ------
+        ValueError
+            As ``fit`` would before it pays.
+
+        Notes
+        -----
+        **Privacy.** A function of public quantities, so calling it costs nothing.
+        """
+        return self._prepared(X, y, groups).record
+
+    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Prepared:
+        """Check the records and fix every public number of a fit."""
+        classes = self._check_model()
+        self._check_classes(classes)
+        data = held_out(self.estimator, X, y, groups)
+        plan = self._planned(data)
+        record = PrivacyRecord(
+            epsilon=float(self.epsilon),
+            delta=0.0,
+            adjacency="replace-one" if data.people is None else "replace-one-person",
+            events=plan.events,
+            noise="none" if math.isinf(self.epsilon) else noise_kind(self.random_state),
+            public={"n_samples": data.n, "classes": data.classes.tolist(), **plan.public},
+        )
+        return Prepared(data, plan, record)
+
+    def _check_classes(self, classes: NDArray[Any]) -> None:
+        """Refuse a label set that does not fit."""
+
+    @property
+    @abstractmethod
+    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
+        """A function of model, rows, class indices and classes: what is made of each record."""
+
+    @abstractmethod
+    def _planned(self, data: HeldOut) -> Any:
+        """Fix the public numbers: ``events``, ``public`` and what the release needs."""
+
+    @abstractmethod
+    def _released(self, ready: Prepared, values: Any, permit: Permit) -> None:
+        """Count, release and set the fitted attributes."""
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns that the model takes."""
+        return int(self.estimator.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns that the model takes, where it knows them."""
+        return np.asarray(self.estimator.feature_names_in_)
+
+    @available_if(inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the model as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.estimator.predict_proba(X))
+
+    @available_if(inner_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of the model as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.estimator.decision_function(X))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "privacy_" in self.__dict__
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if not hasattr(self.estimator, "__sklearn_tags__"):
+            # A model of another library says nothing of itself.
+            return tags
+        inner = get_tags(self.estimator)
+        tags.input_tags, tags.classifier_tags = inner.input_tags, inner.classifier_tags
+        return tags
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows of what a model takes."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def events_of(*mechanisms: Any) -> tuple[Event, ...]:
+    """List what mechanisms cost."""
+    return tuple(mechanism.event for mechanism in mechanisms)

@@ -1,0 +1,304 @@
+"""A threshold for a target recall, precision or false positive rate, chosen privately."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, ndtri
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace._budget import BUDGET
+from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
+from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.metrics._held_out import HeldOut
+from dp_halfspace.metrics._tallies import Cells, checked_borders, count_scores, scores_of
+from dp_halfspace.model_selection._crossing import (
+    COUNT_GRID,
+    Slack,
+    chosen_places,
+    crossing_utilities,
+    rounded_down,
+    rounded_up,
+)
+from dp_halfspace.model_selection._prefit import PrefitClassifier, Prepared, events_of, n_rows
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+
+__all__ = ["PrivateThresholdClassifier"]
+
+# Public candidates: eighths of log-odds for probabilities; for scores of unknown scale sizes that
+# grow by the sixteenth root of two, and zero.
+_LOG_ODDS = expit(np.linspace(-8.0, 8.0, 129))
+_SIZES = 2.0 ** (np.arange(-12 * 16, 24 * 16 + 1) / 16.0)
+_PLACES = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
+# Share of epsilon for the number of positives, of which one deviation of its noise is added.
+_COUNT_SHARE = 0.05
+_TARGETS = ("recall", "precision", "fpr")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Public numbers: the candidates, preferred ones first, the noise, and slacks."""
+
+    target: str
+    value: float
+    borders: NDArray[np.float64]
+    count: DiscreteLaplaceNoise | NoNoise | None
+    choice: ExponentialChoice | NoNoise
+    slack: float
+    variance: float
+    deviations: float
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that is released."""
+        return events_of(*(() if self.count is None else (self.count,)), self.choice)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What the record says of a plan."""
+        return {"target": self.target, "value": self.value, "thresholds": self.borders}
+
+    @property
+    def thresholds(self) -> NDArray[np.float64]:
+        """The candidates, the preferred ones first: high ones for a recall, else low ones."""
+        ends = np.concatenate([[math.inf], self.borders[::-1], [-math.inf]])
+        return ends if self.target == "recall" else ends[::-1]
+
+    def excess(
+        self, positive: NDArray[np.float64], negative: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return what every candidate has beyond the target, in the order of `thresholds`.
+
+        Given are the numbers of positives and negatives above each, from the highest one down.
+        """
+        tau = self.value
+        if self.target == "recall":
+            excess = positive - tau * positive[-1]
+        elif self.target == "precision":
+            excess = (positive - tau * (positive + negative))[::-1]
+        else:
+            excess = (tau * negative[-1] - negative)[::-1]
+        return np.asarray(excess)
+
+    def slack_for(self, count: float | None, n: int) -> float:
+        """Return what the target is raised by, from public numbers and the noisy count.
+
+        Enough for the held-out records whatever they are, and for the deviation of fresh records
+        and the usual one of the choice together.
+        """
+        tau = self.value
+        # There are at most n negatives.
+        spread = tau * (1.0 - tau) * n
+        if self.count is not None:
+            noise = self.count.deviation if isinstance(self.count, DiscreteLaplaceNoise) else 0.0
+            positives = min(max((count or 0.0) + noise, 1.0), float(n))
+            # Where a precision is met, no more are predicted positive than positives over tau.
+            spread = (1.0 - tau) * positives * (1.0 if self.target == "precision" else tau)
+        usual = math.sqrt(spread + self.variance)
+        return max(self.slack, rounded_up(self.deviations * usual))
+
+
+@dataclass(eq=False, repr=False)
+class PrivateThresholdClassifier(PrefitClassifier):
+    """A fitted binary model with a private threshold for a target on held-out records.
+
+    The threshold is chosen by one exponential mechanism over public candidates, beside at most one
+    noisy count, such that the target is met for fresh records with a stated confidence.
+
+    Parameters
+    ----------
+    estimator : fitted classifier of two classes
+        With ``predict_proba`` or ``decision_function``; of any library, public or private, and
+        fitted on other records. The labels ``estimator.classes_`` are public. To keep it in a
+        clone, wrap it in :class:`sklearn.frozen.FrozenEstimator`.
+    target : {"recall", "precision", "fpr"}, default="recall"
+        What is to be met: a recall of at least `value` at the highest possible threshold, a
+        precision of at least `value` at the lowest one, or a false positive rate of at most
+        `value` at the lowest one.
+    value : float, default=0.9
+        The target, strictly between 0 and 1.
+    pos_label : label, default=None
+        The positive class; None is the second of the sorted ones.
+    confidence : float, default=0.95
+        How sure it is that the held-out records meet the target, over the noise, whatever they
+        are; and that fresh records do, over samples and noise, as far as counts are normal
+        variables. In [0.5, 0.999]. The target is raised accordingly.
+    thresholds : array-like of increasing floats or None, default=None
+        PUBLIC candidates for the threshold. None takes eighths of log-odds from -8 to 8 for
+        probabilities; for other scores zero and sizes from 2^-12 to 2^24, each 4 % above the one
+        before. "All are positive" and "none is" are candidates, too.
+    epsilon : float, default=1.0
+        Budget of the threshold, in [1e-9, 1e6] or infinite; pure: no delta is spent.
+    random_state : int or None, default=None
+        None draws the noise from the operating system. An int makes it reproducible and raises
+        `PrivacyWarning`: whoever knows it can subtract the noise.
+    ledger : object with a method ``charge(record)``, path or None, default=None
+        Charged before any noise is drawn. Copies and clones charge the same account.
+
+    Attributes
+    ----------
+    threshold_ : float
+        Scores of at least this are predicted positive; infinite if all or none are.
+    n_positive_ : float or None
+        The noisy number of positives among the held-out records; None for ``"fpr"``, which takes
+        no count.
+    classes_ : ndarray of shape (2,)
+        The public label set, sorted.
+    privacy_ : PrivacyRecord
+        What was spent, on the threshold alone: the model has a record of its own, or none.
+
+    See Also
+    --------
+    dp_halfspace.metrics.private_score : Rates at the threshold, for a budget of their own.
+    sklearn.model_selection.TunedThresholdClassifierCV : The same without privacy.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is (epsilon, 0)-differentially private in the held-out records, under
+    replace-one adjacency, of a record or, with `groups`, of a person with any number of records.
+    Public: their number, or that of people, the labels, the candidates and every parameter.
+    The model must treat every record by itself, as all models here do, and must not have been
+    fitted on these records unless both are charged to one ledger.
+    With tau the target and n(t) the numbers above a threshold t, what t has beyond the target is
+    TP(t) - tau P, TP(t) - tau (TP(t) + FP(t)) or tau N - FP(t): replacing a record moves it by at
+    most one. Few positives (below about 300 at epsilon 1) leave no room for a slack: then all
+    records are positive, which meets a recall and says nothing.
+    Source: this project, ``docs/proofs/operating_points.md``; F. McSherry and K. Talwar (2007).
+
+    Examples
+    --------
+    >>> from dp_halfspace import AdaptiveMarginClassifier, PrivateThresholdClassifier
+    >>> from dp_halfspace.datasets import make_halfspace
+    >>> X, y = make_halfspace(12000, 5, margin=0.0, random_state=0)
+    >>> model = AdaptiveMarginClassifier(epsilon=1.0, classes=[-1, 1]).fit(X[:6000], y[:6000])
+    >>> safe = PrivateThresholdClassifier(model, target="recall", value=0.95)
+    >>> safe = safe.fit(X[6000:], y[6000:])
+    >>> found = safe.predict(X)[y == 1] == 1
+    >>> bool(found.mean() > 0.94), safe.privacy_.epsilon, safe.privacy_.delta
+    (True, 1.0, 0.0)
+    """
+
+    estimator: Any
+    _: KW_ONLY
+    target: str = "recall"
+    value: float = 0.9
+    pos_label: Any = None
+    confidence: float = 0.95
+    thresholds: ArrayLike | None = None
+    epsilon: float = 1.0
+    random_state: int | None = None
+    ledger: Any = None
+
+    _methods = ("predict_proba", "decision_function")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "target": [StrOptions(set(_TARGETS))],
+        "value": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "confidence": [Interval(Real, 0.5, 0.999, closed="both")],
+        "thresholds": ["array-like", None],
+        "epsilon": BUDGET["epsilon"],
+        "random_state": BUDGET["random_state"],
+        "ledger": BUDGET["ledger"],
+    }
+
+    def _check_classes(self, classes: NDArray[Any]) -> None:
+        if len(classes) != 2:
+            raise ValueError(
+                f"PrivateThresholdClassifier needs a model of two classes, got {len(classes)}"
+            )
+        if self.pos_label is not None and self.pos_label not in classes.tolist():
+            raise ValueError(f"pos_label={self.pos_label!r} is not among {classes.tolist()}")
+
+    @property
+    def _outcome(self) -> Callable[..., NDArray[np.float64]]:
+        """What the model makes of a record: the score of the positive class."""
+        return partial(_scores, positive=self._positive)
+
+    @property
+    def _positive(self) -> int:
+        """Position of the positive class among the sorted ones."""
+        classes = np.unique(np.asarray(self.estimator.classes_)).tolist()
+        return 1 if self.pos_label is None else classes.index(self.pos_label)
+
+    def _planned(self, data: HeldOut) -> _Plan:
+        """Fix the candidates, the noise and the slacks: all of it is public."""
+        if self.thresholds is not None:
+            borders = checked_borders(self.thresholds)
+        else:
+            borders = _LOG_ODDS if hasattr(self.estimator, "predict_proba") else _PLACES
+        budget = Budget.of(float(self.epsilon), 0.0)
+        count: DiscreteLaplaceNoise | NoNoise | None = None
+        if self.target != "fpr":
+            first, budget = budget.split(_COUNT_SHARE)
+            count = NoNoise() if first.is_infinite else DiscreteLaplaceNoise(1, first.epsilon)
+        epsilon = budget.epsilon
+        choice = NoNoise() if math.isinf(epsilon) else ExponentialChoice(1.0, epsilon)
+        miss = 1.0 - float(self.confidence)
+        # Beside the borders there are "all are positive" and "none is".
+        rule = Slack(len(borders) + 2, epsilon / 2.0)
+        slack, variance = rule.for_failure(miss), rule.usual_variance
+        safe = rounded_down if self.target == "fpr" else rounded_up
+        value = min(safe(float(self.value)), 1.0)
+        return _Plan(
+            self.target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
+        )
+
+    def _released(self, ready: Prepared, values: Any, permit: Permit) -> None:
+        """Count positives and negatives above every candidate, and choose one."""
+        data, plan = ready.data, ready.plan
+        cells = Cells(2, plan.borders, data.people, largest=COUNT_GRID)
+        table = sum_over_chunks(_counted, values, data.codes, cells)
+        # From the highest score down; nobody first, everybody last.
+        above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
+        positive, negative = above[self._positive], above[1 - self._positive]
+        count = None
+        if plan.count is not None:
+            count = float(permit.release(np.floor(positive[-1:]), plan.count)[0])
+        excess = plan.excess(positive, negative) - plan.slack_for(count, data.n)
+        # The last candidate meets every target: nobody, or everybody, is positive.
+        excess[-1] = data.n
+        released = permit.release(crossing_utilities(excess), plan.choice)
+        place = int(chosen_places(released, plan.choice)[0])
+        self.threshold_ = float(plan.thresholds[place])
+        self.n_positive_ = count
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the positive class where the score reaches the threshold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels from ``classes_``.
+        """
+        check_is_fitted(self)
+        codes = np.zeros(n_rows(X), dtype=np.intp)
+        is_positive = self._outcome(self.estimator, X, codes, self.classes_) >= self.threshold_
+        return self.classes_[np.where(is_positive, self._positive, 1 - self._positive)]
+
+
+def _scores(
+    model: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any], *, positive: int
+) -> NDArray[np.float64]:
+    """Return the score of each record for the positive class: a probability, if the model has."""
+    scores = scores_of(model, X, codes, classes)
+    if positive:
+        return scores
+    return 1.0 - scores if hasattr(model, "predict_proba") else -scores
+
+
+def _counted(values: Any, codes: Any, cells: Cells) -> Any:
+    return count_scores(values, codes, cells)

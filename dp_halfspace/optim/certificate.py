@@ -1,0 +1,116 @@
+"""The one rule for how exactly a minimiser is computed, from public numbers alone.
+
+A solver can only see a computed gradient. The rule bounds, for every data set, how far
+that is from the exact one, asks the solver for ten times this bound or for 1e-7 of the
+influence of a record, whichever is larger, and reports what is then certain about the
+exact gradient. Everything is on the scale of the sum over records.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dp_halfspace.exceptions import CertificateError
+from dp_halfspace.rows.blocks import PLAIN_BLOCKS
+
+# Unit roundoff of float64, round to nearest.
+EPS = 2.0**-53
+# Factor for products of errors of first order, and for the arithmetic of this module.
+_SECOND_ORDER = 1.01
+# Bound on the effect of underflow, amplified by factors of rows of up to 2^400.
+_UNDERFLOW = 2.0**-500
+# Norms for which the analysis of the roundings holds.
+_SMALLEST = 2.0**-100
+_LARGEST = 2.0**100
+# Share of the influence of a record that a solver has to reach at least.
+_RELATIVE = 1e-7
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """The tolerance of a solver and the certificate that follows from it; public.
+
+    Attributes
+    ----------
+    target : float
+        Norm of the computed gradient to reach.
+    certified : float
+        Bound on the norm of the exact gradient at a point that reaches `target`, errors
+        of the linear term included. The distance to the minimiser is at most
+        ``certified / ridge``.
+    float_error : float
+        Bound on the error of a computed gradient at points of norm up to `radius`.
+    radius : float
+        Norm of points for which the bounds hold; every point that
+        :func:`~dp_halfspace.optim.solvers.certified_minimum` returns is one of them.
+    """
+
+    target: float
+    certified: float
+    float_error: float
+    radius: float
+
+
+def gradient_error(
+    *,
+    n_samples: int,
+    n_columns: int,
+    block_rows: int,
+    row_norm: float,
+    ridge: float,
+    radius: float,
+    slope: float,
+    smoothness: float,
+    evaluation: float,
+    linear: float = 0.0,
+    compensated: bool = False,
+) -> float:
+    """Bound the rounding error of a gradient computed through `Rows`, on all data.
+
+    For `n_samples` logical rows of `n_columns` entries and a norm of at most `row_norm`, summed
+    `block_rows` at a time, at a point of a norm of at most `radius`. `slope` bounds the norm of
+    a record's vector of weighted slopes (one number for a margin loss) at such points,
+    `smoothness` is its Lipschitz constant as a function of the margins, and `evaluation` the
+    error of that vector when it is computed from exact margins, in units of 2^-53. `linear`
+    bounds the norm of the linear term. `compensated` says that all sums are those of `Rows`, of
+    which many blocks are added by Kahan's rule.
+
+    The bound is on the Euclidean norm of the error, for any order of the sums within a block and
+    with or without fused multiply-add: ``docs/proofs/certificate.md``, Theorem 2; Higham (2002),
+    "Accuracy and stability of numerical algorithms", sections 3.1 and 4.2. CertificateError if
+    the analysis of first order does not apply to such sizes, or numbers over- or underflow.
+    """
+    if not (_SMALLEST <= row_norm <= _LARGEST and radius <= _LARGEST):
+        raise CertificateError(
+            "the bounds on the norms of a row and of the coefficients are out of reach of float64: "
+            "use a data_norm, an intercept_scaling and class weights nearer to 1, or a larger alpha"
+        )
+    n_blocks = -(-n_samples // block_rows)
+    if compensated:
+        n_blocks = min(n_blocks, PLAIN_BLOCKS)
+    in_margins = n_columns + 3
+    in_sums = block_rows + n_blocks + 5
+    if max(in_margins, in_sums, n_samples) * EPS > 1e-3:
+        raise CertificateError("the data are too large for a certificate in float64")
+    mass = n_samples * row_norm
+    first_order = EPS * (
+        in_sums * mass * slope
+        + in_margins * mass * smoothness * row_norm * radius
+        + evaluation * mass
+        + 3.0 * (mass * slope + ridge * radius + linear)
+    )
+    tiny = _UNDERFLOW * n_samples * (n_columns + 8) * (1.0 + row_norm) * (1.0 + smoothness)
+    return _SECOND_ORDER * first_order + tiny
+
+
+def solver_tolerance(change: float, error: float, linear_error: float, radius: float) -> Tolerance:
+    """Apply the rule, for the influence of a record and the errors of a gradient."""
+    target = max(_RELATIVE * change, 10.0 * error)
+    certified = target + error + linear_error
+    if not 0.0 < 2.0 * certified <= change < math.inf:
+        raise CertificateError(
+            "floating-point error can be as large as the influence of a record; "
+            "use a larger regulariser, fewer records or a smaller row norm"
+        )
+    return Tolerance(target, certified, error, radius)

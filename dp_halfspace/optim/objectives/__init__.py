@@ -1,1 +1,0 @@
-"""Functions of the coefficients: losses, margins, softmax, pairs, tilts and adversaries."""

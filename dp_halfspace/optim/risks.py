@@ -1,0 +1,1010 @@
+"""What one record can do to a regularised minimiser: the questions that every risk answers.
+
+A risk knows public numbers only, and every bound is rounded up. `Risk` is what the planners of
+output and objective perturbation ask; `MarginRisk`, `SoftmaxRisk` and `PairRisk` answer. Proofs:
+``docs/proofs/stability.md``, ``robust.md``, ``pairwise.md``, ``certificate.md`` and
+``objective_perturbation.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit, lambertw
+
+from dp_halfspace._rounding import FAR_UP, UP
+from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.record_weights import Weights
+from dp_halfspace.exceptions import CertificateError
+from dp_halfspace.optim.certificate import EPS, Tolerance, gradient_error, solver_tolerance
+from dp_halfspace.optim.losses import Loss
+from dp_halfspace.optim.objectives import (
+    RUN,
+    Adversary,
+    MarginObjective,
+    Objective,
+    SoftmaxObjective,
+    chunked_objective,
+)
+from dp_halfspace.optim.pairs import (
+    PAIR_BLOCK,
+    PAIRWISE_LOSSES,
+    PairwiseObjective,
+    logistic_rounding,
+)
+from dp_halfspace.optim.softmax_gradients import softmax_diameter
+from dp_halfspace.optim.solvers import Optimizer, certified_minimum
+from dp_halfspace.rows.blocks import FloatArray
+from dp_halfspace.rows.mapped_rows import Design
+from dp_halfspace.rows.rows import Rows
+
+Vertices: TypeAlias = tuple[tuple[int, float], ...]
+
+# Below this share of the squared row norm the regulariser is too weak for any certificate.
+RIDGE_FLOOR = 1e-8
+
+
+class SlopeBounds(NamedTuple):
+    """Bounds for the weighted slopes of a record, from which the error of a gradient follows.
+
+    Their size, their Lipschitz constant in the margins, and their error at exact margins in units
+    of 2^-53.
+    """
+
+    slope: float
+    smoothness: float
+    evaluation: float
+
+
+class Risk(ABC):
+    """A regularised risk, described by public numbers; every bound is rounded up.
+
+    A mean over records, unless a subclass defines another sum. `n_columns` counts the coefficients
+    of one vector; `row_norm` bounds the norm of a row; the constant column belongs to both.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one.
+    - Released: nothing here; output perturbation releases a minimiser with noise, objective
+      perturbation the minimiser of the risk with a random linear term.
+    - Sensitivity: `sensitivity` bounds the distance of the exact minimisers of neighbouring data
+      sets, `gradient_change` that of their gradients at any point, and `log_ratio` the logarithm
+      of the ratio of their Jacobians.
+    - Proof: ``docs/proofs/stability.md`` and ``objective_perturbation.md``; for a sum over pairs
+      ``pairwise.md``, for a tilt or an adversary ``robust.md``.
+    """
+
+    __slots__ = ()
+
+    n_samples: int
+    n_columns: int
+    row_norm: float
+    block_rows: int
+    max_weight: float = 1.0
+    pairwise: ClassVar[bool] = False
+
+    @property
+    def n_stacked(self) -> int:
+        """How many separate minimisations are behind one release."""
+        return 1
+
+    @property
+    def n_blocks(self) -> int:
+        """How many vectors of coefficients each of them has."""
+        return 1
+
+    @property
+    def n_released(self) -> int:
+        """Number of coefficients that are released."""
+        return self.n_columns * self.n_stacked * self.n_blocks
+
+    @property
+    def row_length(self) -> float:
+        """Bound on the norm of the gradient of a record's margin."""
+        return self.row_norm
+
+    @property
+    @abstractmethod
+    def perturbable(self) -> bool:
+        """Whether objective perturbation applies: smooth, monotone, with a bounded slope."""
+
+    @property
+    @abstractmethod
+    def gradient_change(self) -> float:
+        """Euclidean change of the gradient, at any point, when a record is replaced."""
+
+    @property
+    def block_change(self) -> float:
+        """Sum of the Euclidean changes of the blocks of the gradient."""
+        return self.gradient_change
+
+    @property
+    @abstractmethod
+    def vertices(self) -> Vertices:
+        """Vertices of the set of gradient changes: number, length over `gradient_change`."""
+
+    @property
+    @abstractmethod
+    def curvature(self) -> float:
+        """Largest mean curvature of one record over the directions where it has any."""
+
+    @property
+    def rank(self) -> int:
+        """Number of these directions."""
+        return 1
+
+    @property
+    def least_ridge(self) -> float:
+        """``1e-8 c r^2``, a regulariser below which no certificate can be had."""
+        return RIDGE_FLOOR * self.max_weight * self.row_norm**2
+
+    def total(self, ridge: float) -> float:
+        """Coefficient of ``||w||^2 / 2`` in the objective."""
+        return ridge * self.n_samples
+
+    @abstractmethod
+    def radius(self, ridge: float) -> float:
+        """Norm that no minimiser without a linear term exceeds, on any data."""
+
+    @abstractmethod
+    def sensitivity(self, ridge: float) -> float:
+        """Largest distance of the exact minimisers of neighbouring data sets."""
+
+    def log_ratio(self, ridge: float) -> float:
+        """Logarithm of the largest ratio of the Jacobians of neighbouring data sets.
+
+        Of one separate minimisation; ``objective_perturbation.md``, Lemma 6.
+        """
+        return self.rank * math.log1p(self.curvature / self.total(ridge)) * UP
+
+    def ridge_floor(self, epsilon: float) -> float:
+        """Smallest regulariser whose Jacobians take at most half of `epsilon`."""
+        floor = jacobian_floor(self.curvature, epsilon / (2.0 * self.n_stacked * self.rank))
+        return max(floor / self.n_samples * UP, RIDGE_FLOOR * self.row_norm**2)
+
+    @abstractmethod
+    def slope_bounds(self, radius: float) -> SlopeBounds:
+        """Bound the slopes of a record at points of norm up to `radius`, and their errors."""
+
+    def gradient_error(self, ridge: float, radius: float, linear: float) -> float:
+        """Bound the rounding error of a computed gradient at points of norm up to `radius`.
+
+        ``certificate.md``, Theorem 2.
+        """
+        return gradient_error(
+            n_samples=self.n_samples,
+            n_columns=self.n_columns,
+            block_rows=self.block_rows,
+            row_norm=self.row_length,
+            ridge=self.total(ridge),
+            radius=radius,
+            linear=linear,
+            **self.slope_bounds(radius)._asdict(),
+        )
+
+    @abstractmethod
+    def noise_cost(self, variance: float) -> float:
+        """Mean loss that spherical noise on the coefficients adds."""
+
+    @abstractmethod
+    def objective(
+        self,
+        rows: Design,
+        classes: NDArray[np.intp],
+        *,
+        weights: Weights,
+        positive: int,
+        ridge: float,
+        linear: FloatArray | None,
+        radius: float,
+    ) -> Objective:
+        """Return one of the separate objectives, of all rows or of those of a chunk.
+
+        `classes` are the class indices of the rows, `weights` those of the classes, and `positive`
+        is the class that is set apart.
+        """
+
+
+def jacobian_floor(curvature: float, share: float) -> float:
+    """Return ``curvature / (exp(share) - 1)``, without overflow."""
+    return curvature * (math.exp(-share) / -math.expm1(-share))
+
+
+def tolerance(
+    risk: Risk,
+    ridge: float,
+    radius: float,
+    change: float,
+    *,
+    linear: float = 0.0,
+    linear_error: float = 0.0,
+) -> Tolerance:
+    """Return the tolerance that a solver has to certify, on the scale of the objective.
+
+    Parameters
+    ----------
+    risk : Risk
+    ridge : float
+        Coefficient of the regulariser.
+    radius : float
+        Bound on the norm of the exact minimiser.
+    change : float
+        How much the gradient can change when one record is replaced.
+    linear : float, default=0.0
+        Bound on the norm of the linear term; with objective perturbation a public one that
+        holds but for a negligible probability, never the norm that was drawn.
+    linear_error : float, default=0.0
+        Bound on the distance of the linear term that is used to the one that is meant.
+
+    Returns
+    -------
+    Tolerance
+
+    Raises
+    ------
+    CertificateError
+        If twice the certified gradient exceeds `change`: the allowance for inexact minimisers
+        would more than double the noise.
+
+    References
+    ----------
+    ``docs/proofs/certificate.md``, section 3.
+    """
+    largest = radius + change / risk.total(ridge)
+    error = risk.gradient_error(ridge, largest, linear)
+    return solver_tolerance(change, error, linear_error, largest)
+
+
+def minimisers(
+    risk: Risk,
+    rows: Any,
+    classes: Any,
+    weights: Weights,
+    *,
+    ridge: float,
+    target: float,
+    radius: float,
+    linear: Sequence[FloatArray] | None = None,
+    optimizer: Optimizer = "auto",
+    surrogate: Design | None = None,
+) -> FloatArray:
+    """Return certified minimisers, one row for each released halfspace.
+
+    Parameters
+    ----------
+    risk : Risk
+    rows : Design or ChunkedRows
+        Of the public norm of the risk, constant column included.
+    classes : ndarray of shape (n_samples,) or Chunks
+        Index of the class of each record.
+    weights : ndarray of shape (n_classes,) or RecordWeights
+        Public class weights, or these times private weights of the records in [0, 1]: bounds for
+        the class weights hold (``docs/proofs/weights.md``).
+    ridge : float
+        Coefficient of the regulariser.
+    target : float
+        Norm of the gradient that is certified for each minimisation.
+    radius : float
+        Public bound on the norm of each separate minimiser.
+    linear : sequence of ndarray or None, default=None
+        Linear term of each separate minimisation.
+    optimizer : str or callable, default="auto"
+        As in :func:`~dp_halfspace.optim.certified_minimum`.
+    surrogate : Design or None, default=None
+        The same rows with cheaper passes, for the path to a minimiser; certificates use
+        `rows`.
+
+    Returns
+    -------
+    ndarray of shape (1, n_columns) or (n_classes, n_columns)
+        Within the certified distance of the exact minimisers on every data set. Private: they
+        must be perturbed before anybody sees them.
+    """
+    # Largest norm of a point at which a gradient is computed.
+    farthest = radius + 2.0 * target / risk.total(ridge)
+    # Of two classes the second is the positive one; of more, each is set apart from the rest.
+    positives = [1] if risk.n_stacked == 1 else range(risk.n_stacked)
+    solutions = []
+    for index, k in enumerate(positives):
+        term = None if linear is None else linear[index].ravel()
+
+        make = partial(risk.objective, weights=weights, positive=k, radius=farthest)
+
+        def objective(design: Any, make: Any = make, term: FloatArray | None = term) -> Objective:
+            if not isinstance(classes, Chunks):
+                return cast("Objective", make(design, classes, ridge=ridge, linear=term))
+            size, scaled = risk.n_blocks * risk.n_columns, risk.total(ridge)
+            return chunked_objective(make, design, classes, size=size, ridge=scaled, linear=term)
+
+        found = certified_minimum(
+            objective(rows),
+            target,
+            radius=radius,
+            optimizer=optimizer,
+            surrogate=None if surrogate is None else objective(surrogate),
+        )
+        solutions.append(found.reshape(risk.n_blocks, risk.n_columns))
+    return np.vstack(solutions)
+
+
+# Rounds in which the radius with an adversary is improved.
+_RADIUS_ROUNDS = 100
+# Largest error of an exponent of a tilted mean whose effect is of first order.
+_LARGEST_EXPONENT_ERROR = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class MarginRisk(Risk):
+    """Regularised mean of a margin loss, per mean loss.
+
+    Attributes
+    ----------
+    loss : Loss
+        Smooth margin loss.
+    n_samples, n_columns, n_classes : int
+        Sizes; the constant column counts. With three classes or more, each class against the
+        rest is a problem of its own.
+    row_norm : float
+        Bound on the Euclidean norm of a row, constant column included.
+    block_rows : int
+        Rows that are summed at a time, see :func:`~dp_halfspace.optim.block_size`.
+    max_weight : float
+        Largest public class weight.
+    tilt : float
+        Tilt ``T`` of the mean loss; 0 for the mean itself.
+    adversary : Adversary or None
+        Who moves the features; the loss must then be monotone.
+    min_weight : float
+        Smallest public class weight. It matters with a tilt only, and 0 is always safe: a light
+        and a heavy record differ even where their margins agree.
+    """
+
+    loss: Loss
+    n_samples: int
+    n_columns: int
+    n_classes: int
+    row_norm: float
+    block_rows: int
+    max_weight: float = 1.0
+    tilt: float = 0.0
+    adversary: Adversary | None = None
+    min_weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.tilt < math.inf:
+            raise ValueError("tilt must be finite and not negative")
+        if not 0.0 <= self.min_weight <= self.max_weight:
+            raise ValueError("min_weight must be between 0 and max_weight")
+        if self.adversary is None:
+            return
+        if not self.loss.monotone:
+            raise ValueError("an adversary needs a monotone loss")
+        if self.adversary.n_features > self.n_columns:
+            raise ValueError("the adversary moves more columns than there are")
+
+    @property
+    def robust(self) -> bool:
+        """Whether the mean is tilted or the features are moved."""
+        return self.tilt > 0.0 or self.adversary is not None
+
+    @property
+    def perturbable(self) -> bool:
+        """Whether objective perturbation applies."""
+        loss = self.loss
+        return loss.monotone and math.isfinite(loss.lipschitz) and not self.robust
+
+    @property
+    def n_stacked(self) -> int:
+        """How many separate binary problems are solved."""
+        return self.n_classes if self.n_classes > 2 else 1
+
+    @property
+    def row_length(self) -> float:
+        """Bound on the norm of the gradient of a record's margin."""
+        return self.row_norm + (self.adversary.reach if self.adversary else 0.0)
+
+    @property
+    def loss_of_zeros(self) -> float:
+        """Largest mean loss of coefficients that are all zero."""
+        return self.max_weight * self.loss.at_zero * self.n_stacked
+
+    @property
+    def gradient_change(self) -> float:
+        """``2 c L r``; ``objective_perturbation.md``, Lemma 2."""
+        return self.loss.lipschitz * self.max_weight * 2.0 * self.row_norm * UP
+
+    @property
+    def vertices(self) -> Vertices:
+        """Vertices of the square of two slopes; ``objective_perturbation.md``, Lemma 4."""
+        return ((1, 0.0), (2, 0.5), (1, 1.0))
+
+    @property
+    def curvature(self) -> float:
+        """Largest curvature that one record gives to the objective."""
+        return self.max_weight * self.row_norm**2 * self.loss.smoothness
+
+    def radius(self, ridge: float) -> float:
+        """``stability.md``, Lemma 1, and ``robust.md``, Lemma 2."""
+        sizes = {"row_norm": self.row_norm, "ridge": ridge, "max_weight": self.max_weight}
+        radius = minimiser_radius(self.loss, **sizes)
+        if self.adversary is None:
+            return radius
+        # Whatever holds every minimiser may be put into the right side: every round is a bound.
+        for _ in range(_RADIUS_ROUNDS):
+            margin = self._highest_margin(radius) * FAR_UP
+            pull = self.loss.self_bound
+            if margin < self.loss.self_argmax:
+                pull = min(pull, float(self.loss.h(np.asarray(margin))))
+            radius = min(radius, math.sqrt(self.max_weight * pull / ridge) * FAR_UP)
+        return radius
+
+    def sensitivity(self, ridge: float) -> float:
+        """``stability.md``, Theorems 3 and 4, and ``robust.md``, Theorem 4."""
+        largest_margin = self.row_length * self.radius(ridge)
+        if self.adversary is None:
+            is_logistic = self.loss.name == "logistic"
+            slope = (
+                logistic_diameter(largest_margin)
+                if is_logistic
+                else self.loss.slope_bound(largest_margin)
+            )
+            width = 2.0 * self.max_weight * self.row_norm * slope
+        else:
+            largest_margin *= FAR_UP
+            width = self.loss.slope_bound(largest_margin) * max(
+                2.0 * self.row_norm, self.row_length
+            )
+            if self.loss.name == "logistic":
+                width = min(width, 2.0 * self.row_length * logistic_diameter(largest_margin))
+            width *= self.max_weight
+        of_mean = width / (ridge * self.n_samples) * FAR_UP
+        return of_mean * self.influence(ridge)
+
+    def influence(self, ridge: float) -> float:
+        """Bound the weight of one record in a tilted mean, in units of its weight in the mean.
+
+        ``n C / (C + n - 1)`` for ``C = exp(tilt spread)``; ``robust.md``, Lemma 3.
+        """
+        if self.tilt == 0.0:
+            return 1.0
+        n, spread = self.n_samples, self.spread(ridge)
+        share = 1.0 / (1.0 + (n - 1) * math.exp(-self.tilt * spread * FAR_UP))
+        return min(float(n), n * share * FAR_UP)
+
+    def spread(self, ridge: float) -> float:
+        """Bound the difference of two records' weighted losses at a minimiser.
+
+        ``robust.md``, Lemma 3. Records of different weights differ where their margins agree.
+        """
+        radius = self.radius(ridge)
+        lowest = self.row_length * radius
+        highest = self._highest_margin(radius) * FAR_UP
+        most = self.max_weight * float(self.loss.value(-lowest * FAR_UP))
+        least = self.min_weight * float(self.loss.value(min(highest, self.loss.minimiser)))
+        return most - least + most * (FAR_UP - 1.0)
+
+    def slope_bounds(self, radius: float) -> SlopeBounds:
+        """``certificate.md``, section 3; with a tilt or an adversary ``robust.md``, Theorem 5.
+
+        The weights of a tilted mean are exponentials of losses: an error of a loss becomes a
+        relative error of a weight, ``tilt`` times as large.
+        """
+        loss, weight, lowest = self.loss, self.max_weight, self.row_length * radius
+        slope = loss.slope_bound(lowest)
+        # Errors in units of EPS: of slopes, and of weights relative to themselves.
+        of_slope, in_weights = 8.0 * slope + 16.0 * loss.smoothness, 0.0
+        if self.robust:
+            exponent = self._exponent_error(lowest, slope)
+            sums = 2.0 * (RUN + self.n_samples / RUN)
+            in_weights = 2.0 * exponent + 40.0 + sums + self.n_columns
+            of_slope += loss.smoothness * 18.0 * lowest
+        evaluation = weight * (of_slope + slope * in_weights)
+        return SlopeBounds(weight * slope, weight * loss.smoothness, evaluation)
+
+    def _exponent_error(self, lowest: float, slope: float) -> float:
+        """Bound the error of the exponents of a tilted mean, in units of EPS."""
+        most = float(self.loss.value(-lowest))
+        of_margin, of_value = (self.n_columns + 20) * lowest, 24.0 * most + 4.0 * (1.0 + slope)
+        error = self.tilt * self.max_weight * (slope * of_margin + of_value + 6.0 * most)
+        if error * EPS > _LARGEST_EXPONENT_ERROR:
+            raise CertificateError(
+                "the tilt is so large that rounding errors of the losses can change the weights"
+            )
+        return error
+
+    def noise_cost(self, variance: float) -> float:
+        """Bound the mean loss that spherical noise on the coefficients adds.
+
+        Without an adversary it has no factor of the dimension: a row meets only the noise along
+        itself (``excess_risk.md``). A tilt assumes Gaussian noise, and for the quadratic losses
+        a tilt and an adversary a slope that holds up to a margin of -1 (``robust.md``, section 5).
+        """
+        loss, weight = self.loss, self.max_weight
+        smooth = loss.smoothness * self.row_norm**2 * variance / 2
+        lipschitz = loss.lipschitz * self.row_norm * math.sqrt(2 * variance / math.pi)
+        steepest = loss.lipschitz if math.isfinite(loss.lipschitz) else loss.slope_bound(1.0)
+        cost, pull = min(smooth, lipschitz) * weight, weight * steepest
+        cost += self.tilt * (pull * self.row_norm) ** 2 * variance / 2 if self.tilt else 0.0
+        cost += pull * self.adversary.of_noise(variance) if self.adversary else 0.0
+        return cost * self.n_stacked
+
+    def objective(
+        self,
+        rows: Design,
+        classes: NDArray[np.intp],
+        *,
+        weights: Weights,
+        positive: int,
+        ridge: float,
+        linear: FloatArray | None,
+        radius: float,
+    ) -> MarginObjective:
+        """Return the objective of one class against the rest."""
+        return MarginObjective(
+            rows,
+            np.where(classes == positive, 1.0, -1.0),
+            weights[classes],
+            self.loss,
+            self.total(ridge),
+            linear,
+            self.tilt,
+            self.adversary,
+            radius if self.robust else math.inf,
+        )
+
+    def _highest_margin(self, norm: float) -> float:
+        """Bound the margins that an adversary leaves, at coefficients of at most a norm."""
+        plain, adversary = self.row_norm * norm, self.adversary
+        if adversary is None or adversary.n_features < self.n_columns:
+            return plain
+        return min(plain, max(self.row_norm - adversary.radius, 0.0) * norm + adversary.slack)
+
+
+def minimiser_radius(
+    loss: Loss, *, row_norm: float, ridge: float, max_weight: float = 1.0
+) -> float:
+    """Bound the norm of the minimiser of the mean loss plus ``ridge / 2 ||w||^2``.
+
+    Parameters
+    ----------
+    loss : Loss
+        Convex margin loss.
+    row_norm : float
+        Bound on the Euclidean norm of a row, constant feature included.
+    ridge : float
+        Coefficient of the regulariser, per mean loss.
+    max_weight : float, default=1.0
+        Largest public class weight.
+
+    Returns
+    -------
+    float
+        Radius of a ball round zero that holds the minimiser of every data set.
+
+    References
+    ----------
+    ``docs/proofs/stability.md``, Lemma 1.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim import LOGISTIC, minimiser_radius
+    >>> round(minimiser_radius(LOGISTIC, row_norm=1.0, ridge=0.01), 4)
+    5.277
+    """
+    outer = math.sqrt(max_weight * loss.self_bound / ridge)
+    if row_norm * outer >= loss.self_argmax:
+        return outer * FAR_UP
+
+    def excess(radius: float) -> float:
+        slope = abs(float(loss.derivative(np.asarray(row_norm * radius))))
+        return ridge * radius - max_weight * row_norm * slope
+
+    return float(brentq(excess, 0.0, outer * FAR_UP, xtol=1e-300, rtol=1e-12)) * FAR_UP
+
+
+def logistic_diameter(a: float) -> float:
+    """Half the diameter of the gradients of the logistic loss at a vector of norm `a`.
+
+    Parameters
+    ----------
+    a : float
+        Norm of the vector times the norm of a row.
+
+    Returns
+    -------
+    float
+        ``max sin(t) sigmoid(a cos(t))``, in units of the norm of a row; between 1/2 and 1.
+
+    References
+    ----------
+    ``docs/proofs/stability.md``, Theorem 4.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim import logistic_diameter
+    >>> round(logistic_diameter(1.0), 6)
+    0.549548
+    """
+    found = minimize_scalar(
+        lambda t: -math.sin(t) * float(expit(a * math.cos(t))),
+        bounds=(0.0, math.pi / 2),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    return min(1.0, -float(found.fun) * FAR_UP)
+
+
+# Norm of a record's vector of slopes p - e_y, at most.
+_SLOPE = math.sqrt(2.0)
+# Lipschitz constant of these slopes in the scores.
+_SMOOTHNESS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxRisk(Risk):
+    """Regularised mean cross-entropy of the softmax of the scores, per mean loss.
+
+    Attributes
+    ----------
+    n_samples, n_columns, n_classes : int
+        Sizes; the constant column counts.
+    row_norm : float
+        Bound on the Euclidean norm of a row, constant column included.
+    block_rows : int
+        Rows that are summed at a time, see :func:`~dp_halfspace.optim.block_size`.
+    shift : float
+        Subtracted from the score of a record's own class, from 0 to 100.
+    max_weight : float
+        Largest public class weight.
+    """
+
+    n_samples: int
+    n_columns: int
+    n_classes: int
+    row_norm: float
+    block_rows: int
+    shift: float = 0.0
+    max_weight: float = 1.0
+
+    robust: ClassVar[bool] = False
+    perturbable: ClassVar[bool] = True
+
+    @property
+    def n_blocks(self) -> int:
+        """One vector of coefficients for each class."""
+        return self.n_classes
+
+    @property
+    def loss_of_zeros(self) -> float:
+        """Largest mean loss of coefficients that are all zero."""
+        return self.max_weight * math.log1p((self.n_classes - 1) * math.exp(self.shift))
+
+    @property
+    def gradient_change(self) -> float:
+        """``sqrt(2) c 2 r``; ``objective_perturbation.md``, Lemma 2."""
+        return _SLOPE * self.max_weight * 2.0 * self.row_norm * UP
+
+    @property
+    def block_change(self) -> float:
+        """The changes of the K blocks add up to more than their Euclidean norm (Lemma 2)."""
+        return self.gradient_change * (math.sqrt(2.0) * UP)
+
+    @property
+    def vertices(self) -> Vertices:
+        """Vertices of the set of gradient changes; ``objective_perturbation.md``, Lemma 4."""
+        others = self.n_classes - 1
+        return (
+            (1, 0.0),
+            (2 * others, 0.5),
+            (others * (others - 1), math.sqrt(0.75) * UP),
+            (others, 1.0),
+        )
+
+    @property
+    def curvature(self) -> float:
+        """Largest mean curvature of one record over the directions where it has any."""
+        return self.max_weight * self.row_norm**2 / self.n_classes
+
+    @property
+    def rank(self) -> int:
+        """Number of these directions."""
+        return self.n_classes - 1
+
+    def radius(self, ridge: float) -> float:
+        """Frobenius norm of the minimiser; ``stability.md``, section 4."""
+        peak = float(lambertw((self.n_classes - 1) * math.exp(self.shift - 1.0)).real)
+        return math.sqrt(self.max_weight * peak / ridge) * FAR_UP
+
+    def sensitivity(self, ridge: float) -> float:
+        """Frobenius distance of neighbouring minimisers; ``stability.md``, Theorem 5."""
+        largest_margin = self.row_norm * self.radius(ridge)
+        slope = softmax_diameter(self.n_classes, largest_margin, shift=self.shift)
+        width = 2.0 * self.max_weight * self.row_norm * slope
+        return width / (ridge * self.n_samples) * FAR_UP
+
+    def slope_bounds(self, radius: float) -> SlopeBounds:
+        """``certificate.md``, section 3."""
+        # The subtraction of the shift is rounded once.
+        shifting = 0.5 * (self.row_norm * radius + self.shift) if self.shift else 0.0
+        return SlopeBounds(
+            self.max_weight * _SLOPE,
+            self.max_weight * _SMOOTHNESS,
+            self.max_weight * (2.0 * self.n_classes + 24.0 + shifting),
+        )
+
+    def noise_cost(self, variance: float) -> float:
+        """Bound the mean loss that noise of this variance adds; ``excess_risk.md``."""
+        return (1 - 1 / self.n_classes) * self.max_weight * self.row_norm**2 * variance / 2
+
+    def objective(
+        self,
+        rows: Design,
+        classes: NDArray[np.intp],
+        *,
+        weights: Weights,
+        positive: int,
+        ridge: float,
+        linear: FloatArray | None,
+        radius: float,
+    ) -> SoftmaxObjective:
+        """Return the objective; no class is set apart, and no radius is needed."""
+        del positive, radius
+        total = self.total(ridge)
+        return SoftmaxObjective(
+            rows, classes, self.n_classes, weights[classes], total, linear, self.shift
+        )
+
+
+def empirical_risk(  # noqa: PLR0917 - the sizes of a problem, in the order of every risk
+    loss: Loss,
+    n_samples: int,
+    n_columns: int,
+    n_classes: int,
+    row_norm: float,
+    block_rows: int,
+    *,
+    max_weight: float = 1.0,
+    min_weight: float = 0.0,
+    tilt: float = 0.0,
+    adversary: Adversary | None = None,
+) -> MarginRisk | SoftmaxRisk:
+    """Return the regularised risk of a loss.
+
+    Parameters
+    ----------
+    loss : Loss
+        Smooth margin loss. A logistic loss, shifted or not, with three classes or more and
+        neither tilt nor adversary means the multinomial model; everything else sets each class
+        apart from the rest.
+    n_samples, n_columns, n_classes : int
+        Sizes; the constant column counts.
+    row_norm, block_rows, max_weight, min_weight, tilt, adversary
+        As in :class:`~dp_halfspace.optim.risks.MarginRisk`.
+
+    Returns
+    -------
+    MarginRisk or SoftmaxRisk
+
+    Raises
+    ------
+    ValueError
+        If the adversary is so strong that there is nothing to learn, or a number does not fit.
+
+    Examples
+    --------
+    >>> from dp_halfspace.optim import LOGISTIC, empirical_risk
+    >>> type(empirical_risk(LOGISTIC, 1000, 10, 3, row_norm=1.0, block_rows=1000)).__name__
+    'SoftmaxRisk'
+    """
+    if adversary is not None and adversary.radius >= row_norm:
+        raise ValueError(
+            "the radius of the adversary must be smaller than the bound on the norm of a row: "
+            "otherwise every coefficient that is moved is 0, whatever the data"
+        )
+    is_logistic = loss.name in ("logistic", "shifted_logistic")
+    if n_classes > 2 and is_logistic and not tilt and adversary is None:
+        return SoftmaxRisk(
+            n_samples, n_columns, n_classes, row_norm, block_rows, loss.shift, max_weight
+        )
+    return MarginRisk(
+        loss, n_samples, n_columns, n_classes, row_norm, block_rows,
+        max_weight, tilt, adversary, min_weight,
+    )  # fmt: skip
+
+
+# Epsilon beyond which the Jacobians cost nothing; its exponential is still a float.
+_LARGEST_EPSILON = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class PairRisk(Risk):
+    """A regularised sum over pairs.
+
+    Attributes
+    ----------
+    loss : Loss
+        Smooth loss of the difference of two scores.
+    n_samples, n_columns : int
+        Sizes.
+    row_norm : float
+        Bound on the Euclidean norm of a row.
+    block_rows : int
+        Rows that are summed at a time, see :func:`~dp_halfspace.optim.block_size`.
+    normaliser : float
+        Divisor of the sum over pairs. Public, or computed from a count that was released
+        before with noise: then everything holds given that release.
+    """
+
+    loss: Loss
+    n_samples: int
+    n_columns: int
+    row_norm: float
+    block_rows: int
+    normaliser: float
+
+    pairwise: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.loss.name not in PAIRWISE_LOSSES:
+            raise ValueError(f"the loss of pairs must be one of {PAIRWISE_LOSSES}")
+
+    @property
+    def perturbable(self) -> bool:
+        """Whether objective perturbation applies."""
+        loss = self.loss
+        return loss.monotone and math.isfinite(loss.lipschitz)
+
+    @property
+    def diameter(self) -> float:
+        """Bound on the norm of the difference of two rows."""
+        return 2.0 * self.row_norm
+
+    @property
+    def partners(self) -> float:
+        """Pairs that a record can take part in, over the normaliser; never zero."""
+        return max(1, self.n_samples - 1) / self.normaliser
+
+    @property
+    def mass(self) -> float:
+        """Largest number of pairs over the normaliser; at least one pair is counted."""
+        return max(1, self.n_samples * self.n_samples // 4) / self.normaliser * UP
+
+    @property
+    def gradient_change(self) -> float:
+        """``(n - 1) L D / Z``; Lemma 7. Infinite for a loss without a bound on its slope."""
+        return self.partners * self.loss.lipschitz * self.diameter * UP
+
+    @property
+    def vertices(self) -> Vertices:
+        """Vertices of the set of gradient changes of a pair; Lemma 9."""
+        return ((1, 0.0), (1, math.sqrt(0.75) * UP), (2, 1.0))
+
+    @property
+    def curvature(self) -> float:
+        """Largest curvature that the pairs of one record give to the objective."""
+        return self.partners * self.loss.smoothness * self.diameter**2
+
+    def total(self, ridge: float) -> float:
+        """Coefficient of ``||w||^2 / 2`` in the objective, which is normalised already."""
+        return ridge
+
+    def radius(self, ridge: float) -> float:
+        """Norm of the minimiser without linear term; Lemma 6."""
+        return minimiser_radius(
+            self.loss, row_norm=self.diameter, ridge=ridge, max_weight=self.mass
+        )
+
+    def sensitivity(self, ridge: float) -> float:
+        """``(n - 1) B D / (ridge Z)``, ``B`` the steepest slope within the radius; Theorem 8.
+
+        For every number of positive records, and for records that change their class.
+        """
+        slope = self.loss.slope_bound(self.diameter * self.radius(ridge))
+        return self.partners * slope * self.diameter / ridge * FAR_UP
+
+    def log_ratio(self, ridge: float) -> float:
+        """Logarithm of the largest ratio of Jacobians; Theorem 10."""
+        one = self.partners * self.loss.smoothness * self.row_norm**2 / ridge
+        rank = min(self.n_columns, max(1, self.n_samples - 1))
+        if rank == 1:
+            return math.log1p(4.0 * one) * UP
+        others = rank - 1
+
+        def slope(c: float) -> float:
+            """Has the sign of the derivative of the bound in `c`, and decreases."""
+            return 1.0 / (one * (1.0 + c) ** 2) + (1.0 - c) / others - c
+
+        # All other rows at the distance c from the centre, opposite to the record.
+        c = 1.0 if slope(1.0) >= 0.0 else float(brentq(slope, 0.0, 1.0, xtol=1e-15, rtol=1e-14))
+        own = math.log1p(one * (1.0 + c) ** 2)
+        rest = others * math.log1p(one * (1.0 - c * c) / others)
+        return (own + rest) * FAR_UP
+
+    def ridge_floor(self, epsilon: float) -> float:
+        """Smallest regulariser at which the Jacobians take half of the budget."""
+        if math.isnan(epsilon) or epsilon <= 0.0:
+            raise ValueError("epsilon must be positive")
+        # The floor of a larger epsilon underflows; one for a smaller epsilon is only larger.
+        epsilon = min(epsilon, _LARGEST_EPSILON)
+        curvature = self.curvature
+        # J is at least log(1 + curvature / ridge), the value for one direction, and at most its
+        # trace bound curvature / ridge.
+        low = 0.999 * curvature * math.exp(-epsilon / 2.0) / -math.expm1(-epsilon / 2.0)
+        high = 1.001 * curvature / (epsilon / 2.0)
+
+        def excess(log_ridge: float) -> float:
+            return self.log_ratio(math.exp(log_ridge)) - epsilon / 2.0
+
+        ridge = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-12))
+        while self.log_ratio(ridge) > epsilon / 2.0:
+            ridge *= FAR_UP
+        return ridge
+
+    def slope_bounds(self, radius: float) -> SlopeBounds:
+        """Interpolation in place of the sum over all pairs counts as rounding; Theorem 5."""
+        largest_margin = self.row_norm * radius
+        slope = self.loss.slope_bound(2.0 * largest_margin)
+        # The sum of the absolute derivatives by all scores is at most twice the number of pairs
+        # times the slope: what Theorem 2 of the certificate needs per record, on average.
+        per_record = 2.0 * self.mass / self.n_samples
+        return SlopeBounds(
+            per_record * slope,
+            per_record * 2.0 * self.loss.smoothness,
+            per_record * (self.pair_error(largest_margin) / EPS + 4.0 * slope),
+        )
+
+    def pair_error(self, largest_margin: float) -> float:
+        """Error of a derivative by a score, for each pair that it sums over; Theorems 3 and 4.
+
+        At exact scores of at most `largest_margin`; interpolation and rounding.
+        """
+        loss, n = self.loss, self.n_samples
+        if loss.name in ("logistic", "shifted_logistic"):
+            largest_margin += abs(loss.shift)
+            # The shift is added to the negative scores, rounded once.
+            return logistic_rounding(n, largest_margin) + (
+                largest_margin * EPS if loss.shift else 0.0
+            )
+        sums = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8
+        if math.isfinite(loss.lipschitz):
+            return (2.0 * sums + 4.0 * loss.smoothness * (largest_margin + 3.0)) * EPS * 1.01
+        return 8.0 * sums * (largest_margin + 1.0) * EPS * 1.01
+
+    def noise_cost(self, variance: float) -> float:
+        """Mean loss that noise adds: only noise in the direction of its difference moves a pair."""
+        return self.mass * self.loss.smoothness * self.diameter**2 * variance / 2.0
+
+    def objective(
+        self,
+        rows: Design,
+        classes: NDArray[np.intp],
+        *,
+        weights: Weights,
+        positive: int,
+        ridge: float,
+        linear: FloatArray | None,
+        radius: float,
+    ) -> PairwiseObjective:
+        """Return the objective; pairs have no class weights."""
+        del weights, radius
+        if not isinstance(rows, Rows):
+            raise TypeError("a sum over pairs reads the rows themselves")
+        is_positive = classes == positive
+        return PairwiseObjective(
+            rows, is_positive, self.loss, self.total(ridge), self.normaliser, linear
+        )
+
+
+def balanced_normaliser(n_samples: int) -> float:
+    """Return ``n^2 / 4``, the number of pairs of two classes of the same size."""
+    return n_samples * n_samples / 4.0

@@ -1,1 +1,0 @@
-"""What one record can do to a minimiser: bounds from public numbers."""

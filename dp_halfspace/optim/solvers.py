@@ -1,0 +1,812 @@
+"""Minimisers with a certificate: the gradient is small at what is returned, always.
+
+The privacy of output and objective perturbation rests on a tolerance that was fixed, and made
+public, before the data were read. So `certified_minimum` may not stop early, fail, warn or report
+how hard it was: whatever the data, it returns a point that meets the tolerance.
+
+The fast minimisers that it tries first have no guarantee, and neither has a callable of the user:
+their results are only ever used after a check of the gradient, so they may stop early. Steps are
+accepted by slopes along the direction, never by values: near the minimum the values of a sum over
+many records agree to all digits long before its gradient is small.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import sys
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.optimize import minimize
+
+from dp_halfspace._sklearn_compat import single_blas_thread
+from dp_halfspace.optim.objectives import MAX_DENSE, MarginObjective, Objective, SoftmaxObjective
+from dp_halfspace.rows.blocks import FloatArray
+
+MatrixProduct: TypeAlias = Callable[[FloatArray], FloatArray]
+
+# Products with the data in conjugate gradients, at most.
+CG_PASSES = 20000
+# Pairs of steps and changes that limited-memory BFGS keeps.
+_MEMORY = 20
+# Records of a subsample, at least.
+_MIN_SUBSAMPLE = 1024
+# First extra ridge of a path, in units of the squared gradient over the gap.
+_FIRST_RIDGE = 1e-2
+# Smallest divisor, where an objective has no gap.
+_TINY = 1e-300
+# Hessians that the hybrid Newton method forms, at most, and BFGS steps with each.
+_RENEWALS = 30
+_STEPS_PER_HESSIAN = 8
+# Gradients of a search in one direction, at most.
+_SEARCH_PASSES = 40
+# A step is long enough when the slope has fallen to this share of the first one,
+_UNDERSHOOT = 0.9
+# and short enough when it has not risen beyond this share with the other sign,
+_OVERSHOOT = 0.5
+# a smaller one after a step that had to be cut.
+_OVERSHOOT_AFTER_CUT = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A vector, the gradient there and its norm."""
+
+    w: FloatArray
+    gradient: FloatArray
+    norm: float
+
+
+def point_at(objective: Objective, w: FloatArray, extra_ridge: float = 0.0) -> Point:
+    """Evaluate the gradient, of the objective plus ``extra_ridge / 2 ||w||^2``."""
+    gradient = objective.gradient(w)
+    if extra_ridge:
+        gradient += extra_ridge * w
+    return Point(w, gradient, float(np.linalg.norm(gradient)))
+
+
+def project_to_ball(w: FloatArray, radius: float) -> FloatArray:
+    """Return the nearest point of the ball."""
+    norm = float(np.linalg.norm(w))
+    return w if norm <= radius else w * (radius / norm)
+
+
+def _search(
+    objective: Objective, start: Point, direction: FloatArray, extra_ridge: float = 0.0
+) -> Point | None:
+    """Return a point in the direction at which the slope is much smaller, if one is found."""
+    first = float(start.gradient @ direction)
+    if not first < 0.0:
+        return None
+    low, high = 0.0, np.inf
+    slope_low, slope_high = first, np.inf
+    # The slope cannot last for longer than the objective can fall. A step beyond that may
+    # end on a small slope, but high up on the other side.
+    step = min(1.0, 4.0 * objective.initial_gap / -first)
+    limit = _OVERSHOOT
+    for tries in range(_SEARCH_PASSES):
+        point = point_at(objective, start.w + step * direction, extra_ridge)
+        slope = float(point.gradient @ direction)
+        if _UNDERSHOOT * first <= slope <= -limit * first:
+            return point
+        if slope < 0.0:
+            low, slope_low = step, slope
+        else:  # too far, or not a number
+            high, slope_high = step, slope
+        # A step that had to be cut crosses kinks, where a positive slope may mean a
+        # larger value; a full step to a moderate slope does not.
+        limit = _OVERSHOOT_AFTER_CUT
+        if np.isinf(high):
+            step *= 4.0
+        elif tries % 2 == 0 and np.isfinite(slope_high):
+            share = slope_low / (slope_low - slope_high)
+            step = low + (high - low) * min(max(share, 0.1), 0.9)
+        else:
+            step = 0.5 * (low + high) if low > 0.0 else 0.1 * high
+    return None
+
+
+def newton(objective: Objective, start: Point, target: float, max_steps: int) -> Point:
+    """Take damped (semismooth) Newton steps with a dense Hessian."""
+    point, damping = start, 0.0
+    for _ in range(max_steps):
+        if not point.norm > target:
+            break
+        solve = _invert_hessian(objective, point.w, damping)
+        if solve is None:
+            break
+        direction = -solve(point.gradient)
+        found = _search(objective, point, direction)
+        if found is None:
+            break
+        damping = _next_damping(objective, damping, point, found, direction)
+        point = found
+    return point
+
+
+def _next_damping(
+    objective: Objective, damping: float, point: Point, found: Point, direction: FloatArray
+) -> float:
+    """Return the multiple of the identity that the next Hessian needs.
+
+    Where steps have to be cut the Hessian is too small (a piecewise quadratic loss has
+    none on its straight parts). The multiple that would have given the length of the cut
+    step is then added to it, and withdrawn later.
+    """
+    length = float(np.linalg.norm(found.w - point.w))
+    if 2.0 * length < float(np.linalg.norm(direction)):
+        return max(damping, point.norm / length)
+    return damping / 3.0 if damping > objective.ridge else 0.0
+
+
+def _invert_hessian(
+    objective: Objective, w: FloatArray, damping: float = 0.0
+) -> MatrixProduct | None:
+    """Return the product with the inverse of the Hessian, None when it has none in floats."""
+    hessian = objective.hessian(w)
+    hessian.flat[:: objective.size + 1] += damping
+    if not np.isfinite(hessian).all():
+        return None
+    # The wrappers of scipy.linalg would take longer than the solution of a small system.
+    factor, failed = dpotrf(hessian, overwrite_a=1)
+    return None if failed else lambda v: np.asarray(dpotrs(factor, v)[0])
+
+
+def _subsample_rows(objective: Objective) -> int:
+    """Return how many rows give a useful Hessian; more of them save passes over all rows.
+
+    With four passes' worth of rows divided by the coefficients, a Hessian costs as much as
+    a few gradients of all rows.
+    """
+    size = objective.size
+    affordable = min(objective.n_records // 8, 4 * objective.n_records // size)
+    return max(_MIN_SUBSAMPLE, 8 * size, affordable)
+
+
+def preconditioned_start(objective: Objective) -> tuple[FloatArray, MatrixProduct] | None:
+    """Return a rough minimiser of a subsample and its inverse Hessian there.
+
+    None when all rows are too few for that.
+    """
+    part = objective.subsample(_subsample_rows(objective))
+    if part is None:
+        return None
+    zero = point_at(part, np.zeros(part.size))
+    point = newton(part, zero, 1e-2 * zero.norm, max_steps=20)
+    inverse = _invert_hessian(part, point.w)
+    return None if inverse is None else (point.w, inverse)
+
+
+def hybrid_newton(objective: Objective, start: Point, target: float) -> Point:
+    """Take BFGS steps preconditioned by a full Hessian, renewed when they take long."""
+    point = start
+    for _ in range(_RENEWALS):
+        if point.norm <= target:
+            break
+        inverse = _invert_hessian(objective, point.w)
+        if inverse is None:
+            break
+        before = point
+        point = lbfgs(objective, point, target, inverse, _STEPS_PER_HESSIAN)
+        if point is before:
+            break
+    return point
+
+
+def lbfgs(
+    objective: Objective, start: Point, target: float, inverse: MatrixProduct, max_passes: int
+) -> Point:
+    """Limited-memory BFGS from a given inverse Hessian."""
+    point = start
+    pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=_MEMORY)
+    for _ in range(max_passes):
+        if not point.norm > target:
+            break
+        found = _search(objective, point, -_two_loops(point.gradient, pairs, inverse))
+        if found is None:
+            break
+        step, change = found.w - point.w, found.gradient - point.gradient
+        product = float(step @ change)
+        # Exact gradients would give at least ridge ||step||^2; less is rounding.
+        if product > 0.5 * objective.ridge * float(step @ step):
+            pairs.append((step, change, product))
+        point = found
+    return point
+
+
+def _two_loops(
+    gradient: FloatArray, pairs: deque[tuple[FloatArray, FloatArray, float]], inverse: MatrixProduct
+) -> FloatArray:
+    """Apply the BFGS inverse Hessian (Nocedal and Wright 2006, algorithm 7.4)."""
+    q = gradient.copy()
+    shares = []
+    for step, change, product in reversed(pairs):
+        share = float(step @ q) / product
+        q -= share * change
+        shares.append(share)
+    r = inverse(q)
+    for (step, change, product), share in zip(pairs, reversed(shares), strict=True):
+        r += (share - float(change @ r) / product) * step
+    return r
+
+
+def newton_cg(
+    objective: Objective,
+    start: Point,
+    target: float,
+    max_passes: int = CG_PASSES,
+    extra_ridge: float = 0.0,
+) -> Point:
+    """Take truncated Newton steps; the Hessian is only ever multiplied by vectors."""
+    point, first = start, start.norm
+    passes, damping = 0, 0.0
+    while point.norm > target and passes < max_passes:
+        forcing = min(0.1, (point.norm / first) ** 0.5)
+        direction, used = _conjugate_gradients(
+            _plus_identity(objective.hessian_product(point.w), extra_ridge + damping),
+            point.gradient,
+            max(forcing * point.norm, 0.5 * target),
+        )
+        passes += used + 3
+        found = _search(objective, point, direction, extra_ridge)
+        if found is None:
+            break
+        damping = _next_damping(objective, damping, point, found, direction)
+        point = found
+    return point
+
+
+def newton_cg_path(objective: Objective, target: float, max_passes: int = CG_PASSES) -> Point:
+    """Follow the minimisers of decreasing ridges by truncated Newton steps, from zero."""
+    point = point_at(objective, np.zeros(objective.size))
+    if point.norm <= target:
+        return point
+    ridge = _FIRST_RIDGE * point.norm * point.norm / max(objective.initial_gap, _TINY)
+    # Only an overflow exceeds the largest curvature, and a path from infinity would not end.
+    ridge = min(ridge, objective.gradient_lipschitz)
+    extra = 0.0
+    while ridge > 2.0 * objective.ridge:
+        gradient = point.gradient + (ridge - objective.ridge - extra) * point.w
+        point = Point(point.w, gradient, float(np.linalg.norm(gradient)))
+        extra = ridge - objective.ridge
+        rough = max(1e-2 * point.norm, target)
+        point = newton_cg(objective, point, rough, max_passes // 20, extra)
+        ridge /= 5.0
+    # A certificate needs the gradient of the objective itself, not one corrected for a ridge.
+    return newton_cg(objective, point_at(objective, point.w), target, max_passes)
+
+
+def _plus_identity(product: MatrixProduct, multiple: float) -> MatrixProduct:
+    """Return the product with a matrix plus a multiple of the identity."""
+    return (lambda v: product(v) + multiple * v) if multiple else product
+
+
+def _conjugate_gradients(
+    product: MatrixProduct, gradient: FloatArray, target: float
+) -> tuple[FloatArray, int]:
+    """Solve ``H x = -gradient`` to a residual, from zero; return also the product count."""
+    x = np.zeros_like(gradient)
+    residual = -gradient
+    direction = residual.copy()
+    square = float(residual @ residual)
+    count = 0
+    while square > target**2 and count < 4 * x.size + 20:
+        image = product(direction)
+        curvature = float(direction @ image)
+        count += 1
+        if not curvature > 0.0:
+            break
+        step = square / curvature
+        x += step * direction
+        residual -= step * image
+        previous, square = square, float(residual @ residual)
+        direction *= square / previous
+        direction += residual
+    return x, count
+
+
+@dataclass(frozen=True, slots=True)
+class FiniteSum:
+    r"""The function that a callable `optimizer` minimises.
+
+    The mean over records ``F(w) = mean(f_i(w))``, where every ``f_i`` is the weighted loss of one
+    record plus ``strong_convexity / 2 ||w||^2`` (and, in objective perturbation, the random
+    linear term). With three classes or more the coefficients of all classes are one vector.
+
+    Parameters
+    ----------
+    objective : Objective
+        The same function on the scale of the sum over records.
+    radius : float
+        Public bound on the norm of the minimiser.
+
+    Notes
+    -----
+    Calling the object gives value and gradient together, as ``scipy.optimize.minimize`` takes
+    them with ``jac=True``. All arrays that go in and out are copies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, clipped_rows
+    >>> from dp_halfspace.optim.solvers import FiniteSum
+    >>> rows = clipped_rows(np.array([[1.0], [-0.5]]), bound=1.0)
+    >>> F = FiniteSum(MarginObjective(rows, np.array([1, -1]), np.ones(2), LOGISTIC, 0.2), 9.0)
+    >>> F.n_samples, F.size, F.strong_convexity
+    (2, 1, 0.1)
+    >>> w = np.array([0.3])
+    >>> each = [F.gradient_of([i], w) for i in range(2)]
+    >>> bool(np.allclose(np.mean(each, axis=0), F.gradient(w)))
+    True
+    """
+
+    objective: Objective = field(repr=False)
+    radius: float
+
+    @property
+    def n_samples(self) -> int:
+        """Number of records."""
+        return self.objective.n_records
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients, those of all classes together."""
+        return self.objective.size
+
+    @property
+    def strong_convexity(self) -> float:
+        """Modulus of strong convexity of every ``f_i``."""
+        return self.objective.ridge / self.n_samples
+
+    @property
+    def smoothness(self) -> float:
+        """Lipschitz constant of the gradient of every ``f_i``, `strong_convexity` included."""
+        return self.objective.gradient_lipschitz / self.n_samples
+
+    def __call__(self, w: ArrayLike) -> tuple[float, FloatArray]:
+        """Return ``F(w)`` and its gradient."""
+        value, gradient = self.objective.value_and_gradient(self._point(w))
+        return float(value) / self.n_samples, gradient / self.n_samples
+
+    def value(self, w: ArrayLike) -> float:
+        """Return ``F(w)``."""
+        return self(w)[0]
+
+    def gradient(self, w: ArrayLike) -> FloatArray:
+        """Return the gradient of ``F``."""
+        return self.objective.gradient(self._point(w)) / self.n_samples
+
+    def gradient_of(self, indices: ArrayLike, w: ArrayLike) -> FloatArray:
+        """Return the gradient of the mean of some ``f_i``.
+
+        Parameters
+        ----------
+        indices : int or array-like of int of shape (m,)
+            Numbers of the records, at least one; repeated ones count as often as they occur.
+        w : array-like of shape (size,)
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            For one uniformly drawn record, an unbiased estimate of the gradient of ``F``.
+
+        Raises
+        ------
+        ValueError
+            If the objective has a tilt: then it is no mean over records.
+        """
+        index = np.atleast_1d(np.asarray(indices, dtype=np.intp))
+        objective = self.objective
+        if not isinstance(objective, MarginObjective | SoftmaxObjective) or (
+            isinstance(objective, MarginObjective) and objective.tilt
+        ):
+            raise ValueError("this objective is no mean over records: use its full gradient")
+        part = objective.records(index, self.n_samples / index.size)
+        return part.gradient(self._point(w)) / self.n_samples
+
+    def _point(self, w: ArrayLike) -> FloatArray:
+        """Copy a point that the caller may go on changing."""
+        return np.array(w, dtype=np.float64).reshape(self.size)
+
+
+def silent_answer(
+    optimizer: Callable[[FiniteSum, FloatArray], Any], objective: Objective, radius: float
+) -> FloatArray:
+    """Run a callable in silence and return a fresh point of the ball; zero in place of no answer.
+
+    `radius` is a public bound on the norm of the minimiser. Only `KeyboardInterrupt` passes: it
+    is the user's own.
+    """
+    start = np.zeros(objective.size)
+    try:
+        with silence_output(), np.errstate(all="ignore"):
+            return _in_ball(optimizer(FiniteSum(objective, radius), start.copy()), start, radius)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - what is raised may depend on the data
+        return start
+
+
+def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
+    """Copy an answer and bring it to the ball of the minimisers; the start if it is no vector."""
+    w = np.asarray(answer)
+    if w.dtype.kind not in "biuf" or w.shape != start.shape:
+        return start
+    w = np.array(w, dtype=np.float64)
+    return project_to_ball(w, radius) if np.isfinite(w).all() else start
+
+
+# Warning filters and streams belong to the process, so one optimizer runs at a time.
+_ONE_AT_A_TIME = threading.RLock()
+
+
+@contextmanager
+def silence_output() -> Iterator[None]:
+    """Drop warnings, log lines and what is written to `sys.stdout` and `sys.stderr`.
+
+    What other threads print in the meantime is dropped, too. Output past these two names, by
+    compiled code or to a stream that the block kept or opened itself, is not.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_ONE_AT_A_TIME)
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")
+        stack.callback(logging.disable, logging.root.manager.disable)
+        logging.disable(sys.maxsize)
+        nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+        stack.enter_context(redirect_stdout(nowhere))
+        stack.enter_context(redirect_stderr(nowhere))
+        yield
+
+
+Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]
+
+# Stochastic minimisers draw the records that they look at from this public seed.
+_RECORD_SEED = 0
+# Steps that are taken by default, however many the corollaries of the paper ask for.
+_MOST_STOCHASTIC_STEPS = 4_000
+# A pass over the data has at most so many steps: larger tables are read in batches.
+_STEPS_PER_PASS = 1_000
+_MOST_EPOCHS = 30
+
+
+def stochastic_subgradients(
+    F: FiniteSum, start: FloatArray, *, n_steps: int | None = None, seed: int = _RECORD_SEED
+) -> FloatArray:
+    r"""Take projected subgradient steps on records drawn with replacement.
+
+    Step t has the size :math:`2/(\mu(t+1))`; iterates are averaged with weights in proportion to
+    t. After T steps the mean excess is at most :math:`2L^2/(\mu(T+1))`.
+
+    References
+    ----------
+    A. Lowy and M. Razaviyayn (2021), Algorithm 2 and Corollary 3.1, which asks for
+    ``dp_halfspace.theory.sgd_iterations`` steps; by default they are at most 4,000, of batches
+    where there are more than 1,000 records.
+    """
+    n, mu = F.n_samples, F.strong_convexity
+    steps = min(2 * n * n, _MOST_STOCHASTIC_STEPS) if n_steps is None else n_steps
+    batch = math.ceil(n / _STEPS_PER_PASS) if n_steps is None else 1
+    rng = np.random.default_rng(seed)
+    w, total = project_to_ball(start, F.radius), np.zeros(F.size)
+    for t in range(1, steps + 1):
+        gradient = F.gradient_of(rng.integers(n, size=batch), w)
+        w = project_to_ball(w - 2.0 / (mu * (t + 1)) * gradient, F.radius)
+        total += t * w
+    return total * (2.0 / (steps * (steps + 1)))
+
+
+def katyusha(
+    F: FiniteSum, start: FloatArray, *, n_epochs: int | None = None, seed: int = _RECORD_SEED
+) -> FloatArray:
+    r"""Take accelerated steps with reduced variance: a full gradient for each pass over the data.
+
+    The listing prints :math:`\sqrt{3L}` in :math:`\tau_1`, where L is the smoothness of the cited
+    paper, :math:`\beta` elsewhere in the listing.
+
+    References
+    ----------
+    A. Lowy and M. Razaviyayn (2021), Algorithm 3 and Corollary 3.2; Z. Allen-Zhu, "Katyusha: the
+    first direct acceleration of stochastic gradient methods", 2018. Batches where there are more
+    than 1,000 records.
+    """
+    n, mu = F.n_samples, F.strong_convexity
+    batch = math.ceil(n / _STEPS_PER_PASS)
+    length = 2 * math.ceil(n / batch)
+    epochs = (
+        min(max(_MOST_STOCHASTIC_STEPS // length, 1), _MOST_EPOCHS)
+        if n_epochs is None
+        else n_epochs
+    )
+    beta = max(F.smoothness - mu, mu)
+    tau = min(math.sqrt(length * mu / (3.0 * beta)), 0.5)
+    gamma = 1.0 / (3.0 * tau * beta)
+    rng = np.random.default_rng(seed)
+    y = z = anchor = project_to_ball(start, F.radius)
+    for _ in range(epochs):
+        full = F.gradient(anchor) - mu * anchor
+        total, weight, mass = np.zeros(F.size), 1.0, 0.0
+        for _ in range(length):
+            w = tau * z + 0.5 * anchor + (0.5 - tau) * y
+            index = rng.integers(n, size=batch)
+            change = F.gradient_of(index, w) - F.gradient_of(index, anchor) - mu * (w - anchor)
+            gradient = full + change
+            z = (z - gamma * gradient) / (1.0 + gamma * mu)
+            y = (3.0 * beta * w - gradient) / (3.0 * beta + mu)
+            total, mass = total + weight * y, mass + weight
+            weight *= 1.0 + gamma * mu
+            if weight > 1e100:  # only ratios of the weights count
+                total, mass, weight = total / weight, mass / weight, 1.0
+        anchor = total / mass
+    return anchor
+
+
+STOCHASTIC: dict[str, Callable[[FiniteSum, FloatArray], FloatArray]] = {
+    "sgd": stochastic_subgradients,
+    "katyusha": katyusha,
+}
+
+
+OPTIMIZERS = ("auto", "newton", "newton_cg", "lbfgs", "accelerated_gradient", *STOCHASTIC)
+
+# Full Newton steps, at most.
+_NEWTON_STEPS = 50
+# BFGS steps with the Hessian of a subsample, at most.
+_START_STEPS = 25
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """What a point has to meet; public."""
+
+    gradient: float
+    norm: float
+
+    def met_by(self, point: Point) -> bool:
+        """Whether gradient and norm are small enough; False for anything not finite."""
+        return point.norm <= self.gradient and float(np.linalg.norm(point.w)) <= self.norm
+
+
+def certified_minimum(
+    objective: Objective,
+    gamma: float,
+    *,
+    radius: float,
+    optimizer: Optimizer = "auto",
+    surrogate: Objective | None = None,
+) -> FloatArray:
+    """Return a point where the computed gradient has a norm of at most `gamma`.
+
+    Parameters
+    ----------
+    objective : Objective
+        Smooth and strongly convex, for example a
+        :class:`~dp_halfspace.optim.objectives.MarginObjective`.
+    gamma : float
+        Public tolerance, on the scale of the sum over records;
+        :func:`~dp_halfspace.optim.tolerance` gives one that floating-point numbers can meet and
+        that accounts for their errors.
+    radius : float
+        Public bound on the norm of the exact minimiser.
+    optimizer : str or callable
+        What is tried first, one of ``"auto"``, ``"newton"``, ``"newton_cg"``, ``"lbfgs"``,
+        ``"accelerated_gradient"``, ``"sgd"`` and ``"katyusha"``; the last two are for means over
+        records. A callable gets a
+        :class:`~dp_halfspace.optim.solvers.FiniteSum` and a starting point; it returns a
+        point. It is trusted with speed only: its answer is checked, and improved or replaced
+        when it does not meet the tolerance.
+    surrogate : Objective or None, default=None
+        The same function with cheaper passes and other roundings. What is tried first runs on
+        it, and is then checked on `objective` like any answer.
+
+    Returns
+    -------
+    ndarray of shape (size,)
+        Within ``(gamma + E) / ridge`` of the minimiser, with ``E`` the error of the
+        computed gradient, and of a norm of at most ``radius + 2 gamma / ridge``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range; decided without looking at the data.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: any; the tolerance holds on every data set.
+    - Released: nothing; the point is private until noise is added. No exception, warning or
+      message depends on the data; those of a callable `optimizer` are dropped.
+    - Sensitivity: the distance to the exact minimiser, above, is added to that of the minimisers.
+    - Proof: ``docs/proofs/certificate.md``, sections 3 and 4.
+
+    The time taken does depend on the data.
+
+    References
+    ----------
+    ``docs/proofs/certificate.md``, sections 3 and 4. Iyengar, Near, Song, Thakkar, Thakurta
+    and Wang (2019), "Towards practical differentially private convex optimization".
+    Nesterov (2018), "Lectures on convex optimization", section 2.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.optim import LOGISTIC, MarginObjective, certified_minimum, clipped_rows
+    >>> rows = clipped_rows(np.array([[1.0], [2.0], [-1.0]]), bound=1.0)
+    >>> J = MarginObjective(rows, np.array([1, 1, -1]), np.ones(3), LOGISTIC, ridge=0.3)
+    >>> w = certified_minimum(J, 1e-9, radius=2.0)
+    >>> bool(np.linalg.norm(J.gradient(w)) <= 1e-9)
+    True
+    """
+    _check(objective, gamma, radius, optimizer)
+    # The norm itself is computed with a relative error, covered by the factor.
+    goal = _Goal(gamma * (1.0 - 1e-6), radius + 1.9 * gamma / objective.ridge)
+    path = objective if surrogate is None else surrogate
+    with single_blas_thread():
+        fast: Callable[[Objective, float], Point]
+        own = optimizer if callable(optimizer) else STOCHASTIC.get(optimizer)
+        if own is not None:
+            fast = partial(_polish, w=silent_answer(own, path, radius))
+        else:
+            fast = _FAST_SOLVERS[str(optimizer)]
+        with np.errstate(all="ignore"):
+            # Half of the goal is for the other roundings of a surrogate.
+            point = fast(path, goal.gradient * (1.0 if surrogate is None else 0.5))
+            if surrogate is not None:
+                point = point_at(objective, point.w)
+                if not goal.met_by(point):
+                    point = _polish(objective, goal.gradient, point.w)
+            if not goal.met_by(point):
+                point = accelerated_gradient(objective, goal.gradient, goal.norm)
+            if not goal.met_by(point):
+                # The momentum has rounding errors, which Newton steps do not have.
+                point = _polish(objective, goal.gradient, point.w)
+    return point.w
+
+
+def accelerated_gradient(objective: Objective, target: float, radius: float) -> Point:
+    """Minimise by accelerated gradient steps in a ball that holds the minimiser.
+
+    The first point whose gradient is at most the target is returned; at the latest, in real
+    arithmetic, the one after ``sqrt(L / ridge) log(4 L initial_gap / target^2)`` steps, for
+    ``L = gradient_lipschitz`` (``docs/proofs/certificate.md``, Theorem 4; Nesterov 2018,
+    section 2.2.4).
+    """
+    lipschitz, goal = objective.gradient_lipschitz, _Goal(target, radius)
+    root = math.sqrt(lipschitz / objective.ridge)
+    ratio = 4.0 * lipschitz * objective.initial_gap / target / target
+    steps = math.ceil(root * math.log(max(ratio, math.e)))
+    momentum = (root - 1.0) / (root + 1.0)
+    x = y = np.zeros(objective.size)
+    for _ in range(steps):
+        point = point_at(objective, y)
+        if goal.met_by(point):
+            return point
+        previous, x = x, project_to_ball(y - point.gradient / lipschitz, radius)
+        y = x + momentum * (x - previous)
+    return point_at(objective, x)
+
+
+def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimizer) -> None:
+    """Refuse parameters that cannot work; nothing here is private."""
+    if not callable(optimizer) and optimizer not in OPTIMIZERS:
+        raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
+    if optimizer == "newton" and objective.size > MAX_DENSE:
+        raise ValueError(f"optimizer='newton' is for at most {MAX_DENSE} coefficients")
+    if not 0.0 < gamma < math.inf:
+        raise ValueError("gamma must be positive and finite")
+    if not 0.0 < radius < math.inf:
+        raise ValueError("radius must be positive and finite")
+    if not math.isfinite(objective.gradient_lipschitz):
+        raise ValueError("the objective must be smooth")
+
+
+def _polish(objective: Objective, target: float, w: FloatArray) -> Point:
+    """Improve a point until its gradient is small."""
+    point = point_at(objective, w)
+    if objective.size <= MAX_DENSE:
+        return _rescue(objective, hybrid_newton(objective, point, target), target)
+    return newton_cg(objective, point, target)
+
+
+def _rescue(objective: Objective, point: Point, target: float) -> Point:
+    """Start again with decreasing ridges, which smooth the kinks that stop a fast method."""
+    if point.norm <= target:
+        return point
+    return hybrid_newton(objective, newton_cg_path(objective, target), target)
+
+
+def _solve_auto(objective: Objective, target: float) -> Point:
+    """Precondition by the Hessian of a subsample, or take truncated Newton steps."""
+    if objective.size > MAX_DENSE:
+        return newton_cg_path(objective, target)
+    start = preconditioned_start(objective)
+    if start is None:
+        return _polish(objective, target, np.zeros(objective.size))
+    w, inverse = start
+    point = lbfgs(objective, point_at(objective, w), target, inverse, _START_STEPS)
+    return _rescue(objective, hybrid_newton(objective, point, target), target)
+
+
+def _solve_newton(objective: Objective, target: float) -> Point:
+    """Take full Newton steps from zero; kinks of the slopes may leave a rest."""
+    start = point_at(objective, np.zeros(objective.size))
+    point = newton(objective, start, target, _NEWTON_STEPS)
+    return point if point.norm <= target else _polish(objective, target, point.w)
+
+
+def _solve_lbfgs(objective: Objective, target: float) -> Point:
+    """Limited-memory BFGS of scipy, polished."""
+    options = {"maxiter": 300, "maxcor": 20, "ftol": 0.0, "gtol": target / objective.size**0.5}
+    found = minimize(
+        objective.value_and_gradient,
+        np.zeros(objective.size),
+        jac=True,
+        method="L-BFGS-B",
+        options=options,
+    )
+    w = found.x if np.isfinite(found.x).all() else np.zeros(objective.size)
+    return _polish(objective, target, w)
+
+
+def _solve_nothing(objective: Objective, target: float) -> Point:
+    """Leave everything to the accelerated gradient method."""
+    return Point(np.zeros(objective.size), np.zeros(objective.size), math.inf)
+
+
+_FAST_SOLVERS: dict[str, Callable[[Objective, float], Point]] = {
+    "auto": _solve_auto,
+    "newton": _solve_newton,
+    "newton_cg": newton_cg_path,
+    "lbfgs": _solve_lbfgs,
+    "accelerated_gradient": _solve_nothing,
+}
+
+
+# Share of the gap for the gradient that a certified minimiser leaves.
+_OF_GRADIENT = 1.0 / 16.0
+# Factor by which multipliers fall: problems with large ones are solved quickly, so they are first.
+_SHRINKAGE = 8.0
+
+
+def ball_minimum(objective: MarginObjective, radius: float, gap: float) -> float:
+    """Return the sum of losses at a point of a ball that minimises it up to a public gap.
+
+    The loss of the objective is smooth and convex; its ridge plays no part, and there is no
+    linear term. A multiplier of the constraint is searched by bisection; each step is a certified
+    minimisation. The search ends when ``<g, w> + radius |g|``, which bounds the excess over any
+    point of the ball by convexity, is at most the gap. It always ends: the excess is continuous
+    in the multiplier, and vanishes where the norm of the minimiser is the radius. The time taken
+    depends on the data. Proof: ``docs/proofs/kernel.md``, section 4.
+    """
+    gamma = _OF_GRADIENT * gap / radius
+    # Twice the length of the longest gradient, over the radius: the minimiser is inside.
+    steepest = float(objective.weights.sum()) * objective.loss.lipschitz * objective.rows.row_bound
+    low, high = 0.0, max(2.0 * steepest / radius, gap / radius**2)
+    ridge = high
+    while True:
+        penalised = replace(objective, ridge=ridge)
+        bound = math.sqrt(2.0 * penalised.initial_gap / ridge)
+        w = certified_minimum(penalised, gamma, radius=bound)
+        norm = float(np.linalg.norm(w))
+        is_inside = norm <= radius
+        if not is_inside:
+            w = w * (radius / norm)
+        value, gradient = penalised.value_and_gradient(w)
+        gradient = gradient - ridge * w
+        if float(gradient @ w) + radius * float(np.linalg.norm(gradient)) <= gap:
+            return value - ridge / 2.0 * float(w @ w)
+        low, high = (low, ridge) if is_inside else (ridge, high)
+        ridge = high / _SHRINKAGE if low == 0.0 else math.sqrt(low * high)

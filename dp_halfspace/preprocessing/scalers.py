@@ -1,0 +1,489 @@
+"""Scalers of columns: scales that are learnt privately, released already, or public."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from dp_halfspace._budget import BUDGET, SharedLedger, opened_ledger
+from dp_halfspace._params import fit_context, resolved_delta
+from dp_halfspace._sklearn_compat import Interval
+from dp_halfspace.algorithms.engine.column_scales import (
+    CLIP,
+    ColumnScales,
+    ColumnScalesPlan,
+    in_column_scales,
+    plan_column_scales,
+)
+from dp_halfspace.algorithms.search.asinh_cells import asinh_cells
+from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import (
+    check_features,
+    check_two_dimensional,
+    is_chunked,
+    sort_by_person,
+    without_names,
+)
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.mechanisms import authorise
+from dp_halfspace.privacy.randomness import noise_kind, noise_source
+from dp_halfspace.privacy.record import PrivacyRecord
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+def check_dense(estimator: BaseEstimator, X: Any, *, reset: bool, hides_rows: bool = False) -> Any:
+    """Return `X` as a dense array, or chunks, of real numbers of which some may be missing."""
+    if is_chunked(X):
+        from dp_halfspace.data.chunked_data import checked_chunks  # noqa: PLC0415
+
+        return checked_chunks(estimator, X, reset=reset, allow_missing=True)
+    _refuse_sparse(X)
+    how = {"reset": reset, "hides_rows": hides_rows}
+    return np.asarray(check_features(estimator, X, allow_missing=True, **how))
+
+
+def _refuse_sparse(X: Any) -> None:
+    """Refuse rows that would not stay sparse."""
+    if sparse.issparse(X):
+        raise ValueError(
+            "X is a sparse matrix, whose zeros a centre would fill: scalers take dense columns. "
+            "Give sparse rows to an estimator as they are, with a public data_norm"
+        )
+
+
+class DenseTransformer(TransformerMixin, BaseEstimator):
+    """A transformer of dense columns, of which entries may be missing."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class ColumnScaler(OneToOneFeatureMixin, DenseTransformer):
+    """A transformer by a centre, a width and a largest value for every column."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check that every column has its numbers; nothing else is read.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Real numbers; NaN stands for a missing one.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        transformer
+            The transformer itself.
+        """
+        del y
+        n_columns = check_dense(self, X, reset=True).shape[1]
+        if n_columns != len(self._scales()[0].center):
+            raise ValueError(f"X has {n_columns} columns, but center has another number of them")
+        return self
+
+    @abstractmethod
+    def _scales(self) -> tuple[ColumnScales, float]:
+        """Return centre and width of each column, and the largest absolute value of a result."""
+
+    @by_chunks
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Bring columns to their scales.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Real numbers; NaN stands for a missing one.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Clipped; 0 where an entry is missing.
+        """
+        check_is_fitted(self, "n_features_in_")
+        return self.in_column_scales(check_dense(self, X, reset=False))
+
+    def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Bring columns that were checked already to their scales; see `transform`."""
+        _refuse_sparse(X)
+        return np.asarray(in_column_scales(X, *self._scales()))
+
+
+def checked_ranges(ranges: Any, n_features: int) -> NDArray[np.float64]:
+    """Return the public lower and upper end of every column, of shape (n_features, 2)."""
+    ends = np.asarray(ranges, dtype=np.float64)
+    is_finite = ends.shape == (n_features, 2) and bool(np.isfinite(ends).all())
+    if not is_finite or not (ends[:, 0] < ends[:, 1]).all():
+        raise ValueError(
+            f"ranges must be {n_features} pairs of finite numbers (low, high) with low < high, one "
+            "for each column"
+        )
+    return ends
+
+
+@dataclass(eq=False, repr=False)
+class ReleasedScaler(ColumnScaler):
+    """Bring columns to given scales: ``clip((x - center) / scale, -clip, clip)``.
+
+    The attribute ``scaler_`` of a classifier that has learnt the scales of its columns is one.
+
+    Parameters
+    ----------
+    center : array-like of shape (n_features,)
+        PUBLIC or released centre of each column.
+    scale : array-like of shape (n_features,)
+        PUBLIC or released width of each column, positive.
+    clip : float, default=4.0
+        Largest absolute value of the result.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    PrivateScaler : Learns these numbers within a budget.
+    PublicScaler : Takes them from the documented range of every column.
+
+    Notes
+    -----
+    **Privacy.** Nothing is learnt: each row of the result is a function of the same row and of the
+    parameters, which are assumed public or released. Source: ``docs/proofs/units.md``, section 4.
+
+    Examples
+    --------
+    >>> from dp_halfspace.preprocessing import ReleasedScaler
+    >>> ReleasedScaler([50.0, 0.0], [10.0, 2.0]).fit_transform([[60.0, 1e9], [45.0, float("nan")]])
+    array([[ 1. ,  4. ],
+           [-0.5,  0. ]])
+    """
+
+    center: ArrayLike
+    scale: ArrayLike
+    clip: float = CLIP
+
+    def _scales(self) -> tuple[ColumnScales, float]:
+        center, scale = (np.asarray(part, dtype=np.float64) for part in (self.center, self.scale))
+        for name, numbers in (("center", center), ("scale", scale)):
+            if numbers.ndim != 1 or not np.isfinite(numbers).all():
+                raise ValueError(f"{name} must be a list of finite numbers, one for each column")
+        if center.shape != scale.shape or not (scale > 0).all() or not self.clip > 0:
+            raise ValueError(
+                "center and scale must have one number for each column; scale and clip are positive"
+            )
+        return ColumnScales(center, scale), float(self.clip)
+
+
+def scaler_of(scales: ColumnScales, feature_names: NDArray[Any] | None) -> ReleasedScaler:
+    """Return the fitted scaler of a classifier, by released column scales."""
+    scaler = ReleasedScaler(scales.center, scales.scale).fit(np.zeros((1, len(scales.center))))
+    if feature_names is not None:
+        scaler.feature_names_in_ = feature_names
+    return scaler
+
+
+@dataclass(eq=False, repr=False)
+class PublicScaler(ColumnScaler):
+    """Bring columns from their PUBLIC ranges to [-1, 1], and clip what is outside.
+
+    Parameters
+    ----------
+    ranges : array-like of shape (n_features, 2) or dict
+        PUBLIC lowest and highest value of each column, from what the column means and never from
+        the data. A dict maps column names, or numbers, to ``(low, high)``.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    PrivateScaler : Learns the scales of columns whose ranges nobody knows.
+
+    Notes
+    -----
+    **Privacy.** Stateless: each row of the result is a function of the same row and of the public
+    ranges, so it can stand before any private estimator and costs nothing. A wrong range costs
+    accuracy only.
+
+    Examples
+    --------
+    >>> from dp_halfspace.preprocessing import PublicScaler
+    >>> PublicScaler([(0, 120), (36, 42)]).fit_transform([[30, 39.0], [90, 50.0]])
+    array([[-0.5,  0. ],
+           [ 0.5,  1. ]])
+    """
+
+    ranges: Any
+
+    def _scales(self) -> tuple[ColumnScales, float]:
+        ranges = self.ranges
+        if isinstance(ranges, Mapping):
+            names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+            missing = [str(name) for name in names if name not in ranges]
+            if missing:
+                raise ValueError(f"ranges has no (low, high) for column {missing[0]!r}")
+            ranges = [ranges[name] for name in names]
+        low, high = checked_ranges(ranges, self.n_features_in_).T
+        # Halves first, so that the sum of two large ends does not overflow.
+        return ColumnScales(low / 2.0 + high / 2.0, high / 2.0 - low / 2.0), 1.0
+
+
+@dataclass(eq=False, repr=False)
+class PrivateScaler(SharedLedger, ColumnScaler):
+    """Learn the centre and the width of every column privately, and bring columns to them.
+
+    Columns may have any units: ages, counts of cells, codes, years, 0 and 1. Noisy counts of
+    each column by octave estimate its width; columns that are narrow beside their distance from
+    zero are counted again; two noisy moments correct the result. A classifier with
+    ``data_norm=None`` does the same within its own budget, which is cheaper than two fits.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget of one call of ``fit``, in [1e-9, 1e6], or infinite for no noise and no guarantee.
+    delta : float or "auto", default="auto"
+        ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
+    clip : float, default=4.0
+        Widths from the centre beyond which values are cut off.
+    random_state : int or None, default=None
+        None draws the noise from the operating system. An int makes the fit reproducible and
+        raises `PrivacyWarning`: whoever knows it can subtract the noise.
+    ledger : object with a method ``charge(record)``, path or None
+        Charged before any noise is drawn.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features,)
+        Released centres.
+    scale_ : ndarray of shape (n_features,)
+        Released widths, positive: about a standard deviation.
+    privacy_ : PrivacyRecord
+        What was spent, on what, and what was assumed public.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    See Also
+    --------
+    PublicScaler : Columns whose ranges are known.
+
+    Notes
+    -----
+    **Privacy.** ``fit`` is (epsilon, delta)-differentially private under replace-one adjacency,
+    of a record or, with `groups`, of a person with all rows: exactly mu-Gaussian private or, with
+    ``delta=0``, pure DP. Public: the number of rows (of people instead, with `groups`),
+    the columns and every parameter. Private: everything else, which values are missing included.
+    Source: this project, ``docs/proofs/units.md``, Theorems 3 and 4, ``persons.md``; no paper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.preprocessing import PrivateScaler
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.normal(55, 12, 5000), rng.normal(260_000, 90_000, 5000)])
+    >>> scaler = PrivateScaler(epsilon=1.0).fit(X)
+    >>> bool(abs(scaler.transform(X)).mean() < 2)
+    True
+    """
+
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    clip: float = CLIP
+    random_state: int | None = None
+    ledger: Any = None
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BUDGET,
+        "clip": [Interval(Real, 0.1, 1e6, closed="both")],
+    }
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivateScaler:
+        """Learn the column scales within the budget.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Real numbers; NaN stands for a missing one.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Who each row belongs to: any hashable values. The unit of privacy is then a person
+            with all rows. The number of people is public, who has how many rows is not.
+
+        Returns
+        -------
+        PrivateScaler
+            The fitted transformer itself.
+
+        Raises
+        ------
+        ValueError, BudgetError
+            By what is refused of parameters, data and budget: nothing was spent or changed.
+        """
+        del y
+        probe = without_names(self)
+        X = check_dense(probe, X, reset=True, hides_rows=groups is not None)
+        X, people, _ = sort_by_person(groups, X)
+        plan, record = self._plan_fit(X.shape[0], X.shape[1], people)
+        ledger = opened_ledger(self.ledger, type(self).__name__)
+        permit = authorise(record, noise_source(self.random_state), ledger)
+
+        scales = plan.run(X, permit, people)
+
+        self.__dict__.pop("feature_names_in_", None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(probe, name):
+                setattr(self, name, getattr(probe, name))
+        self.center_, self.scale_, self.privacy_ = scales.center, scales.scale, record
+        return self
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def plan(self, X: Any, y: Any = None, *, groups: Any = None) -> PrivacyRecord:
+        """Say what ``fit`` would spend; nothing is drawn or charged.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Only its shape matters.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,) or None, default=None
+            As for ``fit``; of them, only the number of people matters.
+
+        Returns
+        -------
+        PrivacyRecord
+            The record that a fit would carry.
+
+        Notes
+        -----
+        **Privacy.** A function of public quantities, so calling it costs nothing.
+        """
+        del y
+        if is_chunked(X):
+            X = check_dense(without_names(self), X, reset=True)
+        else:
+            check_two_dimensional(X)
+        n_samples, n_features = X.shape if hasattr(X, "shape") else np.shape(X)
+        people = sort_by_person(groups, np.empty((n_samples, 0)))[1]
+        return self._plan_fit(n_samples, n_features, people)[1]
+
+    def _plan_fit(
+        self, n_samples: int, n_features: int, people: People | None
+    ) -> tuple[ColumnScalesPlan, PrivacyRecord]:
+        """Fix every public number of a fit."""
+        n_samples = n_samples if people is None else len(people)
+        epsilon, delta = float(self.epsilon), resolved_delta(self.delta, n_samples)
+        budget = Budget.of(epsilon, delta)
+        if budget.is_pure and people is not None:
+            raise ValueError("groups needs delta > 0: pure noise is for counts of whole records")
+        plan = plan_column_scales(n_samples, n_features, budget)
+        record = PrivacyRecord(
+            epsilon=epsilon,
+            delta=delta,
+            adjacency="replace-one" if people is None else "replace-one-person",
+            events=plan.events,
+            noise="none" if math.isinf(epsilon) else noise_kind(self.random_state),
+            public={"n_samples": n_samples, "n_features": n_features, **plan.public},
+        )
+        return plan, record
+
+    def _scales(self) -> tuple[ColumnScales, float]:
+        return ColumnScales(self.center_, self.scale_), float(self.clip)
+
+
+@dataclass(frozen=True, slots=True)
+class RowLengths:
+    """What scores of a row are divided by: the further out, the less is known of a row.
+
+    One plus the sum of ``asinh(x / data_norm / 2^exponent)^2``, times the length of
+    ``(x / data_norm, constant)`` if there is a constant. Positive, so it changes no sign.
+    """
+
+    exponent: int
+    data_norm: float
+    constant: float | None
+
+    def of(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return one positive number for each row of `X`."""
+        with np.errstate(all="ignore"):
+            numbers = np.nan_to_num(np.asarray(X, dtype=np.float64) / self.data_norm)
+            cells = np.arcsinh(np.nan_to_num(np.ldexp(numbers, -self.exponent)))
+            lengths = 1.0 + np.square(cells).sum(axis=1)
+            if self.constant is not None:
+                # Of the largest entry first: squares of numbers have a shorter range.
+                top = np.maximum(np.abs(numbers).max(axis=1), self.constant)
+                parts = np.square(numbers / top[:, None]).sum(axis=1)
+                parts += np.square(self.constant / top)
+                lengths *= top * np.sqrt(parts)
+            return np.asarray(np.minimum(lengths, np.finfo(np.float64).max))
+
+
+@dataclass(eq=False, repr=False)
+class CellScaler(OneToOneFeatureMixin, DenseTransformer):
+    """Bring columns to ``rint(256 clip(asinh(x / data_norm / 2^exponent), -64, 64))``.
+
+    The attribute ``scaler_`` of a classifier that was chosen for a table of few rows is one.
+
+    Parameters
+    ----------
+    exponent : int
+        Binary exponent of the size at which columns turn from linear to logarithmic; released.
+    data_norm : float, default=1.0
+        PUBLIC scale of a row.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Column names, when `X` had them.
+
+    Notes
+    -----
+    **Privacy.** Each number of the result is a function of the same number and of the parameters.
+    Proof: ``docs/proofs/small_tables.md``, section 3.
+    """
+
+    exponent: int
+    data_norm: float = 1.0
+
+    def fit(self, X: Any, y: Any = None) -> CellScaler:
+        """Check `X`; nothing else is read."""
+        del y
+        check_dense(self, X, reset=True)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return whole cells, 0 where an entry is missing."""
+        return self.in_column_scales(check_dense(self, X, reset=False))
+
+    def in_column_scales(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Return cells of columns that were checked already; see `transform`."""
+        numbers = np.asarray(X, dtype=np.float64) / self.data_norm
+        return asinh_cells(numbers, self.exponent).astype(np.float64)

@@ -1,0 +1,96 @@
+"""What a fit may spend, and how it is divided: on the safe side, in one place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dp_halfspace._rounding import DOWN, FAR_DOWN
+from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
+from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What may be spent: (epsilon, delta), or the part mu of a Gaussian budget.
+
+    Made by `of` or `gaussian`. Epsilons of pure parts add up, so do the squares of mu
+    (``docs/proofs/accounting.md``, section 5): whatever the roundings, the parts of `split` and
+    `equal_parts` stay together within the whole.
+
+    >>> part, rest = Budget.of(1.0, 0.0).split(0.25)
+    >>> part.epsilon, rest.epsilon < 0.75, rest.is_pure
+    (0.25, True, True)
+    """
+
+    delta: float
+    _epsilon: float | None = None
+    _mu: float | None = None
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float) -> Budget:
+        """Return the budget of a guarantee; an infinite `epsilon` means no noise."""
+        return cls(delta, _epsilon=epsilon)
+
+    @classmethod
+    def gaussian(cls, mu: float, delta: float = 0.0) -> Budget:
+        """Return a part of a Gaussian budget; `delta` matters where its epsilon is asked for."""
+        return cls(delta, _mu=mu)
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether there is no noise, and no guarantee."""
+        return math.isinf(self._epsilon or self._mu or 0.0)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether pure epsilon is asked for."""
+        return self._mu is None and self.delta == 0 and not self.is_infinite
+
+    @property
+    def mu(self) -> float:
+        """Gaussian signal to noise ratio, rounded down; zero for a pure budget."""
+        return gdp_mu(self.epsilon, self.delta) if self._mu is None else self._mu
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon at `delta`; what is made of it costs no more than mu, unless it is zero."""
+        if self._epsilon is not None:
+            return self._epsilon
+        return gdp_epsilon((self._mu or 0.0) * FAR_DOWN, self.delta)
+
+    def split(self, share: float) -> tuple[Budget, Budget]:
+        """Return a share of epsilon, or of mu^2, and the rest, rounded down."""
+        if self.is_infinite:
+            return self, self
+        if self.is_pure:
+            part, rest = share * self.epsilon, self.epsilon * (1.0 - share) * DOWN
+            return Budget.of(part, 0.0), Budget.of(rest, 0.0)
+        part, rest = math.sqrt(share) * self.mu, math.sqrt(1.0 - share) * self.mu * DOWN
+        return Budget.gaussian(part, self.delta), Budget.gaussian(rest, self.delta)
+
+    def equal_parts(self, count: int) -> Budget:
+        """Return one of so many equal parts, rounded down."""
+        if count == 1 or self.is_infinite:
+            return self
+        if self.is_pure:
+            return Budget.of(self.epsilon / count * DOWN, 0.0)
+        return Budget.gaussian(self.mu / math.sqrt(count) * DOWN, self.delta)
+
+    def parts(self, shares: Sequence[float]) -> tuple[Budget, ...]:
+        """Return shares of epsilon, or of mu^2, that add up to one, each rounded down."""
+        if self.is_infinite:
+            return (self,) * len(shares)
+        if self.is_pure:
+            return tuple(Budget.of(self.epsilon * share * DOWN, 0.0) for share in shares)
+        mus = [self.mu * math.sqrt(share) * DOWN for share in shares]
+        return tuple(Budget.gaussian(mu, self.delta) for mu in mus)
+
+    def noise(self, sensitivity: float) -> GaussianNoise | L2LaplaceNoise | NoNoise:
+        """Return the noise that all of it buys, for a bounded Euclidean sensitivity."""
+        if self.is_infinite:
+            return NoNoise()
+        if self.is_pure:
+            return L2LaplaceNoise(sensitivity, self.epsilon)
+        return GaussianNoise(sensitivity, self.mu)

@@ -1,0 +1,288 @@
+"""Private selection of one of finitely many candidates, with exact probabilities.
+
+No sum of floating-point exponentials: independent events of probability exactly ``exp(-gap)``,
+decided in high precision where floating point is not certain (``docs/proofs/noise.md``, section 7).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.privacy._exact import exp_minus, positive_rational, random_events
+from dp_halfspace.privacy.events import Exponential
+from dp_halfspace.privacy.noise import uniform_below
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
+
+_SMALLEST_RATE = Fraction(1, 2**900)
+_LARGEST_RATE = Fraction(2**900)
+# Trials that are drawn at a time.
+_FEWEST_TRIALS = 64
+_MOST_TRIALS = 16384
+# Probability with which a generalised choice may miss its bound.
+_FAILURE_PROBABILITY = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Finite utilities, their maximum, and the exact factor from utility to exponent."""
+
+    utilities: NDArray[np.float64]
+    best: float
+    rate: Fraction
+
+
+def exponential_mechanism(
+    utilities: Sequence[float] | NDArray[np.float64],
+    epsilon: float,
+    *,
+    sensitivity: float = 1.0,
+    multiplicities: NDArray[np.int64] | None = None,
+    source: ByteSource = OS_RANDOMNESS,
+) -> int:
+    r"""Select index ``i`` with probability proportional to ``exp(epsilon u_i / (2 sensitivity))``.
+
+    Parameters
+    ----------
+    utilities : array-like of float64, shape (n_candidates,)
+        Private scores, larger is better. NaN and minus infinity count as the smallest
+        finite score, plus infinity as the largest; if no score is finite all are equal.
+        Scores never raise.
+    epsilon : float
+        Privacy parameter, positive and finite, taken as an exact number.
+    sensitivity : float, default=1.0
+        Largest change of any one score between neighbouring data sets, in the units of
+        ``utilities``.
+    multiplicities : ndarray of shape (n_candidates,), int64, or None, default=None
+        How many candidates share each utility, at least 1, fewer than :math:`2^{60}` together;
+        None stands for 1. The probability of an index is multiplied by it.
+    source : ByteSource, default=OS_RANDOMNESS
+        Where the random bytes come from.
+
+    Returns
+    -------
+    int
+        Index of the selected candidate.
+
+    Raises
+    ------
+    ValueError
+        If there is no candidate, or a public number is out of range.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: any under which no score changes by more than ``sensitivity``.
+    - Released: one index, ``epsilon``-differentially private and of bounded range ``epsilon``.
+    - Sensitivity: ``sensitivity``, of each score by itself.
+    - Proof: ``docs/proofs/noise.md``, section 7. The probabilities are those of exact arithmetic
+      up to :math:`2^{-180}`, given uniform bytes, IEEE 754 basic operations and an absolute error
+      of ``numpy.exp`` below :math:`2^{-41}` on negative arguments.
+
+    At most ``n_candidates`` trials are expected, or the sum of the
+    multiplicities.
+
+    References
+    ----------
+    F. McSherry, K. Talwar (2007), Mechanism Design via Differential Privacy, FOCS.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.exponential import exponential_mechanism
+    >>> exponential_mechanism([0.0, 500.0, 3.0], epsilon=1.0)
+    1
+    """
+    candidates = _check_candidates(utilities, epsilon, sensitivity)
+    count = candidates.utilities.size
+    ends = None if multiplicities is None else np.cumsum(multiplicities)
+    total = count if ends is None else int(ends[-1])
+    # A public number of trials at a time; the first success of the sequence is returned.
+    batch = min(max(total, _FEWEST_TRIALS), _MOST_TRIALS)
+    while True:
+        trials = _draw_indices(batch, total, source)
+        if ends is not None:
+            trials = np.searchsorted(ends, trials, side="right")
+        successes = np.flatnonzero(_draw_successes(candidates, trials, source))
+        if successes.size:
+            return int(trials[successes[0]])
+
+
+def _check_candidates(
+    utilities: Sequence[float] | NDArray[np.float64], epsilon: float, sensitivity: float
+) -> _Candidates:
+    """Refuse public nonsense and make every score finite."""
+    rate = positive_rational(epsilon, "epsilon") / (
+        2 * positive_rational(sensitivity, "sensitivity")
+    )
+    if not _SMALLEST_RATE <= rate <= _LARGEST_RATE:
+        raise ValueError(
+            "epsilon / (2 sensitivity) must be between 2**-900 and 2**900, got "
+            f"epsilon={epsilon!r}, sensitivity={sensitivity!r}"
+        )
+    with np.errstate(all="ignore"):
+        scores = np.array(utilities, dtype=np.float64)
+    if scores.ndim != 1 or scores.size == 0:
+        raise ValueError(f"utilities must be a nonempty 1-d array, got shape {scores.shape}")
+    finite = scores[np.isfinite(scores)]
+    worst, best = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    scores[np.isnan(scores)] = worst
+    np.clip(scores, worst, best, out=scores)
+    return _Candidates(scores, best, rate)
+
+
+def _draw_indices(batch: int, count: int, source: ByteSource) -> NDArray[np.intp]:
+    """Return up to ``batch`` independent indices, exactly uniform below ``count``."""
+    words = read_words(batch, source)
+    remainder = 2**64 % count
+    if remainder:
+        # Words beyond the last whole multiple of count would favour the small indices.
+        words = words[words < np.uint64(2**64 - remainder)]
+    return (words % np.uint64(count)).astype(np.intp)
+
+
+def _draw_successes(
+    candidates: _Candidates, indices: NDArray[np.intp], source: ByteSource
+) -> NDArray[np.bool_]:
+    """Return independent events of probability ``exp(-rate (best - utility))`` each."""
+    # A gap that overflows to infinity has probability 0 here: within the error allowed.
+    with np.errstate(all="ignore"):
+        gaps = candidates.best - candidates.utilities[indices]
+        probabilities = np.exp(gaps * -float(candidates.rate))
+
+    def enclosure(i: int) -> Callable[[int], int]:
+        utility = Fraction(float(candidates.utilities[indices[i]]))
+        return partial(exp_minus, (Fraction(candidates.best) - utility) * candidates.rate)
+
+    return random_events(probabilities, enclosure, source)
+
+
+@dataclass(frozen=True, slots=True)
+class TalliedChoice:
+    """The exponential mechanism over many candidates whose costs are small integers.
+
+    A candidate of cost ``c`` has a probability proportional to ``exp(-epsilon c / 2)``, in the
+    exact sense of :func:`exponential_mechanism`: candidates of one cost are counted first, then one
+    of them is drawn.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: any under which no cost changes by more than one.
+    - Released: the number of one candidate, of bounded range `epsilon`.
+    - Sensitivity: one, of each cost by itself.
+    - Proof: ``docs/proofs/pure_halfspace.md``, section 2.
+    """
+
+    epsilon: float
+
+    @property
+    def event(self) -> Exponential:
+        """What the choice costs: ``Exponential(epsilon)``."""
+        return Exponential(self.epsilon)
+
+    def perturb(self, value: NDArray[Any], source: ByteSource) -> NDArray[np.float64]:
+        """Return the number of the chosen candidate; smaller costs are better."""
+        tally = np.bincount(value)
+        present = np.flatnonzero(tally)
+        members = tally[present]
+        chosen = exponential_mechanism(
+            -present.astype(np.float64), self.epsilon, multiplicities=members, source=source
+        )
+        number = uniform_below(int(members[chosen]), source)
+        return np.array([np.flatnonzero(value == present[chosen])[number]], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelChoice:
+    """One choice for each of several groups of records, at once, by an exponential mechanism.
+
+    A record is in one group, so replacing it changes the utilities of two groups at most:
+    `sensitivity` bounds the sum over groups of the largest change of a utility. The list of the
+    chosen numbers has a probability proportional to ``exp(epsilon U / (2 sensitivity))``, ``U`` the
+    sum of the utilities, which is a product over groups: ``docs/proofs/operating_points.md``,
+    section 3.
+    """
+
+    sensitivity: float
+    epsilon: float
+
+    @property
+    def event(self) -> Exponential:
+        """What all choices cost together: ``Exponential(epsilon)``."""
+        return Exponential(self.epsilon)
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Return the number of the chosen candidate of every row; larger utilities are better."""
+        chosen = [
+            exponential_mechanism(row, self.epsilon, sensitivity=self.sensitivity, source=source)
+            for row in value
+        ]
+        return np.array(chosen, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralizedChoice:
+    """The choice of one of finitely many candidates by costs of different sensitivity.
+
+    With ``t = (2 / epsilon) ln(K / beta)`` and ``beta = 0.05`` the chosen cost is at most
+    ``min_j (q_j + 2 t D_j)`` with probability ``1 - beta``.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: any under which cost ``j`` changes by at most ``sensitivities[j]``.
+    - Released: the number of one candidate, of bounded range `epsilon`.
+    - Sensitivity: one for the normalised costs, and roundings.
+    - Proof: ``docs/proofs/kernel.md``, section 4.
+
+    References
+    ----------
+    S. Raskhodnikova, A. Smith (2016), Lipschitz extensions for node-private graph statistics and
+    the generalized exponential mechanism, FOCS.
+    """
+
+    sensitivities: tuple[float, ...]
+    epsilon: float
+
+    @property
+    def event(self) -> Exponential:
+        """What the choice costs: ``Exponential(epsilon)``."""
+        return Exponential(self.epsilon)
+
+    @property
+    def sensitivity(self) -> float:
+        """Bound on the change of a normalised score: one, and roundings.
+
+        For costs up to 10^9 times their sensitivity; ``docs/proofs/kernel.md``, Lemma 5.
+        """
+        return 1.0 + 2.0**-20 + self._shift * 2.0**-49
+
+    @property
+    def _shift(self) -> float:
+        """``t``: by how much costs are raised, in units of their sensitivities."""
+        return 2.0 / self.epsilon * math.log(len(self.sensitivities) / _FAILURE_PROBABILITY)
+
+    def normalise_costs(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scores of sensitivity one, the smaller the better and never negative."""
+        change = np.array(self.sensitivities)
+        raised = costs + self._shift * change
+        apart = (raised[:, None] - raised[None, :]) / (change[:, None] + change[None, :])
+        return np.asarray(apart.max(axis=1))
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Return the number of the chosen candidate; smaller costs are better."""
+        scores = -self.normalise_costs(value)
+        chosen = exponential_mechanism(
+            scores, self.epsilon, sensitivity=self.sensitivity, source=source
+        )
+        return np.array([chosen], dtype=np.float64)

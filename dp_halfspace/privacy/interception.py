@@ -1,0 +1,99 @@
+"""Where a release is drawn, and how an audit takes the place of its noise.
+
+Every release of the library passes `draw_release`. An audit may answer in place of the mechanism,
+or read exact values, which are private: whoever runs it holds the data. Both change the context
+that runs the block alone; other threads draw their noise as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.randomness import ByteSource
+
+
+class Mechanism(Protocol):
+    """Something that makes a value safe to release."""
+
+    @property
+    def event(self) -> Event:
+        """What the release costs."""
+        ...
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Return the released value."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release with its exact value, which is private."""
+
+    mechanism: Mechanism
+    value: NDArray[Any]
+    released: NDArray[np.float64]
+
+
+Answer: TypeAlias = Callable[[NDArray[Any], Mechanism, ByteSource], NDArray[np.float64]]
+
+
+def draw_noise(
+    value: NDArray[Any], mechanism: Mechanism, source: ByteSource
+) -> NDArray[np.float64]:
+    """Return what a mechanism makes of a value."""
+    return mechanism.perturb(value, source)
+
+
+_ANSWER: ContextVar[Answer] = ContextVar("answer", default=draw_noise)
+
+
+def draw_release(
+    value: NDArray[Any], mechanism: Mechanism, source: ByteSource
+) -> NDArray[np.float64]:
+    """Return what a mechanism makes of a value, or what an audit answers in its place.
+
+    Only what holds a permit calls it, after it has used up the event.
+    """
+    return _ANSWER.get()(value, mechanism, source)
+
+
+@contextmanager
+def intercept_releases(answer: Answer) -> Iterator[None]:
+    """Let a function release in place of the mechanisms, inside the block."""
+    token = _ANSWER.set(answer)
+    try:
+        yield
+    finally:
+        _ANSWER.reset(token)
+
+
+@contextmanager
+def observe_releases(observer: Callable[[Release], None]) -> Iterator[None]:
+    """Show every release made inside the block to a function."""
+    inner = _ANSWER.get()
+
+    def answer(
+        value: NDArray[Any], mechanism: Mechanism, source: ByteSource
+    ) -> NDArray[np.float64]:
+        released = inner(value, mechanism, source)
+        observer(Release(mechanism, value, released))
+        return released
+
+    with intercept_releases(answer):
+        yield
+
+
+@contextmanager
+def record_releases() -> Iterator[list[Release]]:
+    """Collect every release made inside the block."""
+    releases: list[Release] = []
+    with observe_releases(releases.append):
+        yield releases

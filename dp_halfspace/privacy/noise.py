@@ -1,0 +1,554 @@
+"""Exact noise: Gaussian, L2-Laplace, discrete Laplace, and randomized response.
+
+A floating-point sum leaks through its low-order bits (Mironov 2012). Here the ideal real sum is
+rounded once, to a public grid: floating point proposes the grid point, and high precision settles
+the few draws where a proved error bound leaves it open. Integers are drawn without any floating
+point between the random bits and the output. Proofs: ``docs/proofs/noise.md``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache, partial
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from dp_halfspace.privacy._exact import (
+    LazyUniform,
+    decimal_context,
+    exp_minus,
+    normal_tail,
+    positive_rational,
+    random_events,
+)
+from dp_halfspace.privacy.events import Pure
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
+
+_SMALLEST_SCALE = Fraction(1, 2**900)
+_LARGEST_SCALE = Fraction(2**900)
+# Finest grid of Gaussian noise, in bits below its scale.
+_MOST_GAUSSIAN_GRID_BITS = 36
+
+# Values are clipped to this many grid steps, where every multiple of the grid is a float.
+_CLIP = 2.0**52
+# Values below this many grid steps are changed by no clip, before or after the noise.
+_NEAR = 2.0**51
+# Draws per block: the working arrays then stay in the second-level cache.
+_BLOCK = 8192
+
+# Assumption (c) of the proof: |error of ndtri at p <= 1/2| <= 2**-44 (1 + |z|).
+_NDTRI_ERROR = 2.0**-44
+# Covers every rounding of float64 on the way, with a factor above 2 to spare.
+_FLOAT_ERROR = 2.0**-50
+# All but a 2**-17 fraction of the draws have cells from here on, hence |z| <= 4.5.
+_COMMON_CELLS = 2**46
+_COMMON_Z = 4.5
+# Shifts of a word: the last bit away, and the last bit to the place of the sign.
+_ONE = np.uint64(1)
+_TO_THE_TOP = np.uint64(63)
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """Standard deviation in grid steps, exact and as a float, and the grid itself.
+
+    Draws from the common cells are certain if the sum is within ``radius`` of an integer.
+    """
+
+    ratio: Fraction
+    spread: float
+    grid: float
+    radius: float
+
+
+def check_scale(scale: float, name: str) -> float:
+    """Return a public noise scale as a float or refuse it."""
+    if type(scale) is float and 2.0**-900 <= scale <= 2.0**900:
+        return scale
+    exact = positive_rational(scale, name)
+    if not _SMALLEST_SCALE <= exact <= _LARGEST_SCALE:
+        raise ValueError(f"{name} must be between 2**-900 and 2**900, got {scale!r}")
+    return float(exact)
+
+
+def rounded_gaussian(
+    value: ArrayLike,
+    sigma: float,
+    *,
+    source: ByteSource = OS_RANDOMNESS,
+    grid_bits: int = 20,
+) -> NDArray[np.float64]:
+    r"""Release a value with exactly rounded Gaussian noise.
+
+    Returns :math:`Q_g(\text{value} + \sigma Z)`, where the coordinates of :math:`Z` are
+    independent ideal (real) standard normals and :math:`Q_g` rounds to the nearest
+    multiple of the public grid
+    :math:`g = 2^{\lfloor \log_2 \sigma \rfloor - \text{grid\_bits}}`.
+
+    Parameters
+    ----------
+    value : array-like of float64, any shape
+        The private value. A coordinate that is NaN counts as 0; coordinates beyond
+        :math:`\pm 2^{52} g` (infinities too) count as that bound. Neither raises or
+        warns, because an error that depends on the value would reveal it.
+    sigma : float
+        Standard deviation of the noise, in the units of ``value``, taken as an exact
+        number; from :math:`2^{-900}` to :math:`2^{900}`.
+    source : ByteSource, default=OS_RANDOMNESS
+        Where the random bytes come from.
+    grid_bits : int, default=20
+        Fineness of the grid relative to ``sigma``, from 0 to 36. Public. The value is
+        clipped at about :math:`2^{52 - \text{grid\_bits}}\sigma`.
+
+    Returns
+    -------
+    ndarray of float64, shape of ``value``
+        Multiples of ``g``, at most :math:`2^{52} g` in absolute value.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: any for which ``value`` has L2-sensitivity :math:`\Delta`.
+    - Released: the returned array. Its shape, ``sigma`` and the grid are public.
+    - Sensitivity: clipping does not increase :math:`\Delta`, and rounding is post-processing of
+      the ideal mechanism: the release is :math:`\mu`-Gaussian differentially private with
+      :math:`\mu = \Delta / \sigma`.
+    - Proof: ``docs/proofs/noise.md``, section 3. The distribution of each coordinate is the
+      ideal one up to a total variation distance below :math:`2^{-180}`, given that the bytes of
+      ``source`` are uniform, that basic operations follow IEEE 754, and that
+      ``scipy.special.ndtri`` errs by at most :math:`2^{-44}(1 + |z|)`.
+
+    Running time depends on the value and is not protected.
+
+    References
+    ----------
+    I. Mironov (2012), On Significance of the Least Significant Bits for Differential
+    Privacy, CCS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.privacy.noise import rounded_gaussian
+    >>> noisy = rounded_gaussian(np.array([0.0, 1.0, 2.0]), sigma=2.0)
+    >>> bool(np.all(noisy == np.rint(noisy * 2.0**19) / 2.0**19))
+    True
+    """
+    return _release_values(value, _gaussian_grid(check_scale(sigma, "sigma"), grid_bits), source)
+
+
+def log2_of_grid(scale: float, grid_bits: int, most: int) -> int:
+    """Return the logarithm of the public grid that is so many bits finer than a scale."""
+    is_integer = isinstance(grid_bits, Integral) and not isinstance(grid_bits, bool)
+    if not is_integer or not 0 <= grid_bits <= most:
+        raise ValueError(f"grid_bits must be an int from 0 to {most}, got {grid_bits!r}")
+    return math.frexp(scale)[1] - 1 - int(grid_bits)
+
+
+def gaussian_on_grid(
+    value: ArrayLike, sigma: Fraction, log2_grid: int, source: ByteSource
+) -> NDArray[np.float64]:
+    """Return ``Q_g(value + sigma Z)`` for ``g = 2**log2_grid`` and an exact rational sigma."""
+    return _release_values(value, _grid_of(sigma, log2_grid), source)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _gaussian_grid(sigma: float, grid_bits: int) -> _Noise:
+    """Return the grid and the scale on it, computed once for many releases."""
+    return _grid_of(Fraction(sigma), log2_of_grid(sigma, grid_bits, _MOST_GAUSSIAN_GRID_BITS))
+
+
+def _grid_of(sigma: Fraction, log2_grid: int) -> _Noise:
+    grid = math.ldexp(1.0, log2_grid)
+    ratio = sigma / Fraction(grid)
+    spread = float(ratio)
+    farthest = _COMMON_Z * spread
+    common_error = _error_bound(_COMMON_CELLS, farthest, farthest + 1.0, spread)
+    return _Noise(ratio, spread, grid, 0.5 - float(common_error))
+
+
+def _release_values(value: ArrayLike, noise: _Noise, source: ByteSource) -> NDArray[np.float64]:
+    """Return the noisy multiples of the grid, block after block."""
+    # The caller may have turned floating-point warnings into errors.
+    with np.errstate(all="ignore"):
+        released = np.array(value, dtype=np.float64, order="C")
+        flat = released.reshape(-1)
+        for start in range(0, flat.size, _BLOCK):
+            _release_block(flat[start : start + _BLOCK], noise, source)
+    return released
+
+
+def _release_block(block: NDArray[np.float64], noise: _Noise, source: ByteSource) -> None:
+    """Replace the values of ``block`` by their noisy multiples of the grid."""
+    # x = value / grid: a power of two, hence exact. Clip before rounding, as x may be inf.
+    np.multiply(block, 1.0 / noise.grid, out=block)
+    # Written so that NaN counts as far.
+    is_far = not block.dot(block) < _NEAR**2
+    if is_far:
+        block[np.isnan(block)] = 0.0
+        np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)
+    whole = np.rint(block)
+    offset = np.subtract(block, whole, out=block)
+    whole += _nearest_steps(offset, noise, source)
+    if is_far:
+        np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
+    # Only an exact value on one side of zero could be rounded to -0.0: zero has one sign.
+    np.add(whole, 0.0, out=whole)
+    np.multiply(whole, noise.grid, out=block)
+
+
+def _nearest_steps(
+    offset: NDArray[np.float64], noise: _Noise, source: ByteSource
+) -> NDArray[np.float64]:
+    """Return the integers nearest to ``offset + ratio Z``, with ``|offset| <= 1/2``."""
+    words = read_words(offset.size, source)
+    # 63 bits place the tail probability in a cell of [0, 1/2); the last bit is the sign.
+    cells = words >> _ONE
+    # As signed integers, which are faster to convert.
+    shift = cells.view(np.int64).astype(np.float64)
+    shift += 0.5
+    shift *= 2.0**-64
+    ndtri(shift, out=shift)
+    shift *= noise.spread
+    # ndtri is negative here; a last bit of 1 turns the sign over.
+    bits = shift.view(np.uint64)
+    np.bitwise_xor(bits, words << _TO_THE_TOP, out=bits)
+    total = shift + offset
+    steps: NDArray[np.float64] = np.rint(total)
+    distance = np.subtract(total, steps)
+    np.abs(distance, out=distance)
+    # A cheap bound on all common draws first; the draw's own bound for those it flags.
+    is_common = distance[distance.argmax()] < noise.radius
+    if not (is_common and cells[cells.argmin()] >= _COMMON_CELLS):
+        flagged = np.flatnonzero((distance >= noise.radius) | (cells < _COMMON_CELLS))
+        bound = _error_bound(cells[flagged], shift[flagged], total[flagged], noise.spread)
+        # Written so that an undefined bound counts as uncertain.
+        uncertain = flagged[~(distance[flagged] < 0.5 - bound)]
+        for i in uncertain.tolist():
+            steps[i] = _exact_steps(int(words[i]), float(offset[i]), noise, source)
+    return steps
+
+
+def _error_bound(
+    cells: ArrayLike, shift: ArrayLike, total: ArrayLike, spread: float
+) -> NDArray[np.float64]:
+    """Bound ``|float - ideal|`` of ``offset + ratio Z`` over the whole cell of the uniform.
+
+    The parts: ndtri, the width of the cell, the float operations. Infinite for cells 0 and 1.
+    """
+    number = np.asarray(cells, dtype=np.float64)
+    width = np.where(number > 1.0, 1.0 / np.maximum(number - 0.5, 0.5), np.inf)
+    size = np.abs(shift)
+    own = _NDTRI_ERROR * (spread + size) + spread * width
+    return own + (np.abs(total) + size + spread + 1.0) * _FLOAT_ERROR
+
+
+def _exact_steps(word: int, offset: float, noise: _Noise, source: ByteSource) -> int:
+    """Return the integer nearest to ``offset + ratio Z`` for the Z that starts with ``word``."""
+    tail = LazyUniform(word >> 1, 64, source)
+    positive = bool(word & 1)
+    exact_offset = Fraction(offset)
+
+    def reaches(step: int) -> bool:
+        """Return whether the ideal sum is at least ``step - 1/2``."""
+        point = (step - Fraction(1, 2) - exact_offset) / noise.ratio
+        if positive:
+            return point <= 0 or tail.below(lambda bits: normal_tail(point, bits))
+        return point <= 0 and not tail.below(lambda bits: normal_tail(-point, bits))
+
+    # The guess only has to be near the answer: the two loops below decide.
+    while tail.cell.bit_length() < 60 and tail.bits < 512:
+        tail.refine()
+    size = -float(ndtri(math.ldexp(tail.cell + 0.5, -tail.bits)))
+    guess = round(offset + noise.spread * (size if positive else -size))
+    while reaches(guess + 1):
+        guess += 1
+    while not reaches(guess):
+        guess -= 1
+    return guess
+
+
+# Finest grid of L2-Laplace noise, in bits below its scale.
+_MOST_LAPLACE_GRID_BITS = 30
+# A uniform number is (2 V + 1) * 2**-257 for an integer V of 256 random bits.
+_UNIFORM_BYTES = 32
+_UNIFORM_LOG2 = 257
+# -log(1 - 2**-257) still has more than 100 correct digits.
+_DIGITS = 200
+# Bits that are kept of a product of uniform numbers.
+_MANTISSA_BITS = 1024
+
+
+def l2_laplace(
+    value: ArrayLike,
+    scale: float,
+    *,
+    source: ByteSource = OS_RANDOMNESS,
+    grid_bits: int = 20,
+) -> NDArray[np.float64]:
+    r"""Release a vector with noise of density proportional to ``exp(-||z||_2 / scale)``.
+
+    The norm is over the whole flattened array. Returns :math:`Q_g(\text{value} + z)`, with
+    :math:`z` the ideal real vector and :math:`Q_g` rounding to the public grid
+    :math:`g = 2^{\lfloor \log_2 (\text{scale} \sqrt d) \rfloor - \text{grid\_bits}}`.
+
+    Parameters
+    ----------
+    value : array-like of float64, any shape
+        The private value, of :math:`d` coordinates in all.
+    scale : float
+        Scale of the noise in the units of ``value``, from :math:`2^{-900}` to
+        :math:`2^{900}`: :math:`\|z\|` follows Gamma(``d``) times ``scale``.
+    source : ByteSource, default=OS_RANDOMNESS
+        Where the random bytes come from.
+    grid_bits : int, default=20
+        Fineness of the grid relative to the noise, from 0 to 30. Public.
+
+    Returns
+    -------
+    ndarray of float64, shape of ``value``
+        As from `rounded_gaussian`, which clips ``value`` in the same way.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: any for which ``value`` has L2-sensitivity :math:`\Delta`.
+    - Released: the returned array. Its shape, ``scale`` and the grid are public.
+    - Sensitivity: :math:`\varepsilon`-differential privacy with
+      :math:`\varepsilon = \Delta / \text{scale}` and :math:`\delta = 0`.
+    - Proof: ``docs/proofs/noise.md``, section 5.
+
+    The distribution of the whole vector is the ideal one up to a total variation distance below
+    :math:`2^{-180}` for :math:`d \le 10^{6}`, under the assumptions of
+    :func:`~dp_halfspace.privacy.noise.rounded_gaussian`.
+
+    References
+    ----------
+    K. Chaudhuri, C. Monteleoni, A. D. Sarwate (2011), Differentially Private Empirical Risk
+    Minimization, JMLR 12 (Algorithm 1).
+    D. F. Andrews, C. L. Mallows (1974), Scale Mixtures of Normal Distributions, JRSS B 36.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.privacy.noise import l2_laplace
+    >>> l2_laplace(np.zeros((2, 3)), scale=0.5).shape
+    (2, 3)
+    """
+    scale = check_scale(scale, "scale")
+    dimension = np.size(value)
+    # The grid depends on the dimension and not on the drawn radius, which is private.
+    log2_grid = log2_of_grid(
+        scale * math.sqrt(max(1, dimension)), grid_bits, _MOST_LAPLACE_GRID_BITS
+    )
+    if dimension == 0:
+        return np.zeros(np.shape(value))
+    sigma = Fraction(scale) * _draw_chi(dimension + 1, source)
+    return gaussian_on_grid(value, sigma, log2_grid, source)
+
+
+def _draw_chi(degrees: int, source: ByteSource) -> Fraction:
+    """Return T with ``T**2`` chi-square of ``degrees >= 2``, to a relative error below 2**-300."""
+    with localcontext(decimal_context(_DIGITS)):
+        square = -2 * _draw_log_product(degrees // 2, source)
+        if degrees % 2:
+            square += _draw_squared_normal(source)
+        return Fraction(square.sqrt())
+
+
+def _draw_log_product(count: int, source: ByteSource) -> Decimal:
+    """Return ``ln(u_1 ... u_count)`` for independent uniform numbers."""
+    mantissa, exponent = 1, -_UNIFORM_LOG2 * count
+    for numerator in _draw_odd_numerators(count, source):
+        mantissa *= numerator
+        excess = mantissa.bit_length() - _MANTISSA_BITS
+        if excess > 0:
+            mantissa >>= excess
+            exponent += excess
+    return Decimal(mantissa).ln() + exponent * _log_of_two()
+
+
+def _draw_squared_normal(source: ByteSource) -> Decimal:
+    """Return the square of a standard normal number, by the polar method."""
+    while True:
+        first, second = (x * x for x in _draw_odd_numerators(2, source))
+        radius = first + second
+        if radius < 1 << 2 * _UNIFORM_LOG2:
+            break
+    log_radius = Decimal(radius).ln() - 2 * _UNIFORM_LOG2 * _log_of_two()
+    return Decimal(first) / Decimal(radius) * (-2 * log_radius)
+
+
+def _draw_odd_numerators(count: int, source: ByteSource) -> list[int]:
+    """Return numbers ``2 V + 1``, over 2**257 the middles of random cells of (0, 1)."""
+    raw = source.read(_UNIFORM_BYTES * count)
+    ends = range(_UNIFORM_BYTES, len(raw) + 1, _UNIFORM_BYTES)
+    return [2 * int.from_bytes(raw[end - _UNIFORM_BYTES : end], "little") + 1 for end in ends]
+
+
+@functools.lru_cache(maxsize=1)
+def _log_of_two() -> Decimal:
+    """Return ``ln 2`` to the digits of the random variance."""
+    return decimal_context(_DIGITS).ln(Decimal(2))
+
+
+def uniform_below(n: int, source: ByteSource = OS_RANDOMNESS) -> int:
+    """Return an exactly uniform integer from 0 to ``n - 1``, for n of any size."""
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+    bits = (n - 1).bit_length()
+    size = (bits + 7) // 8
+    while True:
+        draw = int.from_bytes(source.read(size), "little") >> (8 * size - bits)
+        if draw < n:
+            return draw
+
+
+# Bits beyond those asked for, with which a probability is computed.
+_GUARD_BITS = 64
+# Smallest rate of the discrete Laplace distribution: the noise then stays below 2^62.
+_SMALLEST_RATE = Fraction(1, 2**53)
+# Digits of probability below exp(-512) are left out.
+_NEGLIGIBLE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse:
+    """Each label is kept with probability ``e^epsilon / (e^epsilon + K - 1)``.
+
+    Otherwise it becomes one of the ``K - 1`` others, all equally likely.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace the label of one record; features are not covered at all.
+    - Released: one response for each record, ``epsilon``-differentially private together.
+    - Sensitivity: one label changes the probability of any list of responses by a factor of at
+      most ``e^epsilon``.
+    - Proof: ``docs/proofs/label_privacy.md``, section 3.
+
+    References
+    ----------
+    S. L. Warner (1965), Randomized response, JASA 60.
+    """
+
+    n_classes: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        positive_rational(self.epsilon, "epsilon")
+        if self.n_classes < 2:
+            raise ValueError(f"n_classes must be at least 2, got {self.n_classes!r}")
+
+    @property
+    def event(self) -> Pure:
+        """What the responses cost: ``Pure(epsilon)``."""
+        return Pure(self.epsilon)
+
+    @property
+    def keep_probability(self) -> float:
+        """Probability that a label is kept."""
+        return 1.0 / (1.0 + (self.n_classes - 1) * math.exp(-self.epsilon))
+
+    @property
+    def contrast(self) -> float:
+        """Probability of the true label minus that of any other one."""
+        return -math.expm1(-self.epsilon) * self.keep_probability
+
+    @property
+    def variance(self) -> float:
+        """Mean variance of an unbiased estimate of one indicator of a class."""
+        keep = self.keep_probability
+        other = (1.0 - keep) / (self.n_classes - 1)
+        spread = keep * (1.0 - keep) + (self.n_classes - 1) * other * (1.0 - other)
+        return spread / self.n_classes / self.contrast**2
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Return the responses to labels from 0 to ``n_classes - 1``."""
+        responses = np.array(value, dtype=np.float64)
+        change = np.full(responses.size, 1.0 - self.keep_probability)
+        changed = random_events(change, lambda _: self._change_enclosure, source)
+        for i in np.flatnonzero(changed).tolist():
+            other = uniform_below(self.n_classes - 1, source)
+            responses[i] = other + (other >= responses[i])
+        return responses
+
+    def _change_enclosure(self, bits: int) -> int:
+        """Return an integer within 1 of ``2**bits`` times the probability of a change."""
+        return _share(Fraction(self.epsilon), self.n_classes - 1, bits)
+
+
+def _share(gamma: Fraction, weight: int, bits: int) -> int:
+    """Return an integer within 1 of ``2**bits w / (w + exp(gamma))``."""
+    precision = bits + _GUARD_BITS
+    odds = weight * exp_minus(gamma, precision)
+    return (odds << bits) // ((1 << precision) + odds)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplaceNoise:
+    """Integers k of probability proportional to ``exp(-|k| epsilon / sensitivity)``, exactly.
+
+    It is the difference of two geometric variables, whose binary digits are independent.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: any that changes the integers by at most `sensitivity` in absolute sum.
+    - Released: the integers with noise, ``epsilon``-differentially private.
+    - Sensitivity: `sensitivity`, in the L1 norm.
+    - Proof: ``docs/proofs/noise.md``, section 6.
+
+    References
+    ----------
+    A. Ghosh, T. Roughgarden, M. Sundararajan (2009), Universally utility-maximizing privacy
+    mechanisms, STOC.
+    """
+
+    sensitivity: int
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if self._rate < _SMALLEST_RATE:
+            raise ValueError(f"epsilon must be at least {self.sensitivity} x 2^-53")
+
+    @property
+    def _rate(self) -> Fraction:
+        return positive_rational(self.epsilon, "epsilon") / self.sensitivity
+
+    @property
+    def event(self) -> Pure:
+        """What the release costs: ``Pure(epsilon)``."""
+        return Pure(self.epsilon)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of every entry."""
+        return math.sqrt(0.5) / math.sinh(min(float(self._rate) / 2.0, 700.0))
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Add the noise to integers below 2^53."""
+        pair = np.zeros((2, *value.shape), dtype=np.int64)
+        digit, gamma = 1, self._rate
+        while gamma < _NEGLIGIBLE:
+            pair += digit * _draw_digits(gamma, pair.size, source).reshape(pair.shape)
+            digit, gamma = 2 * digit, 2 * gamma
+        noisy: NDArray[np.float64] = (value.astype(np.int64) + pair[0] - pair[1]).astype(np.float64)
+        return noisy
+
+
+def _draw_digits(gamma: Fraction, size: int, source: ByteSource) -> NDArray[np.bool_]:
+    """Return independent events of probability ``1 / (1 + exp(gamma))``."""
+    odds = float(np.exp(-float(gamma)))
+    chances = np.full(size, odds / (1.0 + odds))
+    return random_events(chances, lambda _: partial(_share, gamma, 1), source)

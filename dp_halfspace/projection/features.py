@@ -1,0 +1,541 @@
+"""Public feature maps: Fourier features, cosines of columns, a sketch of a polynomial kernel.
+
+A feature map is drawn from public randomness and treats every row by itself. It takes rows that the
+caller has divided by their public scale, and returns float32.
+
+By Bochner's theorem a continuous kernel ``k(x - z)`` with ``k(0) = 1`` is the mean of
+``cos(<w, x - z>)`` over a probability distribution of ``w``. Those of `KERNELS` are simple enough
+to be drawn from.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, sparse
+from scipy.special import gammaln, kve
+
+from dp_halfspace.projection.linear import (
+    FloatArray,
+    LinearMap,
+    RowMap,
+    SingleArray,
+    checked_features,
+    checked_size,
+    row_blocks,
+    to_dense,
+    within_unit_ball,
+)
+
+KERNELS = ("rbf", "laplacian", "matern")
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    r"""A kernel of length scale one.
+
+    Parameters
+    ----------
+    kernel : str
+        One of `KERNELS`. With :math:`\Delta` the difference of two points:
+        ``"rbf"`` is :math:`\exp(-\|\Delta\|^2/2)`, ``"laplacian"``
+        :math:`\exp(-\|\Delta\|_1)` and ``"matern"`` scikit-learn's Matern kernel.
+    nu : float, default=1.5
+        Smoothness of ``"matern"``.
+
+    References
+    ----------
+    .. [1] A. Rahimi, B. Recht. Random features for large-scale kernel machines. NIPS 2007.
+    .. [2] C. E. Rasmussen, C. K. I. Williams. Gaussian processes for machine learning,
+       chapter 4. MIT Press, 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection.features import Spectrum
+    >>> Spectrum("rbf").values(np.array([[1.0, 1.0], [0.0, 0.0]])).round(4)
+    array([0.3679, 1.    ])
+    """
+
+    kernel: str
+    nu: float = 1.5
+
+    def __post_init__(self) -> None:
+        if self.kernel not in KERNELS:
+            raise ValueError(f"kernel must be one of {KERNELS}; got {self.kernel!r}.")
+
+    def frequencies(self, n_features: int, size: int, rng: np.random.Generator) -> FloatArray:
+        """Draw independent frequencies, as an array of shape (n_features, size)."""
+        shape = (n_features, size)
+        if self.kernel == "laplacian":
+            return np.asarray(rng.standard_cauchy(shape))
+        if self.kernel == "rbf":
+            return rng.standard_normal(shape)
+        # A scale mixture of Gaussian frequencies: a multivariate t distribution.
+        factors = np.sqrt(2.0 * self.nu / rng.chisquare(2.0 * self.nu, size))
+        return np.asarray(rng.standard_normal(shape) * factors)
+
+    def values(self, differences: FloatArray) -> FloatArray:
+        """Evaluate the kernel at differences of points, of shape (..., n_features)."""
+        if self.kernel == "laplacian":
+            return np.asarray(np.exp(-np.abs(differences).sum(axis=-1)))
+        squares = np.asarray((differences**2).sum(axis=-1))
+        if self.kernel == "matern":
+            return _matern(np.sqrt(squares), self.nu)
+        return np.asarray(np.exp(-0.5 * squares))
+
+
+def _matern(distances: FloatArray, nu: float) -> FloatArray:
+    """Evaluate the Matern kernel, by logarithms: its factors over- and underflow."""
+    scaled = np.maximum(math.sqrt(2.0 * nu) * distances, 1e-10)
+    log_value = (1.0 - nu) * math.log(2.0) - gammaln(nu) + nu * np.log(scaled)
+    return np.asarray(np.minimum(np.exp(log_value + np.log(kve(nu, scaled)) - scaled), 1.0))
+
+
+# Rows that are mapped at a time, whatever their number.
+_ROWS = 1024
+# Largest frequency, in turns: larger ones have no fraction in float64.
+_LARGEST = 2.0**40
+
+
+@runtime_checkable
+class FeatureMap(RowMap, Protocol):
+    """A map to rows of norm at most one up to rounding; 2.3 where columns lead."""
+
+    def apply(self, X: Any) -> SingleArray:
+        """Map every row; see `RowMap.apply`."""
+
+
+def cosines_and_sines(turns: FloatArray, out: SingleArray) -> None:
+    """Write cosines, then sines, of angles in turns, as rows of norm one.
+
+    `turns`, of shape (n, k), is overwritten; what is not finite counts as 0. `out` has shape
+    (n, 2 k).
+    """
+    size = turns.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(turns.sum()):
+            np.nan_to_num(turns, copy=False, posinf=0.0, neginf=0.0)
+        # Whole turns are dropped, so that every angle takes the same path through the library.
+        turns -= np.rint(turns)
+    angles = turns.astype(np.float32)
+    angles *= np.float32(2.0 * math.pi)
+    np.cos(angles, out=out[:, :size])
+    np.sin(angles, out=out[:, size:])
+    out *= np.float32(1.0 / math.sqrt(size))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FourierMap:
+    """Cosines and sines of random linear forms. Made by `draw_fourier`.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_features_in, n_components / 2), float32
+        In turns: divided by ``2 pi``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import FourierMap
+    >>> FourierMap(np.array([[0.25]], dtype=np.float32)).apply(np.array([[1.0]])).round(6)
+    array([[-0.,  1.]], dtype=float32)
+    """
+
+    frequencies: SingleArray
+
+    @property
+    def n_features_in(self) -> int:
+        """Number of columns that `apply` takes."""
+        return int(self.frequencies.shape[0])
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns that `apply` returns."""
+        return 2 * int(self.frequencies.shape[1])
+
+    def apply(self, X: Any) -> SingleArray:
+        """Map every row; see `RowMap.apply`."""
+        X = checked_features(X, self.n_features_in)
+        out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
+        frequencies = self.frequencies.astype(np.float64)
+        for lo in range(0, X.shape[0], _ROWS):
+            rows = X[lo : lo + _ROWS]
+            with np.errstate(over="ignore", invalid="ignore"):
+                # Products are in float64: their last bits hardly ever change a float32 feature.
+                if sparse.issparse(rows):
+                    turns = sparse.csr_array(rows, dtype=np.float64) @ frequencies
+                else:
+                    turns = np.ascontiguousarray(rows, dtype=np.float64) @ frequencies
+            cosines_and_sines(turns, out[lo : lo + _ROWS])
+        return out
+
+
+def checked_scales(length_scales: FloatArray) -> FloatArray:
+    """Return length scales of frequencies, or raise ValueError if one is not positive."""
+    scales = np.asarray(length_scales, dtype=np.float64)
+    if scales.ndim != 1 or scales.size == 0 or not (scales > 0.0).all():
+        raise ValueError("length_scales must be a non-empty list of positive numbers")
+    return scales
+
+
+def draw_fourier(
+    spectrum: Spectrum,
+    n_features: int,
+    length_scales: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> FourierMap:
+    r"""Draw random Fourier features.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        The kernel.
+    n_features : int
+    length_scales : ndarray of shape (n_components / 2,)
+        Public length scale of each frequency, positive. With several, the kernel is the mean
+        of the kernels of these length scales.
+    rng : numpy.random.Generator
+        Public randomness, never a source of noise.
+
+    Returns
+    -------
+    FourierMap
+
+    Notes
+    -----
+    Privacy: the map does not depend on data. Rows have norm one up to the rounding of float32;
+    whoever rests a sensitivity on it brings them to norm one in float64
+    (``docs/proofs/kernel.md``, section 2).
+
+    References
+    ----------
+    R. Bassily, M. Mohri, A. Suresh. Differentially private learning with margin guarantees.
+    NeurIPS 2022, equation 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import Spectrum, draw_fourier
+    >>> scales = np.full(2000, 0.5)
+    >>> psi = draw_fourier(Spectrum("rbf"), 3, scales, np.random.default_rng(0))
+    >>> u, v = psi.apply(np.array([[0.1, 0.2, 0.3], [0.1, 0.7, 0.3]]))
+    >>> bool(abs(u @ v - np.exp(-0.5)) < 0.05)
+    True
+    """
+    n_features = checked_size("n_features", n_features)
+    scales = checked_scales(length_scales)
+    turns = spectrum.frequencies(n_features, scales.size, rng) / (2.0 * math.pi * scales)
+    return FourierMap(np.clip(turns, -_LARGEST, _LARGEST).astype(np.float32))
+
+
+# Amplitude of a cosine before it is divided by its frequency: its mean square is one.
+_AMPLITUDE = math.sqrt(2.0)
+# Norm of all Fourier features of a row, in units of the norm of its columns.
+_FOURIER = math.sqrt(1.0 / 3.0)
+# Length scales, in units of the reach of a column times the root of their number.
+_SCALES = (2 / 3, 1 / 3, 1 / 15)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdditiveMap:
+    r"""Columns, cosines and Fourier features. Made by `draw_additive`.
+
+    Parameters
+    ----------
+    n_features_in : int
+    n_terms : int
+        Features of each column: itself, and cosines ``2^.5 cos(k pi v) / k``, ``k = 2, ...,
+        n_terms``, of ``v = (1 + x sqrt(n_features_in) / reach) / 2``, clipped to [0, 1].
+    fourier : FourierMap or None
+        Of all columns together.
+    n_plain : int
+        Columns at the end, of 0 and 1, that have no further features.
+    length : float or None
+        What the entries of a row were divided by; None for the root of the number of columns.
+    reach : float, default=1.5
+        Where cosines end, relative to the root mean square of a row's entries, if the row has
+        norm one: beyond, they are constant.
+    joint_length : float, default=3**-0.5
+        Norm of all Fourier features of a row, in units of the norm of its columns.
+
+    Notes
+    -----
+    Entries of a row are divided by the root of the number of columns. Entries far outside
+    their scale have finite features; a row's length is bounded by that of the row it is made
+    of, plus 1.3 (1.7 where `joint_length` is one). Whoever rests a sensitivity on it brings it to
+    norm one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import AdditiveMap
+    >>> AdditiveMap(1, 3).apply(np.array([[0.0]])).round(3)
+    array([[ 0.   , -0.707, -0.   ]], dtype=float32)
+    """
+
+    n_features_in: int
+    n_terms: int
+    fourier: FourierMap | None = None
+    n_plain: int = 0
+    length: float | None = None
+    reach: float = 1.5
+    joint_length: float = _FOURIER
+
+    @property
+    def _share(self) -> float:
+        """Length of the columns that have features, relative to that of a row."""
+        if self.length is None:
+            return 1.0
+        return math.sqrt(self.n_features_in - self.n_plain) / self.length
+
+    @property
+    def unit(self) -> float:
+        """What the entries of a row were divided by."""
+        return math.sqrt(self.n_features_in) if self.length is None else self.length
+
+    @property
+    def relative_length(self) -> float:
+        """Root mean square of all features but the columns, whose own is taken for one."""
+        cosines = sum(1.0 / k**2 for k in range(2, self.n_terms + 1))
+        return self._share * math.sqrt(
+            cosines + (0.0 if self.fourier is None else self.joint_length**2)
+        )
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the columns are all there is."""
+        return self.n_components == self.n_features_in
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns that `apply` returns."""
+        joint = 0 if self.fourier is None else self.fourier.n_components
+        return self.n_plain + (self.n_features_in - self.n_plain) * self.n_terms + joint
+
+    def apply(self, X: Any) -> SingleArray:
+        """Map every row; see `RowMap.apply`."""
+        X = checked_features(X, self.n_features_in)
+        d, share = self.n_features_in, self._share
+        n_curved = d - self.n_plain
+        end = d + n_curved * (self.n_terms - 1)
+        unit = self.unit
+        out = np.empty((X.shape[0], self.n_components), dtype=np.float32)
+        for lo in range(0, X.shape[0], _ROWS):
+            rows, part = X[lo : lo + _ROWS], out[lo : lo + _ROWS]
+            rows = rows.toarray() if sparse.issparse(rows) else rows
+            part[:, :d] = rows
+            if end > d:
+                curved = np.asarray(rows[:, :n_curved], dtype=np.float64)
+                values = np.clip(0.5 + curved * (unit / (2.0 * self.reach)), 0.0, 1.0)
+                write_cosines(values, part[:, d:end], 1.0 / unit)
+        if self.fourier is not None:
+            out[:, end:] = self.fourier.apply(X[:, :n_curved] / share)
+            out[:, end:] *= np.float32(self.joint_length * share)
+        return out
+
+
+def write_cosines(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> None:
+    """Write ``scale 2^.5 cos(k pi v) / k`` for ``k = 2, 3, ...``, one block of columns for each.
+
+    `values`, of shape (n, d), are in [0, 1]; `out` has a multiple of d columns.
+    """
+    d = values.shape[1]
+    # cos(k v) = 2 cos(v) cos((k - 1) v) - cos((k - 2) v): one cosine for all of them.
+    last, cosine = np.ones_like(values), np.cos(math.pi * values)
+    twice, this = 2.0 * cosine, cosine
+    for k in range(2, out.shape[1] // d + 2):
+        last, this = this, twice * this - last
+        np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
+
+
+def additive_norm(n_features: int, n_terms: int) -> float:
+    """Return a bound on the norm of columns in [-1, 1] with their cosines."""
+    cosines = sum(1.0 / k**2 for k in range(2, n_terms + 1))
+    return math.sqrt(n_features * (1.0 + _AMPLITUDE**2 * cosines))
+
+
+def draw_additive(
+    n_features: int,
+    n_terms: int,
+    n_fourier: int,
+    rng: np.random.Generator,
+    *,
+    reach: float = 1.5,
+) -> AdditiveMap:
+    """Return the map with `n_terms` features of each column and `n_fourier` of all.
+
+    Parameters
+    ----------
+    n_features : int
+    n_terms : int
+        One for the columns alone.
+    n_fourier : int
+        An even number; zero for none.
+    rng : numpy.random.Generator
+        Public randomness, for the Fourier features.
+    reach : float, default=1.5
+        Of a column, see `AdditiveMap`; the length scales of Fourier features go with it.
+
+    Returns
+    -------
+    AdditiveMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import draw_additive
+    >>> draw_additive(5, 4, 20, np.random.default_rng(0)).n_components
+    40
+    """
+    n_features = checked_size("n_features", n_features)
+    fourier = None
+    if n_fourier:
+        scales = reach * np.resize(_SCALES, n_fourier // 2)
+        fourier = draw_fourier(Spectrum("rbf"), n_features, scales, rng)
+    return AdditiveMap(n_features, checked_size("n_terms", n_terms), fourier, reach=reach)
+
+
+# Entries that are sketched at a time.
+_ENTRIES = 2**17
+# Largest entry of a count sketch: products of them are finite.
+_SATURATED = 2.0**60
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TensorSketchMap:
+    """Rows whose inner products approximate a polynomial kernel. Made by `draw_tensor_sketch`.
+
+    There is one count sketch for each degree, a csr_array of shape (n_features_in + 1,
+    n_components), of the columns times `gain` and of a column `constant`.
+    """
+
+    sketches: tuple[Any, ...]
+    gain: float
+    constant: float
+
+    @property
+    def n_features_in(self) -> int:
+        """Number of columns that `apply` takes."""
+        return int(self.sketches[0].shape[0]) - 1
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns that `apply` returns."""
+        return int(self.sketches[0].shape[1])
+
+    @property
+    def largest_norm(self) -> float:
+        """Norm that the exact features of a row of norm one have."""
+        return math.hypot(self.gain, self.constant) ** len(self.sketches)
+
+    def apply(self, X: Any) -> SingleArray:
+        """Map every row and clip it to norm one; see `RowMap.apply`."""
+        X = checked_features(X, self.n_features_in)
+        size = self.n_components
+        out = np.empty((X.shape[0], size), dtype=np.float32)
+        for lo, hi, block in row_blocks(X, min(_ENTRIES, 128 * X.shape[1])):
+            product = None
+            for sketch in self.sketches:
+                image = np.asarray(to_dense(block @ sketch[:-1])) * self.gain
+                image += self.constant * sketch[[-1]].toarray()
+                np.clip(image, -_SATURATED, _SATURATED, out=image)
+                transformed = fft.rfft(image, axis=1)
+                product = transformed if product is None else product * transformed
+            rows = fft.irfft(product, n=size, axis=1) / self.largest_norm
+            out[lo:hi] = within_unit_ball(rows)
+        return out
+
+
+def _count_sketch(n_features: int, n_components: int, rng: np.random.Generator) -> Any:
+    """Send each feature to one component, uniformly chosen, with a random sign."""
+    places = rng.integers(0, n_components, size=n_features, dtype=np.int32)
+    signs = 1.0 - 2.0 * rng.integers(0, 2, size=n_features, dtype=np.int8)
+    return sparse.csr_array(
+        (signs, places, np.arange(n_features + 1)), shape=(n_features, n_components)
+    )
+
+
+def draw_tensor_sketch(
+    n_features: int,
+    n_components: int,
+    rng: np.random.Generator,
+    *,
+    degree: int = 3,
+    coef0: float = 1.0,
+    length_scale: float = 1.0,
+) -> TensorSketchMap:
+    r"""Draw a sketch of :math:`(\langle x,z\rangle/\ell^2+c)^p/(1/\ell^2+c)^p`.
+
+    Parameters
+    ----------
+    n_features, n_components : int
+    rng : numpy.random.Generator
+        Public randomness. Never a source of noise.
+    degree : int, default=3
+        :math:`p`, at least 1.
+    coef0 : float, default=1.0
+        :math:`c`, not negative.
+    length_scale : float, default=1.0
+        :math:`\ell`, positive.
+
+    Returns
+    -------
+    TensorSketchMap
+
+    Notes
+    -----
+    Privacy: the map does not depend on data.
+
+    Exact features of a row of norm one have norm :math:`(1/\ell^2+c)^{p/2}`, by which they are
+    divided; the sketch keeps norms only on average, so each row is clipped to norm one after
+    it. Bassily, Mohri and Suresh (2022), section 4, leave :math:`c` out of the norm.
+
+    References
+    ----------
+    .. [1] N. Pham, R. Pagh. Fast and scalable polynomial kernels via explicit feature maps.
+       KDD 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import draw_tensor_sketch
+    >>> psi = draw_tensor_sketch(3, 4000, np.random.default_rng(0), degree=2)
+    >>> u, v = psi.apply(np.array([[0.6, 0.0, 0.8], [0.6, 0.8, 0.0]]))
+    >>> bool(abs(u @ v - (0.36 + 1) ** 2 / 4) < 0.1)
+    True
+    """
+    n_features = checked_size("n_features", n_features)
+    n_components = checked_size("n_components", n_components)
+    degree = checked_size("degree", degree)
+    if not coef0 >= 0.0 or not length_scale > 0.0:
+        raise ValueError("coef0 must not be negative, and length_scale must be positive")
+    sketches = tuple(_count_sketch(n_features + 1, n_components, rng) for _ in range(degree))
+    return TensorSketchMap(sketches, 1.0 / length_scale, math.sqrt(coef0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProjectedFeatures:
+    """A feature map, a linear map after it, and clipping to norm one."""
+
+    feature_map: FeatureMap
+    linear_map: LinearMap
+
+    @property
+    def n_features_in(self) -> int:
+        """Number of columns that `apply` takes."""
+        return self.feature_map.n_features_in
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns that `apply` returns."""
+        return self.linear_map.n_components
+
+    def apply(self, X: Any) -> SingleArray:
+        """Map every row; see `RowMap.apply`."""
+        image = self.linear_map.apply(self.feature_map.apply(X))
+        return within_unit_ball(image).astype(np.float32)

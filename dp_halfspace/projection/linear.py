@@ -1,0 +1,536 @@
+"""Public linear maps of rows, and of coefficients back: random signs and Hadamard transforms.
+
+A map is drawn from shapes and public randomness, so it may be released. Replacing one record
+replaces one row of ``apply(X)``; the caller clips rows to a public norm, and that alone bounds the
+sensitivity, for every number of components and every draw. How well norms and margins survive is a
+matter of accuracy; constants and proofs: ``docs/proofs/projection.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import hadamard
+
+FloatArray: TypeAlias = NDArray[np.float64]
+SingleArray: TypeAlias = NDArray[np.float32]
+
+# Rows of a sparse block.
+_SPARSE_ROWS = 8192
+
+
+@runtime_checkable
+class RowMap(Protocol):
+    """A public map of rows, one by one."""
+
+    @property
+    def n_features_in(self) -> int:
+        """Number of columns that `apply` takes."""
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns that `apply` returns."""
+
+    def apply(self, X: Any) -> Any:
+        """Map every row of a dense or CSR matrix of finite real numbers of at most 64 bits.
+
+        The images are finite. Row ``i`` depends on row ``i``, its position, the shape and the map
+        only. `X` is never copied or densified whole.
+        """
+
+
+@runtime_checkable
+class LinearMap(RowMap, Protocol):
+    """A linear map. Its images are not clipped."""
+
+    def apply(self, X: Any) -> FloatArray:
+        """Map every row; see `RowMap.apply`."""
+
+    def pull_back(self, w: FloatArray) -> FloatArray:
+        """Return coefficients of shape (n_features_in,) or (K, n_features_in).
+
+        They act on a row as `w` acts on its image: ``X @ pull_back(w).T`` is ``apply(X) @ w.T``.
+        """
+
+    def to_array(self) -> FloatArray:
+        """Return the matrix, of shape (n_components, n_features_in), for small maps."""
+
+
+def checked_size(name: str, value: int, *, least: int = 1) -> int:
+    """Return a number of things, or raise ValueError if it is no integer or too small."""
+    if not isinstance(value, Integral) or value < least:
+        kind = "a positive integer" if least == 1 else f"an integer, at least {least}"
+        raise ValueError(f"{name} must be {kind}; got {value!r}.")
+    return int(value)
+
+
+def checked_features(X: Any, n_features: int) -> Any:
+    """Return `X`, or raise ValueError if it is no real matrix with this many columns."""
+    if sparse.issparse(X):
+        if X.format != "csr":
+            raise ValueError("sparse X must be in CSR format")
+    else:
+        X = np.asarray(X)
+    if X.dtype.kind not in "biuf" or X.dtype.itemsize > 8:
+        raise ValueError("X must be a matrix of real numbers of at most 64 bits")
+    if X.ndim != 2 or X.shape[1] != n_features:
+        raise ValueError(f"X must have shape (n, {n_features}); got {X.shape}")
+    return X
+
+
+def checked_coefficients(w: FloatArray, n_components: int) -> FloatArray:
+    """Return float64, or raise ValueError if the last axis of `w` has another length."""
+    w = np.asarray(w, dtype=np.float64)
+    if w.ndim not in (1, 2) or w.shape[-1] != n_components:
+        raise ValueError(f"w must have a last axis of length {n_components}; got shape {w.shape}")
+    return w
+
+
+def row_blocks(X: Any, entries: int, *, min_rows: int = 1) -> Iterator[tuple[int, int, Any]]:
+    """Read a matrix in float64 by blocks of rows, of about `entries` numbers where it is dense.
+
+    The bounds of the blocks are functions of the shape alone.
+    """
+    n, d = X.shape
+    is_sparse = sparse.issparse(X)
+    step = _SPARSE_ROWS if is_sparse else max(min_rows, entries // d)
+    for lo in range(0, n, step):
+        hi = min(lo + step, n)
+        block = X[lo:hi]
+        if is_sparse:
+            yield lo, hi, sparse.csr_array(block, dtype=np.float64)
+        else:
+            yield lo, hi, np.asarray(block, dtype=np.float64)
+
+
+def replace_nonfinite(Z: FloatArray) -> FloatArray:
+    """Make every entry finite, in place: 0 for NaN, the largest double for infinity.
+
+    A finite row near the largest double can map to infinity or, by a difference of infinities, to
+    NaN. One such record would turn a whole model into NaN and so be visible with certainty; it must
+    stay an ordinary row, which the clipping afterwards handles.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not np.isfinite(Z.sum())
+    if suspicious:
+        np.nan_to_num(Z, copy=False)
+    return Z
+
+
+def within_unit_ball(rows: FloatArray) -> FloatArray:
+    """Divide every row that is longer than one by its length."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.asarray(rows / np.maximum(lengths, 1.0)[:, None])
+
+
+def next_power_of_two(n_features: int) -> int:
+    """Return the smallest power of two that is not below the number of features."""
+    return 1 << (n_features - 1).bit_length()
+
+
+def to_dense(rows: Any) -> Any:
+    """Return rows, sparse ones as an array."""
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
+_BLOCK_ENTRIES = 2**22  # 32 MB of float64: signs, or rows that are cast
+# The eight signs that each byte stands for.
+_BYTE_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RademacherMap:
+    r"""Independent random signs divided by :math:`\sqrt k`. Made by `draw_rademacher`.
+
+    `bits`, of shape (n_features_in, ceil(n_components / 8)), has a bit for each sign, 1 for -1, the
+    first component in the highest bit.
+    """
+
+    bits: NDArray[np.uint8]
+    n_components: int
+
+    @property
+    def n_features_in(self) -> int:
+        """Number of columns that `apply` takes."""
+        return len(self.bits)
+
+    def _signs(self) -> Iterator[tuple[int, int, FloatArray]]:
+        """Unpack some components at a time, as matrices of shape (n_features_in, hi - lo)."""
+        d, k = self.n_features_in, self.n_components
+        step = max(2, _BLOCK_ENTRIES // (8 * d))
+        for first in range(0, self.bits.shape[1], step):
+            signs = np.take(_BYTE_SIGNS, self.bits[:, first : first + step], axis=0)
+            lo, hi = 8 * first, min(8 * (first + step), k)
+            yield lo, hi, signs.reshape(d, -1)[:, : hi - lo]
+
+    def apply(self, X: Any) -> FloatArray:
+        """Map every row; see `RowMap.apply`."""
+        X = checked_features(X, self.n_features_in)
+        out = np.empty((X.shape[0], self.n_components))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for first, last, signs in self._signs():
+                for lo, hi, block in row_blocks(X, _BLOCK_ENTRIES, min_rows=64):
+                    out[lo:hi, first:last] = block @ signs
+            out /= math.sqrt(self.n_components)
+        return replace_nonfinite(out)
+
+    def pull_back(self, w: FloatArray) -> FloatArray:
+        """Apply the transposed map; see `LinearMap.pull_back`."""
+        w = checked_coefficients(w, self.n_components)
+        out = np.zeros((*w.shape[:-1], self.n_features_in))
+        for first, last, signs in self._signs():
+            out += w[..., first:last] @ signs.T
+        return np.asarray(out / math.sqrt(self.n_components))
+
+    def to_array(self) -> FloatArray:
+        """Return the matrix, of shape (n_components, n_features_in), for small maps."""
+        return self.pull_back(np.eye(self.n_components))
+
+
+def draw_rademacher(n_features: int, n_components: int, rng: np.random.Generator) -> RademacherMap:
+    """Draw a matrix of independent signs; one bit of memory for each.
+
+    Parameters
+    ----------
+    n_features, n_components : int
+        Positive.
+    rng : numpy.random.Generator
+        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source of noise.
+
+    Returns
+    -------
+    RademacherMap
+
+    Notes
+    -----
+    Privacy: the map does not depend on data. Rows are clipped after it, so the guarantee holds for
+    every draw and every number of components.
+
+    Accuracy: the constants of `jl_dimension` are proved for this map.
+
+    References
+    ----------
+    .. [1] D. Achlioptas. Database-friendly random projections: Johnson-Lindenstrauss with
+       binary coins. Journal of Computer and System Sciences, 2003.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import draw_rademacher
+    >>> projection = draw_rademacher(1000, 200, np.random.default_rng(0))
+    >>> projection.apply(np.ones((3, 1000))).shape
+    (3, 200)
+    """
+    n_features = checked_size("n_features", n_features)
+    n_components = checked_size("n_components", n_components)
+    shape = (n_features, -(-n_components // 8))
+    return RademacherMap(rng.integers(0, 256, size=shape, dtype=np.uint8), n_components)
+
+
+def jl_dimension(margin: float, n_samples: int, beta: float = 0.05) -> int:
+    r"""Components with which random signs keep the margin `jl_margin` of all records.
+
+    :math:`k = \lceil 4 \ln((3n+1)/\beta) / (e^2 - 2e^3/3) \rceil` with :math:`e = \gamma/2`.
+
+    Parameters
+    ----------
+    margin : float
+        Margin divided by the bound on the norm of a row, in (0, 1].
+    n_samples : int
+        Number of records.
+    beta : float, default=0.05
+        Probability with which the draw may fail, in (0, 1).
+
+    Returns
+    -------
+    int
+        May exceed the number of features: do not project then.
+
+    Notes
+    -----
+    Privacy: a function of public quantities, and no guarantee depends on the event that it bounds.
+    It is a statement on `draw_rademacher`. The distortion :math:`\gamma/2` minimises, to first
+    order, :math:`\sqrt k` over the retained margin, which is what the noise of a private method
+    costs.
+
+    References
+    ----------
+    ``docs/proofs/projection.md``, Theorem 4. Achlioptas (2003).
+
+    Examples
+    --------
+    >>> from dp_halfspace.projection import jl_dimension
+    >>> jl_dimension(0.3, 15_000)
+    2709
+    """
+    e = _checked_margin(margin) / 2.0
+    return math.ceil(4.0 * _log_events(n_samples, beta) / (e * e * (1.0 - 2.0 * e / 3.0)))
+
+
+def jl_distortion(n_components: int, n_samples: int, beta: float = 0.05) -> float:
+    """Smallest distortion that is proved for random signs with this many components.
+
+    The inverse of `jl_dimension`: in (0, 1], or infinity if the number of components is too small
+    for any statement. A margin is kept if it exceeds the distortion, see `jl_margin`.
+
+    Examples
+    --------
+    >>> from dp_halfspace.projection import jl_dimension, jl_distortion
+    >>> round(jl_distortion(jl_dimension(0.3, 15_000), 15_000), 3)
+    0.15
+    """
+    q = 4.0 * _log_events(n_samples, beta) / checked_size("n_components", n_components)
+    if q > 1.0 / 3.0:
+        return math.inf
+    # Root of e^2 - 2 e^3 / 3 = q in [0, 1], by Viete's formula with e = 1/2 + cos(angle).
+    angle = (2.0 * math.pi - math.acos(max(-1.0, 1.0 - 6.0 * q))) / 3.0
+    return min(1.0, 0.5 + math.cos(angle) + 1e-12)
+
+
+def jl_margin(margin: float, *, distortion: float | None = None) -> float:
+    r"""Margin after a projection that keeps squared norms within a distortion, and clipping.
+
+    :math:`(\gamma - e)/(1 + e)`, or 0 if the distortion :math:`e` exceeds the margin, by
+    ``docs/proofs/projection.md``, Theorem 4. The margin is relative to the bound on the norm of a
+    row, to which rows are clipped again; None stands for half of it, as in `jl_dimension`.
+
+    Examples
+    --------
+    >>> from dp_halfspace.projection import jl_margin
+    >>> round(jl_margin(0.3), 4)
+    0.1304
+    """
+    margin = _checked_margin(margin)
+    e = margin / 2.0 if distortion is None else distortion
+    if not e >= 0.0:
+        raise ValueError(f"distortion must be at least 0; got {distortion!r}.")
+    return (margin - e) / (1.0 + e) if e < margin else 0.0
+
+
+def _checked_margin(margin: float) -> float:
+    """Return a margin relative to the norm of the rows."""
+    if not 0.0 < margin <= 1.0:
+        raise ValueError(f"margin must be in (0, 1]; got {margin!r}.")
+    return float(margin)
+
+
+def _log_events(n_samples: int, beta: float) -> float:
+    """Return the logarithm of the number of one-sided events over their total probability."""
+    if not 0.0 < beta < 1.0:
+        raise ValueError(f"beta must be in (0, 1); got {beta!r}.")
+    return math.log((3.0 * checked_size("n_samples", n_samples) + 1.0) / beta)
+
+
+# Entries that are transformed at a time, in two buffers that stay in cache.
+_ENTRIES = 2**15
+# Levels that one matrix product does: the Hadamard matrix of order 16 is the widest for
+# which its wasted multiplications are hidden by the speed of a product over additions.
+_LEVELS = 4
+
+
+_MATRICES = tuple(hadamard(2**levels).astype(np.float64) for levels in range(_LEVELS + 1))
+
+
+def _transform(values: FloatArray, work: FloatArray) -> FloatArray:
+    """Transform the rows of `values`; both arrays are overwritten, one is returned.
+
+    The matrix is a Kronecker product of matrices of order at most 16. Each factor acts on
+    groups of bits of the column index, lowest bits first.
+    """
+    levels = values.shape[1].bit_length() - 1
+    stride = 1
+    for stage in range(math.ceil(levels / _LEVELS)):
+        matrix = _MATRICES[(levels + stage) // math.ceil(levels / _LEVELS)]
+        order = len(matrix)
+        if stride == 1:
+            np.matmul(values.reshape(-1, order), matrix, out=work.reshape(-1, order))
+        else:
+            shape = (-1, order, stride)
+            np.matmul(matrix, values.reshape(shape), out=work.reshape(shape))
+        values, work = work, values
+        stride *= order
+    return values
+
+
+def walsh_hadamard(values: FloatArray) -> FloatArray:
+    """Multiply every row by the Hadamard matrix (entries -1 and 1, natural order).
+
+    The number of columns is a power of two. Four levels of the classical butterflies are done by
+    one product with a matrix of order 16 (Fino and Algazi, 1976).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import walsh_hadamard
+    >>> walsh_hadamard(np.array([[1.0, 2.0, 3.0, 4.0]]))
+    array([[10., -2., -4.,  0.]])
+    """
+    values = np.array(values, dtype=np.float64, order="C")
+    if values.ndim != 2 or values.shape[1] < 1 or values.shape[1] & (values.shape[1] - 1):
+        raise ValueError(f"a power of two of columns is needed; got shape {values.shape}")
+    out = np.empty(values.shape)
+    step = max(1, _ENTRIES // values.shape[1])
+    for lo in range(0, len(values), step):
+        block = values[lo : lo + step]
+        out[lo : lo + step] = _transform(block, np.empty(block.shape))
+    return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HadamardMap:
+    r"""Random signs, the Hadamard transform, a random choice of its outputs.
+
+    The matrix is :math:`k^{-1/2} R H D` with :math:`D` the `signs`, :math:`H` the Hadamard matrix
+    of the next power of two :math:`d'` (rows are padded with zeros) and :math:`R` the choice of
+    :math:`k` of its :math:`d'` rows, the `outputs` in increasing order. Made by `draw_hadamard`.
+    """
+
+    signs: NDArray[np.int8]
+    outputs: NDArray[np.intp]
+
+    @property
+    def n_features_in(self) -> int:
+        """Number of columns that `apply` takes."""
+        return len(self.signs)
+
+    @property
+    def n_components(self) -> int:
+        """Number of columns that `apply` returns."""
+        return len(self.outputs)
+
+    def apply(self, X: Any) -> FloatArray:
+        """Map every row; see `RowMap.apply`."""
+        X = checked_features(X, self.n_features_in)
+        out = np.empty((X.shape[0], self.n_components))
+        size = next_power_of_two(self.n_features_in)
+        step = max(1, _ENTRIES // size)
+        buffer, work = np.empty((step, size)), np.empty((step, size))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for lo in range(0, X.shape[0], step):
+                rows = X[lo : lo + step]
+                values = buffer[: rows.shape[0]]
+                signed = values[:, : self.n_features_in]
+                np.multiply(to_dense(rows), self.signs, out=signed, dtype=np.float64)
+                values[:, self.n_features_in :] = 0.0
+                image = _transform(values, work[: len(values)])
+                np.take(image, self.outputs, axis=1, out=out[lo : lo + step], mode="clip")
+            out /= math.sqrt(self.n_components)
+        return replace_nonfinite(out)
+
+    def pull_back(self, w: FloatArray) -> FloatArray:
+        """Apply the transposed map; see `LinearMap.pull_back`."""
+        w = checked_coefficients(w, self.n_components)
+        values = np.zeros((*w.shape[:-1], next_power_of_two(self.n_features_in)))
+        values[..., self.outputs] = w
+        image = walsh_hadamard(np.atleast_2d(values)).reshape(values.shape)
+        scaled = image[..., : self.n_features_in] * self.signs
+        return np.asarray(scaled / math.sqrt(self.n_components))
+
+    def to_array(self) -> FloatArray:
+        """Return the matrix, of shape (n_components, n_features_in), for small maps."""
+        return self.pull_back(np.eye(self.n_components))
+
+
+def draw_hadamard(n_features: int, n_components: int, rng: np.random.Generator) -> HadamardMap:
+    r"""Draw a subsampled randomised Hadamard transform.
+
+    Parameters
+    ----------
+    n_features : int
+    n_components : int
+        At most the power of two that follows `n_features`.
+    rng : numpy.random.Generator
+        Public randomness, see `dp_halfspace.privacy.public_generator`. Never a source of noise.
+
+    Returns
+    -------
+    HadamardMap
+
+    Notes
+    -----
+    Privacy: the map does not depend on data. Rows are clipped after it, so the guarantee holds for
+    every draw and every number of components.
+
+    Accuracy: squared norms are kept in expectation, with the variance of dense random signs times
+    :math:`(d'-k)/(d'-1)`, so with all :math:`d'` components it is an isometry. The exponential
+    bound needs more components than that of `draw_rademacher`, for which `jl_dimension` is stated
+    (``docs/proofs/projection.md``, sections 3 and 5).
+
+    Cost: :math:`O(d' \log d')` for each row, also a sparse one; with few non-zeros prefer
+    `draw_rademacher`. On dense rows it overtakes a product with an explicit matrix between 64 and
+    128 components and is about 10 times as fast at 1024 (``benchmarks/projection.py``).
+
+    References
+    ----------
+    .. [1] N. Ailon, B. Chazelle. The fast Johnson-Lindenstrauss transform and approximate
+       nearest neighbors. SIAM Journal on Computing, 2009.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import draw_hadamard
+    >>> full = draw_hadamard(5, 8, np.random.default_rng(0))
+    >>> round(float(np.sum(full.apply(np.ones((1, 5))) ** 2)), 12)
+    5.0
+    """
+    n_features = checked_size("n_features", n_features)
+    n_components = checked_size("n_components", n_components)
+    size = next_power_of_two(n_features)
+    if n_components > size:
+        raise ValueError(
+            f"a Hadamard transform of {n_features} features has {size} outputs; "
+            f"got n_components={n_components!r}."
+        )
+    signs = (2 * rng.integers(0, 2, size=n_features, dtype=np.int8) - 1).astype(np.int8)
+    # Which outputs are chosen is uniform; their order is irrelevant and sorted is faster.
+    outputs = np.sort(rng.choice(size, n_components, replace=False, shuffle=False))
+    return HadamardMap(signs, outputs.astype(np.intp))
+
+
+PROJECTIONS: dict[str, Callable[[int, int, np.random.Generator], LinearMap]] = {
+    "rademacher": draw_rademacher,
+    "hadamard": draw_hadamard,
+}
+
+
+def draw_projection(
+    kind: str, n_features: int, n_components: int, rng: np.random.Generator
+) -> LinearMap | None:
+    """Draw the map of this name, or None where it would not make the rows shorter.
+
+    Parameters
+    ----------
+    kind : str
+        A key of `PROJECTIONS`.
+    n_features, n_components : int
+    rng : numpy.random.Generator
+        Public randomness.
+
+    Returns
+    -------
+    LinearMap or None
+        None stands for the identity: with as many components as features a map only loses margin.
+
+    Notes
+    -----
+    Privacy: the map does not depend on data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dp_halfspace.projection import draw_projection
+    >>> draw_projection("hadamard", 10, 4, np.random.default_rng(0)).n_components
+    4
+    >>> draw_projection("hadamard", 10, 10, np.random.default_rng(0)) is None
+    True
+    """
+    if n_components >= n_features:
+        return None
+    return PROJECTIONS[kind](n_features, n_components, rng)

@@ -1,0 +1,216 @@
+"""Counts of the classes: sensitivity by brute force, exact cost, and what follows them."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dp_halfspace.algorithms.engine import class_counts
+from dp_halfspace.algorithms.engine.class_counts import (
+    balanced_weights,
+    counts_pay,
+    plan_class_counts,
+    rarity_of,
+)
+from dp_halfspace.algorithms.engine.defaults import Steps, engine_defaults, rarity_settings
+from dp_halfspace.algorithms.engine.noisy_gd import (
+    LARGEST_FAVOUR,
+    clipped_slopes,
+    plan_descent,
+    plan_gradient,
+)
+from dp_halfspace.rows.rows import Rows
+from tests.adversarial import neighbouring_pairs
+from tests.algorithms.support import assert_costs, permit_for
+
+STEPS = Steps(margin_offset=2.0, clip=0.7, n_steps=10, path_length=3.0, tail_fraction=0.5)
+
+
+def worst_change(n_classes):
+    """Largest move of what is released over replacements of one label."""
+    rng, largest = np.random.default_rng(0), 0.0
+    for _ in range(200):
+        first = rng.integers(n_classes, size=6)
+        second = first.copy()
+        second[2] = rng.integers(n_classes)
+        counts = [class_counts.class_counts(codes, n_classes) for codes in (first, second)]
+        change = counts[0] - counts[1]
+        largest = max(largest, float(np.linalg.norm(change[1:] if n_classes == 2 else change)))
+    return largest
+
+
+@pytest.mark.parametrize(("n_classes", "bound"), [(2, 1.0), (3, math.sqrt(2.0))])
+def test_a_record_moves_the_counts_by_the_sensitivity(n_classes, bound):
+    plan, _ = plan_class_counts(1000, n_classes, 0.5)
+    assert worst_change(n_classes) == bound
+    assert bound <= plan.noise.sensitivity <= bound * (1 + 1e-9)
+
+
+def test_brute_force_sees_a_record_that_is_counted_twice(monkeypatch):
+    honest = class_counts.class_counts
+    monkeypatch.setattr(class_counts, "class_counts", lambda *a: 2 * honest(*a))
+    assert worst_change(2) == 2.0
+
+
+@pytest.mark.parametrize("n_samples", [100, 1000, 10**6])
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_counts_and_the_rest_make_the_whole(n_samples, n_classes):
+    plan, left = plan_class_counts(n_samples, n_classes, 0.3)
+    rest = replace(plan.noise, sensitivity=1.0, mu=left)
+    assert_costs([*plan.events, rest.event], 0.3)
+    share = (plan.noise.mu / 0.3) ** 2
+    assert 0.02 - 1e-12 <= share <= 0.03 + 1e-12
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_released_counts_are_those_of_the_classes(n_classes):
+    codes = np.repeat(np.arange(n_classes), 100 * np.arange(1, n_classes + 1))
+    plan, left = plan_class_counts(len(codes), n_classes, math.inf)
+    assert math.isinf(left)
+    found = plan.run(codes, permit_for(*plan.events))
+    np.testing.assert_array_equal(found, np.bincount(codes))
+    # A record of nobody moves no count: any real numbers come back, and all of them are used.
+    noisy, _ = plan_class_counts(len(codes), n_classes, 1e-4)
+    hostile = noisy.run(codes, permit_for(*noisy.events))
+    rarity = rarity_of(hostile, np.ones(n_classes), noisy.deviation, len(codes), 1e-4)
+    assert 0.001 <= rarity.share <= 0.5
+    assert 0.0 <= rarity.degree <= 1.0
+
+
+def test_few_records_of_many_classes_are_not_counted():
+    assert counts_pay(100, 2, 0.1)
+    assert not counts_pay(1000, 5, 0.12)
+    assert counts_pay(1000, 5, 0.13)
+
+
+def test_the_more_records_of_a_rare_class_the_closer_to_the_fit_of_classes_of_like_size():
+    share, weights = 0.02, np.ones(2)
+    degrees = []
+    for n_samples in (1000, 10_000, 100_000):
+        counts = np.array([1.0 - share, share]) * n_samples
+        degrees.append([rarity_of(counts, weights, 0.0, n_samples, mu).degree for mu in (0.6, 9.0)])
+    # Beyond a public mu it is the number of records that counts.
+    assert all(low == high for low, high in degrees)
+    few, some, many = np.array(degrees)[:, 0]
+    assert few > 0.95 > some > 0.5 > 0.02 > many > 0.0
+
+
+def hostile_settings(n_classes, clip):
+    """Every kind of setting that released counts can lead to."""
+    weights = np.ones(n_classes)
+    for counts in (
+        [1.0] + [0.0] * (n_classes - 1),
+        [1e9] * n_classes,
+        [-1e9] * n_classes,
+        list(np.geomspace(1.0, 900.0, n_classes)),
+        [990.0] + [10.0 / n_classes] * (n_classes - 1),
+    ):
+        for mu in (1e-3, 0.3, 1e3):
+            for pull in (0.0, 0.3):
+                rarity = rarity_of(np.array(counts), weights, 1.0 / mu, 1000, mu)
+                yield rarity, rarity_settings(rarity, weights, replace(STEPS, clip=clip), pull)
+
+
+@pytest.mark.parametrize(("n_classes", "clip"), [(2, 0.7), (2, 0.5), (3, 1.0)])
+def test_whatever_is_counted_the_settings_are_within_their_bounds(n_classes, clip):
+    for rarity, wanted in hostile_settings(n_classes, clip):
+        for weights in (wanted.weights, wanted.last_weights):
+            assert weights.max() == 1.0
+            assert weights.min() > 0.0
+        assert 0.0 < wanted.pace <= 1.0
+        assert 0.0 < wanted.map_power <= 1.0
+        assert 1.0 <= wanted.constant <= 4.0
+        assert 0.0 <= wanted.favour <= LARGEST_FAVOUR
+        assert 2.0 <= wanted.margin_offset <= 4.0
+        assert 0.5 <= wanted.weighted_part <= 1.0
+        if rarity.degree == 0.0:
+            assert (wanted.favour, wanted.constant, wanted.pace) == (0.0, 1.0, 1.0)
+            assert wanted.margin_offset == STEPS.margin_offset
+
+
+def ratio(outputs, weights, favour):
+    """Largest change of the gradient sum over the sensitivity that is charged."""
+    rng, worst = np.random.default_rng(0), 0.0
+    n_classes = 2 if outputs == 1 else outputs
+    for X, y, other_X, other_y in neighbouring_pairs(rng, 60, n_classes=n_classes):
+        plan = plan_descent(
+            STEPS,
+            n_samples=len(X),
+            n_columns=X.shape[1],
+            n_outputs=outputs,
+            block_rows=1000,
+            mu=1.0,
+            largest_favour=LARGEST_FAVOUR,
+        )
+        moved = replace(
+            plan, favour=favour, favoured=n_classes - 1, steps=replace(STEPS, margin_offset=4.0)
+        )
+        shape = (X.shape[1],) if outputs == 1 else (X.shape[1], outputs)
+        for scale in (0.0, 1.0, 30.0):
+            point = scale * rng.standard_normal(shape)
+            sums = [
+                Rows(rows).fused_adjoint(
+                    point, clipped_slopes(moved, codes, np.asarray(weights)[codes])
+                )
+                for rows, codes in ((X, y), (other_X, other_y))
+            ]
+            change = float(np.linalg.norm(sums[0] - sums[1]))
+            worst = max(worst, change / plan.mechanism.sensitivity)
+    return worst
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("favour", [0.0, LARGEST_FAVOUR])
+def test_weights_and_offsets_leave_the_sensitivity_of_a_step(outputs, favour):
+    assert ratio(outputs, (1.0, 0.01, 0.3), favour) <= 1.0
+    if not favour:
+        assert ratio(outputs, (1.0, 1.0, 1.0), favour) > 0.99
+
+
+def test_brute_force_sees_a_weight_above_one():
+    """Planted: the rare class weighs more than one instead of the common one less."""
+    assert ratio(1, (2.0, 2.0), 0.0) > 1.5
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_no_noise_follows_the_counts(n_classes):
+    defaults = engine_defaults(1000, 6, n_classes, 0.3)
+    sizes = {"n_samples": 1000, "n_columns": 6, "n_classes": n_classes, "block_rows": 1000}
+    plan = plan_gradient(defaults, **sizes, mu=0.3, largest_favour=LARGEST_FAVOUR)
+    for rarity, wanted in hostile_settings(n_classes, defaults.clip):
+        followed = plan.for_rarity(rarity.common, wanted, 1.0)
+        assert followed.events == plan.events
+        assert followed.descent.mechanism == plan.descent.mechanism
+        assert followed.preconditioner.mechanism == plan.preconditioner.mechanism
+        assert followed.descent.steps.clip == plan.descent.steps.clip
+        assert abs(followed.descent.favour) <= LARGEST_FAVOUR
+        assert followed.descent.step_size <= plan.descent.step_size
+
+
+@pytest.mark.parametrize("counts", [[900.0, 100.0], [1e9, -5.0], [0.0, 0.0], [700.0, 200.0, 100.0]])
+def test_balanced_weights_are_inverse_sizes_of_at_most_one(counts):
+    weights = balanced_weights(np.array(counts), 3.0, 1000)
+    assert weights.max() == 1.0
+    assert weights.min() > 0.0
+    if counts == [900.0, 100.0]:
+        np.testing.assert_allclose(weights, [103 / 897, 1.0])
+    # Little is told apart where the noise is as large as the classes.
+    assert balanced_weights(np.array(counts), 2000.0, 1000).min() > 0.9
+
+
+def test_an_offset_moves_the_scores_of_one_class():
+    plan = plan_descent(STEPS, n_samples=9, n_columns=2, n_outputs=1, block_rows=9, mu=1.0)
+    codes = np.array([0, 1, 1, 0])
+    margins = np.array([-1.0, 0.5, 3.0, 2.0])
+    for favoured, sign in ((0, -1.0), (1, 1.0)):
+        moved = replace(plan, favour=1.5, favoured=favoured)
+        found = clipped_slopes(moved, codes, np.ones(4))(margins.copy(), 0, 4)
+        by_hand = clipped_slopes(plan, codes, np.ones(4))(margins + sign * 1.5, 0, 4)
+        np.testing.assert_allclose(found, by_hand)
+    several = replace(plan, n_outputs=3, favour=1.5, favoured=2)
+    scores = np.random.default_rng(0).normal(size=(4, 3))
+    found = clipped_slopes(several, codes, np.ones(4))(scores.copy(), 0, 4)
+    plain = replace(several, favour=0.0)
+    by_hand = clipped_slopes(plain, codes, np.ones(4))(scores + np.array([0.0, 0.0, 1.5]), 0, 4)
+    np.testing.assert_allclose(found, by_hand)

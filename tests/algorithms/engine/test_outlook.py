@@ -1,0 +1,142 @@
+"""What a fit says beforehand about the accuracy to expect: public numbers, and about right."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dp_halfspace import AdaptiveMarginClassifier, LabelPrivateClassifier, PrivacyWarning
+from dp_halfspace.algorithms.engine.outlook import GOOD, POOR, outlook_of
+from dp_halfspace.inspection import Outlook, outlook, plan_accuracy
+
+SIZES = {
+    "n_samples": st.integers(10, 10**6),
+    "n_features": st.integers(1, 500),
+    "n_classes": st.integers(2, 50),
+    "epsilon": st.floats(0.01, 30),
+    "delta": st.sampled_from([0.0, 1e-9, 1e-5]),
+}
+
+
+@given(**SIZES)
+def test_more_columns_are_never_easier_and_shares_are_shares(**sizes):
+    here = outlook_of(**sizes)
+    wider = outlook_of(**{**sizes, "n_features": 2 * sizes["n_features"]})
+    assert 0.0 < wider.improvement <= here.improvement <= 1.0
+
+
+@given(**SIZES)
+def test_what_it_would_take_is_enough(**sizes):
+    # On the side of the switch between mechanisms where the question was asked.
+    sizes = {**sizes, "n_classes": max(3, sizes["n_classes"])}
+    here = outlook_of(**sizes)
+    more = outlook_of(**{**sizes, "n_samples": here.n_samples_wanted})
+    assert more.improvement >= GOOD - 1e-9
+    if here.epsilon_wanted <= 1e3:
+        spent = outlook_of(**{**sizes, "epsilon": here.epsilon_wanted})
+        assert spent.improvement >= GOOD - 1e-3
+
+
+def test_without_noise_everything_is_expected():
+    assert outlook_of(100, 5, 3, math.inf, 1e-4).improvement == 1.0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "epsilon"), [((3000, 10, 2), 0.3), ((300, 10, 2), 1.0), ((1000, 10, 6), 1.0)]
+)
+def test_it_is_what_simulations_give(sizes, epsilon):
+    plan = plan_accuracy(*sizes, [epsilon], reference=0.85, n_repeats=4, random_state=0)
+    majority = 1.0 / sizes[2]
+    measured = (plan.accuracy[0] - majority) / (0.85 - majority)
+    assert abs(outlook_of(*sizes, epsilon, 1.0 / sizes[0] ** 2).improvement - measured) < 0.15
+
+
+def rows(n_samples, n_columns=30):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n_samples, n_columns)), rng.integers(0, 2, n_samples)
+
+
+def said(model, X, y, method="fit"):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        getattr(model, method)(X, y)
+    return [str(w.message) for w in caught if "expect about" in str(w.message)]
+
+
+@pytest.mark.parametrize("method", ["fit", "plan"])
+def test_a_fit_with_a_poor_outlook_says_so_once(method):
+    X, y = rows(200)
+    model = AdaptiveMarginClassifier(epsilon=0.1, data_norm=1.0, classes=[0, 1])
+    (text,) = said(model, X, y, method)
+    assert "200 records" in text
+    assert "about" in text
+    assert "epsilon=" in text
+    expected = outlook_of(200, 30, 2, 0.1, 1.0 / 200**2)
+    assert expected.improvement < POOR
+    assert text == str(expected)
+
+
+def test_what_is_said_is_the_same_on_any_table_of_the_size():
+    X, y = rows(200)
+    model = AdaptiveMarginClassifier(epsilon=0.1, data_norm=1.0, classes=[0, 1])
+    assert said(model, X, y) == said(model, 1e9 * X, np.zeros_like(y))
+
+
+def test_a_fit_with_a_good_outlook_says_nothing():
+    X, y = rows(3000)
+    assert not said(AdaptiveMarginClassifier(epsilon=1, data_norm=1.0, classes=[0, 1]), X, y)
+
+
+def test_private_labels_have_another_outlook():
+    X, y = rows(200)
+    model = LabelPrivateClassifier(epsilon=0.1, classes=[0, 1], data_norm=1.0)
+    assert not said(model, X, y)
+
+
+def test_the_warning_is_one_of_the_package():
+    X, y = rows(100)
+    with pytest.warns(PrivacyWarning, match="expect about"):
+        AdaptiveMarginClassifier(epsilon=0.1, data_norm=1.0, classes=[0, 1]).fit(X, y)
+
+
+def test_the_public_function_asks_the_same():
+    assert isinstance(outlook(300, 40, 2), Outlook)
+    assert outlook(300, 40, 2, 0.1) == outlook_of(300, 40, 2, 0.1, 1.0 / 300**2)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ((0, 5, 2), "n_samples"),
+        ((100, 5, 1), "n_classes"),
+        ((100, 5, 2, -1.0), "epsilon"),
+        ((100, 5, 2, 1.0, 0.7), "delta"),
+    ],
+)
+def test_sizes_out_of_range_are_named(given, name):
+    with pytest.raises(ValueError, match=name):
+        outlook(*given)
+
+
+def test_a_rare_class_counts_by_its_own_records():
+    here = outlook_of(2000, 20, 2, 1.0, 1e-7)
+    assert here.rare_improvement is not None
+    assert here.rare_improvement < here.improvement
+    assert outlook_of(2000, 20, 3, 1.0, 1e-7).rare_improvement is None
+    assert outlook_of(2000, 20, 2, math.inf, 1e-7).rare_improvement == 1.0
+
+
+def test_a_fit_says_that_a_rare_class_cannot_be_ranked():
+    """Though classes of equal size would be told apart."""
+    X, y = rows(400, 60)
+    model = AdaptiveMarginClassifier(epsilon=1.0, data_norm=1.0, classes=[0, 1])
+    expected = outlook_of(400, 60, 2, 1.0, 1.0 / 400**2)
+    assert expected.cannot_rank_rare
+    assert not expected.is_poor
+    (text,) = said(model, X, y)
+    assert "do not rely on it" in text
+    (text,) = said(model, X, np.zeros_like(y))
+    assert text == str(expected)

@@ -1,0 +1,85 @@
+"""What `fit` prints about columns, and large tables in chunks."""
+
+import numpy as np
+import pandas
+import pytest
+
+from dp_halfspace._cli import commands, main
+
+SCHEMA = """{"age": [0, 120], "stage": ["I", "II", "III"], "dose": "number", "ok": "boolean",
+"city": "text", "report": {"kind": "words", "columns": 8}}"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 3000
+    frame = pandas.DataFrame(
+        {
+            "patient_id": np.arange(n),
+            "age": rng.integers(20, 95, n),
+            "stage": rng.choice(["I", "II", "III"], n),
+            "dose": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n).round(3)),
+            "ok": rng.random(n) < 0.3,
+            "city": rng.choice(["Oslo", "Rome", "Bonn"], n),
+            "report": rng.choice(["chest pain", "no pain", ""], n),
+        }
+    )
+    frame["y"] = np.where(frame["age"] > 55, "yes", "no")
+    frame.to_csv(tmp_path / "own.csv", index=False)
+    frame.to_parquet(tmp_path / "own.parquet", index=False)
+    (tmp_path / "schema.json").write_text(SCHEMA)
+    return tmp_path
+
+
+def fit(folder, name, *more):
+    words = ["fit", str(folder / name), "--target", "y", "--epsilon", "3"]
+    words += ["--schema", str(folder / "schema.json"), "--save", str(folder / "m.joblib")]
+    return main([*words, *more])
+
+
+def test_every_column_is_listed(table, capsys):
+    assert fit(table, "own.csv", "--drop", "patient_id", "--classes", "no,yes") == 0
+    out, err = capsys.readouterr()
+    lines = [line.split(maxsplit=1) for line in out.splitlines() if line]
+    found = {name: " ".join(rest.split()) for name, rest in lines}
+    assert found["patient_id"] == "drop stated left out"
+    assert found["age"].startswith("number in [0, 120] stated clipped to its range")
+    assert found["stage"] == "3 categories stated 3 columns of 0 and 1"
+    assert found["dose"] == "number stated in learnt units"
+    assert found["ok"] == "2 categories stated one column of both signs"
+    assert found["city"] == "text stated the hash of the whole text, in 30 columns"
+    assert found["report"] == "words in 8 columns stated counts of hashed words in 8 columns"
+    assert "may tell rows" not in err
+
+
+def test_a_key_is_noted_by_its_name(table, capsys):
+    assert fit(table, "own.csv", "--classes", "no,yes") == 0
+    out, err = capsys.readouterr()
+    assert "the column 'patient_id' may tell rows or persons apart" in err
+    assert "as found in the file" in next(s for s in out.splitlines() if "patient_id" in s)
+
+
+@pytest.mark.parametrize("name", ["own.csv", "own.parquet"])
+@pytest.mark.parametrize("classes", [["--classes", "no,yes"], []])
+def test_large_tables_are_encoded_in_chunks(table, name, classes, monkeypatch, capsys):
+    """In chunks every row is encoded as in the whole table, and the model predicts alike."""
+    monkeypatch.setattr(commands, "_FIRST_STREAMED", 100)
+    monkeypatch.setattr(commands, "_ROWS_AT_ONCE", 700)
+    seen = []
+    made = commands._rows_of
+    monkeypatch.setattr(commands, "_rows_of", lambda *given: seen.append(made(*given)) or seen[-1])
+    assert fit(table, name, "--drop", "patient_id", *classes) == 0
+    assert len(seen[0].parts) == 5
+    model = commands.load_model(table / "m.joblib")
+    whole = seen[0].values()
+    frame = pandas.concat(list(whole))
+    assert len(frame) == 3000
+    own = pandas.read_csv(table / "own.csv", dtype=str, keep_default_na=False)
+    both = [model.decision_function(rows) for rows in (frame, own)]
+    assert both[0].tobytes() == both[1].tobytes()
+    assert np.mean(model.predict(own) == own["y"]) > 0.8
+    for more in (["--delta", "0"], ["--groups", "patient_id"]):
+        drop = [] if "--groups" in more else ["--drop", "patient_id"]
+        assert fit(table, name, *drop, *more) == 0
+        assert not hasattr(seen.pop(), "parts")

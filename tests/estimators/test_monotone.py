@@ -1,0 +1,127 @@
+"""Monotone effects: predictions rise or fall, the rest stays, and nothing is spent."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from dp_halfspace import PrivateKernelClassifier, PrivateTableClassifier
+from dp_halfspace.algorithms.engine.calibration import line
+from dp_halfspace.inspection import TableEffectsDisplay, natural_coefficients
+from tests.support import Book
+
+RNG = np.random.default_rng(8)
+AGES, SIZES = RNG.uniform(20, 90, 1500), RNG.normal(250, 60, 1500)
+WARDS = RNG.choice(["u", "v"], 1500)
+TABLE = np.column_stack([AGES, SIZES, WARDS]).astype(object)
+# Risk that rises, then falls: a monotone curve is another one.
+LABELS = np.abs(AGES - 55) + 5 * RNG.logistic(size=1500) < 18
+SCHEMA = {"0": [0, 120], "1": "number", "2": ["u", "v"]}
+
+
+def table(features="additive", **parameters):
+    return PrivateTableClassifier(
+        epsilon=2.0, features=features, schema=SCHEMA, classes=[False, True], **parameters
+    )
+
+
+def along(model, column, low, high):
+    """Scores of rows in which one column rises."""
+    rows = np.empty((400, 3), dtype=object)
+    rows[:] = [44, 260, "v"]
+    rows[:, column] = np.linspace(low, high, 400)
+    return model.decision_function(rows)
+
+
+@pytest.mark.parametrize("features", ["additive", "linear"])
+@pytest.mark.parametrize(("direction", "sign"), [("increasing", 1), ("decreasing", -1)])
+def test_scores_of_a_table_become_monotone(features, direction, sign):
+    book = Book()
+    model = table(features, ledger=book).fit(TABLE, LABELS)
+    before = model.decision_function(TABLE)
+    changed = model.with_monotone({"0": direction, "1": direction})
+    for column, low, high in ((0, -50, 200), (1, -300, 900)):
+        steps = sign * np.diff(along(changed, column, low, high))
+        assert steps.min() >= -1e-12
+        if features == "additive" and column == 0:
+            assert (sign * np.diff(along(model, column, low, high))).min() < -1e-3
+            assert steps.max() > 1e-3
+    # The model that was fitted stays, and the copy costs no budget.
+    np.testing.assert_array_equal(model.decision_function(TABLE), before)
+    assert changed.privacy_ is model.privacy_
+    assert len(book.records) == 1
+    again = pickle.loads(pickle.dumps(changed))
+    np.testing.assert_array_equal(again.decision_function(TABLE), changed.decision_function(TABLE))
+    assert not hasattr(changed.fit(TABLE, LABELS).model_, "monotone_")
+
+
+def test_a_curve_that_is_monotone_already_stays():
+    model = table("linear").fit(TABLE, AGES > 50)
+    changed = model.with_monotone({"0": "increasing"})
+    np.testing.assert_allclose(
+        changed.decision_function(TABLE), model.decision_function(TABLE), atol=1e-5
+    )
+    rows = [[None, 240, "u"], [70, None, None]]
+    np.testing.assert_allclose(
+        changed.decision_function(rows), model.decision_function(rows), atol=1e-5
+    )
+
+
+def test_other_columns_keep_their_effects_and_displays_show_the_copy():
+    model = table().fit(TABLE, LABELS)
+    # Scores before their calibration are sums.
+    model.calibration_ = line(1.0)
+    changed = model.with_monotone({"0": "increasing"})
+    old, new = (TableEffectsDisplay.from_estimator(m).columns for m in (model, changed))
+    assert np.diff(new[0].effects[:, 0]).min() >= -1e-12
+    for before, after in zip(old[1:], new[1:], strict=True):
+        np.testing.assert_allclose(after.effects, before.effects, atol=1e-4)
+    # A column that is named again turns, the other one stays.
+    turned = changed.with_monotone({"1": "increasing"}).with_monotone({"0": "decreasing"})
+    assert np.diff(along(turned, 0, 0, 120)).max() <= 1e-12
+    assert np.diff(along(turned, 1, 100, 400)).min() >= -1e-12
+
+
+@pytest.mark.parametrize("data_norm", [None, 2.0])
+def test_scores_of_an_additive_kernel_become_monotone(data_norm):
+    X = RNG.uniform(-1, 1, (1500, 3))
+    y = np.abs(X[:, 0]) > 0.5
+    model = PrivateKernelClassifier("additive", classes=[False, True], data_norm=data_norm)
+    changed = model.fit(X, y).with_monotone({"x0": "decreasing"})
+    rows = np.tile(X[:1], (300, 1))
+    rows[:, 0] = np.linspace(-3, 3, 300)
+    assert np.diff(model.decision_function(rows)).max() > 1e-3
+    assert np.diff(changed.decision_function(rows)).max() <= 1e-12
+    if data_norm is not None:
+        np.testing.assert_allclose(
+            changed.decision_function(csr_array(X)), changed.decision_function(X)
+        )
+
+
+def test_what_cannot_be_monotone_is_refused():
+    model = table().fit(TABLE, LABELS)
+    for monotone, words in (
+        ({"9": "increasing"}, "names '9', which is no column of numbers"),
+        ({"2": "increasing"}, "names '2', which is no column of numbers"),
+        ({"0": "up"}, 'must be "increasing" or "decreasing"'),
+        ({}, "must map names of columns"),
+        (["0"], "must map names of columns"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.with_monotone(monotone)
+    few = table("auto").fit(TABLE[:200], LABELS[:200])
+    with pytest.raises(ValueError, match="few rows"):
+        few.with_monotone({"0": "increasing"})
+    three = table().set_params(classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="of two classes"):
+        three.fit(TABLE, LABELS + (AGES > 70)).with_monotone({"0": "increasing"})
+    X = RNG.uniform(-1, 1, (1500, 2))
+    joint = PrivateKernelClassifier("rbf", classes=[0, 1], data_norm=1.5).fit(X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match="sum of curves"):
+        joint.with_monotone({"x0": "increasing"})
+    lines = PrivateKernelClassifier("additive", n_components=2, classes=[0, 1], epsilon=3)
+    lines.fit(X, X[:, 0] > 0)
+    natural_coefficients(lines)
+    with pytest.raises(ValueError, match="take AdditiveDisplay"):
+        natural_coefficients(lines.with_monotone({"x0": "increasing"}))

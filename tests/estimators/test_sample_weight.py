@@ -1,0 +1,469 @@
+"""Private weights of records: sensitivities by brute force and by replays, bugs, refusals, routing.
+
+Proofs: ``docs/proofs/weights.md``.
+"""
+
+import math
+import re
+import traceback
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    LabelPrivateClassifier,
+    ObjectivePerturbationClassifier,
+    OutputPerturbationClassifier,
+    PrivateAUCClassifier,
+    PrivateKernelClassifier,
+    PrivateTableClassifier,
+    PureHalfspaceClassifier,
+    PureNetworkClassifier,
+)
+from dp_halfspace.algorithms.engine.calibration import score_counts
+from dp_halfspace.algorithms.engine.class_counts import class_counts, plan_class_counts
+from dp_halfspace.algorithms.engine.defaults import Steps
+from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
+from dp_halfspace.audit import replay
+from dp_halfspace.data import record_weights
+from dp_halfspace.data.record_weights import RecordWeights, reweighed
+from dp_halfspace.datasets import in_chunks
+from dp_halfspace.estimators.base import PrivateLinearClassifier
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.rows.rows import Rows
+from dp_halfspace.rows.single_rows import single_normalised_rows
+from tests.adversarial import unit
+from tests.conftest import separated
+
+pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
+
+LABELS = [0, 1]
+CASES = {
+    "units": AdaptiveMarginClassifier(epsilon=50.0),
+    "stated": AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0),
+    "balanced": AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, class_weight="balanced"),
+    "margin": AdaptiveMarginClassifier(0.3, epsilon=50.0, data_norm=1.0),
+    "adversary": AdaptiveMarginClassifier(epsilon=50.0, data_norm=1.0, adversary_radius=0.3),
+    "projected": AdaptiveMarginClassifier(
+        epsilon=50.0, data_norm=1.0, projection="rademacher", n_components=1
+    ),
+    "fourier": PrivateKernelClassifier(epsilon=50.0, kernel="rbf", data_norm=1.0, n_components=16),
+    "table": PrivateTableClassifier(
+        epsilon=50.0, schema={"0": [-1, 1], "1": [-1, 1]}, features="linear"
+    ),
+    "output": OutputPerturbationClassifier(epsilon=50.0, data_norm=1.0),
+    "clipped output": OutputPerturbationClassifier(
+        epsilon=50.0, data_norm=1.0, preconditioner=False, fit_intercept=False
+    ),
+    "hinge": OutputPerturbationClassifier("huber_hinge", 0.1, epsilon=50.0, data_norm=1.0),
+    "tilted": OutputPerturbationClassifier("logistic", 0.1, epsilon=50.0, data_norm=1.0, tilt=1.0),
+    "robust output": OutputPerturbationClassifier(
+        "logistic", 0.1, epsilon=50.0, data_norm=1.0, adversary_radius=0.3
+    ),
+    "objective": ObjectivePerturbationClassifier(epsilon=50.0, data_norm=1.0),
+    "pure objective": ObjectivePerturbationClassifier(epsilon=50.0, delta=0.0, data_norm=1.0),
+}
+
+
+# Records in the place of a record `x` of label and weight one.
+OTHERS = (
+    lambda x: (x, 0, 1.0),
+    lambda x: (-x, 1, 1.0),
+    lambda x: (-x, 0, 0.0),
+    lambda x: (-x, 1, 0.37),
+    lambda x: (x, 1, 0.0),
+)
+
+
+def neighbours(trials, seed=0, d=2, n=12, n_classes=2):
+    """Tables of features, labels and weights that differ in one record, weight included."""
+    rng = np.random.default_rng(seed)
+    for trial in range(trials):
+        X = np.array([unit(rng, d) for _ in range(n)]) * rng.choice([0.2, 1.0, 30.0], (n, 1))
+        y, w = rng.integers(n_classes, size=n), rng.choice([0.0, 0.01, 0.3, 1.0], n)
+        number, x = int(rng.integers(n)), unit(rng, d)
+        if trial % 3 == 0:
+            X, y, w = np.tile(x, (n, 1)), np.ones(n, int), np.ones(n)
+        pair = []
+        for own_x, label, weight in ((x, 1, 1.0), OTHERS[trial % len(OTHERS)](x)):
+            own = X.copy(), y.copy(), w.copy()
+            own[0][number], own[1][number], own[2][number] = own_x, label, weight
+            pair.append(own)
+        yield pair
+
+
+def worst(estimator, trials=6, seed=1, n_classes=2):
+    """Largest change of a query over its sensitivity, in a real history and an adversary's."""
+    largest, estimator = 0.0, clone(estimator).set_params(classes=list(range(n_classes)))
+    size = 12 if estimator.get_params().get("data_norm") else 400
+    for number, pair in enumerate(neighbours(trials, seed, n=size, n_classes=n_classes)):
+        (X, y, w), (other, labels, moved) = pair
+        result = replay(
+            estimator, X, y, other, labels, n_histories=1, random_state=number,
+            sample_weight=w, sample_weight_neighbour=moved,
+        )  # fmt: skip
+        assert [text for text in result.findings if "times the sensitivity" not in text] == []
+        largest = max([largest, *(release.ratio for release in result.releases)])
+    return largest
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("name", CASES)
+def test_every_query_moves_by_its_sensitivity_at_most_whatever_the_weights(name):
+    assert worst(CASES[name], 4) <= 1.0
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", ["units", "balanced", "fourier", "table", "output", "objective"])
+def test_so_does_every_query_of_three_classes(name):
+    assert worst(CASES[name], 4, n_classes=3) <= 1.0
+
+
+@pytest.mark.parametrize(("name", "near"), [("stated", 0.99), ("margin", 0.99), ("adversary", 0.9)])
+def test_records_of_weight_one_come_near_the_bound(name, near):
+    assert near < worst(CASES[name], 7) <= 1.0
+
+
+@pytest.mark.parametrize("name", ["stated", "fourier", "output"])
+def test_planted_bug_a_weight_of_two_is_seen(monkeypatch, name):
+    honest = record_weights._checked
+    monkeypatch.setattr(record_weights, "_checked", lambda *a: 2.0 * honest(*a))
+    assert worst(CASES[name], 7) > 1.1
+
+
+@pytest.mark.parametrize("name", ["stated", "objective"])
+def test_planted_bug_noise_that_follows_the_sum_of_weights_is_seen(monkeypatch, name):
+    honest = PrivateLinearClassifier._facts
+
+    def facts(self, data):
+        return replace(honest(self, data), n_privacy_units=4 + int(4 * data.weights.sum()))
+
+    monkeypatch.setattr(PrivateLinearClassifier, "_facts", facts)
+    with pytest.raises(AssertionError):
+        worst(CASES[name], 7)
+
+
+@pytest.mark.parametrize("name", ["stated", "objective"])
+def test_planted_bug_weights_over_their_private_sum_are_seen(monkeypatch, name):
+    honest = record_weights._checked
+
+    def normalised(*given):
+        found = honest(*given)
+        return len(found) * found / max(found.sum(), 1e-9)
+
+    monkeypatch.setattr(record_weights, "_checked", normalised)
+    assert worst(CASES[name], 7) > 1.0
+
+
+# -- sums, by brute force ------------------------------------------------------------
+
+
+def records(trials=200, n=6, n_classes=3):
+    """Pairs of codes and weights on the grid that differ in one record."""
+    rng = np.random.default_rng(0)
+    for _ in range(trials):
+        codes, weights = rng.integers(n_classes, size=n), rng.choice([0.0, 2.0**-30, 0.5, 1.0], n)
+        other, moved = codes.copy(), weights.copy()
+        other[2], moved[2] = rng.integers(n_classes), rng.choice([0.0, 0.25, 1.0])
+        yield (codes, weights), (other, moved)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_record_moves_weighted_counts_of_classes_by_the_root_of_two(n_classes):
+    found = [
+        np.linalg.norm(class_counts(*a[:1], n_classes, None, a[1]) - class_counts(
+            *b[:1], n_classes, None, b[1]
+        ))
+        for a, b in records(n_classes=n_classes)
+    ]  # fmt: skip
+    assert max(found) == math.sqrt(2.0)
+    plan, left = plan_class_counts(1000, n_classes, 0.5, are_weighed=True)
+    assert math.sqrt(2.0) <= plan.noise.sensitivity <= math.sqrt(2.0) * (1 + 1e-9)
+    assert math.hypot(plan.noise.mu, left) == pytest.approx(0.5)
+    assert plan.total(np.array([3.5, 10.0])) == 13.5
+    assert plan.total(np.full(n_classes, -7.0)) == 1.0
+    assert plan.total(np.full(n_classes, 1e9)) == 1000.0
+
+
+def score_changes(counted):
+    """Changes of counts of scores when a record, score, label and weight, is replaced."""
+    rng = np.random.default_rng(1)
+    for (codes, weights), (other, moved) in records():
+        scores = rng.normal(size=(6, 3)) * 30
+        replaced = scores.copy()
+        replaced[2] = rng.normal(size=3) * 30
+        yield counted(scores, codes, weights) - counted(replaced, other, moved)
+
+
+@pytest.mark.parametrize("common", [None, 1])
+def test_a_record_moves_weighted_counts_of_scores_by_the_root_of_two(common):
+    found = [
+        np.linalg.norm(change)
+        for change in score_changes(lambda s, c, w: score_counts(s, c, None, common, w))
+    ]
+    assert max(found) == math.sqrt(2.0)
+
+
+def test_planted_bug_counts_of_scores_with_weights_of_two_are_seen():
+    doubled = score_changes(lambda s, c, w: score_counts(s, c, None, 1, 2.0 * w))
+    assert max(np.linalg.norm(change) for change in doubled) > 2.0
+
+
+STEPS = Steps(margin_offset=2.0, clip=0.7, n_steps=10, path_length=3.0, tail_fraction=0.5)
+
+
+@pytest.mark.parametrize("kind", ["rows", "single"])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_weights_leave_the_sensitivity_of_a_step(outputs, kind):
+    plan = plan_descent(
+        STEPS, n_samples=12, n_columns=2, n_outputs=outputs, block_rows=12, mu=1.0,
+        is_single=kind == "single",
+    )  # fmt: skip
+    rng, largest = np.random.default_rng(0), 0.0
+    for pair in neighbours(60, n_classes=max(2, outputs)):
+        query, sums = rng.normal(size=(2, outputs) if outputs > 1 else 2) * 3, []
+        for X, y, w in pair:
+            X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
+            if kind == "single":
+                rows = single_normalised_rows(X.astype(np.float32), 1.0, None)
+            else:
+                rows = Rows(X, row_bound=1.0)
+            weights = RecordWeights(np.ones(max(2, outputs)), w)
+            slopes = rows.apply_to_classes(lambda c, s: clipped_slopes(plan, c, s), y, weights)
+            sums.append(rows.fused_adjoint(query, slopes))
+        largest = max(largest, float(np.linalg.norm(sums[0] - sums[1])))
+    assert 0.8 * plan.mechanism.sensitivity < largest <= plan.mechanism.sensitivity
+
+
+def test_a_tilt_knows_that_losses_may_weigh_nothing():
+    X, y, w = table()
+    estimator = clone(CASES["tilted"]).set_params(classes=LABELS)
+    costs = []
+    for own in (None, w):
+        data = estimator._weighed(estimator._validated(X, y, None), own)
+        plan = estimator._fit_plan(data).output
+        costs.append((plan.risk.min_weight, plan.sensitivity))
+    assert [least for least, _ in costs] == [1.0, 0.0]
+    assert costs[0][1] < costs[1][1]
+
+
+# -- what weights are ----------------------------------------------------------------
+
+
+def table(n=300, seed=0):
+    X, y = separated(n, 3, seed=seed)
+    return X, y, np.random.default_rng(seed).random(n)
+
+
+def noise_scales(estimator, X, y, w):
+    with record_releases() as releases:
+        clone(estimator).set_params(classes=LABELS).fit(X, y, sample_weight=w)
+    return [release.mechanism for release in releases]
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", CASES)
+def test_no_bit_of_a_plan_or_of_a_noise_follows_the_weights(name):
+    X, y, w = table()
+    estimator = clone(CASES[name]).set_params(classes=LABELS, random_state=0)
+    records = [estimator.plan(X, y, sample_weight=own) for own in (w, 1e-9 * w, np.ones(300))]
+    assert records[0] == records[1] == records[2]
+    assert dict(records[0].public)["sample_weight"] == "private, in [0, 1]"
+    assert "sample_weight" not in dict(estimator.plan(X, y).public)
+    if estimator.get_params().get(
+        "data_norm"
+    ):  # the noise of narrow columns follows their number, which is released
+        first, second = (noise_scales(estimator, X, y, own) for own in (w, 0 * w))
+        assert first == second
+
+
+def test_weights_of_one_are_no_weights_where_no_classes_are_counted():
+    X, y, _ = table()
+    for name in ("output", "hinge", "objective", "margin"):
+        estimator = clone(CASES[name]).set_params(classes=LABELS, random_state=0)
+        weighed = clone(estimator).fit(X, y, sample_weight=np.ones(300))
+        assert (weighed.coef_ == estimator.fit(X, y).coef_).all()
+
+
+def test_a_record_of_weight_zero_says_nothing_to_a_minimiser():
+    X, y, _ = table()
+    w = np.append(np.ones(200), np.zeros(100))
+    estimator = OutputPerturbationClassifier(
+        "logistic", 0.1, epsilon=math.inf, data_norm=1.0, preconditioner=False, classes=LABELS
+    )
+    first = clone(estimator).fit(X, y, sample_weight=w).coef_
+    other = np.where(w == 0, 1 - y, y)
+    silent = np.where(w[:, None] == 0, -X, X)
+    assert np.allclose(first, clone(estimator).fit(silent, other, sample_weight=w).coef_)
+    assert not np.allclose(first, clone(estimator).fit(X, other, sample_weight=1 - w).coef_)
+
+
+def test_weights_multiply_those_of_the_classes():
+    X, y, _ = table()
+    estimator = OutputPerturbationClassifier(
+        "logistic", 0.1, epsilon=math.inf, data_norm=1.0, preconditioner=False, classes=LABELS
+    )
+    by_record = clone(estimator).fit(X, y, sample_weight=np.where(y == 1, 0.25, 1.0))
+    by_class = clone(estimator).set_params(class_weight={0: 1.0, 1: 0.25}).fit(X, y)
+    both = clone(by_class).fit(X, y, sample_weight=np.full(300, 0.5))
+    half = clone(estimator).set_params(class_weight={0: 0.5, 1: 0.125}).fit(X, y)
+    assert np.allclose(by_record.coef_, by_class.coef_, atol=1e-6)
+    assert np.allclose(both.coef_, half.coef_, atol=1e-6)
+    assert (reweighed(RecordWeights(np.ones(2), np.ones(1)), np.zeros(2)).classes == 0).all()
+
+
+@pytest.mark.parametrize("name", ["stated", "fourier", "table", "output", "objective"])
+def test_weights_of_zero_silence_wrong_labels(name):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(3000, 2)) / math.sqrt(2.0)
+    y = (X[:, 0] > 0).astype(int)
+    is_wrong = rng.random(3000) < 0.6
+    seen = np.where(is_wrong, 1 - y, y)
+    estimator = clone(CASES[name]).set_params(classes=LABELS, random_state=0)
+    assert clone(estimator).fit(X, seen).score(X, y) < 0.5
+    assert estimator.fit(X, seen, sample_weight=np.where(is_wrong, 0.0, 1.0)).score(X, y) > 0.9
+
+
+def test_probabilities_are_those_of_the_weighed_records():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(20000, 1))
+    y = rng.integers(2, size=20000)
+    estimator = PrivateTableClassifier(epsilon=5, schema={"0": [-1, 1]}, classes=LABELS)
+    w = np.where(y == 1, 0.25, 1.0)
+    assert estimator.fit(X, y).predict_proba(X)[:, 1].mean() == pytest.approx(0.5, abs=0.03)
+    weighed = estimator.fit(X, y, sample_weight=w)
+    assert weighed.predict_proba(X)[:, 1].mean() == pytest.approx(0.2, abs=0.03)
+
+
+@pytest.mark.parametrize("n", [4, 1000, 2**23])
+def test_weights_are_rounded_down_to_a_grid_on_which_sums_are_exact(n):
+    given = np.tile([1.0, 1 / 3, 5e-324, 0.7], n // 4)
+    found = record_weights._checked(given, n)
+    one = 1 << min(30, 52 - n.bit_length())
+    assert found[0] == 1.0
+    assert ((found <= given) & (given - found < 1 / one)).all()
+    assert (found * one == np.rint(found * one)).all()
+    if n == 1000:
+        assert Fraction(float(np.sum(found))) == sum(map(Fraction, found.tolist()))
+
+
+# -- refusals and inputs -------------------------------------------------------------
+
+
+BAD = {
+    "beyond one": lambda w: 1.0 + w,
+    "negative": lambda w: w - 0.50000123,
+    "missing": lambda w: np.where(w > 0.5, math.nan, w),
+    "infinite": lambda w: np.where(w > 0.5, math.inf, w),
+    "None": lambda w: [None, *w[1:]],
+    "NA": lambda w: pd.Series(w, dtype="Float64").mask(w > 0.5),
+    "text": lambda w: [f"{v}" for v in w],
+    "text among numbers": lambda w: np.array(["0.50000123", *w[1:]], dtype=object),
+    "short": lambda w: w[1:],
+    "column": lambda w: w[:, None],
+    "a number": lambda _: 0.50000123,
+    "complex": lambda w: w + 0j,
+    "dates": lambda w: (1e9 * w).astype("datetime64[s]"),
+    "masked": lambda w: np.ma.masked_greater(w, 0.5),
+    "ragged": lambda w: [[0.50000123], *w[1:]],
+    "sparse": lambda w: sparse.csr_array(w[None, :]),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("way", ["fit", "plan"])
+def test_weights_that_are_none_are_refused_without_a_value(bad, way):
+    X, y, w = table()
+    w[0] = 0.50000123
+    estimator = AdaptiveMarginClassifier(data_norm=1.0, classes=LABELS)
+    with pytest.raises(ValueError, match="sample_weight") as caught:
+        getattr(estimator, way)(X, y, sample_weight=BAD[bad](w))
+    text = "".join(traceback.format_exception(caught.value, limit=0))
+    assert not re.search(r"\d\.\d\d", text)
+    assert not hasattr(estimator, "coef_")
+
+
+@pytest.mark.parametrize("kind", [list, tuple, pd.Series, np.float32, lambda w: w > 0.5])
+def test_weights_of_any_kind_of_number_are_taken(kind):
+    X, y, w = table()
+    estimator = AdaptiveMarginClassifier(data_norm=1.0, classes=LABELS)
+    assert estimator.fit(X, y, sample_weight=kind(np.float32(w))).coef_.shape == (1, 3)
+
+
+UNPROVED = {
+    "ranking": PrivateAUCClassifier(),
+    "directions": PureHalfspaceClassifier(),
+    "network": PureNetworkClassifier(data_norm=1.0),
+    "labels": LabelPrivateClassifier(),
+    "pure": AdaptiveMarginClassifier(delta=0.0, epsilon=0.1),
+    "selection": AdaptiveMarginClassifier(selection="exponential"),
+    "proximal": AdaptiveMarginClassifier(0.3, solver="phased_prox"),
+    "kernel selection": PrivateKernelClassifier(margin="select", data_norm=1.0),
+    "integer counts": PrivateTableClassifier(epsilon=9.0, delta=0.0, schema={}),
+}
+
+
+@pytest.mark.parametrize("name", UNPROVED)
+def test_what_is_not_proved_is_refused_before_it_pays(name):
+    X, y, w = table(600)
+    spent = []
+
+    class Ledger:
+        def charge(self, record):
+            spent.append(record)
+
+    estimator = clone(UNPROVED[name]).set_params(classes=LABELS, ledger=Ledger())
+    with pytest.raises(ValueError, match="sample_weight is not supported with these parameters"):
+        estimator.fit(X, y, sample_weight=w)
+    assert not spent
+
+
+def test_chunks_and_people_have_no_weights():
+    X, y, w = table()
+    estimator = AdaptiveMarginClassifier(data_norm=1.0, classes=LABELS)
+    with pytest.raises(ValueError, match="sample_weight is not supported for rows in chunks"):
+        estimator.fit(in_chunks(X, 100), y, sample_weight=w)
+    with pytest.raises(ValueError, match="sample_weight is not supported beside groups"):
+        estimator.fit(X, y, groups=np.arange(300), sample_weight=w)
+
+
+def test_small_tables_with_weights_are_left_to_the_engine():
+    X, y, w = table(100)
+    for estimator in (AdaptiveMarginClassifier(), PrivateTableClassifier(schema={})):
+        estimator = clone(estimator).set_params(classes=LABELS)
+        names = {event.__class__.__name__ for event in estimator.plan(X, y).events}
+        weighed = {e.__class__.__name__ for e in estimator.plan(X, y, sample_weight=w).events}
+        assert "Gaussian" not in names
+        assert "Gaussian" in weighed
+
+
+# -- scikit-learn --------------------------------------------------------------------
+
+
+def test_weights_are_routed_by_scikit_learn():
+    X, y, w = table()
+    seen = []
+
+    class Watching(AdaptiveMarginClassifier):
+        @staticmethod
+        def _weighed(data, sample_weight):
+            seen.append(sample_weight)
+            return PrivateLinearClassifier._weighed(data, sample_weight)
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = Watching(data_norm=1.0, classes=LABELS).set_fit_request(sample_weight=True)
+        piped = make_pipeline(FunctionTransformer(), model.set_score_request(sample_weight=True))
+        piped.fit(X, y, sample_weight=w)
+        assert (seen.pop() == w).all()
+        cross_validate(piped, X, y, cv=3, params={"sample_weight": w})
+    assert [len(part) for part in seen] == [200, 200, 200]

@@ -1,0 +1,141 @@
+"""The card of any model from Python: what it says, and that it says it safely."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    LabelPrivateClassifier,
+    PrivacyLedger,
+    PrivateKernelClassifier,
+    PrivateTableClassifier,
+)
+from dp_halfspace.inspection import model_card, outlook
+from dp_halfspace.inspection.card import outlook_for
+from tests.cli.test_models import read_page
+from tests.conftest import separated
+
+RNG = np.random.default_rng(5)
+X = np.column_stack([RNG.normal(55, 12, 2000), RNG.normal(2e5, 4e4, 2000)])
+Y = (X[:, 0] > 58).astype(int)
+
+
+def text_of(card, tmp_path):
+    path = tmp_path / "read.html"
+    path.write_text(card, encoding="utf-8")
+    return read_page(path)
+
+
+def test_a_linear_model_and_what_its_author_states(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "l.db", epsilon=3.0, delta=1e-5)
+    model = AdaptiveMarginClassifier(classes=[0, 1], ledger=ledger).fit(X, Y)
+    stated = {
+        "purpose": "Triage\non arrival <script>",
+        "population": "Adults, 2019 to 2024",
+        "limits": "Not for children",
+        "contact": "a@example.org",
+    }
+    path = tmp_path / "card.html"
+    card = model_card(model, path, title="ward", ledger=ledger, **stated)
+    assert path.read_text(encoding="utf-8") == card
+    source, text = read_page(path)
+    assert "<script" not in source
+    for words in (
+        "Private model of ward",
+        "Purpose Triage on arrival <script>",
+        "Population Adults, 2019 to 2024",
+        "Limits Not for children",
+        "Contact a@example.org",
+        "What one unit of a column adds to the score",
+        "x0",
+        "ε = 1 and δ = 2.5e-07",
+        "0.1 %",
+        "Every ε at the δ of the ledger, 1e-05",
+        "Number of columns 2",
+        "of the improvement over the majority class",
+    ):
+        assert words in text, words
+    # One delta for what is compared: the only fit is all that was spent.
+    fit, spent = (
+        re.search(rf"{name} ε = ([\d.]+)", text).group(1)
+        for name in ("This fit", "Spent by all releases so far")
+    )
+    assert fit == spent
+    assert float(fit) < 1.0
+    with pytest.raises(ValueError, match="file of a privacy ledger"):
+        model_card(model, tmp_path / "l.db")
+    assert "About" not in text_of(model_card(model), tmp_path)[1]
+
+
+def test_numbers_are_short_and_on_the_safe_side(tmp_path):
+    model = AdaptiveMarginClassifier(epsilon=0.123456, classes=[0, 1]).fit(X, Y)
+    _, text = text_of(model_card(model), tmp_path)
+    before = text[: text.index("For auditors")]
+    # Versions of the software and coefficients apart, no number has more than three decimals.
+    promise = before[before.index("What is promised") : before.index("What to expect")]
+    assert not re.search(r"\d\.\d{4,}", promise)
+    assert "ε = 0.124" in promise
+    sure = float(re.search(r"in at most ([\d.]+) %", promise).group(1))
+    exact = 50 * (1 + model.privacy_.attack_advantage())
+    assert exact <= sure <= exact + 1
+    for rate in (0.001, 0.01, 0.1):
+        shown = re.search(rf"(?<![\d.]){100 * rate:g} % ([\d.]+) % at most", promise)
+        assert float(shown.group(1)) >= 100 * model.privacy_.attack_tpr(rate)
+
+
+def test_a_poor_outlook_is_said_with_what_it_would_take(tmp_path):
+    rows, y = RNG.standard_normal((100, 4)), np.arange(100) % 2
+    model = PrivateTableClassifier(
+        epsilon=0.1, classes=[0, 1], schema={str(j): "number" for j in range(4)}
+    )
+    model.fit(rows, y)
+    found = outlook_for(model)
+    assert found == outlook(100, 4, 2, 0.1)
+    assert found.is_poor
+    _, text = text_of(model_card(model), tmp_path)
+    assert f"{found}. Expect little more than the majority class" in text
+    assert "about" in str(found)
+    assert "How much of it is noise is not known." in text
+
+
+def test_columns_that_are_not_used_are_named_and_noise_is_grey(tmp_path):
+    schema = {"0": [0, 120], "1": "number", "2": "drop"}
+    rows = np.column_stack([X, X[:, 0]])
+    model = PrivateTableClassifier(
+        epsilon=2.0, classes=[0, 1], schema=schema, features="additive"
+    ).fit(rows, Y)
+    source, text = text_of(model_card(model, n_noise_fits=4), tmp_path)
+    assert "Columns not used 2" in text
+    assert "Number of columns 2" in text
+    assert "Grey is what the noise alone may have made" in text
+    assert "#999999" in source
+    _, text = text_of(model_card(model, n_noise_fits=0), tmp_path)
+    assert "How much of it is noise is not known." in text
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (LabelPrivateClassifier(classes=[0, 1]), "its features are not protected"),
+        (AdaptiveMarginClassifier(classes=[0, 1], epsilon=np.inf), "the fit had no noise"),
+        (PrivateKernelClassifier("rbf", classes=[0, 1], data_norm=1.0), "no public ranges"),
+        (PrivateKernelClassifier("additive", classes=[0, 1]), "adds to the score of 1"),
+        (
+            make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])),
+            "Not covered: StandardScaler",
+        ),
+    ],
+    ids=["labels", "no noise", "rbf", "additive", "pipeline"],
+)
+def test_every_kind_of_model_has_a_card(model, words, tmp_path):
+    _, text = text_of(model_card(model.fit(*separated(1500, 3))), tmp_path)
+    assert words in text
+
+
+def test_what_has_no_record_has_no_card():
+    with pytest.raises(ValueError, match="has no record"):
+        model_card(StandardScaler().fit(X))

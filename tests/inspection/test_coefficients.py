@@ -1,0 +1,98 @@
+"""Coefficients in natural units are the model, or it is said that there are none."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dp_halfspace import AdaptiveMarginClassifier, PrivateKernelClassifier, PrivateTableClassifier
+from dp_halfspace.inspection import NaturalCoefficients, natural_coefficients
+from dp_halfspace.preprocessing import PublicScaler
+from tests.support import every_estimator, one_of_each
+
+RNG = np.random.default_rng(3)
+# An age, platelets per microlitre, and a laboratory value.
+X = np.column_stack(
+    [RNG.normal(55, 12, 3000), RNG.normal(260_000, 40_000, 3000), RNG.uniform(0, 1, 3000)]
+)
+Y = (X[:, 0] > 58).astype(int) + (X[:, 1] > 280_000)
+
+
+def scores_of(natural, rows):
+    return rows @ natural.coefficients.T + natural.intercepts
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_they_give_the_scores_of_a_model_in_learnt_units(n_classes):
+    y = np.minimum(Y, n_classes - 1)
+    model = AdaptiveMarginClassifier(epsilon=3, classes=range(n_classes)).fit(X, y)
+    natural = natural_coefficients(model)
+    assert isinstance(natural, NaturalCoefficients)
+    inside = (np.abs((X - model.scaler_.center) / model.scaler_.scale) < 4).all(axis=1)
+    assert inside.sum() > 2000
+    scores = model.decision_function(X).reshape(len(X), -1)
+    np.testing.assert_allclose(scores_of(natural, X)[inside], scores[inside], rtol=1e-9, atol=1e-9)
+    # The released coefficients are wrong by the units of the platelets.
+    ratio = np.abs(model.coef_ / natural.coefficients)
+    np.testing.assert_allclose(ratio, np.tile(model.scaler_.scale, (len(ratio), 1)))
+    assert ratio[:, 1].min() > 1e4
+    sizes = np.abs(model.coef_[0]) if n_classes == 2 else np.ptp(model.coef_, axis=0)
+    expected = dict(zip(["x0", "x1", "x2"], sizes, strict=True))
+    assert natural.importances == pytest.approx(expected)
+    assert list(natural.importances.values()) == sorted(natural.importances.values())[::-1]
+    assert natural.classes == ((1,) if n_classes == 2 else (0, 1, 2))
+
+
+def test_public_scalers_in_front_count():
+    scaler = PublicScaler([(0, 120), (0, 600_000), (0, 1)])
+    model = make_pipeline(scaler, AdaptiveMarginClassifier(classes=[0, 1], data_norm=2.0))
+    y = (X[:, 0] > 55).astype(int)
+    natural = natural_coefficients(model.fit(X, y))
+    np.testing.assert_allclose(scores_of(natural, X)[:, 0], model.decision_function(X), rtol=1e-9)
+    np.testing.assert_allclose(natural.widths, [60, 300_000, 0.5])
+    both = make_pipeline(scaler, AdaptiveMarginClassifier(epsilon=3, classes=[0, 1])).fit(X, y)
+    natural = natural_coefficients(both)
+    inner = np.abs(both[-1].scaler_.transform(scaler.fit_transform(X))).max(axis=1) < 4
+    found = scores_of(natural, X)[inner, 0]
+    np.testing.assert_allclose(found, both.decision_function(X)[inner], rtol=1e-9, atol=1e-9)
+
+
+@one_of_each
+def test_every_class_has_them_or_says_why_not(estimator):
+    rows, y = X[:600] / [200, 1e6, 2], (X[:600, 0] > 55).astype(int)
+    model = clone(estimator).set_params(classes=[0, 1], epsilon=4.0).fit(rows, y)
+    feature_map = getattr(model, "feature_map_", None)
+    mapped = feature_map is not None and not getattr(feature_map, "is_linear", False)
+    if mapped or any(hasattr(model, name) for name in ("row_lengths_", "hidden_coef_")):
+        with pytest.raises(ValueError, match="take AdditiveDisplay"):
+            natural_coefficients(model)
+        return
+    natural, scores = natural_coefficients(model), model.decision_function(rows)
+    inside = np.ones(len(rows), dtype=bool)
+    if model.scaler_ is not None:
+        inside = np.abs(model.scaler_.transform(rows)).max(axis=1) < 4
+    found = scores_of(natural, rows)[:, 0]
+    np.testing.assert_allclose(found[inside], scores[inside], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.slow
+@every_estimator
+def test_every_variant_has_them_or_says_why_not(estimator):
+    test_every_class_has_them_or_says_why_not(estimator)
+
+
+def test_where_there_are_none_it_is_said():
+    y = (X[:, 0] > 55).astype(int)
+    small = AdaptiveMarginClassifier(epsilon=1.0, classes=[0, 1]).fit(X[:200], y[:200])
+    with pytest.raises(ValueError, match="take AdditiveDisplay"):
+        natural_coefficients(small)
+    curved = PrivateKernelClassifier("additive", classes=[0, 1]).fit(X, y)
+    with pytest.raises(ValueError, match="linear in features"):
+        natural_coefficients(curved)
+    table = PrivateTableClassifier(classes=[0, 1], schema=dict.fromkeys("012", "number")).fit(X, y)
+    with pytest.raises(ValueError, match="take TableEffectsDisplay"):
+        natural_coefficients(table)
+    other = make_pipeline(StandardScaler(), AdaptiveMarginClassifier(classes=[0, 1])).fit(X, y)
+    with pytest.raises(ValueError, match=r"scalers of dp_halfspace\.preprocessing"):
+        natural_coefficients(other)

@@ -1,0 +1,70 @@
+"""A linear model as an ONNX graph predicts what it predicts."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    OutputPerturbationClassifier,
+    PrivateKernelClassifier,
+)
+from dp_halfspace.inspection import to_onnx
+from dp_halfspace.preprocessing import PublicScaler
+
+RNG = np.random.default_rng(11)
+X = np.column_stack([RNG.normal(55, 12, 3000), RNG.normal(260_000, 40_000, 3000)])
+X = X.astype(np.float32)
+X[::7, 1] = np.nan
+Y = (X[:, 0] > 58).astype(int) + (X[:, 0] > 70)
+RANGES = PublicScaler([(0, 120), (0, 600_000)])
+STATED = {"data_norm": 1.0, "epsilon": 3.0}
+SHORT = {"data_norm": 0.3, "epsilon": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (AdaptiveMarginClassifier(epsilon=3.0), [0, 1]),
+        (AdaptiveMarginClassifier(epsilon=3.0), [0, 1, 2]),
+        (AdaptiveMarginClassifier(epsilon=3.0), ["low", "some", "very high"]),
+        (AdaptiveMarginClassifier(epsilon=3.0), [False, True]),
+        (make_pipeline(RANGES, AdaptiveMarginClassifier(**STATED)), [-1.0, 1.0]),
+        # Rows longer than data_norm are scaled down to it.
+        (
+            make_pipeline(RANGES, OutputPerturbationClassifier(**{**STATED, "data_norm": 0.3})),
+            [0, 1],
+        ),
+        (make_pipeline(RANGES, AdaptiveMarginClassifier(epsilon=3.0)), ["a", "b"]),
+        (PrivateKernelClassifier(n_components=2, epsilon=3.0), [0, 1]),
+    ],
+    ids=["two", "three", "texts", "truth", "public", "clipped", "both", "columns alone"],
+)
+def test_predictions_are_those_of_the_model(model, labels):
+    reference = pytest.importorskip("onnx.reference")
+    last = model[-1] if hasattr(model, "steps") else model
+    last.set_params(classes=labels)
+    model.fit(X, np.array(labels)[np.minimum(Y, len(labels) - 1)])
+    found, scores = reference.ReferenceEvaluator(to_onnx(model)).run(None, {"X": X})
+    expected = model.decision_function(X)
+    assert scores.dtype == np.float32
+    assert scores.shape == expected.shape
+    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+    assert found.tolist() == model.predict(X).tolist()
+    if len(labels) == 2:
+        assert len(set(found.tolist())) == 2
+
+
+def test_what_is_not_linear_is_refused():
+    pytest.importorskip("onnx")
+    model = PrivateKernelClassifier("additive", classes=[0, 1]).fit(X, Y > 0)
+    with pytest.raises(ValueError, match="linear in features"):
+        to_onnx(model)
+
+
+def test_without_onnx_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r'pip install "dp-halfspace\[onnx\]"'):
+        to_onnx(AdaptiveMarginClassifier())

@@ -1,0 +1,72 @@
+"""New rows in other units are named, by released numbers and the new rows alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dp_halfspace import AdaptiveMarginClassifier, PrivateTableClassifier
+from dp_halfspace.inspection import UnitFinding, check_units
+
+pytestmark = pytest.mark.filterwarnings("ignore:random_state")
+
+RNG = np.random.default_rng(0)
+N = 4000
+TABLE = pd.DataFrame(
+    {
+        "age": RNG.uniform(20, 90, N),
+        "creatinine": RNG.lognormal(0.0, 0.3, N),
+        "seen": pd.to_datetime("2020-01-01") + pd.to_timedelta(RNG.integers(0, 900, N), unit="D"),
+        "ward": RNG.choice(["A", "B"], N),
+    }
+)
+Y = (TABLE["age"] > 55).to_numpy()
+SCHEMA = {"age": [0, 120], "creatinine": "number", "seen": "date", "ward": ["A", "B"]}
+
+
+@pytest.fixture(scope="module")
+def model():
+    model = PrivateTableClassifier(classes=[False, True], schema=SCHEMA, random_state=0)
+    return model.fit(TABLE, Y)
+
+
+def test_the_same_units_are_plausible(model):
+    assert check_units(model, TABLE[:50]) == ()
+    assert check_units(model, TABLE[:0]) == ()
+    assert check_units(model, TABLE.assign(creatinine=np.nan)) == ()
+
+
+def test_other_units_are_named(model):
+    other = TABLE[:50].assign(creatinine=TABLE["creatinine"] * 88.4, age=TABLE["age"] * 365)
+    found = check_units(model, other)
+    assert [finding.column for finding in found] == ["age", "creatinine"]
+    assert found[0] == UnitFinding("age", found[0].median, (0.0, 120.0))
+    assert found[1].median == pytest.approx(float(np.median(other["creatinine"])))
+    assert "column 'creatinine': the median" in str(found[1])
+    late = TABLE[:50].assign(seen="2124-01-01")
+    assert [finding.column for finding in check_units(model, late)] == ["seen"]
+
+
+def test_nothing_of_the_fit_but_what_was_released_is_compared(model):
+    ends = {f.column: f.expected for f in check_units(model, TABLE.assign(creatinine=1e6))}
+    place = [column.name for column in model.encoding_.numbers].index("creatinine")
+    centre, width = model.units_.center[place], model.units_.scale[place]
+    assert ends["creatinine"] == (centre - 5.0 * width, centre + 5.0 * width)
+
+
+def test_columns_of_few_rows_have_no_released_units():
+    few = PrivateTableClassifier(classes=[False, True], schema=SCHEMA, random_state=0)
+    few.fit(TABLE[:200], Y[:200])
+    other = TABLE.assign(creatinine=1e6, age=500.0)
+    assert [finding.column for finding in check_units(few, other)] == ["age"]
+
+
+def test_matrices():
+    X = TABLE[["age", "creatinine"]].to_numpy()
+    linear = AdaptiveMarginClassifier(classes=[False, True], random_state=0).fit(X, Y)
+    assert check_units(linear, X) == ()
+    assert [f.column for f in check_units(linear, X * [1.0, 88.4])] == ["1"]
+    with pytest.raises(ValueError, match="must have the 2 columns"):
+        check_units(linear, X[:, :1])
+    stated = AdaptiveMarginClassifier(classes=[False, True], data_norm=100.0, random_state=0)
+    with pytest.raises(ValueError, match="no column scales"):
+        check_units(stated.fit(X, Y), X)

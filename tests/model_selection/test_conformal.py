@@ -1,0 +1,294 @@
+"""Sets of classes: coverage at every budget, one record moves utilities by what is charged."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import re
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+
+from dp_halfspace import BudgetError, PrivacyLedger, PrivateConformalClassifier
+from dp_halfspace.audit import replay
+from dp_halfspace.data.people import People
+from dp_halfspace.datasets import in_chunks
+from dp_halfspace.model_selection import _prefit, conformal
+from dp_halfspace.privacy.events import Exponential
+from dp_halfspace.privacy.exponential import ParallelChoice
+from dp_halfspace.privacy.interception import record_releases
+from dp_halfspace.privacy.mechanisms import ExponentialChoice
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS
+from tests.model_selection.prefit_models import Several
+from tests.support import Book
+
+by_class_or_not = pytest.mark.parametrize("by_class", [False, True])
+X, Y = Several().records(np.random.default_rng(0), 1500)
+
+
+class Given(Several):
+    """Says what is written in the record: a probability of each of three classes."""
+
+    def predict_proba(self, X):
+        return X
+
+
+def largest_moves(by_class, *, people=False, coverage=0.9):
+    """Largest change of the utilities over replaced records, over what is charged for."""
+    rng, largest = np.random.default_rng(0), 0.0
+    ends = [[0.0, 0.1, 1.0], [0.99, 0.005, 0.005], [0.2, 0.7, 0.1]]
+    sizes = (1, 2, 30) if people else (1,)
+    for n in (2, 40):
+        rows, labels = rng.dirichlet(np.ones(3), n), rng.integers(3, size=n)
+        found = []
+        for x, label, size in product(ends, range(3), sizes):
+            Z, y = np.vstack([rows, np.tile(x, (size, 1))]), [*labels, *[label] * size]
+            own = {"groups": [*range(n), *[n] * size]} if people else {}
+            with record_releases() as releases:
+                PrivateConformalClassifier(
+                    Given(), coverage=coverage, by_class=by_class, thresholds=[0.05, 0.3, 0.8],
+                    epsilon=30.0,
+                ).fit(Z, y, **own)  # fmt: skip
+            found.append(releases[0])
+        noise = found[0].mechanism
+        for first, second in product(found, found):
+            change = np.atleast_2d(np.abs(first.value - second.value)).max(axis=1).sum()
+            largest = max(largest, change / noise.sensitivity)
+    return largest
+
+
+@by_class_or_not
+@pytest.mark.parametrize("coverage", [0.5, 0.9])
+def test_no_record_moves_utilities_by_more_than_is_charged_for(by_class, coverage):
+    seen = largest_moves(by_class, coverage=coverage)
+    assert 0.85 <= seen <= 1.0
+
+
+@by_class_or_not
+def test_a_person_moves_them_no_more(by_class):
+    assert 0.85 <= largest_moves(by_class, people=True) <= 1.0
+
+
+def test_planted_bug_rows_of_a_person_that_weigh_one_are_seen(monkeypatch):
+    monkeypatch.setattr(People, "weights_for", lambda self, _: np.ones(self.counts.sum()))
+    assert largest_moves(False, people=True) > 3.0
+
+
+def test_planted_bug_classes_that_are_charged_as_one_are_seen(monkeypatch):
+    def cheaper(sensitivity, epsilon):
+        return ParallelChoice(1.0, epsilon)
+
+    monkeypatch.setattr(conformal, "ParallelChoice", cheaper)
+    assert largest_moves(True) > 1.5
+
+
+def test_a_choice_for_every_class_has_the_law_of_the_mechanism():
+    """And one event of bounded range covers two classes that move, as a brute force shows."""
+    choice = ParallelChoice(2.0, 3.0)
+    value = np.array([[0.0, -1.0, -2.0], [-3.0, 0.0, 0.0]])
+    assert choice.event == Exponential(3.0)
+    drawn = np.array([choice.perturb(value, OS_RANDOMNESS) for _ in range(4000)], dtype=int)
+    for row, places in zip(value, drawn.T, strict=True):
+        chances = np.exp(0.75 * row)
+        found = np.bincount(places, minlength=3)
+        assert stats.chisquare(found, 4000 * chances / chances.sum()).pvalue > 1e-4
+    # Utilities of two rows move by one each: the range of the loss is epsilon, and attained.
+    moves = [np.array(z) for z in product((-1.0, 1.0), repeat=4)]
+    largest = 0.0
+    for move in moves:
+        rows, others = np.zeros((2, 2)), move.reshape(2, 2)
+        loss = []
+        for first, second in product(range(2), repeat=2):
+            chance = [
+                np.prod([np.exp(0.75 * z[k])[o] / np.exp(0.75 * z[k]).sum() for k, o in enumerate(
+                    (first, second))]) for z in (rows, others)
+            ]  # fmt: skip
+            loss.append(np.log(chance[0] / chance[1]))
+        largest = max(largest, max(loss) - min(loss))
+    assert largest == pytest.approx(3.0)
+
+
+@by_class_or_not
+def test_a_replay_of_neighbours_finds_nothing(by_class):
+    rows, labels = X[:300].copy(), Y[:300].copy()
+    rows[0], labels[0] = [9.0, -9.0, 0.0], (labels[0] + 1) % 3
+    model = PrivateConformalClassifier(FrozenEstimator(Several()), by_class=by_class, epsilon=2.0)
+    result = replay(model, X[:300], Y[:300], rows, labels, n_histories=5, random_state=0)
+    assert result.findings == ()
+    assert max(release.ratio for release in result.releases) <= 1.0
+
+
+def test_planted_bug_a_utility_that_counts_twice_is_found_by_a_replay(monkeypatch):
+    rows, labels = X[:300].copy(), Y[:300].copy()
+    rows[0], labels[0] = [9.0, -9.0, 0.0], (labels[0] + 1) % 3
+    honest = conformal.crossing_utilities
+    monkeypatch.setattr(conformal, "crossing_utilities", lambda excess: 4.0 * honest(excess))
+    for by_class in (False, True):
+        model = PrivateConformalClassifier(
+            FrozenEstimator(Several()), by_class=by_class, epsilon=2.0
+        )
+        found = replay(model, X[:300], Y[:300], rows, labels, n_histories=3, random_state=0)
+        assert any("times the sensitivity" in text for text in found.findings)
+
+
+def coverage_of(model, runs, n, epsilon, *, by_class=False, stated=0.9, seed=0):
+    """Mean coverage of all records, least mean coverage of a class, and mean size."""
+    rng, inside, sizes = np.random.default_rng(seed), [], []
+    k = len(model.classes_)
+    for _ in range(runs):
+        rows, labels = model.records(rng, n)
+        fresh, truth = model.records(rng, 400)
+        sets = (
+            PrivateConformalClassifier(model, coverage=stated, by_class=by_class, epsilon=epsilon)
+            .fit(rows, labels)
+            .predict_set(fresh)
+        )
+        held = sets[np.arange(400), truth]
+        inside.append([held.mean(), *(held[truth == c].mean() for c in range(k))])
+        sizes.append(sets.sum(axis=1).mean())
+    found = np.mean(inside, axis=0)
+    return found[0], found[1:].min(), np.mean(sizes)
+
+
+@by_class_or_not
+def test_sets_cover_as_stated(by_class):
+    for n, epsilon in ((500, 1.0), (40, 0.5)):
+        whole, least, _ = coverage_of(Several(), 40, n, epsilon, by_class=by_class)
+        assert (least if by_class else whole) >= 0.9 - 0.01
+
+
+@pytest.mark.slow
+@by_class_or_not
+@pytest.mark.parametrize(("n", "epsilon"), [(500, 1.0), (2000, 0.3), (30, 0.3), (12, 5.0)])
+def test_sets_cover_as_stated_in_many_runs(by_class, n, epsilon):
+    whole, least, _ = coverage_of(Several(), 2000, n, epsilon, by_class=by_class)
+    assert (least if by_class else whole) >= 0.9
+
+
+def test_sets_are_hardly_larger_than_without_privacy():
+    for model in (Several(3, 1.5), Several(2, 2.0)):
+        exact, private = (coverage_of(model, 25, 2000, e)[2] for e in (math.inf, 0.3))
+        assert exact <= private < 1.1 * exact
+
+
+def test_planted_bug_no_slack_does_not_cover(monkeypatch):
+    monkeypatch.setattr(conformal.Slack, "for_failure", lambda self, beta: -8.0)
+    assert coverage_of(Several(), 60, 100, 1.0)[0] < 0.89
+
+
+def test_without_noise_ranks_are_those_of_split_conformal_prediction():
+    grid = np.linspace(1e-3, 0.999, 4000)
+    model = PrivateConformalClassifier(Several(), thresholds=grid, epsilon=math.inf).fit(X, Y)
+    chances = np.sort(Several().predict_proba(X)[np.arange(1500), Y])[::-1]
+    rank = math.ceil(conformal.rounded_up(0.9) * 1501)
+    smallest = chances[rank - 1]
+    assert model.thresholds_[0] == grid[grid <= smallest][-1]
+    by_class = PrivateConformalClassifier(
+        Several(), thresholds=grid, epsilon=math.inf, by_class=True
+    ).fit(X, Y)
+    for c in range(3):
+        own = np.sort(Several().predict_proba(X)[c == Y, c])[::-1]
+        rank = math.ceil(conformal.rounded_up(0.9) * (len(own) + 1))
+        assert by_class.thresholds_[c] == grid[grid <= own[rank - 1]][-1]
+
+
+def test_few_records_give_sets_of_everything():
+    for by_class in (False, True):
+        model = PrivateConformalClassifier(Several(), by_class=by_class, epsilon=0.5)
+        sets = model.fit(X[:5], Y[:5] * 0).predict_set(X)
+        assert sets.mean() > 0.9
+    assert PrivateConformalClassifier(Several(), epsilon=0.5).fit(X[:5], Y[:5]).thresholds_[0] == 0
+
+
+def test_a_probability_that_is_no_number_is_zero():
+    class Odd(Several):
+        def predict_proba(self, X):
+            return np.full((len(X), 3), math.nan)
+
+    model = PrivateConformalClassifier(Odd(), epsilon=1.0).fit(X, Y)
+    assert model.thresholds_.tolist() == [0.0] * 3
+    assert model.predict_set(X).all()
+
+
+def test_classes_of_a_model_may_be_in_any_order():
+    class Backwards(Several):
+        def __init__(self):
+            super().__init__()
+            self.classes_ = np.array(["c", "b", "a"])
+
+        def predict(self, X):
+            return self.classes_[super().predict(X)]
+
+    names = Backwards().classes_[Y]
+    found = PrivateConformalClassifier(Backwards(), by_class=True, epsilon=math.inf).fit(X, names)
+    plain = PrivateConformalClassifier(Several(), by_class=True, epsilon=math.inf).fit(X, Y)
+    assert found.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(found.thresholds_, plain.thresholds_[::-1])
+    np.testing.assert_array_equal(found.predict_set(X), plain.predict_set(X)[:, ::-1])
+    assert np.mean(found.predict(X) == names) > 0.7
+
+
+def test_a_fit_pays_before_anything_is_drawn(monkeypatch):
+    with record_releases() as releases, pytest.raises(BudgetError):
+        PrivateConformalClassifier(Several(), ledger=Book(refuse=True)).fit(X, Y)
+    assert not releases
+    ledger = PrivacyLedger(epsilon=2.0, delta=0.0)
+    model = PrivateConformalClassifier(Several(), epsilon=1.5, ledger=ledger, by_class=True)
+    assert model.plan(X, Y).events == (Exponential(1.5),)
+    assert model.fit(X, Y).privacy_.events == (Exponential(1.5),)
+    assert ledger.spent() == pytest.approx(1.5, rel=1e-9)
+    honest = _prefit.authorise
+
+    def late(record, source, ledger):
+        """Planted: the choice is drawn before the charge."""
+        honest(record, source).release(np.zeros(2), ExponentialChoice(1.0, 1.0))
+        return honest(record, source, ledger)
+
+    monkeypatch.setattr(_prefit, "authorise", late)
+    with record_releases() as releases, pytest.raises(BudgetError):
+        PrivateConformalClassifier(Several(), ledger=Book(refuse=True)).fit(X, Y)
+    assert releases
+
+
+def test_it_is_an_estimator_of_scikit_learn():
+    inner = LogisticRegression().fit(X, Y)
+    model = PrivateConformalClassifier(FrozenEstimator(inner), coverage=0.8, epsilon=5.0)
+    twin = clone(model).fit(X, Y)
+    assert not hasattr(model, "thresholds_")
+    same = pickle.loads(pickle.dumps(twin))
+    np.testing.assert_array_equal(same.predict_set(X), twin.predict_set(X))
+    np.testing.assert_array_equal(twin.predict(X), inner.predict(X))
+    assert twin.n_features_in_ == 3
+    assert twin.score(X, Y) == inner.score(X, Y)
+    exact = PrivateConformalClassifier(Several(), epsilon=math.inf)
+    whole = exact.fit(X, Y).thresholds_
+    for again in (
+        exact.fit(in_chunks(X, 400), in_chunks(Y, 400)),
+        clone(exact).set_params(estimator=Several()).fit(X, Y, groups=np.arange(1500)),
+    ):
+        np.testing.assert_array_equal(again.thresholds_, whole)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"estimator": LogisticRegression()}, "must be fitted before"),
+        ({"coverage": 1.0}, "'coverage' parameter of PrivateConformalClassifier"),
+        ({"by_class": 2}, "'by_class' parameter"),
+        ({"thresholds": [0.0, 0.5]}, "must be between 0 and 1"),
+        ({"epsilon": -1.0}, "'epsilon' parameter"),
+        ({"y": Y[:-1]}, "X and y must have the same number of rows"),
+    ],
+)
+def test_refusals_cost_nothing(arguments, message):
+    book = Book()
+    given = {"estimator": Several(), "ledger": book, **arguments}
+    labels = given.pop("y", Y)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        PrivateConformalClassifier(given.pop("estimator"), **given).fit(X, labels)
+    assert not book.records

@@ -1,0 +1,408 @@
+"""Thresholds for a target: one record moves utilities by one, targets are met, no leaks."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import re
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    BudgetError,
+    PrivacyLedger,
+    PrivacyWarning,
+    PrivateThresholdClassifier,
+)
+from dp_halfspace.audit import replay
+from dp_halfspace.data.people import People
+from dp_halfspace.datasets import in_chunks
+from dp_halfspace.model_selection import _crossing, _prefit, threshold
+from dp_halfspace.model_selection._crossing import Slack, crossing_utilities
+from dp_halfspace.privacy.interception import intercept_releases, record_releases
+from dp_halfspace.privacy.mechanisms import ExponentialChoice
+from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
+from dp_halfspace.privacy.randomness import SeededBytes
+from tests.conftest import separated
+from tests.model_selection.prefit_models import Given, Rare, RareChances
+from tests.support import Book
+
+TARGETS = ("recall", "precision", "fpr")
+every_target = pytest.mark.parametrize("target", TARGETS)
+X, Y = Rare().records(np.random.default_rng(0), 3000)
+GRID = [0.1, 0.4, 0.6, 0.9]
+
+
+def choices(rows, labels, target, **given):
+    """Every release of a fit, where each is answered by three, as slacks follow the count."""
+    with intercept_releases(lambda *_: np.array([3.0])), record_releases() as releases:
+        PrivateThresholdClassifier(Given(), target=target, value=0.7, thresholds=GRID).fit(
+            rows, labels, **given
+        )
+    return releases
+
+
+def largest_moves(target, *, people=False):
+    """Largest change of every release over replaced records, given the answers of the first."""
+    rng, moves = np.random.default_rng(0), {}
+    for _ in range(6):
+        rows, labels = rng.choice([0.0, 0.3, 0.5, 0.7, 1.0], (7, 1)), rng.integers(2, size=7)
+        found = []
+        sizes = (1, 2, 30) if people else (1,)
+        for x, label, size in product((0.0, 0.5, 1.0), (0, 1), sizes):
+            Z, y = np.vstack([rows, np.full((size, 1), x)]), [*labels, *[label] * size]
+            own = {"groups": [*range(7), *[7] * size]} if people else {}
+            found.append(choices(Z, y, target, **own))
+        for place in range(len(found[0])):
+            values = [releases[place].value for releases in found]
+            apart = [np.abs(a - b).max() for a, b in product(values, values)]
+            noise = found[0][place].mechanism
+            moves[place] = max(moves.get(place, 0.0), max(apart) / noise.sensitivity)
+    return moves
+
+
+@every_target
+def test_no_record_moves_a_release_by_more_than_is_charged_for(target):
+    seen = largest_moves(target)
+    assert max(seen.values()) == 1.0
+    assert len(seen) == (1 if target == "fpr" else 2)
+
+
+def utilities_of(labels, scores, target, slack):
+    """What the code makes of counts, with a given slack."""
+    plan = threshold._Plan(
+        target, 0.75, np.array(GRID), None, ExponentialChoice(1.0, 1.0), slack, 0.0, 0.0
+    )
+    cells = np.searchsorted(GRID, scores, side="right")
+    table = np.array([np.bincount(cells[labels == k], minlength=5) for k in (0, 1)], dtype=float)
+    above = np.column_stack([np.zeros(2), np.cumsum(table[:, ::-1], axis=1)])
+    excess = plan.excess(above[1], above[0]) - slack
+    excess[-1] = len(labels)
+    return crossing_utilities(excess)
+
+
+@every_target
+@pytest.mark.parametrize("slack", [0.0, 2.0])
+def test_utilities_of_all_small_tables_move_by_one_at_most(target, slack):
+    """All tables of three records, all replacements; one is attained."""
+    records = list(product((0.0, 0.5, 1.0), (0, 1)))
+    largest = 0.0
+    for kept in product(records, repeat=2):
+        found = []
+        for last in records:
+            scores, labels = np.array([*kept, last]).T
+            found.append(utilities_of(labels.astype(int), scores, target, slack))
+        largest = max(largest, *(np.abs(a - b).max() for a, b in product(found, found)))
+    assert largest <= 1.0
+    assert largest == 1.0
+
+
+def test_planted_bug_a_utility_that_counts_twice_is_seen(monkeypatch):
+    honest = threshold.crossing_utilities
+    monkeypatch.setattr(threshold, "crossing_utilities", lambda excess: 2.0 * honest(excess))
+    assert max(largest_moves("recall").values()) > 1.5
+
+
+@every_target
+def test_a_person_moves_no_release_by_more(target):
+    assert max(largest_moves(target, people=True).values()) <= 1.0
+
+
+def test_planted_bug_rows_of_a_person_that_weigh_one_are_seen(monkeypatch):
+    monkeypatch.setattr(People, "weights_for", lambda self, _: np.ones(self.counts.sum()))
+    assert max(largest_moves("recall", people=True).values()) > 5.0
+
+
+@every_target
+def test_a_replay_of_neighbours_finds_nothing(target):
+    other, label = X[:300].copy(), Y[:300].copy()
+    other[0], label[0] = 9.0, 1 - label[0]
+    model = PrivateThresholdClassifier(FrozenEstimator(Rare()), target=target, epsilon=2.0)
+    result = replay(model, X[:300], Y[:300], other, label, n_histories=5, random_state=0)
+    assert result.findings == ()
+    assert max(release.ratio for release in result.releases) <= 1.0
+
+
+def test_planted_bugs_are_found_by_a_replay(monkeypatch):
+    """A count that costs nothing, and a choice at twice its budget."""
+    other, label = X[:300].copy(), Y[:300].copy()
+    other[0], label[0] = 9.0, 1
+    model = PrivateThresholdClassifier(FrozenEstimator(Rare()), epsilon=2.0)
+    pair = X[:300], Y[:300], other, label
+    with monkeypatch.context() as patch:
+        patch.setattr(threshold, "crossing_utilities", lambda e: 3.0 * crossing_utilities(e))
+        found = replay(model, *pair, n_histories=3, random_state=0).findings
+        assert any("times the sensitivity" in text for text in found)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            DiscreteLaplaceNoise, "perturb", lambda self, value, source: np.asarray(value) + 0.0
+        )
+        found = replay(model, *pair, n_histories=30, random_state=0).findings
+        assert any("noise is too small" in text for text in found)
+
+
+@every_target
+@pytest.mark.parametrize("kind", [Rare, RareChances])
+def test_targets_are_met_with_the_confidence_that_is_stated(target, kind):
+    assert share_met(kind(), target, 40) >= 0.925
+
+
+def share_met(model, target, runs, n=10_000):
+    """Share of runs in which fresh records meet the target."""
+    value = {"recall": 0.9, "precision": 0.5, "fpr": 0.1}[target]
+    rng, met, costs = np.random.default_rng(1), [], []
+    for _ in range(runs):
+        rows, labels = model.records(rng, n)
+        plain, private = (
+            PrivateThresholdClassifier(model, target=target, value=value, epsilon=e)
+            .fit(rows, labels)
+            .threshold_
+            for e in (math.inf, 1.0)
+        )
+        rates = model.rates(private)
+        met.append(rates[target] <= value if target == "fpr" else rates[target] >= value)
+        costs.append(rates["fpr"] - model.rates(plain)["fpr"])
+    assert abs(np.mean(costs)) < 0.05
+    return np.mean(met)
+
+
+@pytest.mark.slow
+@every_target
+@pytest.mark.parametrize("kind", [Rare, RareChances])
+def test_targets_are_met_in_many_runs(target, kind):
+    assert share_met(kind(), target, 1000) >= 0.95
+
+
+def test_the_highest_false_positive_rate_beside_no_slack_is_small():
+    """A recall of .9 costs less than .05 more false positives than the plain quantile."""
+    model, rng, more = RareChances(), np.random.default_rng(2), []
+    for _ in range(30):
+        rows, labels = model.records(rng, 10_000)
+        chances = model.predict_proba(rows)[:, 1]
+        plain = np.quantile(chances[labels == 1], 0.1)
+        private = PrivateThresholdClassifier(model).fit(rows, labels).threshold_
+        more.append(model.rates(private)["fpr"] - model.rates(plain)["fpr"])
+    assert 0.0 < np.mean(more) < 0.05
+
+
+def test_held_out_records_meet_a_target_whatever_they_are():
+    """The proved bound, on tables of few scores: as many misses as it allows at most."""
+    rng = np.random.default_rng(0)
+    for trial in range(4):
+        scores = rng.choice(np.linspace(-1.0, 1.0, 3 + 5 * trial), 400)[:, None]
+        labels = rng.integers(2, size=400)
+        missed = 0
+        for _ in range(100):
+            found = PrivateThresholdClassifier(Rare(), value=0.8, confidence=0.9).fit(
+                scores, labels
+            )
+            missed += found.predict(scores)[labels == 1].mean() < 0.8
+        assert missed <= 20
+
+
+def test_planted_bug_no_slack_misses(monkeypatch):
+    monkeypatch.setattr(threshold._Plan, "slack_for", lambda self, count, n: 0.0)
+    assert share_met(Rare(), "recall", 40) < 0.8
+
+
+def test_slacks_are_those_of_the_proof():
+    rule = Slack(101, 0.25)
+    assert rule.for_failure(0.05) == pytest.approx(math.log(100 / 0.05) / 0.25, abs=1e-3)
+    assert rule.for_failure(0.05) >= math.log(100 / 0.05) / 0.25
+    assert Slack(101, math.inf).for_failure(0.05) == Slack(9, math.inf).for_mean() == 0.0
+    assert rule.for_mean() >= 1.0 / (math.e * 0.25)
+
+
+def test_shares_and_slacks_are_exact_multiples():
+    """Sums of counts times shares have no rounding that two neighbours could show."""
+    for number in (0.9, 0.05, 1.0 / 3.0):
+        up, down = _crossing.rounded_up(number), _crossing.rounded_down(number)
+        assert down <= number <= up
+        assert (up * _crossing.COUNT_GRID).is_integer()
+        assert up - down == 1.0 / _crossing.COUNT_GRID
+
+
+def test_first_crossing_is_the_best():
+    excess = np.array([-3.0, -1.0, 2.0, 5.0, -4.0, 9.0])
+    utilities = crossing_utilities(excess)
+    assert utilities.argmax() == 2
+    assert utilities.tolist() == [-3.0, -1.0, 1.0, -2.0, -5.0, -5.0]
+
+
+def test_the_sign_and_the_label_of_the_positive_class():
+    named = np.array(["no", "yes"])[Y]
+
+    class Named(RareChances):
+        classes_ = np.array(["no", "yes"])
+
+    class Backwards(Named):
+        classes_ = np.array(["yes", "no"])
+
+        def predict_proba(self, X):
+            return super().predict_proba(X)[:, ::-1]
+
+    class Scores(Rare):
+        classes_ = np.array(["yes", "no"])
+
+        def decision_function(self, X):
+            return -X[:, 0]
+
+    for kind in (Named, Backwards, Scores):
+        for positive in (None, "yes", "no"):
+            model = PrivateThresholdClassifier(
+                kind(), value=0.8, pos_label=positive, epsilon=math.inf
+            ).fit(X, named)
+            guess = model.predict(X)
+            assert model.classes_.tolist() == ["no", "yes"]
+            assert 0.8 <= np.mean(guess[named == (positive or "yes")] == (positive or "yes")) < 0.92
+            assert np.mean(guess == named) > 0.7
+
+
+@every_target
+def test_without_noise_the_first_threshold_that_does_is_taken(target, monkeypatch):
+    monkeypatch.setattr(threshold._Plan, "slack_for", lambda self, count, n: 0.0)
+    value = {"recall": 0.75, "precision": 0.5, "fpr": 0.125}[target]
+    model = PrivateThresholdClassifier(
+        Rare(), target=target, value=value, thresholds=np.linspace(-3, 3, 601), epsilon=math.inf
+    ).fit(X, Y)
+    step = 0.01 if target == "recall" else -0.01
+
+    def rate(border):
+        said = X[:, 0] >= border
+        return {
+            "recall": np.mean(said[Y == 1]),
+            "precision": np.mean(Y[said]),
+            "fpr": np.mean(said[Y == 0]),
+        }[target]
+
+    here, next_one = rate(model.threshold_), rate(model.threshold_ + step)
+    assert (here <= value < next_one) if target == "fpr" else (next_one < value <= here)
+
+
+def test_few_positives_are_all_found():
+    for labels in (np.zeros(50, int), np.ones(50, int)):
+        model = PrivateThresholdClassifier(Rare(), epsilon=0.05).fit(X[:50], labels)
+        assert set(model.predict(X[:50])) <= {0, 1}
+        assert math.isfinite(model.n_positive_)
+    assert (
+        PrivateThresholdClassifier(Rare(), target="fpr", value=1e-5).fit(X, Y).threshold_
+        == math.inf
+    )
+
+
+def test_a_fit_pays_before_anything_is_drawn(monkeypatch):
+    with record_releases() as releases, pytest.raises(BudgetError):
+        PrivateThresholdClassifier(Rare(), ledger=Book(refuse=True)).fit(X, Y)
+    assert not releases
+    ledger = PrivacyLedger(epsilon=2.0, delta=0.0)
+    model = PrivateThresholdClassifier(Rare(), epsilon=1.5, ledger=ledger)
+    plan = model.plan(X, Y)
+    assert ledger.spent() == 0.0
+    record = model.fit(X, Y).privacy_
+    assert record.events == plan.events
+    assert (record.epsilon, record.delta) == (1.5, 0.0)
+    assert ledger.spent() == pytest.approx(1.5, rel=1e-9)
+    assert record.epsilon_at(0.0) <= 1.5
+    with pytest.raises(BudgetError):
+        clone(model).fit(X, Y)
+    honest = _prefit.authorise
+
+    def late(record, source, ledger):
+        """Planted: the count is drawn before the charge."""
+        noise = DiscreteLaplaceNoise(1, record.events[0].epsilon)
+        honest(record, source).release(np.zeros(1), noise)
+        return honest(record, source, ledger)
+
+    monkeypatch.setattr(_prefit, "authorise", late)
+    with record_releases() as releases, pytest.raises(BudgetError):
+        PrivateThresholdClassifier(Rare(), ledger=Book(refuse=True)).fit(X, Y)
+    assert releases
+
+
+def test_a_seed_is_announced_and_repeats():
+    model = PrivateThresholdClassifier(Rare(), random_state=3)
+    with pytest.warns(PrivacyWarning, match="random_state"):
+        first = model.fit(X, Y).threshold_
+    with pytest.warns(PrivacyWarning):
+        assert model.fit(X, Y).threshold_ == first
+    assert model.privacy_.noise == "seeded"
+    assert SeededBytes(1, "x").kind == "seeded"
+
+
+def test_models_of_scikit_learn_pipelines_frames_and_chunks():
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 0] ** 2})
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame, Y)
+    wrapped = PrivateThresholdClassifier(model, value=0.7, epsilon=3.0).fit(frame, Y)
+    assert np.mean(wrapped.predict(frame)[Y == 1]) > 0.7
+    assert wrapped.n_features_in_ == 2
+    assert wrapped.feature_names_in_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(wrapped.predict_proba(frame), model.predict_proba(frame))
+    np.testing.assert_array_equal(wrapped.decision_function(frame), model.decision_function(frame))
+    exact = PrivateThresholdClassifier(RareChances(), epsilon=math.inf)
+    whole = exact.fit(X, Y).threshold_
+    assert exact.fit(in_chunks(X, 500), in_chunks(Y, 500)).threshold_ == whole
+    assert exact.fit(X, Y, groups=np.arange(3000)).threshold_ == whole
+    assert exact.privacy_.adjacency == "replace-one-person"
+
+
+def test_it_is_an_estimator_of_scikit_learn():
+    rows, labels = separated(600, 4)
+    inner = AdaptiveMarginClassifier(classes=[0, 1], data_norm=1.0).fit(rows, labels)
+    model = PrivateThresholdClassifier(FrozenEstimator(inner), value=0.8)
+    assert model.get_params(deep=False)["value"] == 0.8
+    twin = clone(model).set_params(value=0.7).fit(rows, labels)
+    assert model.value == 0.8
+    assert not hasattr(model, "threshold_")
+    for same in (pickle.loads(pickle.dumps(twin)), copy.deepcopy(twin), copy.copy(twin)):
+        np.testing.assert_array_equal(same.predict(rows), twin.predict(rows))
+    assert "PrivateThresholdClassifier" in repr(twin)
+    assert 0.5 < twin.score(rows, labels) <= 1.0
+    assert not hasattr(PrivateThresholdClassifier(Rare()), "predict_proba")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"estimator": LogisticRegression()}, "must be fitted before: LogisticRegression has no"),
+        ({"estimator": LogisticRegression}, "must be a fitted classifier, got"),
+        ({"target": "f1"}, "'target' parameter of PrivateThresholdClassifier"),
+        ({"value": 1.0}, "'value' parameter of PrivateThresholdClassifier"),
+        ({"value": True}, "'value' parameter of PrivateThresholdClassifier must not be a boolean"),
+        ({"confidence": 1.0}, "'confidence' parameter"),
+        ({"epsilon": 0.0}, "'epsilon' parameter"),
+        ({"pos_label": "maybe"}, "pos_label='maybe' is not among [0, 1]"),
+        ({"thresholds": [1.0, 0.0]}, "thresholds must be None or an increasing list"),
+        ({"y": Y[:-1]}, "X and y must have the same number of rows"),
+        ({"y": Y + 5}, "not among the public labels"),
+    ],
+)
+def test_refusals_cost_nothing(arguments, message):
+    book = Book()
+    given = {"estimator": Rare(), "ledger": book, **arguments}
+    labels = given.pop("y", Y)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        PrivateThresholdClassifier(given.pop("estimator"), **given).fit(X, labels)
+    assert not book.records
+
+
+def test_a_model_of_three_classes_or_without_scores_is_refused():
+    class Three(Rare):
+        classes_ = np.arange(3)
+
+    class Silent(Rare):
+        decision_function = property()
+
+    with pytest.raises(ValueError, match="needs a model of two classes, got 3"):
+        PrivateThresholdClassifier(Three()).fit(X, Y)
+    with pytest.raises(ValueError, match="needs predict_proba or decision_function"):
+        PrivateThresholdClassifier(Silent()).fit(X, Y)
