@@ -274,4 +274,4 @@ def test_a_row_that_looks_at_the_others_is_seen(monkeypatch, planted):
 
     monkeypatch.setattr(module.Rows, "lengths", common if planted == "common factor" else last_bit)
     X = np.random.default_rng(1).standard_normal((60, 9))
-    assert differing(lambda T: of_linear_rows(T, 0.5), X, "C", [0, 31, 59])
+    assert differing(lambda T: of_linear_rows(T, 0.5), X, "C", range(60))
