@@ -63,17 +63,20 @@ def law() -> tuple[FloatArray, FloatArray]:
 
 
 def risk(
-    rows: FloatArray, weights: FloatArray, models: FloatArray, *, tilt: float, radius: float
-) -> FloatArray:
+    rows: FloatArray, weights: FloatArray, models: FloatArray, *,
+    tilt: float, radius: float, ridge: float = RIDGE,
+) -> FloatArray:  # fmt: skip
     """Regularised risk of many models, tilted or against an adversary."""
     models = np.atleast_2d(models)
     size = np.hypot(np.linalg.norm(models, axis=1), SMOOTHING) - SMOOTHING
     losses = LOGISTIC.value(models @ rows.T - radius * size[:, None])
     mean = logsumexp(tilt * losses, b=weights, axis=1) / tilt if tilt else losses @ weights
-    return np.asarray(mean + RIDGE / 2.0 * np.sum(models**2, axis=1))
+    return np.asarray(mean + ridge / 2.0 * np.sum(models**2, axis=1))
 
 
-def minimiser(rows: FloatArray, weights: FloatArray, *, tilt: float, radius: float) -> FloatArray:
+def minimiser(
+    rows: FloatArray, weights: FloatArray, *, tilt: float, radius: float, ridge: float = RIDGE
+) -> FloatArray:
     """Minimise that risk."""
 
     def both(w: FloatArray) -> tuple[float, FloatArray]:
@@ -82,8 +85,8 @@ def minimiser(rows: FloatArray, weights: FloatArray, *, tilt: float, radius: flo
         with np.errstate(divide="ignore"):
             shares = softmax(tilt * LOGISTIC.value(margins) + np.log(weights))
         slopes = shares * LOGISTIC.derivative(margins)
-        gradient = slopes @ rows - slopes.sum() * radius * w / size + RIDGE * w
-        return float(risk(rows, weights, w, tilt=tilt, radius=radius)[0]), gradient
+        gradient = slopes @ rows - slopes.sum() * radius * w / size + ridge * w
+        return float(risk(rows, weights, w, tilt=tilt, radius=radius, ridge=ridge)[0]), gradient
 
     found = optimize.minimize(both, np.full(rows.shape[1], 1e-3), jac=True, tol=1e-12)
     return np.asarray(found.x)
