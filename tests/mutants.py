@@ -1824,6 +1824,12 @@ MUTANTS = [
             "1.0 + 1.0 / margin",
             "tests/algorithms/published/test_kernel_margin.py::test_a_choice_covers_every_loss_and_the_error_of_its_minimum",
         ),
+        (
+            "_phased",
+            "margin, mu)",
+            "margin, mu / margin)",
+            "tests/algorithms/published/test_kernel_margin.py::test_every_candidate_costs_what_is_charged",
+        ),
     ),
     *of(
         "algorithms/labels/label_training.py",

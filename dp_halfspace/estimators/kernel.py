@@ -92,7 +92,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     margin : "auto", "select" or float, default="auto"
         ``"auto"`` needs no margin. A float in [1e-9, 1] is a PUBLIC guess of the margin among
         features of norm one. ``"select"`` chooses one privately by the loss that it costs,
-        then trains once (two classes, ``delta > 0``).
+        then trains once (two classes, ``delta > 0``, noisy or proximal steps).
     solver : str, default="noisy_gd"
         ``"noisy_gd"``, ``"objective_perturbation"`` (one noisy objective, exactly minimised;
         the only one for ``delta=0``) or ``"phased_prox"`` (one pass of proximal steps for one
@@ -391,9 +391,10 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             return plan_kernel_training(problem, *asked, feature_map=feature_map)
         if problem.balances:
             raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
-        if problem.n_classes > 2 or budget.is_pure or self.solver != "noisy_gd":
+        is_perturbed = self.solver == "objective_perturbation"
+        if problem.n_classes > 2 or budget.is_pure or is_perturbed:
             raise ValueError(
                 "Only binary classification is supported by margin='select', and only "
-                "delta > 0 and solver='noisy_gd': use margin='auto'"
+                "delta > 0 and solver='noisy_gd' or 'phased_prox': use margin='auto'"
             )
-        return plan_margin_choice(problem, budget)
+        return plan_margin_choice(problem, self.solver, budget)

@@ -56,6 +56,7 @@ def seeded(X, y, **params):
         {"delta": 0.0, "epsilon": 10.0},
         {"margin": 0.1},
         {"margin": "select", "n_components": 64},
+        {"margin": "select", "solver": "phased_prox", "n_components": 64},
         {"solver": "objective_perturbation", "n_components": 64},
         {"solver": "phased_prox", "margin": 0.03},
         {"margin": 0.3, "projection": "hadamard", "n_components": 9000},

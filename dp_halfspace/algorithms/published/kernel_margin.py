@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from dp_halfspace.algorithms.engine.noisy_gd import DescentPlan, GradientPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, public_facts
 from dp_halfspace.algorithms.fit_plan import relative_weights
+from dp_halfspace.algorithms.published.known_margin import plan_known_margin
 from dp_halfspace.algorithms.published.margin_gd import margin_slopes, plan_margin_descent
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.optim.losses import huber_hinge
@@ -94,12 +96,12 @@ class MarginPlan:
         return np.add(costs, self.penalties)
 
 
-def plan_margin_choice(problem: Problem, budget: Budget) -> MarginPlan:
+def plan_margin_choice(problem: Problem, solver: str, budget: Budget) -> MarginPlan:
     """Divide a budget between the choice of a margin and one training, for two classes.
 
-    `delta` is positive, or `epsilon` infinite. Bassily, Mohri and Suresh (2022), Algorithm 6 and
-    Corollary F.2, with the sensitivity of a computed minimum: ``docs/proofs/kernel.md``,
-    section 4.
+    `solver` is ``"noisy_gd"`` or ``"phased_prox"``, the published one. `delta` is positive, or
+    `epsilon` infinite. Bassily, Mohri and Suresh (2022), Algorithm 6 and Corollary F.2, with the
+    sensitivity of a computed minimum: ``docs/proofs/kernel.md``, section 4.
     """
     epsilon, delta = budget.epsilon, budget.delta
     n_samples, n_columns = problem.n_samples, problem.n_columns()
@@ -116,6 +118,17 @@ def plan_margin_choice(problem: Problem, budget: Budget) -> MarginPlan:
     # What a margin costs on fresh records, and in noise.
     noise = 2.0 * math.sqrt(min(n_samples, n_columns)) / mu
     penalties = tuple((math.sqrt(n_samples) + noise) / margin for margin in margins)
+    train = _phased if solver == "phased_prox" else _descents
+    return MarginPlan(train(problem, margins, mu), gaps, penalties, choice)
+
+
+def _phased(problem: Problem, margins: Sequence[float], mu: float) -> tuple[LinearPlan, ...]:
+    """One pass of proximal steps for each margin, of equal cost whatever the margin."""
+    return tuple(plan_known_margin(problem, "phased_prox", margin, mu) for margin in margins)
+
+
+def _descents(problem: Problem, margins: Sequence[float], mu: float) -> tuple[LinearPlan, ...]:
+    """Noisy steps for each margin, with the noise of one of them."""
     sizes = problem.sizes()
     plans = [
         plan_margin_descent(n_outputs=1, mu=mu, margin=margin, n_steps=_STEPS, **sizes)
@@ -123,11 +136,10 @@ def plan_margin_choice(problem: Problem, budget: Budget) -> MarginPlan:
     ]
     # Allowances for rounding differ a little: the largest serves all.
     noisiest = max(plans, key=lambda plan: getattr(plan.mechanism, "sensitivity", 0.0))
-    candidates = tuple(
+    return tuple(
         _training(problem, margin, replace(plan, mechanism=noisiest.mechanism))
         for margin, plan in zip(margins, plans, strict=True)
     )
-    return MarginPlan(candidates, gaps, penalties, choice)
 
 
 def _training(problem: Problem, margin: float, plan: DescentPlan) -> LinearPlan:
