@@ -14,7 +14,7 @@ Changed, because it cannot run or would break the proof otherwise:
 - The projection dimension ``k = log(|grid| (n+1)(n+2) / beta) / margin^2`` (the constant that the
   paper leaves open is taken as 1, beta = .05) reaches 10^9; where it is at least d the
   projection is left out, which loses no margin.
-- Scores are error counts, with sensitivity 1; the paper mixes counts and averages.
+- Scores are error counts, with sensitivity 1, as in its Equation 3; its Step 3 takes averages.
 
 Rows get a constant column inside their norm, because the paper has no intercept.
 """
