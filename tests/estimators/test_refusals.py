@@ -19,7 +19,7 @@ COMMON = [
     ({"fit_intercept": "yes"}, "fit_intercept"),
     ({"intercept_scaling": 0.0}, "intercept_scaling"),
     *(({"classes": v}, "classes") for v in ([0], [0, 0], [[0, 1]], [0.0, NAN])),
-    *(({"class_weight": v}, "class_weight") for v in ("balanced", {7: 1.0}, {0: -1.0}, {0: NAN})),
+    *(({"class_weight": v}, "class_weight") for v in ("heavy", {7: 1.0}, {0: -1.0}, {0: NAN})),
     *(({"class_weight": {1: v}}, WEIGHTS) for v in (1e-51, 1e51, 1e155, 1e300)),
     *(({"random_state": v}, "random_state") for v in (-1, np.random.RandomState(0))),
     ({"ledger": 3}, "ledger"),
@@ -72,7 +72,7 @@ OWN = {
         ({"rows": "clipped", "preconditioner": True}, "preconditioner"),
         ({"rows": "clipped", "projection": "hadamard"}, "projection"),
         ({"epsilon": 1e-3, "preconditioner": True}, "preconditioner"),
-        ({"metric": "yes"}, "metric"),
+        ({"preconditioner": "yes"}, "preconditioner"),
         ({"n_components": 0}, "n_components"),
         ({"shift": -1.0}, "shift"),
         ({"loss": "hinge"}, "loss"),
@@ -113,7 +113,6 @@ OWN = {
         *(({"margin": v}, "margin") for v in (0.0, 1.5, "best")),
         ({"margin": "select", "delta": 0.0}, "margin='select'"),
         ({"margin": "select", **THREE}, "Only binary"),
-        ({"margin": "select", "solver": "phased_prox"}, "solver='noisy_gd'"),
         ({"solver": "phased_prox", **THREE}, "Only binary"),
         ({"solver": "phased_prox", "delta": 0.0}, "phased_prox"),
         ({"solver": "sgd"}, "solver"),
@@ -127,7 +126,6 @@ OWN = {
         ({"directions": "net"}, "directions"),
         *(({"margin": v}, "margin") for v in (0.0, "auto")),
         ({"directions": "lattice", "projection": None}, "n_directions"),
-        (THREE, "Only binary.*ObjectivePerturbationClassifier"),
     ],
     "PureNetworkClassifier": [
         *(
