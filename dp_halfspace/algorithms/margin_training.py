@@ -46,13 +46,7 @@ def plan_training(
         )
 
         return plan_objective_training(problem, margin, budget)
-    return plan_gaussian_training(problem, solver, margin, budget.mu)
-
-
-def plan_gaussian_training(
-    problem: Problem, solver: str, margin: float | None, mu: float
-) -> LinearPlan:
-    """Plan one fit that is mu-Gaussian private; parameters as in `plan_training`."""
+    mu = budget.mu
     if solver == "phased_prox" or (margin is not None and problem.attack is None):
         from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
             plan_known_margin,
