@@ -2858,7 +2858,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_cli/csv_files.py",
+        "_cli/tables.py",
         "tests/cli/test_tables.py",
         (
             "fields",
