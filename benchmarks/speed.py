@@ -73,11 +73,11 @@ def seconds(action: Callable[[], object]) -> float:
 
 def noise_share(fit: Callable[[], object]) -> float:
     """Share of a fit that noise takes, the median of five."""
-    drawn, honest, shares = [0.0], interception.draw_noise, []
+    drawn, shares = [0.0], []
 
-    def timed(*given: Any) -> Any:
+    def timed(value: Any, mechanism: Any, source: Any) -> Any:
         start = now()
-        value = honest(*given)
+        value = mechanism.perturb(value, source)
         drawn[0] += now() - start
         return value
 

@@ -74,17 +74,6 @@ def shown_weights(class_weight: Mapping[Any, float] | str | None) -> Any:
     return dict(class_weight) if isinstance(class_weight, Mapping) else class_weight
 
 
-def check_parameters(estimator: Any) -> None:
-    """Refuse parameters outside their ranges, and booleans in place of numbers, by name.
-
-    The ranges are part of the guarantee, so scikit-learn's switch that skips the validation of
-    parameters does not skip this one.
-    """
-    constraints = estimator._parameter_constraints
-    params = {name: getattr(estimator, name) for name in constraints}
-    check_values(constraints, params, type(estimator).__name__)
-
-
 def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owner: str) -> None:
     """Refuse values outside their ranges, and booleans in place of numbers, by name."""
     params = {name: plain(value) for name, value in values.items()}
@@ -135,7 +124,11 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
                     f"{type(estimator).__name__}.{fit.__name__} takes X and y by position and all "
                     f"else by name ({named}){unsupported}"
                 )
-            check_parameters(estimator)
+            # The ranges are part of the guarantee, so scikit-learn's switch that skips the
+            # validation of parameters does not skip this one.
+            constraints = estimator._parameter_constraints
+            params = {name: getattr(estimator, name) for name in constraints}
+            check_values(constraints, params, type(estimator).__name__)
             nested = config_context(skip_parameter_validation=prefer_skip_nested_validation)
             with nested, np.errstate(all="ignore"):
                 return fit(estimator, *args, **kwargs)

@@ -99,7 +99,7 @@ MUTANTS = [
         "estimators/base.py",
         "tests/estimators/test_private_units.py",
         (
-            "PrivateLinearClassifier._scaled_plan",
+            "PrivateLinearClassifier._fit_plan",
             "warn_of_sparse_columns()",
             "pass",
             "test_sparse_columns_keep_their_scales_and_a_warning_says_so",
@@ -783,25 +783,25 @@ MUTANTS = [
         "privacy/noise.py",
         "tests/privacy/test_gaussian.py",
         (
-            "_release_block",
+            "_release_values",
             "block[np.isnan(block)] = 0.0",
             "",
             "test_nan_counts_as_zero_and_infinity_as_the_bound",
         ),
         (
-            "_release_block",
+            "_release_values",
             "np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)",
             "",
             "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
         (
-            "_release_block",
+            "_release_values",
             "source)\n    if is_far:\n        np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole",
             "source",
             "tests/privacy/test_noise.py::test_no_value_raises_or_warns",
         ),
         (
-            "_release_block",
+            "_release_values",
             "not block.dot(block) <",
             "block.dot(block) >=",
             "test_nan_counts_as_zero_and_infinity_as_the_bound",
@@ -2864,7 +2864,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "_cli/csv_files.py",
+        "_cli/tables.py",
         "tests/cli/test_tables.py",
         (
             "fields",
@@ -3172,13 +3172,13 @@ MUTANTS = [
         "tests/test_chunks.py",
         (
             "PublicFacts.refuse_unsupported",
-            "self.is_chunked and not reads_chunks",
+            'self.is_chunked and "chunks" not in takes',
             "False",
             "test_what_does_not_run_on_chunks_says_so",
         ),
         (
             "PublicFacts.refuse_unsupported",
-            "self.has_people and not protects_people",
+            'self.has_people and "groups" not in takes',
             "False",
             "tests/test_persons.py::test_what_does_not_protect_people_refuses_groups_before_it_pays",
         ),
@@ -3287,7 +3287,7 @@ MUTANTS = [
         "algorithms/engine/training.py",
         "tests/estimators/test_sample_weight.py",
         (
-            "LinearPlan.weighs_records",
+            "LinearPlan.takes",
             'self.solver == "objective_perturbation"',
             "True",
             "test_what_is_not_proved_is_refused_before_it_pays",

@@ -51,19 +51,9 @@ class BalancedPlan(FitPlan):
         return {**self.inner.public, "private_class_counts": True}
 
     @property
-    def reads_chunks(self) -> bool:
-        """Whether the inner plan does: counts are sums over rows."""
-        return self.inner.reads_chunks
-
-    @property
-    def protects_people(self) -> bool:
-        """Whether the inner plan does."""
-        return self.inner.protects_people
-
-    @property
-    def weighs_records(self) -> bool:
-        """Whether the inner plan does."""
-        return self.inner.weighs_records
+    def takes(self) -> frozenset[str]:
+        """What the inner plan takes: counts are sums over rows, of their weights."""
+        return self.inner.takes
 
     @property
     def is_single(self) -> bool:

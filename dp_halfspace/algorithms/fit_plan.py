@@ -7,7 +7,7 @@ released.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -73,21 +73,19 @@ class PublicFacts:
         """Return the facts with other weights of the classes, which are released numbers."""
         return replace(self, class_weights=tuple(weights.tolist()))
 
-    def refuse_unsupported(
-        self, *, reads_chunks: bool, protects_people: bool, weighs_records: bool
-    ) -> None:
+    def refuse_unsupported(self, takes: Collection[str]) -> None:
         """Refuse chunks, people or weights where it is not proved that a plan may have them."""
-        if self.is_chunked and not reads_chunks:
+        if self.is_chunked and "chunks" not in takes:
             raise ValueError(
                 "rows in chunks are not supported with these parameters: docs/scaling.md lists "
                 "what takes them. Give the rows as an array, for example X.compute()"
             )
-        if self.has_people and not protects_people:
+        if self.has_people and "groups" not in takes:
             raise ValueError(
                 "groups is not supported with these parameters: docs/privacy_model.md lists the "
                 "estimators and parameters that protect people"
             )
-        if self.has_weights and not weighs_records:
+        if self.has_weights and "sample_weight" not in takes:
             raise ValueError(
                 "sample_weight is not supported with these parameters: docs/privacy_model.md lists "
                 "the estimators and parameters that weigh records. class_weight weighs labels"
@@ -129,19 +127,14 @@ class FitPlan(Protocol):
         ...
 
     @property
-    def reads_chunks(self) -> bool:
-        """Whether a run asks for nothing but sums over rows, so that these may be in chunks."""
-        return False
+    def takes(self) -> frozenset[str]:
+        """What a run may be given beside rows in memory, one for each person.
 
-    @property
-    def protects_people(self) -> bool:
-        """Whether a person with any number of rows counts like a record: ``persons.md``."""
-        return False
-
-    @property
-    def weighs_records(self) -> bool:
-        """Whether weights of records in [0, 1] leave all it costs as it is: ``weights.md``."""
-        return False
+        ``"chunks"`` if it asks for nothing but sums over rows; ``"groups"`` if a person with any
+        number of rows counts like a record (``persons.md``); ``"sample_weight"`` if weights of
+        records in [0, 1] leave all it costs as it is (``weights.md``).
+        """
+        return frozenset()
 
     @property
     def is_single(self) -> bool:

@@ -73,19 +73,9 @@ class KernelPlan(FitPlan):
         return replace(self, training=self.training.with_class_weights(weights))
 
     @property
-    def protects_people(self) -> bool:
-        """Whether the linear fit does: features of a row are made of this row alone."""
-        return isinstance(self.training, LinearPlan) and self.training.protects_people
-
-    @property
-    def weighs_records(self) -> bool:
-        """Whether the linear fit does."""
-        return isinstance(self.training, LinearPlan) and self.training.weighs_records
-
-    @property
-    def reads_chunks(self) -> bool:
-        """Whether the linear fit does."""
-        return self.protects_people
+    def takes(self) -> frozenset[str]:
+        """What the linear fit takes: features of a row are made of this row alone."""
+        return self.training.takes if isinstance(self.training, LinearPlan) else frozenset()
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the features, train on their rows and map the coefficients back."""

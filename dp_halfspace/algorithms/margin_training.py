@@ -35,24 +35,18 @@ def plan_training(
     takes_directions = solver == "noisy_gd" and margin is None and problem.n_classes == 2
     strength = problem.n_samples * budget.epsilon
     if budget.is_pure and takes_directions and strength < DIRECTIONS_PAY:
-        from dp_halfspace.algorithms.search.direction_training import (  # noqa: PLC0415
+        from dp_halfspace.algorithms.search.halfspace_search import (  # noqa: PLC0415
             plan_direction_training,
         )
 
         return plan_direction_training(problem, budget)
     if budget.is_pure or solver == "objective_perturbation":
-        from dp_halfspace.algorithms.perturbation.objective_training import (  # noqa: PLC0415
+        from dp_halfspace.algorithms.perturbation.preconditioned_objective import (  # noqa: PLC0415
             plan_objective_training,
         )
 
         return plan_objective_training(problem, margin, budget)
-    return plan_gaussian_training(problem, solver, margin, budget.mu)
-
-
-def plan_gaussian_training(
-    problem: Problem, solver: str, margin: float | None, mu: float
-) -> LinearPlan:
-    """Plan one fit that is mu-Gaussian private; parameters as in `plan_training`."""
+    mu = budget.mu
     if solver == "phased_prox" or (margin is not None and problem.attack is None):
         from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
             plan_known_margin,

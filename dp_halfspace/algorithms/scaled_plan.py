@@ -51,19 +51,9 @@ class ScaledPlan(FitPlan):
         return {**self.inner.public, "data_norm": norm, "private_units": is_learnt}
 
     @property
-    def reads_chunks(self) -> bool:
-        """Whether the inner plan does: the scales are made of sums over rows."""
-        return self.inner.reads_chunks
-
-    @property
-    def protects_people(self) -> bool:
-        """Whether the inner plan does."""
-        return self.inner.protects_people
-
-    @property
-    def weighs_records(self) -> bool:
-        """Whether the inner plan does."""
-        return self.inner.weighs_records
+    def takes(self) -> frozenset[str]:
+        """What the inner plan takes: scales are sums over rows, and read no weights."""
+        return self.inner.takes
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Learn the scales, and fit a copy of the rows in the precision that the plan counted."""
@@ -101,12 +91,13 @@ def plan_scaled(
     for trial in range(_TRIES):
         found = ScaledPlan(scales, plan(scaled, Budget.of(left, delta)))
         aims = delta > 0 and trial < _AIMS and math.isfinite(epsilon)
-        used = smallest_epsilon(found.events, delta) if aims else epsilon
-        fits = math.isinf(epsilon) or smallest_delta(found.events, epsilon) <= delta
-        if fits and used >= _LEAST_USED * epsilon:
+        events = found.events
+        fits = math.isinf(epsilon) or smallest_delta(events, epsilon) <= delta
+        if fits and (not aims or smallest_delta(events, _LEAST_USED * epsilon) > delta):
             return found
         # Only Gaussian parts divide exactly: others leave more or less than their mu says.
-        left *= _AIM * epsilon / max(used, 0.5 * epsilon) if aims else _LOWER
+        used = max(smallest_epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
+        left *= _AIM * epsilon / used if aims else _LOWER
     raise BudgetError(
         f"epsilon={epsilon:g} leaves nothing for the model beside the units of the columns: "
         "give data_norm, the PUBLIC scale of a row, or a larger epsilon"

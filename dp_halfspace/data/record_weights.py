@@ -37,8 +37,8 @@ class RecordWeights:
     classes: FloatArray
     records: FloatArray
 
-    def __getitem__(self, codes: NDArray[np.intp]) -> FloatArray:
-        return np.asarray(self.classes[codes] * self.records)
+    def __getitem__(self, class_indices: NDArray[np.intp]) -> FloatArray:
+        return np.asarray(self.classes[class_indices] * self.records)
 
 
 # Weights of the classes alone, or also of each record: both are indexed by the classes of all

@@ -80,15 +80,15 @@ def check_training_data(
         raise ValueError(f"{owner} requires y to be passed, but the target y is None")
     probe = without_names(estimator)
     X = check_features(probe, X, reset=True, allow_missing=allow_missing, hides_rows=hides_rows)
-    codes, label_set = class_indices(y, classes)
-    check_lengths(X, codes, hides_rows=hides_rows)
+    indices, label_set = class_indices(y, classes)
+    check_lengths(X, indices, hides_rows=hides_rows)
     if classes is None:
         # The check whether labels look like classes is needed without a public label set only. It
         # warns where half of the labels differ, which would show a private number of rows.
-        check_classification_targets(np.repeat(label_set, 3) if hides_rows else label_set[codes])
+        check_classification_targets(np.repeat(label_set, 3) if hides_rows else label_set[indices])
         # The levels are this function, the preparation, `fit`, its wrapper and the caller.
         warnings.warn(LABEL_SET, PrivacyWarning, stacklevel=5)
-    return TrainingData(X, codes, label_set, getattr(probe, "feature_names_in_", None))
+    return TrainingData(X, indices, label_set, getattr(probe, "feature_names_in_", None))
 
 
 def check_lengths(X: Any, y: NDArray[Any], *, hides_rows: bool) -> None:

@@ -321,29 +321,20 @@ class PrivateLinearClassifier(PrivateClassifier):
         if plan is None and (facts.is_scale_stated or not self._learns_scales):
             plan = self._planned(facts, budget)
         elif plan is None:
-            plan = self._scaled_plan(facts, budget)
-        facts.refuse_unsupported(
-            reads_chunks=plan.reads_chunks,
-            protects_people=plan.protects_people,
-            weighs_records=plan.weighs_records,
-        )
+            from dp_halfspace.algorithms.scaled_plan import plan_scaled  # noqa: PLC0415
+
+            plan = scaled = plan_scaled(self._planned, facts, budget)
+            if scaled.scales is None and facts.is_sparse:
+                warn_of_sparse_columns()
+            elif scaled.scales is None:
+                warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
+        facts.refuse_unsupported(plan.takes)
         return plan
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan one selection for a table of few rows, where an estimator has that."""
         del facts, budget
         return None
-
-    def _scaled_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
-        """Plan a fit in column scales that are learnt, where the budget pays for that."""
-        from dp_halfspace.algorithms.scaled_plan import plan_scaled  # noqa: PLC0415
-
-        plan = plan_scaled(self._planned, facts, budget)
-        if plan.scales is None and facts.is_sparse:
-            warn_of_sparse_columns()
-        elif plan.scales is None:
-            warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
-        return plan
 
     def _planned(self, facts: PublicFacts, budget: Budget) -> FitPlan:
         """Plan a fit and, where they are to balance its classes, counts of these."""

@@ -236,7 +236,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
 
     def _plan(self, facts: PublicFacts, budget: Budget) -> _LabelFit:
         """Make the public features and fix every number of a fit."""
-        facts.refuse_unsupported(reads_chunks=False, protects_people=False, weighs_records=False)
+        facts.refuse_unsupported(())
         rng = public_generator(self.random_state, "features")
         seed = int(rng.integers(2**63))
         options = self._feature_options(facts.n_privacy_units, budget)

@@ -71,9 +71,9 @@ class _ObjectiveFit(FitPlan):
         return {**self.plan.public, **more, **self.parameters}
 
     @property
-    def weighs_records(self) -> bool:
-        """Whether weights of records in [0, 1] leave all it costs as it is: they do."""
-        return True
+    def takes(self) -> frozenset[str]:
+        """Weights of records, which leave all it costs as it is."""
+        return frozenset({"sample_weight"})
 
     def with_class_weights(self, weights: NDArray[np.float64]) -> _ObjectiveFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""

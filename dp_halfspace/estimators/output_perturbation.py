@@ -74,15 +74,11 @@ class _ClippedFit(FitPlan):
         return {**self.output.public, **more, **self.parameters}
 
     @property
-    def reads_chunks(self) -> bool:
-        """Whether the risk is a sum over rows: a tilted one is not."""
+    def takes(self) -> frozenset[str]:
+        """Weights of records, and chunks where the risk is a sum over rows: a tilted one is not."""
         risk = self.output.risk
-        return not (isinstance(risk, MarginRisk) and risk.tilt)
-
-    @property
-    def weighs_records(self) -> bool:
-        """Whether weights of records in [0, 1] leave all it costs as it is: they do."""
-        return True
+        is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
+        return frozenset({"sample_weight"} if is_tilted else {"sample_weight", "chunks"})
 
     def with_class_weights(self, weights: NDArray[np.float64]) -> _ClippedFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
@@ -127,9 +123,9 @@ class _MappedFit(FitPlan):
         return {**self.plan.public, **more, **self.parameters}
 
     @property
-    def weighs_records(self) -> bool:
-        """Whether weights of records in [0, 1] leave all it costs as it is: they do."""
-        return True
+    def takes(self) -> frozenset[str]:
+        """Weights of records, which leave all it costs as it is."""
+        return frozenset({"sample_weight"})
 
     def with_class_weights(self, weights: NDArray[np.float64]) -> _MappedFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""

@@ -159,20 +159,10 @@ class _TableFit(FitPlan):
         }
 
     @property
-    def reads_chunks(self) -> bool:
-        """Whether the inner plan does."""
-        return self.inner.reads_chunks
-
-    @property
-    def protects_people(self) -> bool:
-        """Whether the inner plan does."""
-        return self.inner.protects_people
-
-    @property
-    def weighs_records(self) -> bool:
-        """Whether the inner plan does, and no weights are counted with noise of integers."""
+    def takes(self) -> frozenset[str]:
+        """What the inner plan takes, but for weights counted with noise of integers."""
         counts = self.calibration is not None and self.calibration.is_of_integers
-        return self.inner.weighs_records and not counts
+        return self.inner.takes - {"sample_weight"} if counts else self.inner.takes
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Return the fitted attributes of the table beside those of the inner model."""
@@ -436,11 +426,7 @@ class PrivateTableClassifier(PrivateClassifier):
         parameters = model._public_parameters(data)
         made = (model, inner, parameters, learnt, scales, calibration)
         plan = _TableFit(data.encoding, *made)
-        facts.refuse_unsupported(
-            reads_chunks=plan.reads_chunks,
-            protects_people=plan.protects_people,
-            weighs_records=plan.weighs_records,
-        )
+        facts.refuse_unsupported(plan.takes)
         return plan
 
     def _set_fitted(self, fitted: Fitted, data: TrainingData, record: PrivacyRecord) -> None:

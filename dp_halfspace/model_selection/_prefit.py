@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,12 +24,29 @@ from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
 
+class HeldOutPlan(Protocol):
+    """The public numbers of one release from held-out records, and what it needs."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        ...
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        ...
+
+
+AnyPlan = TypeVar("AnyPlan", bound=HeldOutPlan)
+
+
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Generic[AnyPlan]):
     """What is fixed before a fit pays: checked records, a plan of public numbers, its record."""
 
     data: HeldOut
-    plan: Any
+    plan: AnyPlan
     record: PrivacyRecord
 
 
@@ -43,7 +60,7 @@ def inner_has(*names: str) -> Callable[[Any], bool]:
     return check
 
 
-class PrefitClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger, ABC):
+class PrefitClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger, ABC, Generic[AnyPlan]):
     """A fitted model, and what a fit of the wrapper releases of held-out records."""
 
     estimator: Any
@@ -138,7 +155,7 @@ class PrefitClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger, ABC):
         """
         return self._prepared(X, y, groups).record
 
-    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Prepared:
+    def _prepared(self, X: Any, y: ArrayLike, groups: Any) -> Prepared[AnyPlan]:
         """Check the records and fix every public number of a fit."""
         classes = self._check_model()
         self._check_classes(classes)
@@ -163,11 +180,11 @@ class PrefitClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger, ABC):
         """A function of model, rows, class indices and classes: what is made of each record."""
 
     @abstractmethod
-    def _planned(self, data: HeldOut) -> Any:
+    def _planned(self, data: HeldOut) -> AnyPlan:
         """Fix the public numbers: ``events``, ``public`` and what the release needs."""
 
     @abstractmethod
-    def _released(self, ready: Prepared, values: Any, permit: Permit) -> None:
+    def _released(self, ready: Prepared[AnyPlan], values: Any, permit: Permit) -> None:
         """Count, release and set the fitted attributes."""
 
     @property

@@ -65,7 +65,7 @@ class _Plan:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateConformalClassifier(PrefitClassifier):
+class PrivateConformalClassifier(PrefitClassifier[_Plan]):
     """A fitted model with sets of classes whose coverage holds for every law of the records.
 
     Split conformal prediction: a set holds every class whose probability is at least a threshold,
@@ -176,7 +176,7 @@ class PrivateConformalClassifier(PrefitClassifier):
         few = rounded_up(share * mean / (1.0 - share)) + rule.for_failure(1.0 - share)
         return _Plan(borders, choice, share, rule.for_failure(1.0) + mean, few, self.by_class)
 
-    def _released(self, ready: Prepared, values: Any, permit: Permit) -> None:
+    def _released(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
         """Count the true classes above every candidate, and choose one."""
         data, plan = ready.data, ready.plan
         n_classes = len(data.classes)

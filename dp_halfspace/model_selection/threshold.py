@@ -109,7 +109,7 @@ class _Plan:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateThresholdClassifier(PrefitClassifier):
+class PrivateThresholdClassifier(PrefitClassifier[_Plan]):
     """A fitted binary model with a private threshold for a target on held-out records.
 
     The threshold is chosen by one exponential mechanism over public candidates, beside at most one
@@ -253,7 +253,7 @@ class PrivateThresholdClassifier(PrefitClassifier):
             self.target, value, borders, count, choice, slack, variance, -float(ndtri(miss))
         )
 
-    def _released(self, ready: Prepared, values: Any, permit: Permit) -> None:
+    def _released(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
         """Count positives and negatives above every candidate, and choose one."""
         data, plan = ready.data, ready.plan
         cells = Cells(2, plan.borders, data.people, largest=COUNT_GRID)

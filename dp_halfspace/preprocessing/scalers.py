@@ -195,7 +195,8 @@ class ReleasedScaler(ColumnScaler):
 
 def scaler_of(scales: ColumnScales, feature_names: NDArray[Any] | None) -> ReleasedScaler:
     """Return the fitted scaler of a classifier, by released column scales."""
-    scaler = ReleasedScaler(scales.center, scales.scale).fit(np.zeros((1, len(scales.center))))
+    scaler = ReleasedScaler(scales.center, scales.scale)
+    scaler.n_features_in_ = len(scales.center)
     if feature_names is not None:
         scaler.feature_names_in_ = feature_names
     return scaler

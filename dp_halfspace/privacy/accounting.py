@@ -125,7 +125,12 @@ class ProfileBound:
             losses, mass, cut = self._relevant(losses, mass, cut, threshold)
         with np.errstate(divide="ignore"):
             logs = np.append(np.log(mass) + self._log_kernel(threshold - losses), np.log(cut))
-        return min(0.0, _log_sum(logs) + LOG_SLACK + self.loss.error)
+        top = float(logs.max())
+        if top == -math.inf:
+            return top
+        return min(
+            0.0, top + math.log(float(np.exp(logs - top).sum())) + LOG_SLACK + self.loss.error
+        )
 
     def _log_kernel(self, remaining: FloatArray) -> FloatArray:
         """Logarithm of the profile of the Gaussian terms."""
@@ -153,12 +158,6 @@ class ProfileBound:
         kept = mass[low:high].copy()
         kept[0] += mass[:low].sum()
         return losses[low:high], kept, cut + float(mass[high:].sum())
-
-
-def _log_sum(logs: FloatArray) -> float:
-    """Logarithm of a sum of exponentials."""
-    top = float(logs.max())
-    return top if top == -math.inf else top + math.log(float(np.exp(logs - top).sum()))
 
 
 @dataclass(frozen=True, slots=True)

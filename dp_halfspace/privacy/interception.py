@@ -45,14 +45,8 @@ class Release:
 Answer: TypeAlias = Callable[[NDArray[Any], Mechanism, ByteSource], NDArray[np.float64]]
 
 
-def draw_noise(
-    value: NDArray[Any], mechanism: Mechanism, source: ByteSource
-) -> NDArray[np.float64]:
-    """Return what a mechanism makes of a value."""
-    return mechanism.perturb(value, source)
-
-
-_ANSWER: ContextVar[Answer] = ContextVar("answer", default=draw_noise)
+# None where mechanisms draw their own noise.
+_ANSWER: ContextVar[Answer | None] = ContextVar("answer", default=None)
 
 
 def draw_release(
@@ -62,11 +56,12 @@ def draw_release(
 
     Only what holds a permit calls it, after it has used up the event.
     """
-    return _ANSWER.get()(value, mechanism, source)
+    answer = _ANSWER.get()
+    return mechanism.perturb(value, source) if answer is None else answer(value, mechanism, source)
 
 
 @contextmanager
-def intercept_releases(answer: Answer) -> Iterator[None]:
+def intercept_releases(answer: Answer | None) -> Iterator[None]:
     """Let a function release in place of the mechanisms, inside the block."""
     token = _ANSWER.set(answer)
     try:
@@ -83,7 +78,8 @@ def observe_releases(observer: Callable[[Release], None]) -> Iterator[None]:
     def answer(
         value: NDArray[Any], mechanism: Mechanism, source: ByteSource
     ) -> NDArray[np.float64]:
-        released = inner(value, mechanism, source)
+        with intercept_releases(inner):
+            released = draw_release(value, mechanism, source)
         observer(Release(mechanism, value, released))
         return released
 

@@ -175,33 +175,29 @@ def _grid_of(sigma: Fraction, log2_grid: int) -> _Noise:
 
 
 def _release_values(value: ArrayLike, noise: _Noise, source: ByteSource) -> NDArray[np.float64]:
-    """Return the noisy multiples of the grid, block after block."""
+    """Return the value plus noise, each entry rounded to the grid, block after block."""
     # The caller may have turned floating-point warnings into errors.
     with np.errstate(all="ignore"):
         released = np.array(value, dtype=np.float64, order="C")
         flat = released.reshape(-1)
         for start in range(0, flat.size, _BLOCK):
-            _release_block(flat[start : start + _BLOCK], noise, source)
+            block = flat[start : start + _BLOCK]
+            # x = value / grid: a power of two, hence exact. Clip before rounding, as x may be inf.
+            np.multiply(block, 1.0 / noise.grid, out=block)
+            # Written so that NaN counts as far.
+            is_far = not block.dot(block) < _NEAR**2
+            if is_far:
+                block[np.isnan(block)] = 0.0
+                np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)
+            whole = np.rint(block)
+            offset = np.subtract(block, whole, out=block)
+            whole += _nearest_steps(offset, noise, source)
+            if is_far:
+                np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
+            # Only an exact value on one side of zero could be rounded to -0.0: zero has one sign.
+            np.add(whole, 0.0, out=whole)
+            np.multiply(whole, noise.grid, out=block)
     return released
-
-
-def _release_block(block: NDArray[np.float64], noise: _Noise, source: ByteSource) -> None:
-    """Replace the values of ``block`` by their noisy multiples of the grid."""
-    # x = value / grid: a power of two, hence exact. Clip before rounding, as x may be inf.
-    np.multiply(block, 1.0 / noise.grid, out=block)
-    # Written so that NaN counts as far.
-    is_far = not block.dot(block) < _NEAR**2
-    if is_far:
-        block[np.isnan(block)] = 0.0
-        np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)
-    whole = np.rint(block)
-    offset = np.subtract(block, whole, out=block)
-    whole += _nearest_steps(offset, noise, source)
-    if is_far:
-        np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
-    # Only an exact value on one side of zero could be rounded to -0.0: zero has one sign.
-    np.add(whole, 0.0, out=whole)
-    np.multiply(whole, noise.grid, out=block)
 
 
 def _nearest_steps(

@@ -86,22 +86,6 @@ def _mills_drop(x: FloatArray, mu: float) -> FloatArray:
     return np.where(far, mu / (remote * (remote + mu)), _mills(x) - _mills(x + mu))
 
 
-def _log_gdp_positive(mu: float, epsilon: FloatArray) -> FloatArray:
-    """Logarithm of the Gaussian profile for epsilon >= 0 and mu > 0."""
-    x = epsilon / mu - 0.5 * mu
-    tail = (x >= 0.0) | (mu < 0.5)
-    safe = np.where(tail, x, 1.0)
-    upper = -0.5 * safe * safe - _LOG_SQRT_2PI + np.log(_mills_drop(safe, mu))
-    if tail.all():
-        return upper
-    # x < 0 and mu >= 1/2: delta = Phi(-x) - phi(x) M(x + mu) has no cancellation, and
-    # its complement keeps full precision when delta is close to 1.
-    safe = np.where(tail, -1.0, x)
-    density = np.exp(-0.5 * safe * safe - _LOG_SQRT_2PI)
-    lower = np.log1p(-(ndtr(safe) + density * _mills(safe + mu)))
-    return np.where(tail, upper, lower)
-
-
 def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
     """Logarithm of the Gaussian privacy profile at any real numbers and infinities."""
     with np.errstate(all="ignore"):
@@ -111,7 +95,17 @@ def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
             return zero
         size = np.abs(epsilon)
         finite = np.isfinite(size)
-        log_delta = _log_gdp_positive(mu, np.where(finite, size, 0.0))
+        x = np.where(finite, size, 0.0) / mu - 0.5 * mu
+        tail = (x >= 0.0) | (mu < 0.5)
+        safe = np.where(tail, x, 1.0)
+        log_delta = -0.5 * safe * safe - _LOG_SQRT_2PI + np.log(_mills_drop(safe, mu))
+        if not tail.all():
+            # x < 0 and mu >= 1/2: delta = Phi(-x) - phi(x) M(x + mu) has no cancellation, and
+            # its complement keeps full precision when delta is close to 1.
+            safe = np.where(tail, -1.0, x)
+            density = np.exp(-0.5 * safe * safe - _LOG_SQRT_2PI)
+            lower = np.log1p(-(ndtr(safe) + density * _mills(safe + mu)))
+            log_delta = np.where(tail, log_delta, lower)
         log_delta = np.where(finite & np.isfinite(log_delta), log_delta, -np.inf)
         # delta(-e) = 1 - exp(-e) + exp(-e) delta(e): a sum of positive terms.
         return np.where(epsilon < 0.0, np.logaddexp(zero, log_delta - size), log_delta)

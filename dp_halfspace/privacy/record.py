@@ -133,13 +133,14 @@ class PrivacyRecord:
     public: Mapping[str, Any] | tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        def store(name: str, value: object) -> None:
+        checked = {
+            "epsilon": check_nonnegative("epsilon", self.epsilon),
+            "delta": check_delta(self.delta),
+            "events": tuple(self.events),
+            "public": _freeze_pairs(self.public),
+        }
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
-
-        store("epsilon", check_nonnegative("epsilon", self.epsilon))
-        store("delta", check_delta(self.delta))
-        store("events", tuple(self.events))
-        store("public", _freeze_pairs(self.public))
         _check_choice("adjacency", self.adjacency, NEIGHBOURS)
         _check_choice("noise", self.noise, _NOISES)
         proved = smallest_delta(self.events, self.epsilon)

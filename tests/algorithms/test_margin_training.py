@@ -9,7 +9,7 @@ from scipy import sparse
 from dp_halfspace import privacy
 from dp_halfspace.algorithms.engine.noisy_gd import plan_descent
 from dp_halfspace.algorithms.engine.training import Problem, asked_margin
-from dp_halfspace.algorithms.margin_training import plan_gaussian_training, plan_training
+from dp_halfspace.algorithms.margin_training import plan_training
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.privacy.budget import Budget
@@ -18,21 +18,20 @@ from dp_halfspace.projection import jl_dimension, jl_margin
 from dp_halfspace.rows.rows import normalised_rows
 from tests.algorithms.support import permit_for
 
+ONE = Budget.gaussian(1.0)
 PROBLEM = Problem(400, 6, 2, False, 1.0, "auto", None, True, None)
 
 
 def test_projection_of_many_columns_keeps_what_is_proved():
     wide = replace(PROBLEM, n_features=4000, projection="rademacher", n_samples=50)
-    training = plan_gaussian_training(wide, "noisy_gd", 0.5, 1.0)
+    training = plan_training(wide, "noisy_gd", 0.5, ONE)
     k = jl_dimension(0.5, 50)
     assert training.linear_map.n_components == k < 4000
     # The step size is that of the margin which is kept, the attribute that which was asked.
     assert training.margin == 0.5
     kept = jl_margin(0.5)
     assert 0.5 / 3 < kept < 0.5
-    direct = plan_gaussian_training(
-        replace(wide, n_features=k, projection=None), "noisy_gd", kept, 1.0
-    )
+    direct = plan_training(replace(wide, n_features=k, projection=None), "noisy_gd", kept, ONE)
     assert direct.events == training.events
 
 
@@ -68,7 +67,7 @@ def test_planned_sizes_are_those_of_the_rows(form, kind, intercept):
     """They enter the bound on rounding errors."""
     X = form(np.random.default_rng(0).random((9000, 40)))
     problem = Problem(9000, 40, 2, sparse.issparse(X), intercept, kind, 7, True, None)
-    training = plan_gaussian_training(problem, "noisy_gd", 0.1, 1.0)
+    training = plan_training(problem, "noisy_gd", 0.1, ONE)
     rows = normalised_rows(X, 1.0, training.constant_column, training.linear_map)
     n_samples, n_columns, block_rows = problem.sizes(training.linear_map).values()
     assert rows.shape == (n_samples, n_columns)
@@ -118,7 +117,7 @@ def test_automatic_margin_is_the_shift_over_the_norm():
 def test_the_noise_against_an_attack_is_that_of_moved_rows():
     """``docs/proofs/noisy_gradient.md``, Lemma 3: the attack raises the allowance for rounding."""
     attack = Adversary(0.2, 2, PROBLEM.n_features)
-    plan = plan_gaussian_training(replace(PROBLEM, attack=attack), "noisy_gd", None, 1.0)
+    plan = plan_training(replace(PROBLEM, attack=attack), "noisy_gd", None, ONE)
     plan = plan.algorithm
     mu = (1.0 - 2.0**-40) * 1.0
     steps, sizes = plan.descent.steps, PROBLEM.sizes()

@@ -12,11 +12,10 @@ import pandas
 import pytest
 
 from dp_halfspace import PrivateTableClassifier
-from dp_halfspace._cli import csv_files
+from dp_halfspace._cli import tables
 from dp_halfspace._cli.arguments import UserError, parse_options
-from dp_halfspace._cli.columns import looks_like_key, note_on_keys
-from dp_halfspace._cli.csv_files import plain_numbers
-from dp_halfspace._cli.tables import read_training_table
+from dp_halfspace._cli.commands import looks_like_key, note_on_keys
+from dp_halfspace._cli.tables import plain_numbers, read_training_table
 from dp_halfspace.data.cells import canonical, date_of, text_of, truth_of
 
 SECRET = "98765.4321"
@@ -232,7 +231,7 @@ def test_blocks_of_lines_are_one_table(tmp_path, monkeypatch):
     path = write(tmp_path, ["a;y", *(f"{cell};{k % 2}" for k, cell in enumerate(cells))])
     wanted = [canonical(cell.strip('"'), "either") for cell in cells]
     for lines in (1, 2, 3, 100):
-        monkeypatch.setattr(csv_files, "_LINES", lines)
+        monkeypatch.setattr(tables, "_LINES", lines)
         for schema in ({"a": "text"}, {"a": {"kind": "date", "format": "%d"}}):
             table = read(path, schema=schema)
             assert [canonical(cell, "either") for cell in table.frame["a"]] == wanted
@@ -311,11 +310,11 @@ def encoded_beside(folder, cells, odd):
 @pytest.mark.parametrize("lines", [4, 100])
 def test_an_odd_cell_of_a_csv_moves_no_bit_of_another_row(tmp_path, monkeypatch, odd, lines):
     """By every rule, whether or not it keeps its block, or its column, from being floats."""
-    monkeypatch.setattr(csv_files, "_LINES", lines)
+    monkeypatch.setattr(tables, "_LINES", lines)
     assert encoded_beside(tmp_path, NUMERALS, odd) == encoded_beside(tmp_path, NUMERALS, None)
 
 
 def test_planted_bug_floats_that_lose_digits_are_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_files, "_FIRST_ROUNDED", 1e30)
+    monkeypatch.setattr(tables, "_FIRST_ROUNDED", 1e30)
     cells = [cell for cell in NUMERALS if "_" not in cell]
     assert encoded_beside(tmp_path, cells, "abc") != encoded_beside(tmp_path, cells, None)

@@ -10,7 +10,7 @@ the evidence for the constants in ``docs/units.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,6 +26,7 @@ from dp_halfspace.algorithms.engine.column_shapes import (
     match_octaves,
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import are_chunks
 from dp_halfspace.privacy.budget import Budget
@@ -105,11 +106,6 @@ def _blocks_in_scales(
         yield lo, Z
 
 
-def column_scales_share(n_samples: int, n_features: int, mu: float) -> float:
-    """Return the share of mu^2 that the column scales are worth."""
-    return min(max(_SHARE * n_features / (n_samples * mu) ** 2, _LEAST_SHARE), _LARGEST_SHARE)
-
-
 def affordable_scales(
     n_samples: int, n_features: int, budget: Budget
 ) -> tuple[ColumnScalesPlan, Budget] | None:
@@ -127,7 +123,9 @@ def affordable_scales(
     mu = budget.mu
     if n_samples * mu < _LEAST_STRENGTH * math.sqrt(n_features):
         return None
-    part, rest = budget.split(column_scales_share(n_samples, n_features, mu))
+    # Enough to find the scales of so many columns, and a small part of a large budget.
+    wanted = _SHARE * n_features / (n_samples * mu) ** 2
+    part, rest = budget.split(min(max(wanted, _LEAST_SHARE), _LARGEST_SHARE))
     return plan_column_scales(n_samples, n_features, part), rest
 
 
@@ -187,7 +185,7 @@ class ColumnScalesPlan:
         `people` may own its rows, if noise is not pure: then the plan is for so many samples.
         """
         weights = None if people is None else people.weights
-        noisy = permit.release(_summed(octave_counts, X, weights), self.octaves)
+        noisy = permit.release(sum_over_chunks(octave_counts, X, weights), self.octaves)
         law = Law(deviation(self.octaves), self.is_pure)
         center, scale, is_narrow = match_octaves(noisy, self.n_samples, law)
         # A centre at zero has no range round it; chances of both signs could cancel.
@@ -209,7 +207,7 @@ class ColumnScalesPlan:
         center, scale = scales.center, scales.scale
         ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
         noise = self._of_counts(len(narrow), self.budgets[1])
-        counts = _summed(_counts_of, X, narrow, ends, weights)
+        counts = sum_over_chunks(_counts_of, X, narrow, ends, weights)
         noisy = permit.release(counts, noise)
         law = Law(deviation(noise), self.is_pure)
         for j, low, high, cells in zip(narrow, *ends, noisy, strict=True):
@@ -227,7 +225,7 @@ class ColumnScalesPlan:
         self, X: Any, people: People | None, scales: ColumnScales, permit: Permit
     ) -> ColumnScales:
         """Move centres and widths to the moments of the clipped columns."""
-        moments = _summed(clipped_moments, X, scales, people)
+        moments = sum_over_chunks(clipped_moments, X, scales, people)
         sums = permit.release(moments, self.moments) / self.n_samples
         spread = deviation(self.moments, sums.size) / self.n_samples
         mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
@@ -237,11 +235,6 @@ class ColumnScalesPlan:
         square = 1.0 + (square - 1.0) / (1.0 + variance / _SQUARE_VARIANCE)
         factor = np.sqrt(np.clip(square - mean**2, _SMALLEST_SQUARE, _LARGEST_SQUARE))
         return ColumnScales(scales.center + scales.scale * mean, scales.scale * factor)
-
-
-def _summed(function: Callable[..., FloatArray], X: Any, *arguments: Any) -> FloatArray:
-    """Return ``function(X, *arguments)``, a sum over rows, added up if `X` is in chunks."""
-    return X.total(function, *arguments) if are_chunks(X) else function(X, *arguments)
 
 
 def octave_counts(X: NDArray[Any], weights: FloatArray | None = None) -> FloatArray:

@@ -226,20 +226,15 @@ class LinearPlan(FitPlan):
         return self.problem.clips and not self.is_automatic
 
     @property
-    def protects_people(self) -> bool:
-        """Whether a person with any number of rows counts like a record: see `Rows.people`."""
-        others = self.attack or self.linear_map
-        return isinstance(self.algorithm, GradientPlan) and others is None
+    def takes(self) -> frozenset[str]:
+        """Weights of slopes, by noisy steps or a perturbed objective; the steps ask for sums only.
 
-    @property
-    def weighs_records(self) -> bool:
-        """Whether it is noisy steps or a perturbed objective, of slopes times weights."""
-        return isinstance(self.algorithm, GradientPlan) or self.solver == "objective_perturbation"
-
-    @property
-    def reads_chunks(self) -> bool:
-        """Whether it is noisy steps, which ask for nothing but sums over rows."""
-        return self.protects_people
+        Under an attack, or behind a projection, a person does not count like a record.
+        """
+        if not isinstance(self.algorithm, GradientPlan):
+            return frozenset({"sample_weight"} if self.solver == "objective_perturbation" else ())
+        is_plain = self.attack is None and self.linear_map is None
+        return frozenset({"sample_weight", *(("chunks", "groups") if is_plain else ())})
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -273,8 +268,7 @@ class LinearPlan(FitPlan):
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the rows, train on them and map the coefficients back."""
         plan = self.following(data, permit)
-        rows = plan.rows(data.X, data.people)
-        return plan.fitted(plan.train(rows, data, permit)[1])
+        return plan.fitted(plan.train(plan.rows(data.X, data.people), data, permit)[1])
 
     def fitted(self, released: FloatArray) -> Fitted:
         """Map released coefficients back to rows as they were given: post-processing."""

@@ -22,6 +22,7 @@ from dp_halfspace.algorithms.engine.preconditioner import (
     plan_preconditioner,
     release_preconditioner,
 )
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
 from dp_halfspace.algorithms.perturbation.objective import (
     ObjectivePlan,
     feasible_ridge,
@@ -29,7 +30,8 @@ from dp_halfspace.algorithms.perturbation.objective import (
 )
 from dp_halfspace.algorithms.perturbation.regulariser import unit_row_ridge
 from dp_halfspace.data.record_weights import Weights
-from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk
+from dp_halfspace.optim.losses import shifted_logistic
+from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import Optimizer
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event, Gaussian
@@ -147,3 +149,26 @@ def _plan_preconditioner(
         return None
     mechanism = L2LaplaceNoise(reference.mechanism.sensitivity, budget.epsilon)
     return replace(reference, mechanism=mechanism, edge=edge)
+
+
+def plan_objective_training(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
+    """Plan a perturbed objective; without a margin, preconditioner and ridge are automatic."""
+    n_samples, n_classes = problem.n_samples, problem.n_classes
+    epsilon, delta = budget.epsilon, budget.delta
+    defaults = objective_defaults(n_samples, problem.n_columns(), n_classes, epsilon, delta)
+    linear_map = problem.drawn(defaults.n_components)
+    ridge = None
+    if margin is not None:
+        n_columns = problem.n_columns(linear_map)
+        mu = budget.mu if delta > 0 else epsilon / math.sqrt(n_columns + 1)
+        # Balances ridge R^2 / 2 with noise^2 / (2 ridge) for a separator of norm R.
+        ridge = 2.0 * math.sqrt(n_columns) / mu * margin / (defaults.margin_offset * n_samples)
+    loss = shifted_logistic(defaults.margin_offset)
+    sizes = problem.sizes(linear_map)
+    risk = empirical_risk(loss, n_classes=n_classes, row_norm=1.0, **sizes)
+    plan = plan_preconditioned_objective(risk, budget, ridge=ridge, preconditioner=margin is None)
+    constant_column = problem.constant(defaults.constant_column)
+    offset = defaults.margin_offset
+    return LinearPlan(
+        problem, "objective_perturbation", margin, offset, constant_column, linear_map, plan
+    )

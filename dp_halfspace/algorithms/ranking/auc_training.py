@@ -241,14 +241,10 @@ class RankingPlan(FitPlan):
         return self.ranker.is_single
 
     @property
-    def protects_people(self) -> bool:
-        """Whether it is made of sums over rows: neither of pairs nor pure."""
-        return self.ranker.power is not None and not self.problem.is_pure
-
-    @property
-    def reads_chunks(self) -> bool:
-        """Whether it is made of sums over rows."""
-        return self.protects_people
+    def takes(self) -> frozenset[str]:
+        """Chunks and people where it is made of sums over rows: neither of pairs nor pure."""
+        is_of_sums = self.ranker.power is not None and not self.problem.is_pure
+        return frozenset({"chunks", "groups"} if is_of_sums else ())
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Release coefficients for rows as they were given, and the threshold.
