@@ -41,9 +41,17 @@ PRINTING: dict[str, tuple[str, ...]] = {
 # Not in a quick run: pictures, hours of fits, or an environment of another library.
 SLOW_STORING = (
     "paper_auc", "dimension", "removed_points", "tilt", "robust", "pure", "lower_bound",
-    "risk_bounds", "tuning", "speed", "repetition",
+    "risk_bounds", "tuning", "speed", "repetition", "paper_tables",
 )  # fmt: skip
-SLOW_PRINTING = ("projection", "peer_audit", "rare", "small", "score_coverage", "plan_accuracy")
+SLOW_PRINTING = (
+    "projection",
+    "peer_audit",
+    "rare",
+    "small",
+    "score_coverage",
+    "plan_accuracy",
+    "single_records",
+)
 
 
 def commands(folder: Path, quick: bool) -> dict[str, list[str]]:
