@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import platform
+import subprocess
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -108,12 +110,43 @@ def versions() -> dict:
     """Say what the numbers were measured with."""
     return {
         "dp_halfspace": dp_halfspace.__version__,
+        "commit": commit(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
         "machine": platform.machine(),
+        "hardware": hardware(),
+        "seeds": "data and splits fixed, noise from the operating system",
     }
+
+
+@cache
+def commit() -> str:
+    """Name the commit that is measured, and say so where the work tree differs from it."""
+    git = ["git", "-C", str(Path(__file__).parent)]
+    try:
+        name, changes = (
+            subprocess.run([*git, *rest], capture_output=True, text=True, check=True).stdout.strip()
+            for rest in (("rev-parse", "HEAD"), ("status", "--porcelain", "--", ":/dp_halfspace"))
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return name + (" with changes" if changes else "")
+
+
+def hardware() -> dict:
+    """Say what machine measured."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        model = platform.processor() or "unknown"
+    found: dict[str, Any] = {"processor": model, "cores": os.cpu_count()}
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        found["memory_gigabytes"] = round(size / 2**30)
+    return found
 
 
 def read(path: Path) -> dict:

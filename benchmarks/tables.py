@@ -141,7 +141,7 @@ def speed_table(results: dict) -> str:
         low, middle, high = results["import"]["quartiles"]
         extra = f"{middle:.0f} [{low:.0f}, {high:.0f}] ms"
         rows.append(["", "import", "-", "-", extra, f"{asked['import']:.0f} ms", "-", "-"])
-    header = ["data", "what", "ms", "peer ms", "ratio", "asked", "MB", "noise"]
+    header = ["data", "what", "ms", "peer ms", "ratio", "limit", "MB", "noise"]
     return markdown(header, rows)
 
 

@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.tables_raw [TABLE ...] --fits 5`` needs the shared tables in the folder
 named by the environment variable ``DP_HALFSPACE_DATA`` (``tables/*.csv.bz2``, ``schema.json``).
-The means over the fits of the default method go to ``benchmarks/results/tables_raw.json``.
+Accuracies of each fit go to ``benchmarks/results/tables_raw.json``, those of another method to
+``tables_raw_METHOD.json``; a run of some tables leaves the others.
 ``--boosted`` prints a private boosted additive model (interpret 0.7.8, in an environment of its
 own) beside `PrivateTableClassifier`, both given the public ranges.
 """
@@ -27,6 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from benchmarks.cells import merge, versions
 from benchmarks.environments import interpreter, missing
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -134,6 +136,7 @@ if __name__ == "__main__":
     parser.add_argument("--fits", type=int, default=5)
     parser.add_argument("--method", choices=METHODS, default="default")
     parser.add_argument("--boosted", action="store_true")
+    parser.add_argument("--out", type=Path, help="JSON file of the results")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.boosted:
@@ -141,11 +144,12 @@ if __name__ == "__main__":
         for name in options.tables or sorted(json.loads((folder / "schema.json").read_text())):
             print(boosted(name, options.fits), flush=True)
         raise SystemExit
-    results = {}
+    suffix = "" if options.method == "default" else f"_{options.method}"
+    out = options.out or RESULTS.with_name(f"tables_raw{suffix}.json")
+    merge(out, "versions", value=versions())
     print("| table | majority | private units | public ranges | oracle | LinearSVC | boosting |")
     print("|---|---|---|---|---|---|---|")
     for name, parts in tables(options.tables).items():
-        results[name] = measured(parts, options.fits, options.method)
-        print(line(name, results[name]), flush=True)
-    if options.method == "default":
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        scores = measured(parts, options.fits, options.method)
+        merge(out, name, value=scores)
+        print(line(name, scores), flush=True)

@@ -1,0 +1,401 @@
+"""Twenty-six real tables: rank and win rate beside libraries, by accuracy, area and log loss.
+
+``python -m benchmarks.real_tables [TABLE ...]``; tables are those of `catalogue`, capped at 6000
+rows. 70 % train, 15 % validate, 15 % test, every method gets the same coded rows and ranges, and
+trains on the training rows alone. The setting of a library is the best of its grid on the
+validation rows, by the measure that is shown, at no cost in privacy; the best on the test rows is
+kept beside it. Classifiers of this package run with their defaults. A cell that is in the file
+is not run again, unless ``--refresh`` says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import train_test_split
+
+from benchmarks.catalogue import TABLES, Coded
+from benchmarks.cells import RESULTS, merge, read, versions
+from benchmarks.environments import interpreter, missing
+from benchmarks.library_worker import one_hot, unit_rows
+from dp_halfspace import AdaptiveMarginClassifier, PrivateTableClassifier
+
+OUT = RESULTS / "real_tables.json"
+WORKER = Path(__file__).with_name("library_worker.py")
+EPSILONS = (1.0, 0.3, 3.0)
+MOST_ROWS, FITS = 6000, 3
+# A probability of zero costs as much as this one.
+LEAST_PROBABILITY = 1e-6
+MEASURES = {"accuracy": 1, "area": 1, "log_loss": -1}
+
+
+@dataclass(frozen=True)
+class Library:
+    """A library in an environment of its own: what it needs, and the grid of its settings."""
+
+    name: str
+    requirements: tuple[str, ...]
+    module: str
+    settings: tuple[Mapping[str, Any], ...]
+    fits: int = FITS
+    most_columns: int = 10_000
+
+
+_TREES = ({"trees": 5, "depth": 3}, {"trees": 20, "depth": 3}, {"trees": 20, "depth": 5})
+_RATES = (
+    {"hidden": 0, "rate": 0.5, "clip": 1.0},
+    {"hidden": 0, "rate": 4.0, "clip": 0.3},
+    {"hidden": 32, "rate": 0.5, "clip": 1.0},
+)
+LIBRARIES: dict[str, Library] = {
+    "diffprivlib": Library(
+        "diffprivlib-0.6.6", ("scikit-learn==1.7.2", "diffprivlib==0.6.6"), "diffprivlib.models",
+        ({"C": 0.001}, {"C": 0.01}, {"C": 0.1}, {"C": 1.0}, {"C": 10.0}),
+    ),
+    "dp_xgboost": Library(
+        "dp-xgboost-0.2.10", ("dp-xgboost==0.2.10", "numpy<2", "scipy<1.14", "pandas<3"),
+        "dp_xgboost", _TREES,
+    ),
+    "interpret": Library(
+        "interpret-0.7.8", ("interpret-core==0.7.8", "pandas"), "interpret.privacy",
+        ({}, {"max_rounds": 50}), fits=2,
+    ),
+    "opacus": Library("opacus-1.6.0", ("torch", "opacus==1.6.0"), "opacus", _RATES, fits=2),
+    "smartnoise": Library(
+        "smartnoise-synth-1.0.8", ("smartnoise-synth==1.0.8", "mbi==1.1.0"), "snsynth",
+        ({"method": "mst"},), fits=1, most_columns=22,
+    ),
+}  # fmt: skip
+TITLES = {
+    "majority": "majority class",
+    "logistic": "LogisticRegression, not private",
+    "boosting": "gradient boosting, not private",
+    "table": "`PrivateTableClassifier`",
+    "margin": "`AdaptiveMarginClassifier`",
+    "margin_pure": "`AdaptiveMarginClassifier`, `delta=0`",
+    "diffprivlib": "diffprivlib, logistic regression (pure)",
+    "dp_xgboost": "dp-xgboost, boosted trees (pure)",
+    "interpret": "interpret, DP-EBM",
+    "opacus": "Opacus, DP-SGD",
+    "smartnoise": "SmartNoise MST, boosting on its rows",
+}
+BASELINES, OURS = ("majority", "logistic", "boosting"), ("table", "margin", "margin_pure")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Coded rows to train on; rows to score, the first half of which validate."""
+
+    train: Coded
+    X: Any
+    y: Any
+    n_classes: int
+
+
+def split(coded: Coded) -> Split:
+    """Divide at most `MOST_ROWS` rows by public randomness."""
+    X, y = coded.X, coded.y
+    if len(y) > MOST_ROWS:
+        X, _, y, _ = train_test_split(X, y, train_size=MOST_ROWS, random_state=0, stratify=y)
+    X, Z, y, t = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
+    V, Z, v, t = train_test_split(Z, t, test_size=0.5, random_state=0, stratify=t)
+    train = Coded(X, coded.levels, y)
+    return Split(train, np.vstack([V, Z]), np.r_[v, t], int(max(coded.y)) + 1)
+
+
+def measures(answer: Any, truth: Any, n_classes: int) -> dict[str, float]:
+    """Score probabilities, or a single column of scores, which has no log loss."""
+    if answer.shape[1] == 1:
+        area = roc_auc_score(truth, answer[:, 0])
+        return {"accuracy": float(np.mean((answer[:, 0] > 0) == truth)), "area": float(area)}
+    found = {"accuracy": float(np.mean(answer.argmax(axis=1) == truth))}
+    if np.allclose(answer.sum(axis=1), 1.0):  # scores that are no probabilities have no log loss
+        sums = np.maximum(answer, LEAST_PROBABILITY)
+        sums /= sums.sum(axis=1, keepdims=True)
+        found["log_loss"] = float(log_loss(truth, sums, labels=range(n_classes)))
+    areas = [roc_auc_score(truth == k, answer[:, k]) for k in range(n_classes)]
+    found["area"] = float(areas[1] if n_classes == 2 else np.mean(areas))
+    return found
+
+
+def _frame(X: Any, levels: Sequence[int]) -> pd.DataFrame:
+    """Write categories as strings."""
+    columns = {}
+    for i, (values, n) in enumerate(zip(X.T, levels, strict=True)):
+        columns[f"x{i}"] = values.astype(int).astype(str) if n else values
+    return pd.DataFrame(columns)
+
+
+def fit_table(parts: Split, epsilon: float) -> Any:
+    """Fit PrivateTableClassifier with a schema of all columns."""
+    levels = parts.train.levels
+    rules = {
+        f"x{i}": [str(v) for v in range(n)] if n else [-1.0, 1.0] for i, n in enumerate(levels)
+    }
+    # A list of one category says nothing.
+    schema = {name: rule if len(rule) > 1 else "drop" for name, rule in rules.items()}
+    classes = list(range(parts.n_classes))
+    model = PrivateTableClassifier(epsilon=epsilon, schema=schema, classes=classes)
+    return model.fit(_frame(parts.train.X, levels), parts.train.y).predict_proba(
+        _frame(parts.X, levels)
+    )
+
+
+def fit_margin(parts: Split, epsilon: float, **options: Any) -> Any:
+    """Fit AdaptiveMarginClassifier to the unit rows that the linear libraries get."""
+    train, rows = (unit_rows(one_hot(X, parts.train.levels)) for X in (parts.train.X, parts.X))
+    classes = list(range(parts.n_classes))
+    model = AdaptiveMarginClassifier(epsilon=epsilon, data_norm=1.0, classes=classes, **options)
+    model.fit(train, parts.train.y)
+    scores = model.decision_function(rows)
+    if scores.ndim == 1:
+        return scores[:, None]
+    return scores
+
+
+def fit_exactly(parts: Split, epsilon: float, make: Callable[[], Any] | None) -> Any:
+    """Fit without privacy; without a model answer with the shares of the classes."""
+    del epsilon
+    if make is None:
+        shares = np.bincount(parts.train.y, minlength=parts.n_classes) / len(parts.train.y)
+        return np.tile(shares, (len(parts.X), 1))
+    train, rows = (one_hot(X, parts.train.levels) for X in (parts.train.X, parts.X))
+    return make().fit(train, parts.train.y).predict_proba(rows)
+
+
+HERE: dict[str, Callable[[Split, float], Any]] = {
+    "majority": partial(fit_exactly, make=None),
+    "logistic": partial(fit_exactly, make=partial(LogisticRegression, max_iter=1000)),
+    "boosting": partial(fit_exactly, make=partial(HistGradientBoostingClassifier, random_state=0)),
+    "table": fit_table,
+    "margin": fit_margin,
+    "margin_pure": partial(fit_margin, delta=0.0),
+}
+
+
+def library_answers(library: str, parts: Split, epsilon: float, fits: int) -> Any:
+    """Ask the worker: settings x draws x rows x classes."""
+    about = LIBRARIES[library]
+    reason = missing(about.name, about.requirements, about.module)
+    if reason:
+        raise OSError(reason)
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
+        np.savez(
+            source, X=parts.train.X, levels=parts.train.levels, y=parts.train.y, Z=parts.X,
+            n_classes=parts.n_classes, epsilon=epsilon, delta=len(parts.train.y) ** -2.0,
+            draws=fits, settings=json.dumps(about.settings),
+        )  # fmt: skip
+        command = [str(interpreter(about.name)), str(WORKER), library, str(source), str(target)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise OSError((done.stderr.strip().splitlines() or ["no message"])[-1][:200])
+        with np.load(target) as answer:
+            return answer["probabilities"]
+
+
+def cell(method: str, parts: Split, epsilon: float, fits: int) -> dict[str, Any]:
+    """Fit and score; measures of the validation and of the test rows, for each setting."""
+    started = time.perf_counter()
+    if method in HERE:
+        n_draws = 1 if method in BASELINES else fits
+        answers = [[HERE[method](parts, epsilon) for _ in range(n_draws)]]
+    else:
+        n_draws = min(fits, LIBRARIES[method].fits)
+        answers = library_answers(method, parts, epsilon, n_draws)
+    seconds = time.perf_counter() - started
+    half = math.floor(len(parts.y) / 2)
+    found = []
+    for draws in answers:
+        scored = {
+            name: [measures(np.asarray(a)[rows], parts.y[rows], parts.n_classes) for a in draws]
+            for name, rows in (("validation", slice(0, half)), ("test", slice(half, None)))
+        }
+        found.append(
+            {
+                name: {m: float(np.mean([one[m] for one in each])) for m in each[0]}
+                for name, each in scored.items()
+            }
+        )
+    n_fits = n_draws * len(found)
+    return {"settings": found, "fits": n_draws, "seconds_per_fit": round(seconds / n_fits, 3)}
+
+
+def figure(found: Mapping[str, Any], measure: str, chosen_by: str = "validation") -> float | None:
+    """Return the test figure of the setting that is best by `measure` on some rows."""
+    settings = [s for s in found.get("settings", ()) if measure in s["test"]]
+    if not settings:
+        return None
+    best = max(settings, key=lambda s: MEASURES[measure] * s[chosen_by][measure])
+    return float(best["test"][measure])
+
+
+def figures(results: Mapping[str, Any], measure: str, epsilon: str, by: str) -> dict[str, Any]:
+    """Test figures of all methods: table to method to number."""
+    return {
+        name: {
+            method: value
+            for method, cells in found.items()
+            for value in [figure(cells.get(epsilon, {}), measure, by)]
+            if value is not None
+        }
+        for name, found in results.get("cells", {}).items()
+    }
+
+
+def interval(values: Sequence[float]) -> str:
+    """Write a mean with the 95 % interval of the bootstrap over tables."""
+    if not values:
+        return "-"
+    drawn = np.random.default_rng(0).choice(np.asarray(values), (2000, len(values)))
+    low, high = np.quantile(drawn.mean(axis=1), [0.025, 0.975])
+    return f"{np.mean(values):.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _wins(mine: float, other: float, sign: int) -> float:
+    """One for a better figure, one half for one that is equal to four digits."""
+    gap = round(sign * (mine - other), 4)
+    return 0.5 if gap == 0 else float(gap > 0)
+
+
+def ranking(
+    results: Mapping[str, Any], measure: str, epsilon: str, names: Sequence[str], by: str
+) -> list[list[str]]:
+    """Rows of a table: a method, its tables, mean, mean rank, and how often `table` beats it.
+
+    Ranks are among the methods that have a figure on every table; the others have win rates.
+    """
+    found = figures(results, measure, epsilon, by)
+    methods = [m for m in TITLES if m not in BASELINES]
+    methods = [m for m in methods if any(m in found.get(n, {}) for n in names)]
+    ranked = [m for m in methods if all(m in found.get(n, {}) for n in names)]
+    sign, rows = MEASURES[measure], []
+    for m in methods:
+        ranks = [
+            1.0 + sum(1.0 - _wins(found[n][m], found[n][k], sign) for k in ranked if k != m)
+            for n in (names if m in ranked else ())
+        ]
+        both = [n for n in names if {m, "table"} <= set(found.get(n, {}))]
+        wins = [_wins(found[n]["table"], found[n][m], sign) for n in both]
+        has = [n for n in names if m in found.get(n, {})]
+        mean = f"{np.mean([found[n][m] for n in has]):.3f}" if m in ranked else "-"
+        won = "" if m == "table" else interval(wins)
+        rows.append([TITLES[m], str(len(has)), mean, interval(ranks), won])
+    return rows
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """Lay out ranks over all tables and those that chose nothing; then every table."""
+    done = list(results.get("cells", {}))
+    fresh = [n for n in done if not TABLES[n].chosen_on]
+    parts = []
+    for measure in MEASURES:
+        for title, names in (("all tables", done), ("tables no constant was chosen on", fresh)):
+            for epsilon in ("0.3", "1", "3"):
+                rows = ranking(results, measure, epsilon, names, "validation")
+                if not rows:
+                    continue
+                head = [f"{measure.replace('_', ' ')}, epsilon {epsilon}, {title} ({len(names)})"]
+                head += ["tables", "mean", "mean rank", "`PrivateTableClassifier` is better"]
+                parts.append("\n".join(_line(row) for row in (head, ["---"] * 5, *rows)))
+    for epsilon in ("0.3", "1", "3"):
+        rows = by_table(results, "accuracy", epsilon)
+        parts.append(f"Accuracy on the test rows, epsilon {epsilon}; after a bar the best on them:")
+        parts.append("\n".join(_line(row) for row in rows))
+    return "\n\n".join(parts)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def by_table(results: Mapping[str, Any], measure: str, epsilon: str) -> list[list[str]]:
+    """Rows of a table: one real table, the figure of each method; the best private one bold."""
+    valid = figures(results, measure, epsilon, "validation")
+    best = figures(results, measure, epsilon, "test")
+    exact = figures(results, measure, "any", "validation")
+    header = ["table", *TITLES.values()]
+    rows = [header, ["---"] * len(header)]
+    for name, found in valid.items():
+        if not found:
+            continue
+        top = max((f"{v:.3f}" for v in found.values()), default="")
+        row = [name + ("" if TABLES[name].chosen_on else " *")]
+        for m in TITLES:
+            value = exact.get(name, {}).get(m) if m in BASELINES else found.get(m)
+            text = "-" if value is None else f"{value:.3f}"
+            if m not in BASELINES and text == top:
+                text = f"**{text}**"
+            if m in LIBRARIES and value is not None and f"{best[name][m]:.3f}" != f"{value:.3f}":
+                text += f" / {best[name][m]:.3f}"
+            row.append(text)
+        rows.append(row)
+    return rows
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what the file does not hold, then print."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("tables", nargs="*", default=list(TABLES))
+    options.add_argument("--methods", nargs="+", default=list(TITLES), choices=list(TITLES))
+    options.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    options.add_argument("--fits", type=int, default=FITS)
+    options.add_argument("--refresh", action="store_true", help="run cells of the file again")
+    options.add_argument("--out", type=Path, default=OUT)
+    options.add_argument("--print", action="store_true", help="run nothing")
+    given = options.parse_args(argv)
+    warnings.simplefilter("ignore")
+    if given.print:
+        print(markdown(read(given.out)))
+        return
+    merge(given.out, "versions", value=versions())
+    for epsilon in given.epsilons:
+        for method in given.methods:
+            for name in given.tables:
+                _run(given, name, method, "any" if method in BASELINES else f"{epsilon:g}", epsilon)
+
+
+_SPLITS: dict[str, Split] = {}
+
+
+def _run(given: argparse.Namespace, name: str, method: str, label: str, epsilon: float) -> None:
+    """Run one cell unless it is there; a library that fails has its reason in the file."""
+    found = read(given.out).get("cells", {}).get(name, {}).get(method, {})
+    if label in found and not given.refresh:
+        return
+    if name not in _SPLITS:
+        _SPLITS[name] = split(TABLES[name].load())
+    parts = _SPLITS[name]
+    if method in LIBRARIES and len(parts.train.levels) > LIBRARIES[method].most_columns:
+        return
+    try:
+        value = cell(method, parts, epsilon, given.fits)
+    except (OSError, ValueError) as error:
+        merge(given.out, "failed", name, method, label, value=str(error))
+        print(f"{name:14} {method:12} {label:4} failed: {error}", flush=True)
+        return
+    merge(given.out, "cells", name, method, label, value=value)
+    accuracy = figure(value, "accuracy")
+    print(
+        f"{name:14} {method:12} {label:4} {accuracy:.3f} {value['seconds_per_fit']} s", flush=True
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""The protocol on real tables: settings are chosen on validation rows, ranks and wins are right."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as everything
+from benchmarks import catalogue, cells, features, library_worker, real_tables, tables_raw
+
+
+def setting(validation, test):
+    return {"validation": {"accuracy": validation}, "test": {"accuracy": test}}
+
+
+FOUND = {"settings": [setting(0.9, 0.5), setting(0.1, 0.8)]}
+
+
+def test_settings_are_chosen_on_validation_rows_and_the_best_on_the_test_rows_is_apart():
+    assert real_tables.figure(FOUND, "accuracy") == 0.5
+    assert real_tables.figure(FOUND, "accuracy", "test") == 0.8
+    assert real_tables.figure(FOUND, "log_loss") is None
+
+
+def test_ranks_and_wins():
+    results = {
+        "cells": {
+            "pima": {
+                method: {"1": {"settings": [setting(0.0, value)]}}
+                for method, value in (("table", 0.7), ("margin", 0.6), ("opacus", 0.6))
+            }
+        }
+    }
+    rows = real_tables.ranking(results, "accuracy", "1", ["pima"], "validation")
+    assert [row[3].split()[0] for row in rows] == ["1.00", "2.50", "2.50"]
+    assert rows[1][4].startswith("1.00")
+    assert "pima *" in real_tables.markdown(results)  # no constant was chosen on it
+
+
+def test_a_library_that_ran_on_some_tables_is_not_ranked_and_ranks_keep_all_tables():
+    both = {m: {"1": {"settings": [setting(0.0, 0.5)]}} for m in ("table", "margin")}
+    partly = {**both, "opacus": {"1": {"settings": [setting(0.0, 0.9)]}}}
+    results = {"cells": {"pima": partly, "wine": both}}
+    rows = real_tables.ranking(results, "accuracy", "1", ["pima", "wine"], "validation")
+    assert [row[1:4] for row in rows][2] == ["1", "-", "-"]
+    assert rows[0][1] == "2"
+    assert rows[0][3].startswith("1.50")
+    assert rows[2][4].startswith("0.00")
+
+
+def test_scores_that_are_no_probabilities_have_no_log_loss():
+    truth = np.array([0, 1, 2, 2])
+    assert "log_loss" not in real_tables.measures(np.eye(3)[truth] * 5.0, truth, 3)
+    found = real_tables.measures(np.eye(3)[truth], truth, 3)
+    assert found["accuracy"] == found["area"] == 1.0
+    assert found["log_loss"] < 1e-4
+    assert "log_loss" not in real_tables.measures(np.array([[1.0], [-1.0]]), np.array([1, 0]), 2)
+
+
+def test_every_method_gets_the_same_coded_rows():
+    X = np.array([[0.5, 1.0, 2.0], [-0.5, 0.0, 0.0]])
+    coded = library_worker.one_hot(X, (0, 2, 3))
+    np.testing.assert_array_equal(coded, [[0.5, 1, 0, 0, 1], [-0.5, 0, 1, 0, 0]])
+    np.testing.assert_allclose(np.linalg.norm(library_worker.unit_rows(coded), axis=1), 1.0)
+
+
+def test_a_run_of_one_table_leaves_the_others(tmp_path, capsys):
+    out = tmp_path / "real.json"
+    for name in ("wine", "cancer"):
+        more = ["--methods", "majority", "table", "margin", "--epsilons", "3", "--fits", "1"]
+        real_tables.main([name, *more, "--out", str(out)])
+    found = json.loads(out.read_text())
+    assert set(found["cells"]) == {"wine", "cancer"}
+    assert found["cells"]["cancer"]["table"]["3"]["settings"][0]["test"]["accuracy"] > 0.75
+    assert set(found["versions"]) >= {"commit", "hardware", "seeds", "dp_halfspace"}
+    assert found["versions"]["hardware"]["cores"] >= 1
+    capsys.readouterr()
+
+
+def test_each_table_states_source_and_licence():
+    assert len(catalogue.TABLES) >= 20
+    assert all(table.source and table.licence for table in catalogue.TABLES.values())
+
+
+def test_one_command_knows_every_script_that_measures(tmp_path):
+    names = set(everything.commands(tmp_path, quick=False))
+    helpers = {
+        "__init__", "__main__", "boosted_worker", "catalogue", "cells", "descent",
+        "diffprivlib_peer", "diffprivlib_worker", "environments", "front_page", "library_worker",
+        "loaders", "methods", "pictures", "predictors", "problems", "published_auc",
+        "published_margin", "tables",
+    }  # fmt: skip
+    scripts = {path.stem for path in cells.RESULTS.parent.glob("*.py")}
+    assert names == scripts - helpers
+    assert set(everything.commands(tmp_path, quick=True)) < names
+    for command in everything.commands(tmp_path, quick=True).values():
+        assert "--out" not in command or str(tmp_path) in command[command.index("--out") + 1]
+
+
+@pytest.mark.parametrize("way", ["whitened", "plain"])
+def test_features_are_measured_with_and_without_whitening(way):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 3))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    found = features.measured(way, (X, y, X, y), None, 3.0, 1)
+    assert found["whitened"] == (way == "whitened")
+    assert found["cpu_seconds"] > 0
+    assert found["peak_megabytes"] > 0
+
+
+def test_a_scaler_of_ranges_puts_a_missing_value_in_the_middle():
+    assert features.scaled(np.array([[np.nan], [4.0]]), np.array([[0.0, 2.0]])).tolist() == [
+        [0],
+        [1],
+    ]
+    assert tables_raw.RESULTS.name == "tables_raw.json"
