@@ -63,7 +63,8 @@ def test_an_output_that_is_not_printed_is_seen():
     assert "prints\n\nand not\n3" in differences("page", silent)[0]
 
 
-def test_a_refusal_that_does_not_happen_is_seen():
+def test_a_refusal_that_does_not_happen_is_seen(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "tutorials" / "plan_fit_evaluate_release.md").read_text()
     refused = "epsilon=2, delta=1e-7, ledger=ledger"
     assert refused in text
@@ -257,4 +258,37 @@ def test_a_constant_that_the_code_does_not_have_is_seen(here, there, wrong):
 def test_a_number_that_the_code_does_not_have_is_seen():
     assert wrong_numbers(DEFAULTS.replace("| `1500` |", "| `1000` |")) == [
         "directions instead of an objective below this n epsilon"
+    ]
+
+
+# Words of our own, and what the field says.
+OLD_WORDS = {
+    r"\bholes\b": "missing values",
+    r"\bpaid for\b|\bpays for\b": "accounted for",
+    r"\blarger class\b": "majority class",
+    r"\bpeers?\b(?!_)": "baselines, other libraries",
+    r"\blearnt units\b|\bnatural units\b": "column scales, different units",
+    r"\bpurely private\b": "pure DP",
+    r"\bleave it away\b": "leave it out",
+}
+SPOKEN = [page for page in PAGES if not {"proofs"} & set(page.parts)]
+
+
+def old_words(text: str) -> list[str]:
+    """Words of the list in the running text of a page: code and links are left out."""
+    prose = re.sub(r"`[^`\n]*`|\]\([^)]*\)", "", FENCE.sub("", text))
+    return [
+        found[0] for pattern in OLD_WORDS for found in re.finditer(pattern, prose, re.IGNORECASE)
+    ]
+
+
+@pytest.mark.parametrize("page", SPOKEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_speak_the_language_of_the_field(page):
+    assert old_words(page.read_text()) == []
+
+
+def test_an_old_word_is_seen():
+    assert old_words("The larger class is paid for, `peers` is code.") == [
+        "paid for",
+        "larger class",
     ]
