@@ -35,6 +35,8 @@ plt.errorbar(epsilons, scores.mean(axis=1), scores.std(axis=1), marker="o", labe
 plt.axhline(usual.score(X_test, y_test), color="black", ls="--", label="without privacy")
 plt.axhline(y_test.mean(), color="grey", ls=":", label="majority class")
 plt.xscale("log")
+plt.xticks(epsilons, [str(epsilon) for epsilon in epsilons], minor=False)
+plt.minorticks_off()
 plt.xlabel("epsilon")
 plt.ylabel("test accuracy")
 plt.legend()
