@@ -2,7 +2,7 @@
 
 Features are public, labels are protected: the numbers must not be compared with those of the
 classes that protect whole records without saying so. Means over fits with fresh features and
-noise. Writes ``results/label.json`` and prints the table of ``docs/estimators/label_private.md``.
+noise. Writes ``results/label.json`` and prints the table of ``docs/evidence/label_private.md``.
 """
 
 import argparse

@@ -18,8 +18,9 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
     "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath"]
@@ -30,7 +31,18 @@ numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = "dp_halfspace"
 html_theme_options = {"header_links_before_dropdown": 7, "show_prev_next": True}
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "examples"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_extra_path = ["llms.txt"]
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "download_all_examples": False,
+    "min_reported_time": 1e9,
+    "show_memory": False,
+    "abort_on_example_error": True,
+}
 
 _REFERENCE = re.compile(r":ref:`([^`<]*?)\s*<[^`>]*>`")
 

@@ -54,6 +54,6 @@ if TYPE_CHECKING:
         PrivateThresholdClassifier as PrivateThresholdClassifier,
     )
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __getattr__, __dir__ = lazy_names(__name__, __file__)

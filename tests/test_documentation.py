@@ -6,7 +6,6 @@ import math
 import re
 import shlex
 import textwrap
-import warnings
 from importlib import import_module
 from pathlib import Path
 
@@ -16,32 +15,14 @@ import pytest
 from dp_halfspace._cli.arguments import UserError, parse_options
 from dp_halfspace.algorithms.engine.defaults import engine_defaults, kernel_engine_defaults
 from dp_halfspace.privacy import gdp_mu
+from tests.pages import FENCE, blocks, differences, recorded
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PAGES = [page for page in PAGES if not {"_build", "generated"} & set(page.parts)]
+PAGES = [page for page in PAGES if not {"_build", "generated", "gallery"} & set(page.parts)]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-FENCE = re.compile(r"^```(\S*)[^\n`]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Whatever is not of these kinds would escape the tests below.
-KINDS = {"python", "bash", "", "{toctree}", "{eval-rst}", "{include}"}
-
-
-def blocks(text: str, kind: str) -> list[tuple[int, str]]:
-    """Line number and code of every fenced block of a kind."""
-    return [
-        (text[: match.start(2)].count("\n"), match[2])
-        for match in FENCE.finditer(text)
-        if match[1] == kind
-    ]
-
-
-def run_page(name: str, text: str) -> None:
-    """Run the Python blocks of a page one after another, in one namespace."""
-    namespace = {"__name__": "page"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for line, code in blocks(text, "python"):
-            exec(compile("\n" * line + code, name, "exec"), namespace)
+KINDS = {"python", "text", "bash", "", "{toctree}", "{eval-rst}", "{include}"}
 
 
 WITH_CODE = [page for page in PAGES if blocks(page.read_text(), "python")]
@@ -50,7 +31,7 @@ WITH_CODE = [page for page in PAGES if blocks(page.read_text(), "python")]
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_page(page.name, page.read_text())
+    assert differences(page.name, page.read_text()) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
@@ -71,7 +52,24 @@ def test_fences_are_of_known_kinds(page):
 def test_a_broken_block_is_seen(code, error):
     text = f"text\n\n```python\nx = 1\n```\n\n```python\n{code}\n```\n"
     with pytest.raises(error):
-        run_page("page", text)
+        differences("page", text)
+
+
+def test_an_output_that_is_not_printed_is_seen():
+    page = "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n\nMore.\n\n```python\nprint(5)\n```\n"
+    assert len(differences("page", page)) == 2
+    assert differences("page", recorded("page", page)) == []
+    silent = page.replace("print(1 + 1)", "1 + 1")
+    assert "prints\n\nand not\n3" in differences("page", silent)[0]
+
+
+def test_a_refusal_that_does_not_happen_is_seen(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "tutorials" / "plan_fit_evaluate_release.md").read_text()
+    refused = "epsilon=2, delta=1e-7, ledger=ledger"
+    assert refused in text
+    with pytest.raises(AssertionError, match="accepted more than its cap"):
+        differences("page", text.replace(refused, "epsilon=0.01, delta=1e-9, ledger=ledger"))
 
 
 def commands(text: str) -> list[str]:
@@ -260,4 +258,37 @@ def test_a_constant_that_the_code_does_not_have_is_seen(here, there, wrong):
 def test_a_number_that_the_code_does_not_have_is_seen():
     assert wrong_numbers(DEFAULTS.replace("| `1500` |", "| `1000` |")) == [
         "directions instead of an objective below this n epsilon"
+    ]
+
+
+# Words of our own, and what the field says.
+OLD_WORDS = {
+    r"\bholes\b": "missing values",
+    r"\bpaid for\b|\bpays for\b": "accounted for",
+    r"\blarger class\b": "majority class",
+    r"\bpeers?\b(?!_)": "baselines, other libraries",
+    r"\blearnt units\b|\bnatural units\b": "column scales, different units",
+    r"\bpurely private\b": "pure DP",
+    r"\bleave it away\b": "leave it out",
+}
+SPOKEN = [page for page in PAGES if not {"proofs"} & set(page.parts)]
+
+
+def old_words(text: str) -> list[str]:
+    """Words of the list in the running text of a page: code and links are left out."""
+    prose = re.sub(r"`[^`\n]*`|\]\([^)]*\)", "", FENCE.sub("", text))
+    return [
+        found[0] for pattern in OLD_WORDS for found in re.finditer(pattern, prose, re.IGNORECASE)
+    ]
+
+
+@pytest.mark.parametrize("page", SPOKEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_speak_the_language_of_the_field(page):
+    assert old_words(page.read_text()) == []
+
+
+def test_an_old_word_is_seen():
+    assert old_words("The larger class is paid for, `peers` is code.") == [
+        "paid for",
+        "larger class",
     ]

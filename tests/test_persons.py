@@ -5,6 +5,7 @@ Proofs: ``docs/proofs/persons.md``.
 
 import inspect
 import math
+import pickle
 import warnings
 from fractions import Fraction
 from functools import partial
@@ -125,8 +126,8 @@ CASES = {
 def released(model):
     """All fitted numbers, to the last bit."""
     if isinstance(model, PrivateTableClassifier):
-        line = np.asarray(model.calibration_).tobytes()
-        return [*released(model.model_), model.units_.scale.tobytes(), line]
+        curve = pickle.dumps(model.calibration_)
+        return [*released(model.model_), model.units_.scale.tobytes(), curve]
     names = ("coef_", "intercept_", "margin_", "center_", "scale_", "data_norm_")
     return [np.asarray(getattr(model, n)).tobytes() for n in names if hasattr(model, n)]
 

@@ -46,7 +46,7 @@ def to_onnx(model: Any) -> Any:
         from onnx import TensorProto, checker, helper, numpy_helper  # noqa: PLC0415 (optional)
     except ImportError as error:
         raise ImportError(
-            'to_onnx needs onnx, which is an optional dependency: pip install "dp-halfspace[onnx]".'
+            "to_onnx needs onnx, an optional dependency: pip install onnx."
         ) from error
     parts = linear_parts(model, "to_onnx")
     nodes: list[Any] = []

@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any, TypeAlias, get_args
 
+from dp_halfspace._rounding import DOWN
 from dp_halfspace.privacy.profiles import Term, check_nonnegative
 
 _TINY = 1e-150  # its square is a normal number; smaller parameters are raised to it
@@ -446,3 +447,15 @@ def event_from_dict(data: Mapping[str, Any]) -> Event:
         values["event"] = event_from_dict(values["event"])
     event: Event = kind(**values)
     return event
+
+
+def to_dp_event(event: Event) -> dict[str, Any]:
+    """Return a single release as plain data, by the names of the classes of ``dp_accounting``.
+
+    What has no counterpart there is an ``UnsupportedDpEvent`` with its contract: never guessed.
+    """
+    if not isinstance(event, Gaussian):
+        return {"type": "UnsupportedDpEvent", "event": event.to_dict()}
+    if event.mu == 0.0:
+        return {"type": "NoOpDpEvent"}
+    return {"type": "GaussianDpEvent", "noise_multiplier": DOWN / raise_underflow(event.mu)}

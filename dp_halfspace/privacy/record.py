@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from dp_halfspace.privacy.events import Event, Repeated, event_from_dict, number_to_json
+from dp_halfspace.privacy.events import (
+    Event,
+    Repeated,
+    event_from_dict,
+    number_to_json,
+    single_runs,
+    to_dp_event,
+)
 from dp_halfspace.privacy.profiles import check_delta, check_nonnegative
 
 # Value of the public fact "classes_source" where the user did not state the label set.
@@ -288,6 +295,38 @@ class PrivacyRecord:
             "noise": self.noise,
             "public": {name: _thaw(value) for name, value in _freeze_pairs(self.public)},
         }
+
+    def to_dp_events(self) -> list[dict[str, Any]]:
+        """Every release by the names of ``dp_accounting``, so that others can recompute the cost.
+
+        Returns
+        -------
+        list of dict
+            One ``SelfComposedDpEvent`` for each kind of release, with its ``count`` and its
+            ``event``: a ``GaussianDpEvent`` with a ``noise_multiplier`` (standard deviation over
+            sensitivity, rounded down), a ``NoOpDpEvent``, or an ``UnsupportedDpEvent`` with the
+            contract of the release where ``dp_accounting`` has no counterpart.
+
+        Notes
+        -----
+        Privacy: a function of the public record. Sensitivities are already those of its
+        `adjacency`. ``dp_accounting`` uses them as they are for ``REPLACE_SPECIAL`` and doubles
+        them for ``REPLACE_ONE``, where its cost is too large and on the safe side.
+
+        Examples
+        --------
+        >>> from dp_halfspace.privacy import Gaussian, PrivacyRecord
+        >>> record = PrivacyRecord(
+        ...     epsilon=1.5, delta=0.01, events=[Gaussian(0.125), Gaussian(0.125)], noise="os"
+        ... )
+        >>> record.to_dp_events()[0]["count"]
+        2
+        """
+        counts = single_runs(self.events).items()
+        return [
+            {"type": "SelfComposedDpEvent", "event": to_dp_event(event), "count": count}
+            for event, count in counts
+        ]
 
     def to_json(self) -> str:
         """Write `to_dict` as standard JSON."""

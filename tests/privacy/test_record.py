@@ -4,11 +4,13 @@ import copy
 import json
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from dp_halfspace.privacy import accounting
 from dp_halfspace.privacy.accounting import epsilon
@@ -237,3 +239,54 @@ def test_profile_in_the_summary_is_rounded_up():
     for at, value in shown.items():
         exact = RICH.epsilon_at(at)
         assert value == exact == math.inf or exact <= value <= exact * (1 + 2e-5)
+
+
+# --- for others to recompute ----------------------------------------------------------------------
+
+
+def test_others_recompute_a_gaussian_composition():
+    """By the formula of the Gaussian mechanism, which shares no code with the package."""
+    events = (Repeated(Gaussian(0.03), 40), Gaussian(0.1), Gaussian(0.1))
+    claim = record(epsilon=epsilon(events, 1e-6), events=events)
+    square = 0.0
+    for release in claim.to_dp_events():
+        assert release["type"] == "SelfComposedDpEvent"
+        assert release["event"]["type"] == "GaussianDpEvent"
+        square += release["count"] * release["event"]["noise_multiplier"] ** -2
+    mu = math.sqrt(square)
+
+    def delta(e):
+        return norm.cdf(mu / 2 - e / mu) - math.exp(e) * norm.cdf(-mu / 2 - e / mu)
+
+    assert mu == pytest.approx(math.sqrt(40 * 0.03**2 + 2 * 0.1**2), rel=1e-12)
+    assert delta(claim.epsilon) == pytest.approx(1e-6, rel=1e-6)
+    assert delta(0.9 * claim.epsilon) > 1.5e-6  # a smaller claim would have been seen
+
+
+def test_dp_accounting_recomputes_the_cost():
+    dp_event = pytest.importorskip("dp_accounting").dp_event
+    from dp_accounting import NeighboringRelation  # noqa: PLC0415
+    from dp_accounting.pld import PLDAccountant  # noqa: PLC0415
+
+    def built(plain):
+        fields = {k: built(v) if isinstance(v, dict) else v for k, v in plain.items()}
+        return getattr(dp_event, fields.pop("type"))(**fields)
+
+    events = (Repeated(Gaussian(0.05), 20), Gaussian(0.1), Gaussian(0.0))
+    claim = record(epsilon=2.0, events=events)
+    accountant = PLDAccountant(NeighboringRelation.REPLACE_SPECIAL)
+    for event in claim.to_dp_events():
+        accountant.compose(built(event))
+    assert claim.epsilon_at(1e-6) == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-3)
+
+
+def test_what_others_cannot_compose_is_not_guessed():
+    for event in (ObjectivePerturbation(0.1, ((1, 0.0), (2, 0.1))), Pure(0.2), Exponential(0.1)):
+        (release,) = record(epsilon=1.0, events=(event,)).to_dp_events()
+        assert release["event"] == {"type": "UnsupportedDpEvent", "event": event.to_dict()}
+
+
+@given(st.floats(1e-9, 100.0))
+def test_parameters_for_others_are_on_the_safe_side(value):
+    (gaussian,) = record(epsilon=math.inf, events=(Gaussian(value),)).to_dp_events()
+    assert Fraction(gaussian["event"]["noise_multiplier"]) * Fraction(value) <= 1

@@ -133,7 +133,7 @@ LOSSES = {
 }
 
 # In the gradient the majority class weighs the ratio of the sizes to a power. Weights discard
-# signal, which pays once the noise is small: measured in docs/estimators/auc.md.
+# signal, which pays once the noise is small: measured in docs/evidence/auc.md.
 _HIGHEST_POWER, _POWER_STRENGTH = 0.5, 80.0
 _HIGHEST_PURE_POWER, _PURE_POWER_STRENGTH = 0.25, 40.0
 _LARGEST_CONSTANT = 0.25

@@ -1,0 +1,16 @@
+"""
+Planning before anything is spent
+=================================
+
+The accuracy to expect from public numbers alone: rows, columns, classes, and the accuracy without
+privacy that is known from the literature.
+"""
+
+import matplotlib.pyplot as plt
+
+from dp_halfspace.inspection import plan_accuracy
+
+plan = plan_accuracy(6000, 12, 2, [0.1, 0.3, 1, 3], reference=0.85, n_repeats=4)
+print(plan)
+plan.plot()
+plt.show()
