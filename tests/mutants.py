@@ -2418,6 +2418,12 @@ MUTANTS = [
             "excess[:, -1] = inside[:, -1] * 3.0",
             "test_no_record_moves_utilities_by_more_than_is_charged_for",
         ),
+        (
+            "PrivateConformalClassifier._released",
+            "plan.step * steps",
+            "plan.step * steps * inside / data.n",
+            "test_no_record_moves_utilities_by_more_than_is_charged_for",
+        ),
     ),
     *of(
         "model_selection/_prefit.py",

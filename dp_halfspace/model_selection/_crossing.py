@@ -11,12 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import lambertw
 
 from dp_halfspace.privacy.exponential import ParallelChoice
 from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise
 
 # Shares of counts, and slacks, are multiples of one over this: what is computed of counts is exact.
 COUNT_GRID = 2**12
+# Natural logarithm of the weight of a candidate over that of the one before it.
+_STEP = 0.1
 
 
 def rounded_up(number: float) -> float:
@@ -77,6 +80,46 @@ class Slack:
         """Variance of the excess of the chosen candidate, where one stands at every rank."""
         return 2.0 / self.rate**2
 
-    def for_mean(self) -> float:
-        """Return what failures cost in the mean, in records, with a slack for `beta` = 1."""
-        return 0.0 if math.isinf(self.rate) else rounded_up(1.0 / (math.e * self.rate))
+
+@dataclass(frozen=True, slots=True)
+class MeanSlack:
+    """What a target is raised by, so that it is met in the mean over the noise of a choice.
+
+    Each step from the last candidate, which always meets the target, costs a public ``step`` of
+    utility: however many candidates miss the target, together they weigh at most ``odds`` times
+    the first that meets it. ``docs/proofs/operating_points.md``, section 3.
+
+    Attributes
+    ----------
+    rate : float
+        Weight of a candidate is the exponential of this times its utility.
+    """
+
+    rate: float
+
+    @property
+    def step(self) -> float:
+        """Utility that a candidate loses against the next one: a weight of about nine tenths."""
+        return 0.0 if math.isinf(self.rate) else rounded_up(_STEP / self.rate)
+
+    @property
+    def odds(self) -> float:
+        """Bound on the weight of all candidates before one, in weights of that one."""
+        return 1.0 / math.expm1(self.rate * self.step)
+
+    @property
+    def mean(self) -> float:
+        """Records that the target is raised by: the mean cost of choices that miss it."""
+        if math.isinf(self.rate):
+            return 0.0
+        if self.rate > 1.0:
+            return rounded_up(math.log1p(self.odds) / self.rate)
+        # The record that is left out moves the weights of others by this factor at most.
+        moved = math.exp(self.rate)
+        return rounded_up(moved * float(lambertw(self.odds / (math.e * moved)).real) / self.rate)
+
+    def for_failure(self, beta: float) -> float:
+        """Return what all but the last must lack, to be chosen with probability `beta` at most."""
+        if math.isinf(self.rate):
+            return 0.0
+        return rounded_up(max(math.log(self.odds / beta), 0.0) / self.rate)

@@ -26,7 +26,7 @@ from dp_halfspace.metrics._tallies import (
 )
 from dp_halfspace.model_selection._crossing import (
     COUNT_GRID,
-    Slack,
+    MeanSlack,
     chosen_places,
     crossing_utilities,
     rounded_up,
@@ -38,8 +38,9 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 
 __all__ = ["PrivateConformalClassifier"]
 
-# Public candidates for the smallest probability of a class in a set: quarters of log-odds.
-_LOG_ODDS = expit(np.linspace(-8.0, 5.0, 53))
+# Public candidates for the smallest probability of a class in a set: quarters of log-odds in the
+# middle, few where sets hold nearly all classes or none.
+_LOG_ODDS = expit([-8.0, -6.0, -5.0, -4.0, -3.5, *np.arange(-12, 7) / 4.0, 2.0, 3.0, 5.0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class _Plan:
     choice: ExponentialChoice | ParallelChoice | NoNoise
     coverage: float
     slack: float
+    step: float
     few: float
     by_class: bool
 
@@ -85,7 +87,8 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         threshold for each; else it is that of all records together.
     thresholds : array-like of increasing floats or None, default=None
         PUBLIC candidates for the smallest probability of a class in a set, between 0 and 1. None
-        takes quarters of log-odds from -8 to 5. Zero, all classes, is a candidate, too.
+        takes quarters of log-odds from -3 to 1.5, and eight beyond. Zero, all classes, is a
+        candidate, too.
     epsilon : float, default=1.0
         Budget of the calibration, in [1e-9, 1e6] or infinite; pure: no delta is spent.
     random_state : int or None, default=None
@@ -169,12 +172,10 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         if math.isfinite(epsilon):
             kind = ParallelChoice if self.by_class else ExponentialChoice
             choice = kind(sensitivity, epsilon)
-        # Beside the borders there is "all classes".
-        rule = Slack(len(borders) + 1, epsilon / (2.0 * sensitivity))
-        mean = rule.for_mean()
+        rule = MeanSlack(epsilon / (2.0 * sensitivity))
         # A class of fewer records than the mean cost of failures is given sets of everything.
-        few = rounded_up(share * mean / (1.0 - share)) + rule.for_failure(1.0 - share)
-        return _Plan(borders, choice, share, rule.for_failure(1.0) + mean, few, self.by_class)
+        few = rounded_up(share * rule.mean / (1.0 - share)) + rule.for_failure(1.0 - share)
+        return _Plan(borders, choice, share, rule.mean, rule.step, few, self.by_class)
 
     def _released(self, ready: Prepared[_Plan], values: Any, permit: Permit) -> None:
         """Count the true classes above every candidate, and choose one."""
@@ -189,7 +190,9 @@ class PrivateConformalClassifier(PrefitClassifier[_Plan]):
         wanted = plan.coverage * (inside[:, -1:] + 1.0)
         excess = np.minimum(inside - wanted - plan.slack, wanted - plan.few)
         excess[:, -1] = data.n
-        utilities = crossing_utilities(excess)
+        # The last candidate, beside the borders, is "all classes".
+        steps = np.arange(excess.shape[1] - 1.0, -1.0, -1.0)
+        utilities = crossing_utilities(excess) - plan.step * steps
         released = permit.release(utilities if plan.by_class else utilities[0], plan.choice)
         smallest = np.append(plan.borders[::-1], 0.0)[chosen_places(released, plan.choice)]
         self.thresholds_ = np.broadcast_to(smallest, (n_classes,)).copy()

@@ -176,8 +176,41 @@ def test_sets_are_hardly_larger_than_without_privacy():
         assert exact <= private < 1.1 * exact
 
 
+def test_sets_by_class_are_hardly_larger_where_classes_have_seven_hundred_records():
+    """Against the exact rank of split conformal prediction, not the same candidates."""
+    grid = np.linspace(1e-3, 0.999, 2000)
+    for model in (Several(3, 1.5), Several(2, 2.0)):
+        rng, sizes = np.random.default_rng(0), []
+        fresh = model.records(rng, 4000)[0]
+        for _ in range(25):
+            rows, labels = model.records(rng, 2000)
+            for given in ({"epsilon": math.inf, "thresholds": grid}, {"epsilon": 1.0}):
+                wrapper = PrivateConformalClassifier(model, by_class=True, **given)
+                sizes.append(wrapper.fit(rows, labels).predict_set(fresh).sum(axis=1).mean())
+        exact, private = np.mean(sizes[::2]), np.mean(sizes[1::2])
+        assert exact <= private < 1.1 * exact
+
+
+@pytest.mark.parametrize("many", [1, 60])
+@pytest.mark.parametrize("short", [1.0, 4.0])
+def test_a_target_is_met_in_the_mean_however_many_candidates_miss_it(many, short):
+    """The worst case of the proof: all but one candidate lack as much, and the last has none."""
+    rule = conformal.MeanSlack(0.5)
+    assert rule.step * 0.5 == pytest.approx(0.1, rel=1e-3)
+    excess = np.array([-short] * many + [0.0, 1e6]) - rule.mean
+    excess[many:] = 0.0, 1e6
+    steps = np.arange(many + 1.0, -1.0, -1.0)
+    weights = np.exp(0.5 * (conformal.crossing_utilities(excess) - rule.step * steps))
+    lacking = (short + rule.mean) * weights[:many].sum() / weights.sum()
+    assert lacking <= rule.mean
+    # Near what the proof allows at the worst distance.
+    worst = 1.0 / 0.5 + math.exp(-0.5) * rule.mean
+    sides = rule.odds * math.exp(-0.5 * worst)
+    assert worst * sides / (1.0 + math.exp(-0.5) * sides) == pytest.approx(rule.mean, rel=1e-3)
+
+
 def test_planted_bug_no_slack_does_not_cover(monkeypatch):
-    monkeypatch.setattr(conformal.Slack, "for_failure", lambda self, beta: -8.0)
+    monkeypatch.setattr(conformal.MeanSlack, "mean", -8.0)
     assert coverage_of(Several(), 60, 100, 1.0)[0] < 0.89
 
 
