@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dp_halfspace import algorithms
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
+from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _SMOOTHING = 1e-3
 
 
+@explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class AdaptiveMarginClassifier(PrivateLinearClassifier):
     """Private linear classifier for any margin: the default of the suite.

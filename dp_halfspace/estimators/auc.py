@@ -19,10 +19,12 @@ from dp_halfspace.algorithms.ranking.auc_training import (
     RankingProblem,
     plan_ranking,
 )
+from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 
 
+@explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class PrivateAUCClassifier(PrivateLinearClassifier):
     r"""Private linear ranking: positive records should score higher than negative ones.

@@ -11,47 +11,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from dp_halfspace.estimators._foreign_parameters import NOISE_INSTEAD, WITHOUT_COUNTERPART
+
 __all__ = ["ConversionReport", "KeptParameter", "from_sklearn"]
 
-_NOISE_INSTEAD = (
-    "how far a fit can go is decided by the noise: number and size of its steps follow from the "
-    "numbers of records and columns and the budget. Give n_samples to keep the objective"
-)
-_ITERATIONS = "the number of steps is public and part of the plan: a fit never stops by the data"
-_SOLVER = "there is one way to train for each budget, whose noise is proved"
-_SEED = (
-    "noise must be fresh: whoever knows the seed can subtract it. Set random_state by hand to "
-    "reproduce a fit"
-)
-_SILENT = "progress would tell of the records"
-_SPEED = "it changes no result"
-_BALANCED = (
-    '"balanced" reads the class counts of the private records: give a dict of public weights'
-)
-_SPARSE = "every coefficient is noisy, so none is zero: the penalty is the squared norm"
-# What becomes of every parameter that has no counterpart.
-_DROPPED = {
-    "tol": _ITERATIONS, "max_iter": _ITERATIONS, "early_stopping": _ITERATIONS,
-    "n_iter_no_change": _ITERATIONS, "validation_fraction": _ITERATIONS,
-    "dual": _SOLVER, "solver": _SOLVER, "shrinking": _SOLVER, "learning_rate": _SOLVER,
-    "eta0": _SOLVER, "power_t": _SOLVER, "average": _SOLVER, "shuffle": _SOLVER,
-    "warm_start": _SOLVER,
-    "penalty": _SPARSE, "l1_ratio": _SPARSE,
-    "positive": "signs of coefficients are not constrained",
-    "random_state": _SEED,
-    "verbose": _SILENT,
-    "n_jobs": _SPEED, "cache_size": _SPEED, "copy_X": _SPEED,
-    "loss": "the default has the loss that suits the budget. Give n_samples to keep the objective",
-    "multi_class": "three classes or more have one model of all of them",
-    "decision_function_shape": "scores of three classes or more have one column for each",
-    "break_ties": "noisy scores have no ties",
-    "probability": "predict_proba is there anyway",
-    "intercept_scaling": "the constant column has a size of its own, relative to the rows",
-    "epsilon": "the width of an insensitive loss; here epsilon is the budget",
-    "gamma": (
-        "it is taken from the columns; the private default mixes several public length scales"
-    ),
-}  # fmt: skip
 # Steps in front that read the records at their fit; what the estimator does itself.
 _OWN_STEPS = {
     "StandardScaler": "centres and widths of the columns are learnt within the budget",
@@ -197,7 +160,9 @@ def from_sklearn(
     private = made(common | weight | {"fit_intercept": given.get("fit_intercept", True)})
     found = [*steps]
     for name, value in sorted(given.items()):
-        becomes, reason = kept.get(name, ("", _DROPPED.get(name, "it has no counterpart")))
+        becomes, reason = kept.get(
+            name, ("", WITHOUT_COUNTERPART.get(name, "it has no counterpart"))
+        )
         found.append(KeptParameter(name, value, becomes, reason))
     changed = tuple(
         each
@@ -247,8 +212,9 @@ def _shared(given: dict[str, Any]) -> tuple[dict[str, tuple[str, str]], dict[str
     if weight is None or isinstance(weight, dict):
         kept["class_weight"] = (f"class_weight={weight!r}", "public weights" if weight else "")
         return kept, {"class_weight": weight}
-    kept["class_weight"] = ("", _BALANCED)
-    return kept, {}
+    reason = "noisy class counts are part of the fit and of its budget"
+    kept["class_weight"] = ("class_weight='balanced'", reason)
+    return kept, {"class_weight": "balanced"}
 
 
 _Made = tuple[Callable[[dict[str, Any]], Any], dict[str, tuple[str, str]]]
@@ -259,7 +225,7 @@ def _linear(parameter: str, loss: str | None, alpha: float | None) -> _Made:
     from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier  # noqa: PLC0415
 
     if alpha is None or loss is None:
-        reason = _NOISE_INSTEAD
+        reason = NOISE_INSTEAD
         if loss is None:
             reason = "its loss is not one of OutputPerturbationClassifier: the default is trained"
         return lambda common: AdaptiveMarginClassifier(**common), {parameter: ("", reason)}
@@ -317,7 +283,7 @@ def _from_svc(given: dict[str, Any], n_samples: int | None) -> _Made:
     from dp_halfspace.estimators.kernel import PrivateKernelClassifier  # noqa: PLC0415
 
     own: dict[str, Any] = {"kernel": "auto"}
-    kept = {"C": ("", _NOISE_INSTEAD.partition(". ")[0])}
+    kept = {"C": ("", NOISE_INSTEAD.partition(". ")[0])}
     if kernel == "poly":
         own = {"kernel": "polynomial", "degree": given["degree"], "coef0": float(given["coef0"])}
         kept |= {name: (f"{name}={own[name]!r}", "") for name in ("degree", "coef0")}

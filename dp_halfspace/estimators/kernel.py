@@ -40,6 +40,7 @@ from dp_halfspace.algorithms.published.kernel_margin import (
     MarginPlan,
     plan_margin_choice,
 )
+from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators._monotone import monotone_curves, read_directions, split_rows
 from dp_halfspace.estimators._projection_notes import warn_of_projection
 from dp_halfspace.estimators.base import PrivateLinearClassifier
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 _MEGABYTE = 2**20
 
 
+@explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class PrivateKernelClassifier(PrivateLinearClassifier):
     """Private classifier of tables: features of columns, then the engine of the linear default.

@@ -24,6 +24,7 @@ from dp_halfspace.algorithms.labels.label_training import (
 )
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators._label_features import (
     FeatureOptions,
     LabelFeatures,
@@ -84,6 +85,7 @@ class _LabelFit(FitPlan):
         )
 
 
+@explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class LabelPrivateClassifier(PrivateLinearClassifier):
     r"""Classifier that protects the LABELS only; the features are treated as public.

@@ -25,6 +25,7 @@ from dp_halfspace.algorithms.perturbation.regulariser import objective_ridge
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
@@ -102,6 +103,7 @@ def _has_probabilities(estimator: ObjectivePerturbationClassifier) -> bool:
     return estimator.loss == "logistic" and estimator.rows == "clipped"
 
 
+@explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact minimiser of a regularised risk with a random linear term.

@@ -29,6 +29,7 @@ from dp_halfspace.algorithms.perturbation.regulariser import output_ridge
 from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss, shifted_logistic
@@ -176,6 +177,7 @@ def _usual_scale(
     return 1.0 / (length * math.sqrt(max(image, 1e-9)))
 
 
+@explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class OutputPerturbationClassifier(PrivateLinearClassifier):
     r"""Linear classifier: the exact regularised minimiser plus calibrated noise.

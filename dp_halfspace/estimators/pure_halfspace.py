@@ -13,6 +13,7 @@ from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.algorithms.search.directions import MOST_DIRECTIONS
 from dp_halfspace.algorithms.search.halfspace_search import plan_direction_training
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators._projection_notes import warn_of_projection
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators.base import PrivateLinearClassifier
@@ -21,6 +22,7 @@ from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import PROJECTIONS
 
 
+@explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class PureHalfspaceClassifier(PrivateLinearClassifier):
     """A halfspace with few errors out of many that were fixed without the data: pure epsilon.

@@ -21,6 +21,7 @@ from dp_halfspace.algorithms.published.network import (
 )
 from dp_halfspace.algorithms.search.staged_search import MOST_CANDIDATES, SearchPlan, plan_search
 from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
@@ -84,6 +85,7 @@ class _NetworkFit(FitPlan):
         )
 
 
+@explains_foreign_parameters
 @dataclass(eq=False, repr=False)
 class PureNetworkClassifier(PrivateLinearClassifier):
     """A small neural network out of many that were fixed without the data: pure epsilon.

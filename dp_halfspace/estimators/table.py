@@ -52,6 +52,7 @@ from dp_halfspace.data.validation import (
     is_chunked,
     sort_training_data,
 )
+from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators._monotone import read_directions
 from dp_halfspace.estimators._small_tables import SmallTableFit, plan_small_fit
 from dp_halfspace.estimators.adaptive_margin import AdaptiveMarginClassifier
@@ -211,6 +212,7 @@ class _TableFit(FitPlan):
         return scales
 
 
+@explains_foreign_parameters
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivateTableClassifier(PrivateClassifier):
     """Private classifier of tables as they come, with probabilities, within one budget.

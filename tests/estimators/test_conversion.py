@@ -57,11 +57,11 @@ def test_defaults_say_nothing_and_fit(model):
 def test_what_was_set_and_is_dropped_is_said():
     with pytest.warns(UserWarning, match="AdaptiveMarginClassifier drops") as caught:
         from_sklearn(
-            LogisticRegression(C=3.0, max_iter=7, class_weight="balanced", random_state=1),
+            LogisticRegression(C=3.0, max_iter=7, random_state=1),
             classes=[0, 1],
         )
     (text,) = (str(w.message) for w in caught)
-    for name in ("C=3.0", "max_iter=7", "class_weight='balanced'", "random_state=1"):
+    for name in ("C=3.0", "max_iter=7", "random_state=1"):
         assert name in text
     assert "tol" not in text
     assert caught[0].filename == __file__
@@ -139,3 +139,29 @@ def test_steps_in_front():
 def test_what_cannot_be_converted_is_a_sentence(arguments, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         from_sklearn(**arguments)
+
+
+@pytest.mark.parametrize("kind", [AdaptiveMarginClassifier, PrivateKernelClassifier])
+@pytest.mark.parametrize("name", ["C", "penalty", "dual", "tol", "max_iter", "loss", "multi_class"])
+def test_a_parameter_of_scikit_learn_is_refused_with_its_reason(kind, name):
+    if name in kind().get_params():
+        return
+    with pytest.raises(
+        TypeError, match=rf"{kind.__name__} has no parameter '{name}': \w+ .*from_sk"
+    ):
+        kind(**{name: 1})
+
+
+def test_an_unknown_parameter_is_refused_as_python_does_it():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epsilom'"):
+        AdaptiveMarginClassifier(epsilom=1.0)
+
+
+def test_a_parameter_that_a_class_has_is_taken():
+    assert OutputPerturbationClassifier(loss="hinge").loss == "hinge"
+    assert AdaptiveMarginClassifier(random_state=1).random_state == 1
+
+
+def test_balanced_weights_are_kept():
+    private = from_sklearn(LinearSVC(class_weight="balanced"), classes=[0, 1])
+    assert private.class_weight == "balanced"
