@@ -116,6 +116,8 @@ def _run_tests(root: Path, tests: Sequence[str], log: Path) -> None:
         os.environ["PYTHONPATH"] = str(root)
         options = ["-x", "-q", "--all-cases", "-p", "no:cacheprovider", "-W", REWRITTEN]
         code = int(pytest.main([*options, *tests]))
+        if code == pytest.ExitCode.NO_TESTS_COLLECTED:
+            code = int(pytest.main([*options, "-m", "slow", *tests]))
     except BaseException:  # noqa: BLE001 - the child ends here, whatever it met
         traceback.print_exc()
     finally:
