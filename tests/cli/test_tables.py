@@ -5,7 +5,7 @@ import gzip
 import json
 import sys
 import zipfile
-from datetime import date
+from datetime import date, datetime
 
 import numpy as np
 import pandas
@@ -260,6 +260,32 @@ def test_excel(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pandas, "read_excel", fail)
     assert "pip install openpyxl, or save the sheet as CSV" in refusal(path)
+
+
+@pytest.mark.parametrize("odd", [None, "unknown", 3.5, 10**17, True, datetime(2026, 3, 1, 12, 30)])
+def test_a_cell_of_an_excel_file_is_read_by_itself(tmp_path, odd):
+    """The other cells of its column have the same canonical values whatever stands in one."""
+    pytest.importorskip("openpyxl")
+    cells = [
+        1.5,
+        2,
+        None,
+        "<0.3",
+        True,
+        date(2026, 1, 31),
+        datetime(2026, 1, 31, 9, 15),
+        "01",
+        "NA",
+    ]
+    rows = pandas.DataFrame({"a": [*cells, odd], "y": ["no", "yes"] * 5}, dtype=object)
+    path = tmp_path / "own.xlsx"
+    rows.to_excel(path, index=False)
+    table = read(path)
+    found = [canonical(cell, "either") for cell in table.frame["a"]]
+    assert found[:-1] == [canonical(cell, "either") for cell in cells]
+    assert table.y.tolist() == ["no", "yes"] * 5
+    if odd is not None:
+        assert found[-1] == canonical(odd, "either")
 
 
 def test_columns_are_dropped_and_keys_are_named(tmp_path):
