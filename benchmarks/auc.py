@@ -1,4 +1,4 @@
-"""Area under the ROC curve of private rankings against epsilon, beside the peers.
+"""Area under the ROC curve of private rankings against epsilon, beside baselines.
 
 Needs the environment variable DP_HALFSPACE_DATA, or a network for the first run. Beside the tables
 the script prints how far the default ranking is from the best numbers known when it was made.

@@ -31,7 +31,7 @@ from benchmarks.problems import coefficients, entries, load
 
 RESULTS = Path(__file__).parent / "results"
 ANY_BUDGET = "any"
-GROUPS = ("ours", "peers", "baselines")
+GROUPS = ("ours", "others", "baselines")
 _ROWS, _ENTRIES, _COEFFICIENTS = 100_000, 3_000_000, 100_000
 
 
@@ -50,7 +50,7 @@ def run_cell(problem: Benchmark, method: Method, epsilon: float | None, fits: in
     problem = method.rows(problem)
     started = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the peers' deprecations and non-convergence
+        warnings.simplefilter("ignore")  # the baselines' deprecations and non-convergence
         fitted = method.models(
             problem.X_train,
             problem.y_train,

@@ -3,7 +3,7 @@
 The steps are full-batch, which needs no sampling theorem. Replacing one record moves a sum of
 clipped gradients by at most ``2 clip``, so ``steps`` noisy sums are mu-GDP with
 ``mu = 2 clip sqrt(steps) / noise``, exactly (Dong, Roth and Su, Corollary 3.3). A full batch also
-serves the peer: for the same number of steps, amplification by subsampling at best makes up for
+serves the baseline: for the same number of steps, amplification by subsampling at best makes up for
 the larger relative noise of a small batch. It saves time, and these models take little.
 """
 

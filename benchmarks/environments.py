@@ -1,4 +1,4 @@
-"""Peers in environments of their own: what they need does not fit beside current packages."""
+"""Libraries in environments of their own: what they need does not fit beside current packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draw the picture of the README: accuracy against epsilon beside the peers, from linear.json."""
+"""Draw the picture of the README: accuracy against epsilon beside baselines, from linear.json."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ OURS = {
     "adaptive_margin": ("AdaptiveMarginClassifier (defaults)", "#0072B2", "o"),
     "objective_perturbation": ("ObjectivePerturbationClassifier (defaults)", "#009E73", "^"),
 }
-PEERS = {
+OTHERS = {
     "dp_sgd_prepared": ("DP-SGD, prepared rows, best of 12 settings", "#D55E00", "s"),
     "diffprivlib_prepared": ("diffprivlib (pure), prepared rows, best of 7", "#CC79A7", "D"),
     "published_margin": ("Wang et al. 2025", "#8C564B", "v"),
@@ -35,7 +35,7 @@ def curve(cells: dict[str, Any], key: str) -> tuple[list[float], list[float]]:
 def panel(axis: Any, name: str, facts: dict[str, Any], cells: dict[str, Any]) -> None:
     """Draw one data set; the axis starts just below the majority class."""
     low, high = (cells[key][ANY_BUDGET]["mean"] for key in ("majority", "linear_svc"))
-    for methods, style in ((PEERS, "--"), (OURS, "-")):
+    for methods, style in ((OTHERS, "--"), (OURS, "-")):
         for key, (label, color, marker) in methods.items():
             if key in cells:
                 epsilons, means = curve(cells, key)

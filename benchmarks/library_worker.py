@@ -158,7 +158,7 @@ LIBRARIES = {f.__name__: f for f in (diffprivlib, interpret, opacus, dp_xgboost,
 
 
 def main(library, source, target):
-    """Read a request, fit each setting as often as asked, write probabilities."""
+    """Read a request, fit each setting as often as it says, write probabilities."""
     warnings.simplefilter("ignore")
     with np.load(source, allow_pickle=False) as archive:
         given = {name: archive[name] for name in archive.files}

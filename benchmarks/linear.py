@@ -1,4 +1,4 @@
-"""Accuracy of linear classifiers of two classes against epsilon, beside the peers.
+"""Accuracy of linear classifiers of two classes against epsilon, beside baselines.
 
 Needs the environment variable DP_HALFSPACE_DATA, or a network for the first run.
 """

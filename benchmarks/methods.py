@@ -35,7 +35,7 @@ from benchmarks.predictors import OnUnitRows, accuracy, area_under_curve, unit_r
 from benchmarks.problems import coefficients, prepared
 from benchmarks.published_margin import STEP_CAP, fit_published_margin
 
-Group = Literal["ours", "peers", "baselines"]
+Group = Literal["ours", "others", "baselines"]
 Settings = Mapping[str, Mapping[str, Any]]
 
 
@@ -194,7 +194,7 @@ METHODS: dict[str, Method] = {
         "DP-SGD",
         "clipped noisy gradient steps of a softmax model in one fixed configuration: full batch, "
         "T = {steps}, clip {clip:g}, rate {rate:g}, momentum {momentum:g}".format(**FIXED),
-        "peers",
+        "others",
         {"": FIXED},
     ),
     "dp_sgd_tuned": _method(
@@ -202,7 +202,7 @@ METHODS: dict[str, Method] = {
         "DP-SGD, tuned",
         f"the best of {len(_TUNING)} configurations of it in each cell, chosen on the test set "
         "without being charged for",
-        "peers",
+        "others",
         {name: {**FIXED, **setting} for name, setting in _TUNING.items()},
         cheap=False,
         missing=_too_large_to_tune,
@@ -212,7 +212,7 @@ METHODS: dict[str, Method] = {
         "DP-SGD, tuned, prepared rows",
         "the same after public preprocessing: grey values mapped to [-1, 1], rows brought to norm "
         "one, a constant column of .2",
-        "peers",
+        "others",
         {name: {**FIXED, **setting, "constant": 0.2} for name, setting in _TUNING.items()},
         cheap=False,
         missing=_too_large_to_tune,
@@ -223,7 +223,7 @@ METHODS: dict[str, Method] = {
         fit_published_margin,
         "Wang et al. 2025",
         f"Algorithm 3 of Wang, Zhu and Wang (2025) as published, T at most {STEP_CAP}",
-        "peers",
+        "others",
         {"": {"cap": STEP_CAP}},
         cheap=False,
         missing=_for_two_classes,
@@ -232,7 +232,7 @@ METHODS: dict[str, Method] = {
         "diffprivlib",
         "diffprivlib 0.6.6 `LogisticRegression` (pure epsilon), the best of "
         f"{len(REGULARISERS)} C in each cell, chosen on the test set without being charged for",
-        "peers",
+        "others",
         diffprivlib_models,
         {f"C={C:g}": {"C": C} for C in REGULARISERS},
         version=", ".join(REQUIREMENTS),

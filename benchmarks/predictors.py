@@ -1,4 +1,4 @@
-"""Linear models, what they score, and rows as the peers want them: of norm at most one."""
+"""Linear models, what they score, and rows as baselines want them: of norm at most one."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def published(
     return Method(
         title,
         f"{title} of Wang, Yang, Lei, Ying and Zhang (2021)",
-        "peers" if private else "baselines",
+        "others" if private else "baselines",
         models,
         {f"ridge={ridge:g}": {"ridge": ridge} for ridge in RIDGES},
         score=area_under_curve,

@@ -115,7 +115,7 @@ def direction_table(results: dict) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the cells that the options name, the timing if asked for, and print all so far."""
+    """Run the cells that the options name, the timing if they do, and print all so far."""
     options = parser(__doc__, PROBLEMS, EPSILONS, RESULTS / "pure.json", METHODS_PURE)
     options.add_argument("--speed", action="store_true", help="time the directions too")
     given = options.parse_args(argv)

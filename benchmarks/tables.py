@@ -119,20 +119,20 @@ def missing_list(results: dict, methods: Mapping[str, Method] = METHODS) -> str:
 
 def speed_table(results: dict) -> str:
     """Show times beside scikit-learn, extra memory and the share of noise, of one run."""
-    asked, rows = results.get("asked", {}), []
+    limits, rows = results.get("limits", {}), []
     for name, found in results["speed"].items():
         for key, timing in found["methods"].items():
             low, middle, high = timing["ratio_quartiles"]
-            allowed = timing.get("asked_megabytes", 0.1 * found["x_megabytes"] + 5.0)
+            allowed = timing.get("limit_megabytes", 0.1 * found["x_megabytes"] + 5.0)
             memory, noise = timing.get("megabytes"), timing.get("noise_share")
             rows.append(
                 [
                     f"{name} {found['shape']}",
                     key,
                     f"{1e3 * timing['seconds']:.1f}",
-                    f"{1e3 * timing['peer_seconds']:.1f}",
+                    f"{1e3 * timing['baseline_seconds']:.1f}",
                     f"{middle:.2f} [{low:.2f}, {high:.2f}]",
-                    f"{asked[key]:.1f}" if key in asked else "-",
+                    f"{limits[key]:.1f}" if key in limits else "-",
                     "-" if memory is None else f"{memory:.1f} of {allowed:.1f}",
                     "-" if noise is None else f"{100 * noise:.0f} %",
                 ]
@@ -140,8 +140,8 @@ def speed_table(results: dict) -> str:
     if "import" in results:
         low, middle, high = results["import"]["quartiles"]
         extra = f"{middle:.0f} [{low:.0f}, {high:.0f}] ms"
-        rows.append(["", "import", "-", "-", extra, f"{asked['import']:.0f} ms", "-", "-"])
-    header = ["data", "what", "ms", "peer ms", "ratio", "limit", "MB", "noise"]
+        rows.append(["", "import", "-", "-", extra, f"{limits['import']:.0f} ms", "-", "-"])
+    header = ["data", "what", "ms", "baseline ms", "ratio", "limit", "MB", "noise"]
     return markdown(header, rows)
 
 

@@ -105,7 +105,7 @@ def boosted(name: str, n_fits: int) -> str:
         return reason
     command = [interpreter("interpret-0.7.8"), WORKER, folder, name, n_fits]
     run = subprocess.run([str(part) for part in command], capture_output=True, check=True)
-    peer = json.loads(run.stdout)
+    other = json.loads(run.stdout)
     schema = json.loads((folder / "schema.json").read_text())[name]
     frame = pd.read_csv(folder / f"{name}.csv.bz2")
     y = frame.pop("target").astype(str)
@@ -117,8 +117,8 @@ def boosted(name: str, n_fits: int) -> str:
         ]
         for epsilon in EPSILONS
     ]
-    cells = ["/".join(f"{np.mean(v):.3f}" for v in way) for way in (*peer.values(), ours)]
-    return f"{name}: " + ", ".join(map(" ".join, zip((*peer, "ours"), cells, strict=True)))
+    cells = ["/".join(f"{np.mean(v):.3f}" for v in way) for way in (*other.values(), ours)]
+    return f"{name}: " + ", ".join(map(" ".join, zip((*other, "ours"), cells, strict=True)))
 
 
 def line(name: str, scores: dict[str, Any]) -> str:

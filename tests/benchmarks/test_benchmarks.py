@@ -1,4 +1,4 @@
-"""The benchmark harness runs, merges and prints, and its private peers spend what they say."""
+"""The benchmark harness runs, merges and prints, and its private baselines spend what they say."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_cell_is_run_again_only_when_something_changed(tiny_set, tmp_path, mon
     assert ran == expected
     run(linear, out, "dp_sgd", more=["--refresh", "ours"])
     assert ran == expected
-    run(linear, out, "dp_sgd", more=["--refresh", "peers"])
+    run(linear, out, "dp_sgd", more=["--refresh", "others"])
     run(linear, out, "dp_sgd", more=["--fits", "3"])
     run(linear, out, "dp_sgd", more=["--fits", "2"])
     expected += [("DP-SGD", 2), ("DP-SGD", 3)]
@@ -108,7 +108,7 @@ def test_speed_measures_time_and_memory():
     assert 0 < low <= middle <= high
     assert found["methods"]["adaptive_margin"]["megabytes"] > 0
     assert 0 < found["methods"]["adaptive_margin"]["noise_share"] < 1
-    results = {"speed": {"tiny": found}, "import": {"quartiles": [1, 2, 3]}, "asked": speed.ASKED}
+    results = {"speed": {"tiny": found}, "import": {"quartiles": [1, 2, 3]}, "limits": speed.LIMITS}
     table = tables.speed_table(results)
     assert "output_perturbation" in table
     assert "2 [1, 3] ms" in table
@@ -173,7 +173,7 @@ def test_unit_ball_bounds_every_row(layout):
     np.testing.assert_allclose(row_norms(bounded), [0.0, 0.5, 1.0])
 
 
-# --- what the peers spend, recomputed from outside ---------------------------------------------
+# --- what baselines spend, recomputed from outside ----------------------------------------------
 
 
 def measured_descent_mu(steps=4, clip=0.5):

@@ -24,7 +24,7 @@ def test_every_curve_is_in_the_file(drawn):
     for axis, name in zip(drawn.axes, front_page.PANELS, strict=True):
         assert axis.get_title().startswith(name)
         lines = {line.get_label(): line for line in axis.get_lines()}
-        for key, (label, *_) in {**front_page.OURS, **front_page.PEERS}.items():
+        for key, (label, *_) in {**front_page.OURS, **front_page.OTHERS}.items():
             cells = results["cells"][name][key]
             shown = dict(zip(*lines[label].get_data(), strict=True))
             assert shown == {float(budget): cell["mean"] for budget, cell in cells.items()}
