@@ -79,6 +79,18 @@ def test_a_run_of_one_table_leaves_the_others(tmp_path, capsys):
     capsys.readouterr()
 
 
+def test_one_command_writes_the_tables_of_the_page_and_runs_nothing(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- real_tables: begin -->\nold\n<!-- real_tables: end -->\nb\n")
+    real_tables.main(["--page", str(page)])
+    written = page.read_text()
+    assert "old" not in written
+    assert written.startswith("a\n")
+    assert written.endswith("b\n")
+    tables = written.split("begin -->")[1].split("<!--")[0]
+    assert tables in real_tables.PAGE.read_text()  # the page shows the results that are stored
+
+
 def test_each_table_states_source_and_licence():
     assert len(catalogue.TABLES) >= 20
     assert all(table.source and table.licence for table in catalogue.TABLES.values())
