@@ -43,7 +43,7 @@ from dp_halfspace.rows.rows import clipped_rows, normalised_rows
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Guessed norm of a good vector of coefficients, in units of 1 / data_norm; see
-# docs/estimators/output_perturbation.md for the measurement behind it.
+# docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
 # Usual rows are no longer than this, in units of the public scale.
 _LONGEST = 4.0
