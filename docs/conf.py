@@ -58,7 +58,25 @@ def _without_defaults(*event: Any) -> bool | None:
     return True if event[3] is None or isinstance(event[3], str | float | int) else None
 
 
+_OWN_ADDRESS = re.compile(r'(\b(?:href|src)=")(?![a-z]+:|[/#])([^"]*")')
+
+
+def _with_base(app: Any, error: Exception | None) -> None:
+    """Let the links of the 404 page start at the root, since a server shows it at any address.
+
+    The root is ``html_baseurl``, and "/" where that is not set. ``DOCUMENTATION_OPTIONS`` of the
+    theme hold the root of a page as an attribute, which is replaced with it.
+    """
+    page = Path(app.outdir) / "404.html"
+    if error is None and page.exists():
+        root = app.config.html_baseurl.rstrip("/") + "/"
+        text = _OWN_ADDRESS.sub(rf"\g<1>{root}\g<2>", page.read_text(encoding="utf-8"))
+        text = text.replace('data-content_root="./"', f'data-content_root="{root}"')
+        page.write_text(text.replace('action="search.html"', f'action="{root}search.html"'))
+
+
 def setup(app: Any) -> None:
     """Connect the hooks above."""
+    app.connect("build-finished", _with_base)
     app.connect("autodoc-process-docstring", _without_foreign_references)
     app.connect("autodoc-skip-member", _without_defaults)

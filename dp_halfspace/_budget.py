@@ -148,9 +148,9 @@ class SharedLedger(BaseEstimator):
 def warn_of_scales(n_samples: int, n_columns: int, epsilon: float) -> None:
     """Warn that the budget is too small for column scales; decided from public numbers alone."""
     warn_caller(
-        f"epsilon={epsilon:g} for {n_samples} records is too little to learn the units of "
+        f"epsilon={epsilon:g} for {n_samples} records is too little to learn the scales of "
         f"{n_columns} columns, which are taken as they are: unless their scales are alike, the "
-        "model may know no more than the majority class. Give units that are public (a range of "
+        "model may know no more than the majority class. Give public scales (a range of "
         "each column, or data_norm), fewer columns or a larger epsilon"
     )
 

@@ -3329,4 +3329,30 @@ MUTANTS = [
             "test_a_tilt_knows_that_losses_may_weigh_nothing",
         ),
     ),
+    *of(
+        "privacy/events.py",
+        "tests/privacy/test_record.py",
+        (
+            "to_dp_event",
+            "DOWN / raise_underflow(event.mu)",
+            "1.0 / event.mu",
+            "test_parameters_for_others_are_on_the_safe_side",
+        ),
+        (
+            "to_dp_event",
+            "event.mu == 0.0",
+            "event.mu < 0.001",
+            "test_parameters_for_others_are_on_the_safe_side",
+        ),
+    ),
+    *of(
+        "privacy/record.py",
+        "tests/privacy/test_record.py",
+        (
+            "PrivacyRecord.to_dp_events",
+            '"count": count',
+            '"count": 1',
+            "test_dp_accounting_recomputes_the_cost",
+        ),
+    ),
 ]

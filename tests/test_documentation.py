@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 import shlex
@@ -285,6 +286,16 @@ def old_words(text: str) -> list[str]:
 @pytest.mark.parametrize("page", SPOKEN, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_speak_the_language_of_the_field(page):
     assert old_words(page.read_text()) == []
+
+
+def test_docstrings_and_messages_speak_the_language_of_the_field():
+    for path in sorted((ROOT / "dp_halfspace").rglob("*.py")):
+        said = [
+            node.value
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        assert old_words(" ".join("\n".join(said).split())) == [], path
 
 
 def test_an_old_word_is_seen():

@@ -289,7 +289,7 @@ def _add_budgets(parser: argparse.ArgumentParser, default: list[float]) -> None:
 _COMMANDS = {
     "": _Command(
         _add_demo,
-        """See every private classifier of dp_halfspace at work on a built-in table in natural
+        """See every private classifier of dp_halfspace at work on a built-in table in original
 units, beside the majority class and a LinearSVC that is not private.""",
         f"{_MODULE}\n  {_MODULE} --epsilon 1 10 --repeats 1 --out report",
     ),

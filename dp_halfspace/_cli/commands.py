@@ -91,8 +91,8 @@ def _use_of(column: Column, encoding: Encoding, learnt: set[str]) -> str:
         return "left out"
     if column.is_number:
         if column.has_range:
-            return "clipped to its range" + (", in learnt units" if column.name in learnt else "")
-        return "in learnt units" if column.name in learnt else "as it stands"
+            return "clipped to its range" + (", in learnt scales" if column.name in learnt else "")
+        return "in learnt scales" if column.name in learnt else "as it stands"
     if column.kind == "categories":
         size = len(column.categories)
         return "one column of both signs" if size == 2 else f"{size} columns of 0 and 1"

@@ -27,7 +27,7 @@ from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.exceptions import install_hint
 from dp_halfspace.inspection import EpsilonAccuracyDisplay
 
-_TITLE = "breast cancer: {} training and {} test rows, {} columns in natural units, 2 classes"
+_TITLE = "breast cancer: {} training and {} test rows, {} columns in original units, 2 classes"
 _LEGEND = """\
 Accuracy on test rows by epsilon, means over {} random splits and fits; AUC is the area under the
 ROC curve at the largest epsilon. "PURE" classes spend no delta. "LABELS" protects the labels only:

@@ -1,4 +1,4 @@
-"""Fits of columns in their natural units: learnt column scales, then a fit in these scales."""
+"""Fits of columns in their original units: learnt column scales, then a fit in these scales."""
 
 from __future__ import annotations
 
@@ -99,6 +99,6 @@ def plan_scaled(
         used = max(smallest_epsilon(events, delta), 0.5 * epsilon) if aims else epsilon
         left *= _AIM * epsilon / used if aims else _LOWER
     raise BudgetError(
-        f"epsilon={epsilon:g} leaves nothing for the model beside the units of the columns: "
+        f"epsilon={epsilon:g} leaves nothing for the model beside the column scales: "
         "give data_norm, the PUBLIC scale of a row, or a larger epsilon"
     )

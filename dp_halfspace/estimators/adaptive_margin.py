@@ -45,7 +45,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         ``"auto"`` is ``"noisy_gd"``, but for a table of few rows: with dense rows of at most 512
         columns, every other parameter that shapes the model at its default and ``n epsilon`` below
         600 with two classes, 300 with three to five, 180 with six or seven (for pure epsilon in
-        natural units 1500, and 700 with more than two) it is one exponential mechanism among listed
+        original units 1500, and 700 with more than two) it is an exponential mechanism on listed
         classifiers, which spends no delta. ``"objective_perturbation"`` is
         one noisy objective, exactly minimised, ``"phased_prox"`` one pass of proximal steps for two
         classes. There is no pure DP ``"noisy_gd"``: for ``delta=0`` it stands for the
@@ -77,9 +77,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it, but by the default steps, which
-        bring rows to norm one from any length. None is for columns in their natural units, with
+        bring rows to norm one from any length. None is for columns in their original units, with
         missing values (NaN) or not: the budget then buys a centre and a width for each column, see
-        `scaler_`; where that does not pay (CSR, few records) the scale is 1. No row
+        `scaler_`; where it does not help (CSR, few records) the scale is 1. No row
         is scaled down then.
     fit_intercept : bool, default=True
         Whether to append a constant column.
@@ -123,7 +123,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     data_norm_ : float
         Norm to which rows are scaled down at prediction; infinite where they were normalised.
     scaler_ : ReleasedScaler, CellScaler or None
-        Released units of the columns, None where none were learnt; of a model that was chosen for
+        Released column scales, None where none were learnt; of a model that was chosen for
         a small table perhaps the public cells that it reads, whose scores are exact.
     row_lengths_ : RowLengths
         What scores are divided by, which changes no prediction; only of a model that was chosen

@@ -152,7 +152,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         Raises
         ------
         ValueError, BudgetError, CertificateError
-            As ``fit`` would before it pays.
+            As ``fit`` would before it charges.
 
         Notes
         -----

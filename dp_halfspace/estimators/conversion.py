@@ -95,7 +95,7 @@ def from_sklearn(
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels seen to be public, with a warning at the fit.
     data_norm : float or None, default=None
-        PUBLIC scale of a row; None is for columns in their natural units.
+        PUBLIC scale of a row; None is for columns in their original units.
     n_samples : int or None, default=None
         PUBLIC number of records. Given, the objective of a linear model is kept, with its
         `C` or `alpha`, by `OutputPerturbationClassifier`: the same minimiser plus noise. None

@@ -61,7 +61,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     """Private classifier of tables: features of columns, then the engine of the linear default.
 
     By default the columns lead, and what a halfspace cannot see follows as far as the sizes and
-    the budget pay for it: decaying cosines of each column, Fourier features of all of them. Each
+    the budget allow: decaying cosines of each column, Fourier features of all of them. Each
     row is mapped by itself by a map from public randomness, and brought to norm one. Fourier
     features of columns in learnt scales are drawn where a small noisy release has whitened them. A
     fifth of the budget buys a private preconditioner, the rest accelerated noisy gradient steps.
@@ -71,7 +71,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     kernel : str, default="auto"
         For tables, ``"auto"`` or ``"additive"``. ``"additive"`` is the columns and cosines of
         each: the score is a sum of curves (:class:`~dp_halfspace.inspection.AdditiveDisplay`).
-        ``"auto"`` adds Fourier features of all columns where they pay, and takes the columns
+        ``"auto"`` adds Fourier features of all columns where they help, and takes the columns
         alone where nothing else does. Random features alone are those of ``"rbf"``,
         ``"laplacian"``, ``"matern"`` (see :class:`~dp_halfspace.projection.Spectrum`) or
         ``"polynomial"``, ``(<x, z> / length_scale^2 + coef0)^degree``.
@@ -112,8 +112,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         on at most 150 features, also where `solver` is the default.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        natural units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where that does not pay (CSR, few records) the scale
+        original units, with missing values (NaN) or not: the budget then buys a centre and a width
+        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
         is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column to the features.
@@ -151,7 +151,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     data_norm_ : float
         Norm to which rows are scaled down at prediction; infinite where they were normalised.
     scaler_ : ReleasedScaler or None
-        Released units of the columns, None where none were learnt.
+        Released column scales, None where none were learnt.
     fill_value_ : float or None
         What stands for a missing entry, None where `X` must not have any.
     monotone_ : tuple
@@ -175,7 +175,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     adjacency; with the default margin exactly mu-Gaussian private. Public: the number of
     rows, the columns, the label set, every parameter and the feature map, which is drawn
     without the data, or, where the record says ``private_whitening``, follows a noisy second
-    moment that the budget pays for. Private: everything else. No branch depends on the data, but
+    moment within the budget. Private: everything else. No branch depends on the data, but
     for the time that ``margin="select"`` takes. With `groups` the unit is a person with all rows,
     and the number of people is public instead of that of rows (``docs/proofs/persons.md``).
 
@@ -359,7 +359,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     ) -> tuple[AdditiveMap, WhiteningPlan, Budget] | None:
         """Plan Fourier features in whitened columns, and what they leave of a budget.
 
-        None where they do not pay, or the fit is not that of the default steps.
+        None where they do not help, or the fit is not that of the default steps.
         """
         is_default = self.margin == "auto" and self.solver == "noisy_gd" and not budget.is_pure
         if self.kernel != "auto" or self.projection is not None or not is_default:
@@ -374,7 +374,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
     def _drawn_whitened(
         self, problem: Problem, facts: PublicFacts, mu: float, seed: int
     ) -> AdditiveMap | None:
-        """Draw the features whose frequencies follow a release, None where they do not pay."""
+        """Draw the features whose frequencies follow a release, None where they do not help."""
         if not facts.in_column_scales:
             return None
         size = None if isinstance(self.n_components, str) else int(self.n_components)

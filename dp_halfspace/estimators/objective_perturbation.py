@@ -140,8 +140,8 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        natural units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where that does not pay (CSR, few records) the scale
+        original units, with missing values (NaN) or not: the budget then buys a centre and a width
+        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
         is 1. Rows of norm one are not scaled down then.
     rows : {"unit", "clipped"}, default="unit"
         ``"unit"`` brings every clipped row, together with the constant column, to norm one;
@@ -189,7 +189,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
     data_norm_ : float
         Norm to which rows are scaled down at prediction; infinite where they were normalised.
     scaler_ : ReleasedScaler or None
-        Released units of the columns, None where none were learnt.
+        Released column scales, None where none were learnt.
     fill_value_ : float or None
         What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord

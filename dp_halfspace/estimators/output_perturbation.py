@@ -43,7 +43,7 @@ from dp_halfspace.rows.rows import clipped_rows, normalised_rows
 
 _LOSSES = ("logistic", "huber_hinge", "smoothed_hinge", "hinge", "squared_hinge", "squared")
 # Guessed norm of a good vector of coefficients, in units of 1 / data_norm; see
-# docs/estimators/output_perturbation.md for the measurement behind it.
+# docs/evidence/output_perturbation.md for the measurement behind it.
 _NORM_GUESS = 4.0
 # Usual rows are no longer than this, in units of the public scale.
 _LONGEST = 4.0
@@ -215,14 +215,14 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         ``"auto"`` is ``min(1/n^2, 1/4)``; 0 asks for pure epsilon.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        natural units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where that does not pay (CSR, few records) the scale
+        original units, with missing values (NaN) or not: the budget then buys a centre and a width
+        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
         is 1.
     fit_intercept : bool, default=True
         Whether to append a constant column. It is inside the norm and inside the regulariser.
     intercept_scaling : float, default=1.0
         Size of the constant column: its value; behind a preconditioner relative to
-        .15 `data_norm`, or to four columns in learnt units.
+        .15 `data_norm`, or to four columns in learnt column scales.
     classes : array-like of labels or None, default=None
         PUBLIC label set. None declares the labels seen to be public.
     class_weight : dict, "balanced" or None, default=None
@@ -290,7 +290,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         What `predict_proba` multiplies scores by: one over the usual length of the image of a row,
         as `preconditioner_` tells it; 1 without one.
     scaler_ : ReleasedScaler or None
-        Released units of the columns, None where none were learnt.
+        Released column scales, None where none were learnt.
     fill_value_ : float or None
         What stands for a missing entry, None where `X` must not have any.
     one_vs_rest_ : bool

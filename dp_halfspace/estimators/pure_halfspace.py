@@ -58,8 +58,8 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
         Only 0: the guarantee is pure.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        natural units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where that does not pay (CSR, few records) the scale
+        original units, with missing values (NaN) or not: the budget then buys a centre and a width
+        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
         is 1. Rows of norm one are not scaled down then.
     fit_intercept : bool, default=True
         Whether to append a constant column.
@@ -92,7 +92,7 @@ class PureHalfspaceClassifier(PrivateLinearClassifier):
     data_norm_ : float
         Norm to which rows are scaled down at prediction; infinite where they were normalised.
     scaler_ : ReleasedScaler, CellScaler or None
-        Released units of the columns, None where none were learnt; of a model that was chosen for
+        Released column scales, None where none were learnt; of a model that was chosen for
         a small table perhaps the public cells that it reads, whose scores are exact.
     row_lengths_ : RowLengths
         What scores are divided by, which changes no prediction; only of a model that was chosen

@@ -120,8 +120,8 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         Only 0: the guarantee is pure.
     data_norm : float or None, default=None
         PUBLIC scale of a row; longer rows are scaled down to it. None is for columns in their
-        natural units, with missing values (NaN) or not: the budget then buys a centre and a width
-        for each column, see `scaler_`; where that does not pay (CSR, few records) the scale
+        original units, with missing values (NaN) or not: the budget then buys a centre and a width
+        for each column, see `scaler_`; where it does not help (CSR, few records) the scale
         is 1.
     fit_intercept : bool, default=True
         Whether units and output have biases. Without them the network is an odd function.
@@ -159,7 +159,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
     data_norm_ : float
         Norm to which rows are scaled down at prediction; infinite where they were normalised.
     scaler_ : ReleasedScaler or None
-        Released units of the columns, None where none were learnt.
+        Released column scales, None where none were learnt.
     fill_value_ : float or None
         What stands for a missing entry, None where `X` must not have any.
     privacy_ : PrivacyRecord

@@ -217,7 +217,7 @@ class _TableFit(FitPlan):
 class PrivateTableClassifier(PrivateClassifier):
     """Private classifier of tables as they come, with probabilities, within one budget.
 
-    Texts, categories, booleans and dates are encoded by public rules; the units of columns of
+    Texts, categories, booleans and dates are encoded by public rules; the scales of columns of
     numbers are stated, or learnt within the budget. Then follow the features and the engine of
     ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores that calibrate them.
     With few rows (at most 512 encoded columns, ``n epsilon`` below 600 with two classes, 300 with
@@ -244,9 +244,9 @@ class PrivateTableClassifier(PrivateClassifier):
         of labels.
     features : {"auto", "additive", "linear"}, default="auto"
         What is made of columns: themselves (``"linear"``), also decaying cosines of each column of
-        numbers (``"additive"``), also features of all columns where they pay (``"auto"``).
+        numbers (``"additive"``), also features of all columns where they help (``"auto"``).
     probability : bool, default=True
-        Whether 4 % of the budget (a tenth, purely) calibrate the scores, where that pays. For few
+        Whether 4 % of the budget (a tenth in pure DP) calibrate scores where that helps. For few
         rows ``15 / (n epsilon)`` of it, within .05 and .25, counts errors.
     threshold : dict or None, default=None
         Of two classes, where `predict` divides them: ``{"recall": .9}``, ``{"precision": .5}`` or

@@ -240,7 +240,7 @@ def _public(model: Any, groups: str | None) -> str:
     learnt = set(units) if isinstance(units, tuple) else set()
     kinds = list(facts.get("columns", ()))
     columns = [
-        (name, kind, "units learnt within the budget" if name in learnt else "")
+        (name, kind, "scale estimated within the budget" if name in learnt else "")
         for name, kind in kinds
         if kind != "drop"
     ]
@@ -285,7 +285,7 @@ def _effects(model: Any, inner: Any, n_noise_fits: int) -> str:
     except ValueError:
         scaler = getattr(inner, "scaler_", None)
         if model is not inner or not isinstance(scaler, ReleasedScaler):
-            return "<p>Not shown: the columns have no public ranges and no released units.</p>"
+            return "<p>Not shown: the columns have no public ranges and no released scales.</p>"
         center, reach = np.asarray(scaler.center), _HALF_WIDTH * np.asarray(scaler.scale)
         ranges = np.column_stack([center - reach, center + reach])
         return _curves(AdditiveDisplay.from_estimator(model, ranges), inner)
@@ -336,7 +336,7 @@ def _curves(display: AdditiveDisplay, model: Any) -> str:
     return (
         f"<p>{left}What the value of one column adds to the {odds}{of}, beside a row in which "
         f"everything else is missing. {_noise_note(display.columns)} Drawn from released numbers, "
-        "over stated ranges or round the learnt units, so it shows no row. Texts without a list "
+        "over stated ranges or round the released scales, so it shows no row. Texts without a list "
         f"of categories are left out.</p>\n<figure>{drawing}</figure>"
     )
 

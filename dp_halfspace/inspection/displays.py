@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 
 # How much of an effect is noise: fits to simulated tables that look like the released model. Rows
-# have the public schema and the released units, labels the released probabilities, so the fits read
+# have the public schema and the released scales, labels the released probabilities, so fits read
 # no private row and cost nothing. They differ from each other in their noise alone, and so do the
 # effects of a column between them.
 # Rows of a simulated table at most: of more, the noise in a mean is that of a larger epsilon.

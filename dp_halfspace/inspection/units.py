@@ -27,7 +27,7 @@ class UnitFinding:
     column : str
         Its name, or its position.
     median : float
-        Of the new rows, in their units: it is private if these rows are.
+        Of the new rows, in their own unit: it is private if these rows are.
     expected : tuple of float
         Where a median would be plausible, in the units of the fit.
     """
@@ -40,7 +40,7 @@ class UnitFinding:
         low, high = self.expected
         return (
             f"column {self.column!r}: the median {self.median:.4g} of the new rows lies outside of "
-            f"{low:.4g} to {high:.4g}; are they in the units of the fit?"
+            f"{low:.4g} to {high:.4g}; is it in the unit of the training data?"
         )
 
 

@@ -147,7 +147,7 @@ class PrefitClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger, ABC, G
         Raises
         ------
         ValueError
-            As ``fit`` would before it pays.
+            As ``fit`` would before it charges.
 
         Notes
         -----

@@ -121,7 +121,7 @@ def confidence_repeats(beta: float) -> int:
     cv=(
         "candidates are compared on the training rows, not on folds. Each fold would cost a fit of "
         "its own, and a private score of a linear model on its own rows differs little from one on "
-        "others. For folds give GridSearchCV an estimator with a ledger, which pays for each fit"
+        "others. For folds give GridSearchCV an estimator with a ledger that is charged each fit"
     ),
     refit="the best run is released as it was trained: another fit would cost another budget",
 )
@@ -333,7 +333,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         Raises
         ------
         ValueError, BudgetError
-            As ``fit`` would before it pays.
+            As ``fit`` would before it charges.
 
         Notes
         -----

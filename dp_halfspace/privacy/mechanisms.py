@@ -251,7 +251,7 @@ class Permit:
         return int(released[0])
 
     def consume(self, event: Event) -> ByteSource:
-        """Use up one event, and return the randomness that it pays for.
+        """Use up one event, and return the randomness that it covers.
 
         For mechanisms that are more than noise on a value; `release` calls it.
         """

@@ -230,7 +230,7 @@ def _linear_square(d: int, epsilon: float, delta: float) -> float:
 
 
 def _least_ridge(steepness: float, epsilon: float) -> float:
-    """Return the ridge for which half of epsilon pays for the curvature of a record."""
+    """Return the ridge for which half of epsilon covers the curvature of a record."""
     if math.isinf(epsilon) or epsilon / 2.0 > 700.0:
         return 0.0
     return steepness / math.expm1(epsilon / 2.0)

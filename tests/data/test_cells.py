@@ -104,7 +104,7 @@ READERS = {
     "arrow": by_arrow,
     "lists": by_rows,
 }
-# What these readers lose cannot be had back: docs/estimators/table.md names each.
+# What these readers lose cannot be had back: docs/guide/schema.md names each.
 LOSSY = {
     ("parsed dates", "leading zeros"): "a number is read as a month",
     ("parsed dates", "whole"): "a number is read as a year",

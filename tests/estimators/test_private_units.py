@@ -1,4 +1,4 @@
-"""``data_norm=None``: tables in natural units, one budget, and scores that are exactly linear."""
+"""``data_norm=None``: tables in original units, one budget, and scores that are exactly linear."""
 
 import math
 import warnings
@@ -39,7 +39,7 @@ AT_DELTA_0 = [(kind, {"delta": 0.0}) for kind in GAUSSIAN] + [
 
 
 def hospital(n, seed=0, missing=0.0):
-    """Age, platelets, year, smoker, a density and a creatinine, in natural units."""
+    """Age, platelets, year, smoker, a density and a creatinine, in original units."""
     rng = np.random.default_rng(seed)
     hidden = rng.normal(size=(n, 6))
     X = np.column_stack([
@@ -138,7 +138,7 @@ def test_what_cannot_be_is_refused(change, word):
 def test_units_are_left_out_where_they_cost_more_than_they_bring(options):
     """And a warning names the public sizes, at the line of the caller."""
     X, y = hospital(300)
-    with pytest.warns(PrivacyWarning, match=r"for 300 records .* units of \d+ columns") as seen:
+    with pytest.warns(PrivacyWarning, match=r"for 300 records .* scales of \d+ columns") as seen:
         model = AdaptiveMarginClassifier(solver="noisy_gd", classes=[0, 1], **options).fit(X, y)
     assert seen[0].filename == __file__
     assert model.scaler_ is None

@@ -29,7 +29,7 @@ TABLE = PrivateTableClassifier(epsilon=3.0, classes=["no", "yes"], schema=SCHEMA
 
 
 def patients(n, seed=0):
-    """Every kind of column, in natural units and with missing values."""
+    """Every kind of column, in original units and with missing values."""
     rng = np.random.default_rng(seed)
     age, platelets = rng.uniform(20, 95, size=n), rng.normal(260_000, 90_000, size=n)
     smoker, stage = rng.random(n) < 0.4, rng.choice(["I", "II", "III"], size=n)

@@ -1,4 +1,4 @@
-"""Coefficients in natural units are the model, or it is said that there are none."""
+"""Coefficients in original units are the model, or it is said that there are none."""
 
 import numpy as np
 import pytest

@@ -37,7 +37,7 @@ EFFECTIVE_DIMENSION = 20.0
 # Dimension of the random signs that pure noise on many columns is projected to.
 COMPONENTS = 150
 # Output perturbation behind a preconditioner: margin_offset of the logistic loss of two classes;
-# constant column of rows of a stated scale; in learnt units its length in columns, and the number
+# constant column of rows of a stated scale; in learnt scales its length in columns, and the number
 # of columns at which three quarters of the power of the map are used.
 OUTPUT_SHIFT, _OUTPUT_BIAS, _OUTPUT_LENGTH, _EVEN_OUT = 2.0, 0.15, 4.0, 8.0
 # Features of a kernel, and columns up to which they have a preconditioner.
@@ -323,7 +323,7 @@ def additive_sizes(
 
 
 def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit: int) -> int:
-    """Return the number of Fourier features in whitened columns, zero where they do not pay.
+    """Return the number of Fourier features in whitened columns, zero where they do not help.
 
     At most `limit` features with the columns and their cosines.
     """
@@ -403,9 +403,9 @@ class OutputDefaults:
 
 
 def output_defaults(n_features: int, *, in_column_scales: bool) -> OutputDefaults:
-    """Return the defaults for rows of so many columns, in learnt units or of a stated scale.
+    """Return the defaults for rows of so many columns, in learnt scales or of a stated scale.
 
-    Columns in learnt units are centred, so that only the constant tells how large a class is: it is
+    Columns in learnt scales are centred, so that only the constant tells the size of a class: it is
     as long as four of them. Their widths are even already; the fewer there are, the less a map
     has to even out.
     """

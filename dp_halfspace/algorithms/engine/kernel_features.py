@@ -129,7 +129,7 @@ def draw_additive_features(
 def draw_whitened_features(
     problem: Problem, n_components: int | None, mu: float, seed: int
 ) -> AdditiveMap | None:
-    """Draw the map of which a release whitens the columns, None where that does not pay.
+    """Draw the map of which a release whitens the columns, None where that does not help.
 
     The columns are in learnt scales. Its Fourier features are those of length scale one.
     """

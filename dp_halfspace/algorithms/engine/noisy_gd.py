@@ -1,7 +1,7 @@
 """Full-batch DP gradient descent, behind a private preconditioner: the default algorithm.
 
 A share of the budget releases the second moment of the rows, which flattens them; the rest
-pays for a fixed number of accelerated noisy steps. The gradient of a clipped loss changes by at
+covers a fixed number of accelerated noisy steps. The gradient of a clipped loss changes by at
 most twice the clip when one record is replaced, whatever the point: the steps compose exactly,
 and step size, momentum and averaging are post-processing. The whole is exactly Gaussian private,
 with no minimiser, no certificate and no branch that depends on the data. An adversary who moves

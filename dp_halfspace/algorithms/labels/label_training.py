@@ -37,7 +37,7 @@ from dp_halfspace.rows.rows import Rows
 
 # Prior variance of a coefficient of a unit row where noise rules; the ratio of noise to
 # curvature at which it is doubled; its limit; mean curvature of the loss relative to zero.
-# Chosen on satimage and ijcnn1, see docs/estimators/label_private.md.
+# Chosen on satimage and ijcnn1, see docs/evidence/label_private.md.
 _PRIOR, _BALANCE, _LARGEST_PRIOR, _CURVATURE = 0.3, 3.0, 10.0, 0.6
 _TOLERANCE = 1e-7
 _ENTRIES = 2**20  # scores that are in memory at a time

@@ -105,7 +105,7 @@ def plan_output(
     """Fix every public number of a noisy minimiser.
 
     `ridge` is raised to :attr:`Risk.least_ridge`; `noise` turns a sensitivity into the mechanism
-    that the budget pays for. It is a `CertificateError` if floating-point error alone would
+    that the budget covers. It is a `CertificateError` if floating-point error alone would
     double the noise: decided from public numbers, before any data are read.
 
     References: ``docs/proofs/stability.md``, section 5, and ``docs/proofs/certificate.md``; for

@@ -197,7 +197,7 @@ def pair_ridge(risk: PairRisk, epsilon: float, delta: float, *, perturbs_objecti
     Balances the regulariser at a guessed norm with the loss that the noise adds. Its product
     with the normaliser, on which alone the fit depends, is a function of n, d and the budget.
     Wang, Yang, Lei, Ying and Zhang (2021), Remarks 1 and 2, with corrected constants:
-    ``docs/estimators/auc.md``.
+    ``docs/evidence/auc.md``.
     """
     if math.isinf(epsilon):
         return RIDGE_FLOOR * risk.row_norm**2

@@ -67,7 +67,7 @@ def class_weights(
     """Return weights that make up for classes of different size, the rarer one having one.
 
     `count` is the public or noisy number of positive records, `deviation` that of its noise: the
-    classes are taken to be nearer to each other in size than they seem, by so much. The larger
+    classes are taken to be nearer to each other in size than they seem, by so much. The majority
     class weighs ``(n_smaller / n_larger) ** power``. The negative class comes first.
     """
     share = _share(count, n_samples, deviation)

@@ -49,7 +49,7 @@ _NARROW = 64
 class DirectionPlan:
     """The public numbers of a search.
 
-    Each stage has `n_directions` and pays for `choice`. `reach` is the largest entry of the
+    Each stage has `n_directions` and is charged `choice`. `reach` is the largest entry of the
     lattice of the first stage, 0 for random directions; `radii` are those of the cones of the
     later ones. A record counts that has less than a tenth of `margin`; with None, that is wrong.
     """

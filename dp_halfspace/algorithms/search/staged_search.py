@@ -28,7 +28,7 @@ _BLOCK = 256
 class SearchPlan:
     """The public numbers of a search.
 
-    Each stage has `n_candidates` and pays for `mechanism`. The radius of a stage is infinite for
+    Each stage has `n_candidates` and is charged `mechanism`. The radius of a stage is infinite for
     candidates from everywhere; else a candidate is ``(centre + radius * g) / sqrt(1 + radius^2)``
     with Gaussian ``g``.
     """
