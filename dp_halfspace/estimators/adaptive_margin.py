@@ -216,15 +216,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         return self.solver == "phased_prox" or bool(self.adversary_radius)
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
-        if facts.balances or not self._may_select:
-            return None
-        from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
-
-        return plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
-
-    @property
-    def _may_select(self) -> bool:
-        """Whether the parameters leave it to public sizes how a small table is fitted."""
+        # Parameters at these values leave it to public sizes how a small table is fitted.
         asked = {
             "margin": "auto",
             "solver": "auto",
@@ -236,7 +228,13 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             "fit_intercept": True,
             "intercept_scaling": 1.0,
         }
-        return all(_is_same(getattr(self, name), value) for name, value in asked.items())
+        if facts.balances or not all(
+            _is_same(getattr(self, name), value) for name, value in asked.items()
+        ):
+            return None
+        from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
+
+        return plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
 
     @property
     def _solver(self) -> str:
