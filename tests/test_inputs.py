@@ -276,7 +276,7 @@ def test_a_search_says_it_once(selection, classes):
     model = OutputPerturbationClassifier(classes=classes)
     search = PrivateSearchCV(model, {"alpha": [0.01, 0.1, 1.0]}, selection=selection, miss=0.5)
     fitted, warned = heard(lambda: search.fit(X, Y))
-    said_of_units = ["units of 2 columns" in str(w.message) for w in warned]
+    said_of_units = ["scales of 2 columns" in str(w.message) for w in warned]
     assert (sum(said_of_units), len(warned)) == (1, 1 + (classes is None))
     assert ("taken from the data" in said(fitted.privacy_)) == (classes is None)
 
