@@ -49,6 +49,9 @@ def margin_rows(n, d, margin, n_outliers, rng):
 
 
 @pytest.mark.parametrize(
+    "runs", [pytest.param(10, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(
     ("n", "d", "margin", "n_outliers", "epsilon", "n_steps"),
     [
         (3000, 5, 0.3, 0, 1.0, 400),
@@ -58,10 +61,10 @@ def margin_rows(n, d, margin, n_outliers, rng):
         (500, 3, 0.2, 5, math.inf, 900),
     ],
 )
-def test_measured_error_stays_below(n, d, margin, n_outliers, epsilon, n_steps):
+def test_measured_error_stays_below(n, d, margin, n_outliers, epsilon, n_steps, runs):
     rng = np.random.default_rng(n + d)
     U, counts = margin_rows(n, d, margin, n_outliers, rng), np.ones(n, dtype=int)
-    W = train(U, counts, margin, gdp_mu(epsilon, 1e-6), rng, n_steps=n_steps, runs=10)
+    W = train(U, counts, margin, gdp_mu(epsilon, 1e-6), rng, n_steps=n_steps, runs=runs)
     bound = margin_risk_bound(n, d, epsilon, 1e-6, margin, n_outliers=n_outliers, n_steps=n_steps)
     assert mean_error(W, U, counts) <= mean_hinge(W, U, counts, margin) <= bound < 1
 

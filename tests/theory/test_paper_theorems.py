@@ -365,7 +365,7 @@ def test_network_bound_over_a_net():
     outputs = np.tanh(X @ grid[:, :2].T) * grid[:, 2]
     counts = (outputs * y[:, None] <= 0).sum(axis=0)
     assert (np.tanh(X @ [1.0, 0.0]) * y).min() >= margin  # the margin of a member of the class
-    chosen = [counts[exponential_choice(counts, epsilon, rng)] / n for _ in range(200)]
+    chosen = [counts[exponential_choice(counts, epsilon, rng)] / n for _ in range(1000)]
     bound = network_risk_bound(n, 2, epsilon, margin, n_hidden=(1,))
     assert np.mean(np.array(chosen) > bound) <= 0.05
     assert bound < 1

@@ -1,0 +1,45 @@
+"""
+Why norms are bounded and dimensions reduced
+============================================
+
+Two examples of Bassily, Mohri and Suresh (2022). Left, their Figures 1 and 3: the mean hinge loss
+on a line, with a share of outliers, is least at a weight of one over the margin, while every
+positive weight makes the same errors. Right, their Lemma G.1: an exponential mechanism over
+directions of the cube finds the right one only once records grow with the dimension.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.special import softmax
+
+margin = 0.1
+outliers = margin / 2
+weights = np.linspace(-2, 15, 400)
+hinge = outliers * np.maximum(0, 1 + weights) + (1 - outliers) * np.maximum(0, 1 - margin * weights)
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
+left.plot(weights, hinge, label="mean hinge loss")
+left.plot(weights, np.where(weights > 0, outliers, 1 - outliers), label="errors")
+left.axvline(1 / margin, color="grey", ls=":", label="one over the margin")
+left.set_xlabel("weight")
+left.legend()
+
+# %%
+# The first coordinate is the label. Every wrong direction has the opposite first coordinate; there
+# are as many as a code of rate one in the dimension would have, here up to 4,096.
+rng = np.random.default_rng(0)
+epsilon, sizes = 1.0, np.array([5, 10, 20, 40, 80, 160])
+for d in (5, 9, 13):
+    wrong = rng.choice([-1.0, 1.0], (2 ** (d - 1), d))
+    wrong[:, 0] = -1.0
+    directions = np.vstack([np.eye(d)[0], wrong])
+    chances = []
+    for n in sizes:
+        X = rng.choice([-1.0, 1.0], (n, d))
+        wrong_counts = (X @ directions.T * X[:, :1] <= 0).sum(axis=0)
+        chances.append(softmax(-epsilon * wrong_counts / 2)[0])
+    right.plot(sizes, chances, marker="o", label=f"{d} columns")
+right.set_xscale("log")
+right.set_xlabel("records")
+right.set_ylabel("chance of the right direction")
+right.legend()
+plt.show()
