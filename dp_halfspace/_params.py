@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import signature
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -133,6 +134,11 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
             with nested, np.errstate(all="ignore"):
                 return fit(estimator, *args, **kwargs)
 
+        # scikit-learn takes a parameter of this name for weights that may be any number and that
+        # equal repeated rows. These lie in [0, 1]: they are requested by name instead.
+        own = signature(fit)
+        shown = [each for each in own.parameters.values() if each.name != "sample_weight"]
+        quiet.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
         return quiet  # type: ignore[return-value]
 
     return decorate

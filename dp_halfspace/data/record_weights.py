@@ -24,6 +24,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 # Weights are multiples of 2^-30, of fewer bits where the sum of so many needs them.
 _GRID_BITS, _EXACT_BITS = 30, 52
+# Fewest records that may have weights; their number is public.
+_FEWEST = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +79,11 @@ def weighed(data: TrainingData, sample_weight: ArrayLike | None) -> TrainingData
 
 def _checked(sample_weight: ArrayLike, n_samples: int) -> FloatArray:
     """Return weights, rounded down to multiples of a public power of two."""
+    if n_samples < _FEWEST:
+        raise ValueError(
+            f"sample_weight needs at least {_FEWEST} records, got {n_samples}: of so few, weighed "
+            "down, a private fit learns nothing. Leave out sample_weight"
+        )
     refuse_mask("sample_weight", sample_weight)
     refuse_chunks("sample_weight", sample_weight)
     weights = _numbers(sample_weight)

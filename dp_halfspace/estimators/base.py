@@ -67,6 +67,9 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     ledger: Any = None
     verbose: int = 0
 
+    # Metadata routing reads signatures, in which `fit` does not show its private weights.
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+
     _adjacency: ClassVar[str] = "replace-one"
     # Whether the outlook of the default classifier tells about this one, too.
     _has_outlook: ClassVar[bool] = True

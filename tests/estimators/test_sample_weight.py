@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import has_fit_parameter
 
 from dp_halfspace import (
     AdaptiveMarginClassifier,
@@ -46,6 +47,14 @@ from tests.adversarial import unit
 from tests.conftest import separated
 
 pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
+
+
+@pytest.fixture(autouse=True)
+def few_records(request, monkeypatch):
+    """Brute force takes tables of a few records, for which weights are refused otherwise."""
+    if "least_number" not in request.node.name:
+        monkeypatch.setattr("dp_halfspace.data.record_weights._FEWEST", 1)
+
 
 LABELS = [0, 1]
 CASES = {
@@ -467,3 +476,18 @@ def test_weights_are_routed_by_scikit_learn():
         assert (seen.pop() == w).all()
         cross_validate(piped, X, y, cv=3, params={"sample_weight": w})
     assert [len(part) for part in seen] == [200, 200, 200]
+
+
+def test_there_is_a_least_number_of_records():
+    """Decided by the public number of records alone."""
+    X, y = separated(19, 3)
+    for weights in (np.ones(19), np.zeros(19), y):
+        with pytest.raises(ValueError, match="sample_weight needs at least 20 records, got 19"):
+            AdaptiveMarginClassifier(classes=[0, 1]).fit(X, y, sample_weight=weights)
+
+
+def test_scikit_learn_does_not_take_these_weights_for_its_own():
+    """Its checks, and what repeats rows by weights, ask for weights above one."""
+    model = AdaptiveMarginClassifier()
+    assert not has_fit_parameter(model, "sample_weight")
+    assert "sample_weight" in model.get_metadata_routing().fit.requests
