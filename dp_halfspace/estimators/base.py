@@ -99,8 +99,9 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             and parameters that protect people.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             PRIVATE weight of each record in [0, 1], a part of the record. Whatever the weights, the
-            noise is the same, so small ones cost accuracy: the largest should be near 1.
-            ``docs/privacy_model.md`` lists the estimators and parameters that weigh records.
+            noise is the same, so small ones cost accuracy: the largest should be near 1. From 20
+            records on. ``docs/privacy_model.md`` lists the estimators and parameters that weigh
+            records, and why the signature does not show this parameter.
 
         Returns
         -------
