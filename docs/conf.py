@@ -40,6 +40,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "gallery",
     "download_all_examples": False,
     "min_reported_time": 1e9,
+    # The page of run times asks for scripts of other sites.
+    "write_computation_times": False,
     "show_memory": False,
     "abort_on_example_error": True,
 }
