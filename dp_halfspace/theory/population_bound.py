@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import product as pairs
 
+import numpy as np
 from scipy.optimize import brentq
 
 from dp_halfspace.theory._noise_cost import (
@@ -210,8 +211,8 @@ def _published_convex(problem: _Problem, rate: float, radius: float, *, pure: bo
         number = L * radius * ((127.0 if pure else 19.0) * math.sqrt(rate) + root / 2.0)
         numbers.append((L / radius * (math.sqrt(rate) + root), number))
     if math.isfinite(beta) and rate**2 * radius * beta <= L:
-        scale = math.cbrt(beta * L**2 * radius**4)
-        power = math.cbrt(rate**2)
+        scale = float(np.cbrt(beta * L**2 * radius**4))
+        power = float(np.cbrt(rate**2))
         number = scale * (11.0 * root + (83.0 if pure else 43.0) * power)
         numbers.append((scale / radius**2 * (power + root), number))
     proved = [
@@ -265,7 +266,7 @@ def _best_ridge(problem: _Problem, radius: float) -> float:
 def _stationary(a: float, b: float, radius: float) -> float:
     """Return where ``a / t + b / t^2 + t R^2 / 2`` is least, for a positive `a`."""
     low = math.sqrt(2.0 * a) / radius  # the root for b = 0
-    high = low + math.cbrt(4.0 * b / radius**2)
+    high = low + float(np.cbrt(4.0 * b / radius**2))
     if high == low:
         return low
     # Divided by low^3: a cubic in t / low whose values at the ends are -c and positive.

@@ -60,6 +60,7 @@ KINDS = {
     "fractions": ["0.10", "1.25", "-0.0", "0.30000000000000004"],
     "thousands": ["1,000", "2,345,678.5"],
     "dates": ["2020-01-02", "9999-12-31"],
+    "days": ["2020-01-02", "2021-12-31"],
     "time stamps": ["2020-01-02 03:04:05", "2020-01-02T00:00:00"],
     "compact dates": ["20200102", "19991231"],
     "times": ["03:04:05.5", "23:59:00"],
@@ -160,7 +161,7 @@ def test_one_cell_changes_no_other_row(reader, kind):
         ("pandas", "truth values", "unknown", "text", cells, "TRUE", "True"),
         ("pandas", "leading zeros", "unknown", "number", cells, "_parse_number", lambda *_: None),
         ("pandas", "leading zeros", "unknown", "text", cells, "_parse_number", lambda *_: None),
-        ("parsed dates", "dates", "unknown", "date", cells, "_parse_moment", lambda *_: None),
+        ("parsed dates", "days", "unknown", "date", cells, "_parse_moment", lambda *_: None),
         ("nullable", "long", "", "text", frame.Stored, "distinct", None),
     ],
 )

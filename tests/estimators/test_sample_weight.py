@@ -15,6 +15,7 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -471,10 +472,11 @@ def test_weights_are_routed_by_scikit_learn():
 
     with sklearn.config_context(enable_metadata_routing=True):
         model = Watching(data_norm=1.0, classes=LABELS).set_fit_request(sample_weight=True)
-        piped = make_pipeline(FunctionTransformer(), model.set_score_request(sample_weight=True))
+        piped = make_pipeline(FunctionTransformer(), model)
         piped.fit(X, y, sample_weight=w)
         assert (seen.pop() == w).all()
-        cross_validate(piped, X, y, cv=3, params={"sample_weight": w})
+        score = make_scorer(accuracy_score).set_score_request(sample_weight=False)
+        cross_validate(piped, X, y, cv=3, scoring=score, params={"sample_weight": w})
     assert [len(part) for part in seen] == [200, 200, 200]
 
 
