@@ -90,7 +90,10 @@ class KernelPlan(FitPlan):
         if self.whitening is not None:
             assert isinstance(feature_map, AdditiveMap)
             feature_map = self.whitening.run(self._unit_rows(data), feature_map, permit)
-        used, released = self.training.train(self._rows(data, feature_map), data, permit)
+        rows, used = self._rows(data, feature_map), self.training
+        if isinstance(used, MarginPlan):
+            used = used.choose(rows, data, permit)
+        released = used.algorithm.run(rows, data.class_indices, used.weights(data), permit)
         return Fitted(
             *for_rows_as_given(released, used.constant_column, self.intercept, 1.0),
             data_norm=self.data_norm,

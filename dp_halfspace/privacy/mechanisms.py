@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.interception import Mechanism, draw_release
-from dp_halfspace.privacy.noise import check_scale, l2_laplace, rounded_gaussian
+from dp_halfspace.privacy.noise import add_noise, check_scale, gaussian_grid, l2_laplace
 from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -71,7 +71,7 @@ class GaussianNoise:
 
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Add the noise, rounded exactly to a public grid."""
-        return rounded_gaussian(value, self.sigma, source=source)
+        return add_noise(value, gaussian_grid(self.sigma), source)
 
 
 @dataclass(frozen=True, slots=True)

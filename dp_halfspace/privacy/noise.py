@@ -29,7 +29,7 @@ from dp_halfspace.privacy._exact import (
     random_events,
 )
 from dp_halfspace.privacy.events import Pure
-from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, read_words
+from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource
 
 _SMALLEST_SCALE = Fraction(1, 2**900)
 _LARGEST_SCALE = Fraction(2**900)
@@ -56,7 +56,7 @@ _TO_THE_TOP = np.uint64(63)
 
 
 @dataclass(frozen=True, slots=True)
-class _Noise:
+class GridNoise:
     """Standard deviation in grid steps, exact and as a float, and the grid itself.
 
     Draws from the common cells are certain if the sum is within ``radius`` of an integer.
@@ -141,7 +141,7 @@ def rounded_gaussian(
     >>> bool(np.all(noisy == np.rint(noisy * 2.0**19) / 2.0**19))
     True
     """
-    return _release_values(value, _gaussian_grid(check_scale(sigma, "sigma"), grid_bits), source)
+    return add_noise(value, gaussian_grid(check_scale(sigma, "sigma"), grid_bits), source)
 
 
 def log2_of_grid(scale: float, grid_bits: int, most: int) -> int:
@@ -152,30 +152,24 @@ def log2_of_grid(scale: float, grid_bits: int, most: int) -> int:
     return math.frexp(scale)[1] - 1 - int(grid_bits)
 
 
-def gaussian_on_grid(
-    value: ArrayLike, sigma: Fraction, log2_grid: int, source: ByteSource
-) -> NDArray[np.float64]:
-    """Return ``Q_g(value + sigma Z)`` for ``g = 2**log2_grid`` and an exact rational sigma."""
-    return _release_values(value, _grid_of(sigma, log2_grid), source)
-
-
 @lru_cache(maxsize=64, typed=True)
-def _gaussian_grid(sigma: float, grid_bits: int) -> _Noise:
-    """Return the grid and the scale on it, computed once for many releases."""
-    return _grid_of(Fraction(sigma), log2_of_grid(sigma, grid_bits, _MOST_GAUSSIAN_GRID_BITS))
+def gaussian_grid(sigma: float, grid_bits: int = 20) -> GridNoise:
+    """Return noise of a checked scale on its public grid, computed once for many releases."""
+    return noise_on_grid(Fraction(sigma), log2_of_grid(sigma, grid_bits, _MOST_GAUSSIAN_GRID_BITS))
 
 
-def _grid_of(sigma: Fraction, log2_grid: int) -> _Noise:
+def noise_on_grid(sigma: Fraction, log2_grid: int) -> GridNoise:
+    """Return Gaussian noise of an exact rational scale on the grid of ``2**log2_grid``."""
     grid = math.ldexp(1.0, log2_grid)
     ratio = sigma / Fraction(grid)
     spread = float(ratio)
     farthest = _COMMON_Z * spread
     common_error = _error_bound(_COMMON_CELLS, farthest, farthest + 1.0, spread)
-    return _Noise(ratio, spread, grid, 0.5 - float(common_error))
+    return GridNoise(ratio, spread, grid, 0.5 - float(common_error))
 
 
-def _release_values(value: ArrayLike, noise: _Noise, source: ByteSource) -> NDArray[np.float64]:
-    """Return the value plus noise, each entry rounded to the grid, block after block."""
+def add_noise(value: ArrayLike, noise: GridNoise, source: ByteSource) -> NDArray[np.float64]:
+    """Return ``Q_g(value + sigma Z)``: each entry is rounded to the grid, block after block."""
     # The caller may have turned floating-point warnings into errors.
     with np.errstate(all="ignore"):
         released = np.array(value, dtype=np.float64, order="C")
@@ -191,7 +185,8 @@ def _release_values(value: ArrayLike, noise: _Noise, source: ByteSource) -> NDAr
                 np.minimum(np.maximum(block, -_CLIP, out=block), _CLIP, out=block)
             whole = np.rint(block)
             offset = np.subtract(block, whole, out=block)
-            whole += _nearest_steps(offset, noise, source)
+            words = np.frombuffer(source.read(8 * offset.size), dtype="<u8")
+            whole += _nearest_steps(offset, words.astype(np.uint64, copy=False), noise, source)
             if is_far:
                 np.minimum(np.maximum(whole, -_CLIP, out=whole), _CLIP, out=whole)
             # Only an exact value on one side of zero could be rounded to -0.0: zero has one sign.
@@ -201,10 +196,12 @@ def _release_values(value: ArrayLike, noise: _Noise, source: ByteSource) -> NDAr
 
 
 def _nearest_steps(
-    offset: NDArray[np.float64], noise: _Noise, source: ByteSource
+    offset: NDArray[np.float64], words: NDArray[np.uint64], noise: GridNoise, source: ByteSource
 ) -> NDArray[np.float64]:
-    """Return the integers nearest to ``offset + ratio Z``, with ``|offset| <= 1/2``."""
-    words = read_words(offset.size, source)
+    """Return the integers nearest to ``offset + ratio Z``, with ``|offset| <= 1/2``.
+
+    Z starts with the random `words`; `source` settles what they leave open.
+    """
     # 63 bits place the tail probability in a cell of [0, 1/2); the last bit is the sign.
     cells = words >> _ONE
     # As signed integers, which are faster to convert.
@@ -246,7 +243,7 @@ def _error_bound(
     return own + (np.abs(total) + size + spread + 1.0) * _FLOAT_ERROR
 
 
-def _exact_steps(word: int, offset: float, noise: _Noise, source: ByteSource) -> int:
+def _exact_steps(word: int, offset: float, noise: GridNoise, source: ByteSource) -> int:
     """Return the integer nearest to ``offset + ratio Z`` for the Z that starts with ``word``."""
     tail = LazyUniform(word >> 1, 64, source)
     positive = bool(word & 1)
@@ -348,7 +345,7 @@ def l2_laplace(
     if dimension == 0:
         return np.zeros(np.shape(value))
     sigma = Fraction(scale) * _draw_chi(dimension + 1, source)
-    return gaussian_on_grid(value, sigma, log2_grid, source)
+    return add_noise(value, noise_on_grid(sigma, log2_grid), source)
 
 
 def _draw_chi(degrees: int, source: ByteSource) -> Fraction:

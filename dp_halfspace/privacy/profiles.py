@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,6 +31,9 @@ EPSILON_SLACK = 2.0**-45
 It covers the rounding of ``epsilon / mu - mu / 2`` and its square at every scale.
 """
 
+# The Mills ratio of the normal distribution, (1 - Phi(z)) / phi(z), is this multiple of
+# erfcx(z / sqrt(2)).
+_MILLS, _SQRT_2 = math.sqrt(math.pi / 2.0), math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 # 1 - z M(z) = z^-2 - 3 z^-4 + 15 z^-6 - ..., alternating double factorials.
@@ -61,15 +64,10 @@ def check_not_nan(name: str, values: ArrayLike) -> FloatArray:
     return array
 
 
-def _mills(z: FloatArray) -> FloatArray:
-    """Mills ratio of the normal distribution, (1 - Phi(z)) / phi(z)."""
-    return np.asarray(math.sqrt(math.pi / 2.0) * erfcx(z / math.sqrt(2.0)))
-
-
 def _mills_slope(z: FloatArray) -> FloatArray:
     """Minus the derivative of the Mills ratio, 1 - z M(z), for z > -1."""
     far = z > 30.0
-    near = 1.0 - z * _mills(np.where(far, 0.0, z))
+    near = 1.0 - z * (_MILLS * erfcx(np.where(far, 0.0, z) / _SQRT_2))
     w = np.where(far, z, np.inf) ** -2.0
     return np.where(far, w * np.polyval(_TAIL_SERIES, w), near)
 
@@ -83,7 +81,8 @@ def _mills_drop(x: FloatArray, mu: float) -> FloatArray:
     # Beyond 1e6 the difference cancels; mu / (x (x + mu)) bounds it to 1e-12 relative.
     far = x > 1e6
     remote = np.where(far, x, 1.0)
-    return np.where(far, mu / (remote * (remote + mu)), _mills(x) - _mills(x + mu))
+    drop = _MILLS * erfcx(x / _SQRT_2) - _MILLS * erfcx((x + mu) / _SQRT_2)
+    return np.where(far, mu / (remote * (remote + mu)), drop)
 
 
 def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
@@ -104,7 +103,8 @@ def log_gdp_delta(mu: float, epsilon: FloatArray) -> FloatArray:
             # its complement keeps full precision when delta is close to 1.
             safe = np.where(tail, -1.0, x)
             density = np.exp(-0.5 * safe * safe - _LOG_SQRT_2PI)
-            lower = np.log1p(-(ndtr(safe) + density * _mills(safe + mu)))
+            ratio = _MILLS * erfcx((safe + mu) / _SQRT_2)
+            lower = np.log1p(-(ndtr(safe) + density * ratio))
             log_delta = np.where(tail, log_delta, lower)
         log_delta = np.where(finite & np.isfinite(log_delta), log_delta, -np.inf)
         # delta(-e) = 1 - exp(-e) + exp(-e) delta(e): a sum of positive terms.
@@ -136,13 +136,15 @@ def log_gdp_upper(mu: float, epsilon: float) -> float:
     return min(0.0, float(log_gdp_delta(mu, lowered)) + LOG_SLACK)
 
 
-def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Root of an increasing or decreasing function with values cut to [-1e4, 1e4]."""
+def root(function: Callable[[float], float], low: float, high: float, level: float = 0.0) -> float:
+    """Return where a monotone function is at a level; distances are cut to [-1e4, 1e4]."""
     if low == high:
         return low
-    value: float = brentq(
-        lambda t: max(-1e4, min(1e4, function(t))), low, high, xtol=1e-300, rtol=1e-15, maxiter=2000
-    )
+
+    def excess(t: float) -> float:
+        return max(-1e4, min(1e4, function(t) - level))
+
+    value: float = brentq(excess, low, high, xtol=1e-300, rtol=1e-15, maxiter=2000)
     return value
 
 
@@ -233,7 +235,7 @@ def gdp_epsilon(mu: float, delta: float) -> float:
         return math.inf
     if log_gdp_upper(mu, 0.0) <= log_delta:
         return 0.0
-    epsilon = root(lambda e: log_gdp_upper(mu, e) - log_delta, 0.0, high)
+    epsilon = root(partial(log_gdp_upper, mu), 0.0, high, log_delta)
     return step_up(epsilon, lambda e: log_gdp_upper(mu, e) <= log_delta)
 
 
@@ -282,9 +284,8 @@ def _largest_mu(epsilon: float, delta: float) -> float:
     # Two lower bounds of the root: Phi(-x) <= exp(-x^2/2)/2, and delta_mu(0) < 0.4 mu.
     low = max(delta, 2.0 * epsilon / (math.sqrt(x * x + 2.0 * epsilon) + x))
     high = 2.0 * math.sqrt(epsilon) + 100.0
-    log_mu = root(
-        lambda t: log_gdp_upper(math.exp(t), epsilon) - log_delta, math.log(low), math.log(high)
-    )
+    ends = math.log(low), math.log(high)
+    log_mu = root(lambda t: log_gdp_upper(math.exp(t), epsilon), *ends, log_delta)
     mu = math.exp(log_mu) * (1.0 - LOG_SLACK)
     while log_gdp_upper(mu, epsilon) > log_delta:
         mu *= 1.0 - LOG_SLACK

@@ -255,9 +255,9 @@ def test_what_can_be_reached_does_not_depend_on_the_data(path):
     assert missed == 0
 
 
-def naive_gaussian(value, sigma, **options):
-    del options
-    return value + np.random.default_rng().normal(0.0, sigma, np.shape(value))
+def naive_gaussian(value, noise, source):
+    del source
+    return value + np.random.default_rng().normal(0.0, noise.spread * noise.grid, np.shape(value))
 
 
 def naive_laplace(value, scale, **options):
@@ -266,7 +266,7 @@ def naive_laplace(value, scale, **options):
 
 
 def plant_naive(patch):
-    patch.setattr(mechanisms, "rounded_gaussian", naive_gaussian)
+    patch.setattr(mechanisms, "add_noise", naive_gaussian)
     patch.setattr(mechanisms, "l2_laplace", naive_laplace)
 
 

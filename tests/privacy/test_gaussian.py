@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from dp_halfspace.privacy import noise
-from dp_halfspace.privacy.noise import gaussian_on_grid, rounded_gaussian
+from dp_halfspace.privacy.noise import add_noise, noise_on_grid, rounded_gaussian
 from dp_halfspace.privacy.randomness import SeededBytes
 from tests.privacy.oracles import CAUGHT, FALSE_ALARM, Script, grid_of, seeded
 
@@ -129,9 +129,9 @@ def test_fast_branch_equals_exact_branch(monkeypatch, grid_bits):
     calls, exact_steps = [], noise._exact_steps
     monkeypatch.setattr(noise, "_NDTRI_ERROR", 1.0)
     monkeypatch.setattr(noise, "_exact_steps", lambda *args: calls.append(1) or exact_steps(*args))
-    noise._gaussian_grid.cache_clear()
+    noise.gaussian_grid.cache_clear()
     exact = rounded_gaussian(values, 2.7, source=seeded(), grid_bits=grid_bits)
-    noise._gaussian_grid.cache_clear()
+    noise.gaussian_grid.cache_clear()
     assert len(calls) == 500
     np.testing.assert_array_equal(fast, exact)
 
@@ -291,7 +291,7 @@ def test_rational_sigma_of_the_internal_function_is_exact():
     # A third of a grid step is not a float; compare with real arithmetic on the same bits.
     for seed in range(10):
         source = Script(rest=seeded(seed))
-        step = gaussian_on_grid(0.3, Fraction(10**30, 3), 60, source) / 2.0**60
+        step = add_noise(0.3, noise_on_grid(Fraction(10**30, 3), 60), source) / 2.0**60
         with mpmath.workdps(60):
             sigma = mpmath.mpf(10) ** 30 / 3
         assert ideal_steps(source.record, 0.3, sigma, 2.0**60) == {int(step)}

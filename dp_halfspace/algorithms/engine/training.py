@@ -44,7 +44,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import block_size
-from dp_halfspace.rows.rows import Rows, normalised_rows
+from dp_halfspace.rows.rows import normalised_rows
 from dp_halfspace.rows.single_rows import single_block_size, single_normalised_rows
 
 if TYPE_CHECKING:
@@ -257,18 +257,15 @@ class LinearPlan(FitPlan):
         how = {"clips": self.clips, "people": people}
         return rows_over(normalised_rows, X, norm, constant_column, self.linear_map, **how)
 
-    def train(
-        self, rows: Rows, data: TrainingData, permit: Permit
-    ) -> tuple[LinearPlan, FloatArray]:
-        """Train on its rows: a selection with a single candidate, which wins."""
-        # Weights of records are refused but where the algorithm takes them.
-        weights: Any = weights_of(relative_weights(self.problem.class_weights), data)
-        return self, self.algorithm.run(rows, data.class_indices, weights, permit)
+    def weights(self, data: TrainingData) -> Any:
+        """Return the weights of classes and records, refused but where the algorithm takes them."""
+        return weights_of(relative_weights(self.problem.class_weights), data)
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Make the rows, train on them and map the coefficients back."""
         plan = self.following(data, permit)
-        return plan.fitted(plan.train(plan.rows(data.X, data.people), data, permit)[1])
+        rows, weights = plan.rows(data.X, data.people), plan.weights(data)
+        return plan.fitted(plan.algorithm.run(rows, data.class_indices, weights, permit))
 
     def fitted(self, released: FloatArray) -> Fitted:
         """Map released coefficients back to rows as they were given: post-processing."""

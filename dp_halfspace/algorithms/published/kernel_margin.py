@@ -72,18 +72,15 @@ class MarginPlan:
         """Value of the constant column of all candidates."""
         return self.candidates[0].constant_column
 
-    def train(
-        self, rows: Rows, data: TrainingData, permit: Permit
-    ) -> tuple[LinearPlan, FloatArray]:
-        """Choose a margin, then train for it; what the others cost must not leave.
+    def choose(self, rows: Rows, data: TrainingData, permit: Permit) -> LinearPlan:
+        """Choose the margin to train for; what the others cost must not leave.
 
         All candidates read the same rows.
         """
         weights = relative_weights(self.candidates[0].problem.class_weights)
         classes = data.class_indices
         costs = self._costs(rows, np.where(classes == 1, 1.0, -1.0), weights[classes])
-        chosen = self.candidates[permit.choose(costs, self.choice, is_cost=True)]
-        return chosen.train(rows, data, permit)
+        return self.candidates[permit.choose(costs, self.choice, is_cost=True)]
 
     def _costs(self, rows: Rows, signs: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the least loss of every margin, with its penalty."""

@@ -89,7 +89,8 @@ class SelectionPlan(FitPlan):
         weights = relative_weights(self.candidates[0].problem.class_weights)
 
         def train(i: int, paid: Permit) -> tuple[FloatArray, float]:
-            released = self.candidates[i].train(rows(i), data, paid)[1]
+            candidate = self.candidates[i]
+            released = candidate.algorithm.run(rows(i), classes, candidate.weights(data), paid)
             return released, -_errors(rows(i), classes, weights, released) - self.penalties[i]
 
         indices = list(range(len(self.candidates)))

@@ -79,5 +79,5 @@ def test_what_was_released_decides(chosen, solver):
             return chosen
 
     rows = normalised_rows(X, 1.0, plan.candidates[0].constant_column)
-    training, _ = plan.train(rows, TrainingData(X, y, np.array([0, 1]), None), Deciding())
+    training = plan.choose(rows, TrainingData(X, y, np.array([0, 1]), None), Deciding())
     assert training is plan.candidates[chosen]
