@@ -70,15 +70,11 @@ def label_weights(
     return weights
 
 
-def shown_weights(class_weight: Mapping[Any, float] | str | None) -> Any:
-    """Return what a record says about the weights of the classes."""
-    return dict(class_weight) if isinstance(class_weight, Mapping) else class_weight
-
-
 def check_values(constraints: dict[str, list[Any]], values: dict[str, Any], owner: str) -> None:
     """Refuse values outside their ranges, and booleans in place of numbers, by name."""
-    params = {name: plain(value) for name, value in values.items()}
-    for name, value in params.items():
+    params = {}
+    for name, given in values.items():
+        value = params[name] = plain(given)
         takes_flags = "boolean" in constraints[name] or "verbose" in constraints[name]
         if isinstance(value, bool) and not takes_flags:
             raise ValueError(

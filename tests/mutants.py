@@ -1312,8 +1312,8 @@ MUTANTS = [
         ),
         (
             "plan_descent",
-            "_single_excess(n_outputs) if is_single else",
-            "",
+            "if is_single:\n        length",
+            "length",
             "tests/rows/test_single_rows.py::test_a_step_moves_by_more_than_float64_would_allow_and_by_less_than_is_paid",
         ),
     ),
@@ -1578,8 +1578,8 @@ MUTANTS = [
         ),
         (
             "release_count",
-            "return float(permit.release(count, plan.mechanism)[0])",
-            "permit.release(count, plan.mechanism)\n    return float(count[0])",
+            "return float(permit.release(count, noise)[0])",
+            "permit.release(count, noise)\n    return float(count[0])",
             "tests/algorithms/ranking/test_class_counts.py::test_noise_has_the_stated_deviation",
         ),
     ),
@@ -1883,13 +1883,13 @@ MUTANTS = [
         "algorithms/engine/column_scales.py",
         "tests/algorithms/engine/test_column_scales.py",
         (
-            "ColumnScalesPlan.moments",
+            "plan_column_scales",
             "2.0 * math",
             " math",
             "test_pure_noise_is_what_the_sensitivities_ask_for",
         ),
         (
-            "ColumnScalesPlan._of_counts",
+            "_noise_of_counts",
             "2 * n_columns",
             " n_columns",
             "test_pure_noise_is_what_the_sensitivities_ask_for",
@@ -1934,8 +1934,8 @@ MUTANTS = [
         "tests/rows/test_single_rows.py",
         (
             "plan_descent",
-            "length += _single_excess(n_outputs) if is_single else 0.0",
-            "",
+            "length += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)",
+            "length += 0.0",
             "test_noise_pays_for_the_roundings_of_float32",
         ),
     ),

@@ -214,11 +214,12 @@ def changes(statistic, trials=150, d=3):
         yield np.abs(change).sum(), np.linalg.norm(change)
 
 
+ENDS = -np.ones(3), np.ones(3)
 UNITS = ColumnScales(np.full(3, 0.3), np.full(3, 0.7))
 STATISTICS = {
     "scores": lambda X, people: score_counts(50 * X[:, 0], X[:, 1] > 0, people),
     "octaves": lambda X, people: octave_counts(X, people.weights),
-    "cells": lambda X, people: linear_counts(X, -np.ones(3), np.ones(3), 8, people.weights),
+    "cells": lambda X, people: linear_counts(X, range(3), ENDS, 8, people.weights),
     "moments": lambda X, people: clipped_moments(X, UNITS, people),
 }
 BOUNDS = {
@@ -242,7 +243,7 @@ def test_planted_bug_rows_that_count_one_by_one_are_seen(name):
     plain = {
         "scores": lambda X, _: score_counts(50 * X[:, 0], X[:, 1] > 0),
         "octaves": lambda X, _: octave_counts(X),
-        "cells": lambda X, _: linear_counts(X, -np.ones(3), np.ones(3), 8),
+        "cells": lambda X, _: linear_counts(X, range(3), ENDS, 8),
         "moments": lambda X, _: clipped_moments(X, UNITS),
     }
     assert max(change[1] for change in changes(plain[name], 20)) > 2 * BOUNDS[name][1]

@@ -12,7 +12,7 @@ from dp_halfspace.algorithms.engine.class_counts import (
     balanced_weights,
     plan_class_counts,
 )
-from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.engine.plan import FloatArray, noise_deviation
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.exceptions import BudgetError
@@ -64,7 +64,7 @@ class BalancedPlan(FitPlan):
         """Count, weigh and fit."""
         counts = self.counts.run(data.class_indices, permit, data.people, data.weights)
         total = self.counts.total(counts)
-        weights = balanced_weights(counts, self.counts.deviation, total)
+        weights = balanced_weights(counts, noise_deviation(self.counts.noise), total)
         return self.inner.with_class_weights(weights).run(data, permit)
 
 

@@ -28,7 +28,6 @@ from dp_halfspace._params import (
     label_weights,
     public_number,
     resolved_delta,
-    shown_weights,
 )
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
@@ -211,7 +210,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
             "n_samples": data.n_privacy_units,
             "classes": data.classes.tolist(),
             "classes_source": "stated by the user" if is_stated else LABELS_SEEN,
-            "class_weight": shown_weights(self.class_weight),
+            "class_weight": self.class_weight,
             **({} if data.weights is None else {"sample_weight": "private, in [0, 1]"}),
         }
 
@@ -231,8 +230,9 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
 
     def _forget(self) -> None:
         """Remove what an earlier fit has set."""
-        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
-            delattr(self, name)
+        for name in list(vars(self)):
+            if name.endswith("_") and name[0] != "_":
+                delattr(self, name)
 
     @abstractmethod
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -84,8 +84,8 @@ class Budget:
             return (self,) * len(shares)
         if self.is_pure:
             return tuple(Budget.of(self.epsilon * share * DOWN, 0.0) for share in shares)
-        mus = [self.mu * math.sqrt(share) * DOWN for share in shares]
-        return tuple(Budget.gaussian(mu, self.delta) for mu in mus)
+        mu, delta = self.mu, self.delta
+        return tuple(Budget.gaussian(mu * math.sqrt(share) * DOWN, delta) for share in shares)
 
     def noise(self, sensitivity: float) -> GaussianNoise | L2LaplaceNoise | NoNoise:
         """Return the noise that all of it buys, for a bounded Euclidean sensitivity."""

@@ -211,7 +211,7 @@ class SingleRows:
 
     def _blocks(self) -> Iterator[SingleBlock]:
         """Read the first row, rows, factors and constants of block after block."""
-        n, step, constant = self.shape[0], self.block_rows, self._constant
+        n, step, constant = self.shape[0], single_block_size(*self._matrix.shape), self._constant
         is_ready = is_blas_layout(self._matrix)
         for lo in range(0, n, step):
             X, scale = self._matrix[lo : lo + step], self._scale[lo : lo + step]
@@ -270,7 +270,8 @@ def single_normalised_rows(
     constant: Any = None
     if bias is not None:
         constant = np.empty(n, np.float32) if clips else np.float32(bias * data_norm)
-    for block in (slice(lo, lo + step) for lo in range(0, n, step)):
+    for lo in range(0, n, step):
+        block = slice(lo, lo + step)
         squares, last = _sum_squares(X[block]), constant
         if isinstance(constant, np.ndarray):
             # Instead of a row that is scaled down, its constant is scaled up.

@@ -17,8 +17,7 @@ from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 
 from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.engine.class_counts import Rarity
-from dp_halfspace.algorithms.engine.column_scales import deviation
-from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.engine.plan import FloatArray, noise_deviation
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.privacy.budget import Budget
@@ -151,7 +150,7 @@ class CalibrationPlan:
         has_common = not is_binary and rarity is not None and rarity.degree > 0.0
         common = rarity.common if rarity is not None and has_common else None
         exact = sum_over_chunks(score_counts, scores, classes, people, common, record_weights)
-        counts, spread = permit.release(exact, self.noise), deviation(self.noise)
+        counts, spread = permit.release(exact, self.noise), noise_deviation(self.noise)
         if not is_binary and common is None:
             return _likeliest_line(counts, spread)
         if rarity is None:

@@ -50,11 +50,6 @@ class ClassCountPlan:
         """What a run releases."""
         return (self.noise.event,)
 
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise of one count."""
-        return 0.0 if isinstance(self.noise, NoNoise) else self.noise.sigma
-
     def total(self, released: FloatArray) -> float:
         """Return the number of records, or what was released of the sum of their weights."""
         if not self.are_weighed:

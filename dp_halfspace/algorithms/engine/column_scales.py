@@ -10,9 +10,9 @@ the evidence for the constants in ``docs/units.md``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +25,13 @@ from dp_halfspace.algorithms.engine.column_shapes import (
     match_linear,
     match_octaves,
 )
-from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.engine.plan import AnyNoise, FloatArray, noise_deviation
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import are_chunks
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise, Permit
-
-if TYPE_CHECKING:
-    from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
-
-Noise: TypeAlias = "GaussianNoise | DiscreteLaplaceNoise | L2LaplaceNoise | NoNoise"
+from dp_halfspace.privacy.mechanisms import Permit
 
 CLIP = 4.0
 _BLOCK_ENTRIES = 2**16  # of what is read at a time, and stays in cache
@@ -92,7 +87,7 @@ def _blocks_in_scales(
     step = max(1, min(len(X), _BLOCK_ENTRIES // max(1, X.shape[1])))
     work = np.empty((step, X.shape[1]))
     # Written out: rows are short, and repeated operands are slow.
-    center, scale = (np.tile(numbers, (step, 1)) for numbers in (scales.center, scales.scale))
+    center, scale = np.tile(scales.center, (step, 1)), np.tile(scales.scale, (step, 1))
     for lo in range(0, len(X), step):
         Z = work[: len(X) - lo]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -135,41 +130,21 @@ class ColumnScalesPlan:
 
     Attributes
     ----------
-    budgets : tuple of Budget
-        For octaves, cells of narrow columns and moments.
+    octaves, moments : AnyNoise
+        Of the first counts of all columns, and of their moments.
+    cells : Budget
+        For the counts of narrow columns, however many there are.
     """
 
     n_samples: int
-    n_features: int
-    budgets: tuple[Budget, Budget, Budget]
-
-    @property
-    def is_pure(self) -> bool:
-        """Whether noise is for pure epsilon."""
-        return self.budgets[0].is_pure
-
-    @property
-    def octaves(self) -> Noise:
-        """Noise of the first counts."""
-        return self._of_counts(self.n_features, self.budgets[0])
-
-    @property
-    def moments(self) -> Noise:
-        """Noise of the moments."""
-        return self.budgets[2].noise(2.0 * math.sqrt(self.n_features) * UP)
-
-    def _of_counts(self, n_columns: int, budget: Budget) -> Noise:
-        """Return the noise of the counts of so many columns."""
-        if budget.is_pure:
-            from dp_halfspace.privacy.noise import DiscreteLaplaceNoise  # noqa: PLC0415
-
-            return DiscreteLaplaceNoise(2 * n_columns, budget.epsilon)
-        return budget.noise(math.sqrt(2.0 * n_columns) * UP)
+    octaves: AnyNoise
+    cells: Budget
+    moments: AnyNoise
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases; how many narrow columns there are does not matter."""
-        narrow = self._of_counts(1, self.budgets[1])
+        narrow = _noise_of_counts(1, self.cells)
         return self.octaves.event, narrow.event, self.moments.event
 
     @property
@@ -186,7 +161,7 @@ class ColumnScalesPlan:
         """
         weights = None if people is None else people.weights
         noisy = permit.release(sum_over_chunks(octave_counts, X, weights), self.octaves)
-        law = Law(deviation(self.octaves), self.is_pure)
+        law = Law(noise_deviation(self.octaves), self.cells.is_pure)
         center, scale, is_narrow = match_octaves(noisy, self.n_samples, law)
         # A centre at zero has no range round it; chances of both signs could cancel.
         narrow = np.flatnonzero(is_narrow & (np.abs(center) > scale))
@@ -206,10 +181,10 @@ class ColumnScalesPlan:
         """Replace the scales of narrow columns by better ones."""
         center, scale = scales.center, scales.scale
         ends = np.sort(np.multiply.outer(_RANGE, center[narrow]), axis=0)
-        noise = self._of_counts(len(narrow), self.budgets[1])
-        counts = sum_over_chunks(_counts_of, X, narrow, ends, weights)
+        noise = _noise_of_counts(len(narrow), self.cells)
+        counts = sum_over_chunks(linear_counts, X, narrow, ends, _N_CELLS, weights)
         noisy = permit.release(counts, noise)
-        law = Law(deviation(noise), self.is_pure)
+        law = Law(noise_deviation(noise), self.cells.is_pure)
         for j, low, high, cells in zip(narrow, *ends, noisy, strict=True):
             length = high - low
             place, width = match_linear(
@@ -227,7 +202,7 @@ class ColumnScalesPlan:
         """Move centres and widths to the moments of the clipped columns."""
         moments = sum_over_chunks(clipped_moments, X, scales, people)
         sums = permit.release(moments, self.moments) / self.n_samples
-        spread = deviation(self.moments, sums.size) / self.n_samples
+        spread = noise_deviation(self.moments, sums.size) / self.n_samples
         mean, square = CLIP * sums[0], CLIP**2 / _SQUARE_WEIGHT * sums[1]
         variance = (CLIP * spread) ** 2
         mean = mean / (1.0 + variance / _CENTER_VARIANCE)
@@ -283,32 +258,25 @@ def _raw_cells(X: NDArray[Any]) -> NDArray[np.uint32]:
 
 def linear_counts(
     X: NDArray[Any],
-    low: FloatArray,
-    high: FloatArray,
+    columns: Sequence[int] | NDArray[np.intp],
+    ends: tuple[FloatArray, FloatArray] | FloatArray,
     n_cells: int,
     weights: FloatArray | None = None,
 ) -> FloatArray:
-    """Count the entries of each column in equal cells; what is outside is in the nearest one.
+    """Count the entries of some columns in equal cells; what is outside is in the nearest one.
 
-    The range of a column is from `low` to `high`, released before; `weights` are as in
-    `octave_counts`. Of shape (n_features, n_cells).
+    The range of a column is between its `ends`, released before; `weights` are as in
+    `octave_counts`. Of shape (n_columns, n_cells).
     """
-    counts = np.zeros((X.shape[1], n_cells))
-    for j, (start, end) in enumerate(zip(low, high, strict=True)):
-        column = np.asarray(X[:, j], dtype=np.float64)
+    counts = np.zeros((len(columns), n_cells))
+    for j, (place, start, end) in enumerate(zip(columns, *ends, strict=True)):
+        column = np.asarray(X[:, place], dtype=np.float64)
         known = ~np.isnan(column)
         column = np.clip(column[known], start, end)
         cell = np.minimum((column - start) / (end - start) * n_cells, n_cells - 1)
         each = None if weights is None else weights[known]
         counts[j] = np.bincount(cell.astype(np.intp), each, minlength=n_cells)
     return counts
-
-
-def _counts_of(
-    X: NDArray[Any], narrow: NDArray[np.intp], ends: FloatArray, weights: FloatArray | None
-) -> FloatArray:
-    """Count the entries of narrow columns in cells between their ends."""
-    return linear_counts(X[:, narrow], ends[0], ends[1], _N_CELLS, weights)
 
 
 def clipped_moments(
@@ -357,13 +325,14 @@ def _steps_of_people(
 def plan_column_scales(n_samples: int, n_features: int, budget: Budget) -> ColumnScalesPlan:
     """Fix the public numbers of a release of column scales within a budget."""
     octaves, cells, moments = budget.parts(_PURE_PARTS if budget.is_pure else _PARTS)
-    return ColumnScalesPlan(n_samples, n_features, (octaves, cells, moments))
+    first, last = _noise_of_counts(n_features, octaves), 2.0 * math.sqrt(n_features) * UP
+    return ColumnScalesPlan(n_samples, first, cells, moments.noise(last))
 
 
-def deviation(noise: Noise, size: int = 1) -> float:
-    """Return the standard deviation of the noise in one of so many entries."""
-    if isinstance(noise, NoNoise):
-        return 0.0
-    if isinstance(noise, L2LaplaceNoise):
-        return noise.scale * math.sqrt(size + 1)
-    return noise.sigma if isinstance(noise, GaussianNoise) else noise.deviation
+def _noise_of_counts(n_columns: int, budget: Budget) -> AnyNoise:
+    """Return the noise of the counts of so many columns."""
+    if budget.is_pure:
+        from dp_halfspace.privacy.noise import DiscreteLaplaceNoise  # noqa: PLC0415
+
+        return DiscreteLaplaceNoise(2 * n_columns, budget.epsilon)
+    return budget.noise(math.sqrt(2.0 * n_columns) * UP)

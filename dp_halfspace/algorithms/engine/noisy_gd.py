@@ -181,7 +181,10 @@ def plan_descent(
     # Mapped rows are this much longer than one at most: docs/proofs/preconditioner.md, section 3.
     stretched = (n_columns + 8) * math.sqrt(n_columns) * amplification * compression * 2.0**-52
     length = 1.0 + (2.0**-30 if amplification == 1.0 else max(2.0**-27, stretched))
-    length += _single_excess(n_outputs) if is_single else 0.0
+    if is_single:
+        # What float32 adds to the reach of a record, by its slopes and by the sum of its group:
+        # docs/proofs/certificate.md, section 9.
+        length += SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
     sensitivity = _sensitivity(steps.clip * length, rounding, attack)
     step_mu = mu / math.sqrt(steps.n_steps) * DOWN
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, step_mu)
@@ -189,14 +192,6 @@ def plan_descent(
     stride = steps.path_length * mu / (2.0 * steps.clip * steps.n_steps)
     step_size = (1.0 - steps.momentum) * min(stride, steps.max_stride / n_samples)
     return DescentPlan(n_columns, n_outputs, steps, step_size, radius, reach, mechanism, is_single)
-
-
-def _single_excess(n_outputs: int) -> float:
-    """Bound what float32 adds to the reach of a record: its slopes, and the sum of its group.
-
-    ``docs/proofs/certificate.md``, section 9.
-    """
-    return SINGLE_SHARE + 2.0**-23 * (n_outputs + 16.0)
 
 
 def _sensitivity(longest: float, rounding: float, attack: Adversary | None) -> float:

@@ -28,7 +28,7 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     plan_gradient,
     scaled_rows,
 )
-from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, rows_over
+from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, noise_deviation, rows_over
 from dp_halfspace.algorithms.fit_plan import (
     FitPlan,
     Fitted,
@@ -174,7 +174,7 @@ class LinearPlan(FitPlan):
         if self.counts is None:
             return self
         assert isinstance(self.algorithm, GradientPlan)
-        problem, noise = self.problem, self.counts.deviation
+        problem, noise = self.problem, noise_deviation(self.counts.noise)
         released = self.counts.run(data.class_indices, permit, data.people, data.weights)
         total = self.counts.total(released)
         weights = relative_weights(problem.class_weights)

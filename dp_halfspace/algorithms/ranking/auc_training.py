@@ -18,7 +18,7 @@ from dp_halfspace.algorithms.engine.defaults import (
     rare_defaults,
 )
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
-from dp_halfspace.algorithms.engine.plan import FloatArray, Plan, rows_over
+from dp_halfspace.algorithms.engine.plan import FloatArray, Noise, Plan, noise_deviation, rows_over
 from dp_halfspace.algorithms.engine.training import Problem, gradient_training
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, relative_weights
 from dp_halfspace.algorithms.perturbation.objective import (
@@ -38,7 +38,6 @@ from dp_halfspace.algorithms.ranking.mean_difference import (
     plan_mean_difference,
 )
 from dp_halfspace.algorithms.ranking.threshold import (
-    CountPlan,
     class_weights,
     plan_threshold,
     release_count,
@@ -116,12 +115,12 @@ def pay_for_threshold(problem: RankingProblem) -> tuple[Choice, Budget]:
     return plan_threshold(problem.n_samples, problem.n_features, price), left
 
 
-def plan_count(problem: RankingProblem, budget: Budget) -> tuple[CountPlan | None, Budget]:
+def plan_count(problem: RankingProblem, budget: Budget) -> tuple[Noise | None, Budget]:
     """Buy the number of positive records, where their share is not public."""
     if problem.positive_share is not None:
         return None, budget
     part, left = budget.split(_PURE_COUNT_SHARE if problem.is_pure else _COUNT_SHARE)
-    return CountPlan(problem.n_samples, part.noise(1.0)), left
+    return part.noise(1.0), left
 
 
 MECHANISMS = ("noisy_gd", "mean_difference", "objective", "output")
@@ -214,7 +213,7 @@ class RankingPlan(FitPlan):
     ranker: Ranker
     threshold: Choice
     parameters: Mapping[str, Any]
-    count: CountPlan | None = None
+    count: Noise | None = None
     rare: Ranker | None = None
 
     @property
@@ -225,7 +224,7 @@ class RankingPlan(FitPlan):
     @property
     def events(self) -> tuple[Event, ...]:
         """What a run releases."""
-        count = () if self.count is None else (self.count.mechanism.event,)
+        count = () if self.count is None else (self.count.event,)
         choice = self.threshold
         last = (choice.event,) if isinstance(choice, ExponentialChoice) else ()
         return (*count, *self.ranker.plan.events, *last)
@@ -293,7 +292,7 @@ class RankingPlan(FitPlan):
             count, deviation = (self.problem.positive_share or 0.0) * n_samples, 0.0
         else:
             count = release_count(positive, self.count, permit, people)
-            deviation = self.count.deviation
+            deviation = noise_deviation(self.count)
         if self.rare and smaller_share(count, n_samples, deviation=deviation) < _RARE:
             ranker = self.rare
         return ranker.balanced(count, deviation, self.problem)

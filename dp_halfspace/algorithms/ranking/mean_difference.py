@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP, UP
 from dp_halfspace._sklearn_compat import single_blas_thread
-from dp_halfspace.algorithms.engine.column_scales import deviation
 from dp_halfspace.algorithms.engine.defaults import WIDE
 from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
-from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
+from dp_halfspace.algorithms.engine.plan import FloatArray, Noise, noise_deviation
 from dp_halfspace.data.chunks import apply_to_chunks
 from dp_halfspace.optim.certificate import EPS
 from dp_halfspace.privacy.budget import Budget
@@ -132,7 +131,7 @@ def plan_standardisation(
     # Errors of two sums of n products of numbers of size one, on two data sets.
     rounding = 2.02 * n_samples * (block_rows + n_blocks + 16) * math.sqrt(2.0) * EPS
     mechanism = budget.noise(MOMENT_SENSITIVITY + rounding)
-    spread = deviation(mechanism, 2 * n_columns) / n_samples
+    spread = noise_deviation(mechanism, 2 * n_columns) / n_samples
     if spread * math.sqrt(n_columns) > _MOST_NOISE:
         return None
     return StandardisationPlan(n_samples, n_columns, mechanism, spread)

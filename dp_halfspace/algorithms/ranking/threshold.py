@@ -12,7 +12,6 @@ which a record adds at most one. Proof: ``docs/proofs/auc.md``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
-from dp_halfspace.algorithms.engine.column_scales import deviation
 from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
 from dp_halfspace.data.chunks import sum_over_chunks
 from dp_halfspace.data.people import People
@@ -30,30 +28,17 @@ from dp_halfspace.privacy.mechanisms import ExponentialChoice, NoNoise, Permit
 _RAREST = 0.001
 
 
-@dataclass(frozen=True, slots=True)
-class CountPlan:
-    """The public numbers of one noisy count; the mechanism is for a number of sensitivity one."""
-
-    n_samples: int
-    mechanism: Noise
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise."""
-        return deviation(self.mechanism)
-
-
 def release_count(
-    positive: Any, plan: CountPlan, permit: Permit, people: People | None = None
+    positive: Any, noise: Noise, permit: Permit, people: People | None = None
 ) -> float:
     """Release the number of positive records as any real number, which has to be clamped.
 
     A person counts by the share of positive rows; such shares add exactly.
     Sensitivity one: ``docs/proofs/auc.md``, section 1. `permit` is charged with the event of the
-    plan's mechanism.
+    noise.
     """
     count = np.array([sum_over_chunks(weight_of, positive, people)])
-    return float(permit.release(count, plan.mechanism)[0])
+    return float(permit.release(count, noise)[0])
 
 
 def weight_of(chosen: NDArray[np.bool_], people: People | None) -> float:

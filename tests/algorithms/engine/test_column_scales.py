@@ -55,7 +55,7 @@ def octaves(X):
 
 def linear(X):
     d = X.shape[1]
-    return linear_counts(X, np.full(d, -2.0), np.full(d, 3.0), 16)
+    return linear_counts(X, range(d), (np.full(d, -2.0), np.full(d, 3.0)), 16)
 
 
 def moments(X):
@@ -202,7 +202,8 @@ def test_events_compose_to_no_more_than_was_asked(budget, d):
 
 def test_pure_noise_is_what_the_sensitivities_ask_for():
     plan = plan_column_scales(1000, 8, Budget.of(0.5, 0.0))
-    octaves, _, moments = (part.epsilon for part in plan.budgets)
+    octaves, moments = plan.octaves.epsilon, plan.moments.epsilon
+    assert octaves + plan.cells.epsilon + moments <= 0.5
     assert plan.octaves == DiscreteLaplaceNoise(16, octaves)
     assert isinstance(plan.moments, L2LaplaceNoise)
     assert plan.moments.scale >= 2 * math.sqrt(8) / moments
@@ -230,9 +231,9 @@ def test_the_noise_of_narrow_columns_counts_them_all(is_pure):
     assert len(releases) == 3
     mechanism = releases[1].mechanism
     if is_pure:
-        assert mechanism == DiscreteLaplaceNoise(8, plan.budgets[1].epsilon)
+        assert mechanism == DiscreteLaplaceNoise(8, plan.cells.epsilon)
     else:
-        assert mechanism.sigma >= math.sqrt(8) / plan.budgets[1].mu
+        assert mechanism.sigma >= math.sqrt(8) / plan.cells.mu
     assert releases[1].value.shape[0] == 4
 
 

@@ -5,23 +5,23 @@ import math
 import numpy as np
 import pytest
 
-from dp_halfspace.algorithms.ranking.threshold import CountPlan, class_weights, release_count
+from dp_halfspace.algorithms.engine.plan import noise_deviation
+from dp_halfspace.algorithms.ranking.threshold import class_weights, release_count
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise
 from tests.algorithms.support import permit_for
 
 
 def released(mechanism, n_positive=30, fits=1000):
-    plan = CountPlan(100, mechanism)
     positive = np.arange(100) < n_positive
     permits = (permit_for(mechanism.event) for _ in range(fits))
-    return plan, np.array([release_count(positive, plan, permit) for permit in permits])
+    return np.array([release_count(positive, mechanism, permit) for permit in permits])
 
 
 @pytest.mark.parametrize("mechanism", [GaussianNoise(1.0, 0.5), L2LaplaceNoise(1.0, 0.5)])
 def test_noise_has_the_stated_deviation(mechanism):
-    plan, counts = released(mechanism)
-    assert abs(counts.mean() - 30) < 6 * plan.deviation / math.sqrt(len(counts))
-    assert 0.75 < counts.std() / plan.deviation < 1.3
+    counts, deviation = released(mechanism), noise_deviation(mechanism)
+    assert abs(counts.mean() - 30) < 6 * deviation / math.sqrt(len(counts))
+    assert 0.75 < counts.std() / deviation < 1.3
 
 
 def test_the_rarer_class_weighs_one():
