@@ -970,11 +970,9 @@ class PairRisk(Risk):
         """
         loss, n = self.loss, self.n_samples
         if loss.name in ("logistic", "shifted_logistic"):
-            largest_margin += abs(loss.shift)
             # The shift is added to the negative scores, rounded once.
-            return logistic_rounding(n, largest_margin) + (
-                largest_margin * EPS if loss.shift else 0.0
-            )
+            shifting = (largest_margin + abs(loss.shift)) * EPS if loss.shift else 0.0
+            return logistic_rounding(n) + shifting
         sums = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8
         if math.isfinite(loss.lipschitz):
             return (2.0 * sums + 4.0 * loss.smoothness * (largest_margin + 3.0)) * EPS * 1.01

@@ -26,12 +26,6 @@ def test_equals_the_matrix(reach):
     assert products(*scores(reach, 500, 900)) <= 1e-7
 
 
-@pytest.mark.parametrize("rows", [0, 10**6])
-def test_kept_and_made_anew(monkeypatch, rows):
-    monkeypatch.setattr(pairs, "_KEPT_ROWS", rows)
-    assert products(*scores(30.0, 9000, 300)) <= 1e-7
-
-
 def test_crowded_pieces():
     rng = np.random.default_rng(0)
     positive = np.concatenate([rng.normal(size=900), 5000 + rng.normal(size=900)])
@@ -49,9 +43,5 @@ def test_empty_and_not_finite():
 
 
 def test_too_few_nodes_are_seen(monkeypatch):
-    for module in (pairs,):
-        monkeypatch.setattr(module, "CURVATURE_NODES", 5)
-    pairs.curvature_kernel.cache_clear()
-    error = products(*scores(20.0, 500, 900))
-    pairs.curvature_kernel.cache_clear()
-    assert error > 1e-6
+    monkeypatch.setattr(pairs, "CURVATURE_NODES", 5)
+    assert products(*scores(20.0, 500, 900)) > 1e-6

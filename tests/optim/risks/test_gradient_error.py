@@ -196,12 +196,12 @@ def test_an_imprecise_gradient_is_seen(tilt):
 
 
 def test_an_imprecise_sum_over_pairs_is_seen(monkeypatch):
-    """Planted: polynomials of too low a degree in the parts of a cell."""
+    """Planted: polynomials of too low a degree in the cells."""
     J, X = pair_objective(LOGISTIC, 1000)
     w = np.full(5, 2.0)
     exact = wide_gradient(X, J.positive, LOGISTIC, 0.7, J.normaliser, w, J.linear)
     assert np.linalg.norm((J.gradient(w) - exact).astype(float)) <= bound_at(J, w)
-    monkeypatch.setattr(pairs, "_COARSE_PARTS", (8, 2))
+    monkeypatch.setattr(pairs, "NODES", 7)
     assert np.linalg.norm((J.gradient(w) - exact).astype(float)) > bound_at(J, w)
 
 
@@ -273,7 +273,7 @@ def pair_theorem(risk, W):
     n, loss, u, reach = risk.n_samples, risk.loss, 2.0**-53, risk.row_norm * W
     sums, shift = PAIR_BLOCK + -(-n // PAIR_BLOCK) + 8, abs(loss.shift)
     if "logistic" in loss.name:
-        v = pairs.logistic_rounding(n, reach + shift) + (reach + shift) * u * (shift > 0)
+        v = 1e-15 + 1.01 * (2.97 * (sums + 52) * u + 1e-13) + (reach + shift) * u * (shift > 0)
     elif "squared" in loss.name:
         v = 1.01 * u * 8 * sums * (reach + 1)
     else:
@@ -312,15 +312,10 @@ def test_the_bound_is_the_theorem(sizes):
 
 def test_interpolation_bound_of_the_proof():
     """The numbers of Theorem 2 for pairs."""
-    widest = {4: 0.12769, 5: 0.25}
-    for parts, powers in (pairs._FINE_PARTS, pairs._COARSE_PARTS):
-        fine = widest[powers] / parts**powers / (math.factorial(powers) * 2 ** (powers - 1))
-        y = 0.9 * math.pi
-        rho = y + math.hypot(1.0, y)
-        cell = 4 / math.sin(y) * rho**-21 / (rho - 1)
-        part_norm = {4: 1.85, 5: 1.99}[powers]
-        total = (1 + part_norm * 2.97) * (fine + part_norm * cell) + 36 * math.exp(-40)
-        assert total <= 1e-13
+    y = 0.9 * math.pi
+    rho = y + math.hypot(1.0, y)
+    cell = 4 / math.sin(y) * rho ** (1 - pairs.NODES) / (rho - 1)
+    assert cell + 2.97 * math.exp(1.0 - pairs._FAR) <= 1e-15
 
 
 def test_functions_of_the_library_are_as_precise_as_assumed():
