@@ -1536,7 +1536,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/preconditioned_objective.py",
+        "algorithms/perturbation/preconditioned.py",
         "tests/algorithms/perturbation/test_preconditioned_objective.py",
         (
             "PreconditionedObjectivePlan.events",
@@ -3114,7 +3114,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/preconditioned_output.py",
+        "algorithms/perturbation/preconditioned.py",
         "tests/algorithms/perturbation/test_preconditioned_output.py",
         (
             "PreconditionedOutputPlan.events",
@@ -3124,7 +3124,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/preconditioned_output.py",
+        "algorithms/perturbation/preconditioned.py",
         "tests/algorithms/perturbation/test_preconditioned_output.py",
         (
             "plan_preconditioned_output",
@@ -3134,7 +3134,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/preconditioned_output.py",
+        "algorithms/perturbation/preconditioned.py",
         "tests/algorithms/perturbation/test_preconditioned_output.py",
         (
             "plan_preconditioned_output",
@@ -3144,20 +3144,20 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/perturbation/preconditioned_output.py",
+        "algorithms/perturbation/preconditioned.py",
         "tests/algorithms/perturbation/test_preconditioned_output.py",
         (
-            "PreconditionedOutputPlan.run",
-            "FormedRows",
-            "MappedRows",
+            "release_mapped_rows",
+            "FormedRows(rows",
+            "MappedRows(unmapped",
             "test_private_query_is_certified",
         ),
     ),
     *of(
-        "algorithms/perturbation/preconditioned_output.py",
+        "algorithms/perturbation/preconditioned.py",
         "tests/algorithms/perturbation/test_preconditioned_output.py",
         (
-            "PreconditionedOutputPlan.run",
+            "release_mapped_rows",
             "(rows, transform)",
             "(rows, np.eye(len(transform)))",
             "test_private_query_is_certified",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.engine.plan import FloatArray, Priced
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
@@ -144,6 +144,24 @@ class FitPlan(Protocol):
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Fit within the budget; `permit` was charged with `events`."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class WrappedPlan(FitPlan):
+    """A fit that makes rows of a table and releases what the plan for these rows does."""
+
+    facts: PublicFacts
+    plan: Priced
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return self.plan.events
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        return self.plan.public
 
 
 def relative_weights(class_weights: tuple[float, ...]) -> FloatArray:

@@ -41,7 +41,7 @@ def plan_training(
 
         return plan_direction_training(problem, budget)
     if budget.is_pure or solver == "objective_perturbation":
-        from dp_halfspace.algorithms.perturbation.preconditioned_objective import (  # noqa: PLC0415
+        from dp_halfspace.algorithms.perturbation.preconditioned import (  # noqa: PLC0415
             plan_objective_training,
         )
 

@@ -10,39 +10,27 @@ from typing import Any
 import numpy as np
 
 from dp_halfspace.algorithms.engine.defaults import small_table_rule
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, relative_weights
 from dp_halfspace.algorithms.search.small_tables import BIAS, SmallTablePlan, plan_small_table
 from dp_halfspace.algorithms.search.small_trees import SmallTreePlan, plan_small_tree
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.preprocessing.scalers import CellScaler, RowLengths
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 
 
 @dataclass(frozen=True, slots=True)
-class SmallTableFit(FitPlan):
+class SmallTableFit(WrappedPlan):
     """One selection for rows as they are, and the fitted attributes that it leaves."""
 
-    facts: PublicFacts
-    table: SmallTablePlan | SmallTreePlan
+    plan: SmallTablePlan | SmallTreePlan
     attributes: Mapping[str, Any]
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return self.table.events
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
-        return self.table.public
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Choose a classifier, and write it for rows as they were given."""
         norm, weights = self.facts.data_norm, relative_weights(self.facts.class_weights)
         X = np.nan_to_num(np.asarray(data.X, dtype=np.float64)) / norm
-        model = self.table.run(X, data.class_indices, weights, permit)
+        model = self.plan.run(X, data.class_indices, weights, permit)
         coefficients, scaler = model.coefficients, None
         if model.exponent is None:
             coefficients = coefficients / norm

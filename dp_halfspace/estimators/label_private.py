@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms import SMALLEST_MARGIN
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
+from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan
 from dp_halfspace.algorithms.labels.label_training import (
     CoverPlan,
     StatisticPlan,
@@ -32,7 +32,6 @@ from dp_halfspace.estimators._label_features import (
 )
 from dp_halfspace.estimators.base import PrivateClassifier, PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.rows import Rows
@@ -49,19 +48,13 @@ def _is_logistic(estimator: LabelPrivateClassifier) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _LabelFit(FitPlan):
+class _LabelFit(WrappedPlan):
     """A fit of labels, which are private, to rows made of features, which are public."""
 
-    facts: PublicFacts
+    plan: StatisticPlan | CoverPlan
     mechanism: str
     features: LabelFeatures
     rows: Rows
-    plan: StatisticPlan | CoverPlan
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return self.plan.events
 
     @property
     def public(self) -> Mapping[str, Any]:
@@ -254,7 +247,7 @@ class LabelPrivateClassifier(PrivateLinearClassifier):
             seed=seed,
             margin=self._net_margin(facts.n_classes),
         )
-        return _LabelFit(facts, self.mechanism, features, rows, plan)
+        return _LabelFit(facts, plan, self.mechanism, features, rows)
 
     @property
     def _is_binary(self) -> bool:

@@ -16,8 +16,8 @@ from dp_halfspace._params import public_number
 from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, StrOptions
 from dp_halfspace.algorithms.engine.defaults import COMPONENTS, objective_defaults
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, for_rows_as_given
-from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
+from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
+from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedObjectivePlan,
     plan_preconditioned_objective,
 )
@@ -31,7 +31,6 @@ from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
@@ -45,24 +44,18 @@ _SCORE_GUESS = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class _ObjectiveFit(FitPlan):
+class _ObjectiveFit(WrappedPlan):
     """A perturbed objective, of rows of norm one or of rows `is_clipped` to a public norm.
 
     `constant_column` is the value of the constant column beside these rows.
     """
 
-    facts: PublicFacts
-    intercept: float | None
     plan: PreconditionedObjectivePlan
+    intercept: float | None
     linear_map: LinearMap | None
     constant_column: float | None
     is_clipped: bool
     parameters: Mapping[str, Any]
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return self.plan.events
 
     @property
     def public(self) -> Mapping[str, Any]:
@@ -302,7 +295,7 @@ class ObjectivePerturbationClassifier(PrivateLinearClassifier):
                 "and rows: use preconditioner='auto' or False"
             )
         parameters = {"loss": self.loss, "shift": loss.shift, "rows": self.rows}
-        return _ObjectiveFit(facts, intercept, plan, linear_map, constant, is_clipped, parameters)
+        return _ObjectiveFit(facts, plan, intercept, linear_map, constant, is_clipped, parameters)
 
     def _ridge(
         self, risk: MarginRisk | SoftmaxRisk, facts: PublicFacts, budget: Budget

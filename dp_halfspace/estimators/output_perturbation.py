@@ -18,9 +18,9 @@ from dp_halfspace._rounding import UP
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
 from dp_halfspace.algorithms.engine.defaults import OUTPUT_SHIFT, output_defaults
 from dp_halfspace.algorithms.engine.plan import rows_over
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, for_rows_as_given
+from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, for_rows_as_given
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
-from dp_halfspace.algorithms.perturbation.preconditioned_output import (
+from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedOutputPlan,
     mean_squares,
     plan_preconditioned_output,
@@ -36,7 +36,6 @@ from dp_halfspace.optim.losses import Loss, get_loss, shifted_logistic
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
 from dp_halfspace.optim.solvers import OPTIMIZERS, STOCHASTIC
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import clipped_rows, normalised_rows
@@ -55,112 +54,71 @@ def _is_logistic(estimator: OutputPerturbationClassifier) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _ClippedFit(FitPlan):
-    """One noisy minimiser of the risk of rows that are scaled down to a public norm."""
+class _OutputFit(WrappedPlan):
+    """One noisy minimiser of the risk of rows that are scaled down to a public norm.
 
-    facts: PublicFacts
-    intercept: float | None
-    output: OutputPlan
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return self.output.events
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
-        more = {"private_preconditioner": False, "relative_constant_column": None}
-        return {**self.output.public, **more, **self.parameters}
-
-    @property
-    def takes(self) -> frozenset[str]:
-        """Weights of records, and chunks where the risk is a sum over rows: a tilted one is not."""
-        risk = self.output.risk
-        is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
-        return frozenset({"sample_weight"} if is_tilted else {"sample_weight", "chunks"})
-
-    def with_class_weights(self, weights: NDArray[np.float64]) -> _ClippedFit:
-        """Weigh the classes by released numbers in [0, 1], for the same events."""
-        return replace(self, facts=self.facts.weighed(weights))
-
-    def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Release the certified minimiser."""
-        norm = self.facts.data_norm
-        rows = rows_over(clipped_rows, data.X, norm, self.intercept)
-        weights = weights_of(np.array(self.facts.class_weights), data)
-        released = self.output.run(rows, data.class_indices, weights, permit)
-        return Fitted(
-            *for_rows_as_given(released, self.intercept, self.intercept, 1.0),
-            data_norm=norm,
-            attributes=_attributes(self.output, None, 1.0),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _MappedFit(FitPlan):
-    """A released map, and one noisy minimiser of the risk of mapped rows of norm one.
-
+    Or, behind a preconditioner, a released map, and one of mapped rows of norm one: there
     `constant_column` is the value of the constant column beside rows divided by their public scale.
     """
 
-    facts: PublicFacts
+    plan: OutputPlan | PreconditionedOutputPlan
     intercept: float | None
-    plan: PreconditionedOutputPlan
-    constant_column: float | None
+    constant_column: float | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return self.plan.events
 
     @property
     def public(self) -> Mapping[str, Any]:
         """What the record says about it."""
-        constant = self.constant_column
-        more = {"private_preconditioner": True, "relative_constant_column": constant}
+        is_mapped = isinstance(self.plan, PreconditionedOutputPlan)
+        more = {
+            "private_preconditioner": is_mapped,
+            "relative_constant_column": self.constant_column,
+        }
         return {**self.plan.public, **more, **self.parameters}
 
     @property
     def takes(self) -> frozenset[str]:
-        """Weights of records, which leave all it costs as it is."""
-        return frozenset({"sample_weight"})
+        """Weights of records, and chunks where all is a sum over rows: a tilted risk is not."""
+        if isinstance(self.plan, PreconditionedOutputPlan):
+            return frozenset({"sample_weight"})
+        risk = self.plan.risk
+        is_tilted = isinstance(risk, MarginRisk) and bool(risk.tilt)
+        return frozenset({"sample_weight"} if is_tilted else {"sample_weight", "chunks"})
 
-    def with_class_weights(self, weights: NDArray[np.float64]) -> _MappedFit:
+    def with_class_weights(self, weights: NDArray[np.float64]) -> _OutputFit:
         """Weigh the classes by released numbers in [0, 1], for the same events."""
         return replace(self, facts=self.facts.weighed(weights))
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
-        """Release the map and the minimiser, both for rows as they were given."""
-        facts, constant = self.facts, self.constant_column
-        # Longer rows would leave nothing of the constant.
-        clips = facts.is_scale_stated
-        rows = normalised_rows(data.X, facts.data_norm, constant, clips=clips)
-        weights = weights_of(np.array(facts.class_weights), data)
-        released, transform = self.plan.run(rows, data.class_indices, weights, permit)
-        back = (constant, self.intercept, facts.data_norm)
-        columns, ones = for_rows_as_given(transform, *back)
-        scale = _usual_scale(transform, self.plan.preconditioner.power, constant)
-        kept = columns if constant is None else np.hstack([columns, ones[:, None]])
+        """Release the certified minimiser, and the map, both for rows as they were given."""
+        norm, classes, constant = self.facts.data_norm, data.class_indices, self.constant_column
+        weights = weights_of(np.array(self.facts.class_weights), data)
+        if isinstance(self.plan, OutputPlan):
+            rows = rows_over(clipped_rows, data.X, norm, self.intercept)
+            released = self.plan.run(rows, classes, weights, permit)
+            back, clips = (self.intercept, self.intercept, 1.0), True
+            output, kept, scale = self.plan, None, 1.0
+        else:
+            # Longer rows would leave nothing of the constant.
+            clips = self.facts.is_scale_stated
+            rows = normalised_rows(data.X, norm, constant, clips=clips)
+            released, transform = self.plan.run(rows, classes, weights, permit)
+            back = (constant, self.intercept, norm)
+            columns, ones = for_rows_as_given(transform, *back)
+            scale = _usual_scale(transform, self.plan.preconditioner.power, constant)
+            kept = columns if constant is None else np.hstack([columns, ones[:, None]])
+            output = self.plan.output
         return Fitted(
             *for_rows_as_given(released, *back),
-            data_norm=facts.data_norm if clips else math.inf,
-            attributes=_attributes(self.plan.output, kept, scale),
+            data_norm=norm if clips else math.inf,
+            attributes={
+                "alpha_": output.ridge,
+                "one_vs_rest_": output.risk.n_stacked > 1,
+                # The map is of rows with a one.
+                "preconditioner_": kept,
+                "probability_scale_": scale,
+            },
         )
-
-
-def _attributes(
-    output: OutputPlan, transform: NDArray[np.float64] | None, scale: float
-) -> dict[str, Any]:
-    """Return the fitted attributes beside the coefficients; the map is of rows with a one."""
-    return {
-        "alpha_": output.ridge,
-        "one_vs_rest_": output.risk.n_stacked > 1,
-        "preconditioner_": transform,
-        "probability_scale_": scale,
-    }
 
 
 def _usual_scale(
@@ -371,7 +329,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         "adversary_smoothing": [Interval(Real, 1e-9, 1, closed="both")],
     }
 
-    def _plan(self, facts: PublicFacts, budget: Budget) -> _ClippedFit | _MappedFit:
+    def _plan(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
         """Fix the public numbers of a fit, behind a preconditioner where one is worth its price."""
         mapped = self._mapped(facts, budget) if self._is_mapped(budget) else None
         plan = self._clipped(facts, budget) if mapped is None else mapped
@@ -402,7 +360,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             )
         return bool(self.preconditioner)
 
-    def _mapped(self, facts: PublicFacts, budget: Budget) -> _MappedFit | None:
+    def _mapped(self, facts: PublicFacts, budget: Budget) -> _OutputFit | None:
         """Plan a fit of mapped rows of norm one, or return None where it is not worth it."""
         is_shifted = self.loss == "logistic" and facts.n_classes == 2
         loss = shifted_logistic(OUTPUT_SHIFT) if is_shifted else get_loss(self.loss)
@@ -430,9 +388,9 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
             )
         intercept = self._constant_column()
         constant = None if intercept is None else settings.constant_column * intercept
-        return _MappedFit(facts, intercept, plan, constant)
+        return _OutputFit(facts, plan, intercept, constant)
 
-    def _clipped(self, facts: PublicFacts, budget: Budget) -> _ClippedFit:
+    def _clipped(self, facts: PublicFacts, budget: Budget) -> _OutputFit:
         """Plan a fit of clipped rows, as published."""
         norm, constant = facts.data_norm, self._constant_column()
         loss = get_loss(self.loss)
@@ -458,7 +416,7 @@ class OutputPerturbationClassifier(PrivateLinearClassifier):
         plan = plan_output(risk, ridge, budget.noise, optimizer=self.optimizer, projects=projects)
         if isinstance(risk, MarginRisk):
             warn_of_tilt(risk, plan.ridge)
-        return _ClippedFit(facts, constant, plan)
+        return _OutputFit(facts, plan, constant)
 
     def _risk(
         self, facts: PublicFacts, loss: Loss, *, row_norm: float, **robust: Any

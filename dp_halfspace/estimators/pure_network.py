@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, relative_weights
 from dp_halfspace.algorithms.published.network import (
     NetworkPlan,
     NetworkShape,
@@ -24,7 +23,6 @@ from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
-from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, draw_projection
@@ -46,30 +44,19 @@ _RADIUS, _SHRINK = 0.6, 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class _NetworkFit(FitPlan):
+class _NetworkFit(WrappedPlan):
     """A search among networks of projected rows; `is_one` is the number of hidden layers stated."""
 
-    facts: PublicFacts
+    plan: NetworkPlan
     linear_map: LinearMap | None
-    network: NetworkPlan
     is_one: bool
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        return self.network.events
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
-        return self.network.public
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Search among networks, and cut the parameters of the winner into layers."""
         rows = Rows(_points(data.X, self.facts.data_norm, self.linear_map))
         weights = relative_weights(self.facts.class_weights)
-        found = self.network.run(rows, data.class_indices, weights, permit)
-        network = self.network.shape.layers(found)
+        found = self.plan.run(rows, data.class_indices, weights, permit)
+        network = self.plan.shape.layers(found)
         coefs = [np.ascontiguousarray(layer.weights[0].T) for layer in network.hidden]
         intercepts = [layer.biases[0].copy() for layer in network.hidden]
         return Fitted(
@@ -78,7 +65,7 @@ class _NetworkFit(FitPlan):
             data_norm=self.facts.data_norm,
             attributes={
                 "projection_": self.linear_map,
-                "n_hidden_": self.network.shape.widths[-1],
+                "n_hidden_": self.plan.shape.widths[-1],
                 "hidden_coef_": coefs[0] if self.is_one else coefs,
                 "hidden_intercept_": intercepts[0] if self.is_one else intercepts,
             },
@@ -235,7 +222,7 @@ class PureNetworkClassifier(PrivateLinearClassifier):
         shape = self._shape(facts, linear_map, budget)
         search = self._plan_search(facts.n_privacy_units, shape, budget)
         is_one = isinstance(self.n_hidden, Integral)
-        return _NetworkFit(facts, linear_map, NetworkPlan(shape, search, seed), is_one)
+        return _NetworkFit(facts, NetworkPlan(shape, search, seed), linear_map, is_one)
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         hidden = _points(X, self.data_norm_, self.projection_)

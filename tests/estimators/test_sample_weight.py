@@ -261,7 +261,7 @@ def test_a_tilt_knows_that_losses_may_weigh_nothing():
     costs = []
     for own in (None, w):
         data = estimator._weighed(estimator._validated(X, y, None), own)
-        plan = estimator._fit_plan(data).output
+        plan = estimator._fit_plan(data).plan
         costs.append((plan.risk.min_weight, plan.sensitivity))
     assert [least for least, _ in costs] == [1.0, 0.0]
     assert costs[0][1] < costs[1][1]

@@ -27,7 +27,7 @@ from dp_halfspace.algorithms.perturbation.objective import (
     plan_objective,
 )
 from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
-from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
+from dp_halfspace.algorithms.perturbation.preconditioned import (
     PreconditionedObjectivePlan,
     plan_preconditioned_objective,
 )

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from dp_halfspace import privacy
-from dp_halfspace.algorithms.perturbation import preconditioned_objective as module
-from dp_halfspace.algorithms.perturbation.preconditioned_objective import (
+from dp_halfspace.algorithms.perturbation import preconditioned as module
+from dp_halfspace.algorithms.perturbation.preconditioned import (
     plan_preconditioned_objective,
 )
 from dp_halfspace.optim import block_size, empirical_risk, huber_hinge, shifted_logistic

@@ -1,18 +1,21 @@
-"""Objective perturbation of unit rows: a private preconditioner, then one noisy minimiser.
+"""Perturbation of unit rows behind a private preconditioner: of the minimiser or of the objective.
 
-With a preconditioner the rows are mapped to where the second moment is flat, brought back to
-norm one each by itself, and the regulariser acts on the coefficients there. Derivations:
-``docs/proofs/objective_perturbation.md``, section 8, and ``docs/proofs/preconditioner.md``.
+Rows are mapped to where their released second moment is flat and brought back to norm one, each by
+itself; then one regularised minimiser of all mapped rows is released, with noise or with a random
+linear term. The regulariser acts on the coefficients there. Derivations:
+``docs/proofs/stability.md``, section 8, ``objective_perturbation.md``, section 8, and
+``preconditioner.md``.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.defaults import PRECONDITIONER_SHARE, objective_defaults
@@ -28,7 +31,8 @@ from dp_halfspace.algorithms.perturbation.objective import (
     feasible_ridge,
     plan_objective,
 )
-from dp_halfspace.algorithms.perturbation.regulariser import unit_row_ridge
+from dp_halfspace.algorithms.perturbation.output import OutputPlan, plan_output
+from dp_halfspace.algorithms.perturbation.regulariser import mapped_row_ridge, unit_row_ridge
 from dp_halfspace.data.record_weights import Weights
 from dp_halfspace.optim.losses import shifted_logistic
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk
@@ -38,6 +42,109 @@ from dp_halfspace.privacy.events import Event, Gaussian
 from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, Permit
 from dp_halfspace.rows.mapped_rows import FormedRows, MappedRows, formed_block_rows
 from dp_halfspace.rows.rows import Rows, preconditioned
+
+
+def release_mapped_rows(
+    rows: Rows, plan: PreconditionerPlan, permit: Permit
+) -> tuple[FormedRows, MappedRows]:
+    """Release the second moment; return the mapped rows, formed at every pass or never.
+
+    Without the images, roundings would be stretched by the map: the solver may do without them,
+    the certificate may not.
+    """
+    # A rotation of the images changes no distribution, and makes half of the map zero.
+    released = release_preconditioner(rows, plan, permit)
+    transform = np.asarray(np.linalg.qr(released @ np.eye(plan.n_columns), mode="r"))
+    unmapped = preconditioned(rows, transform, row_bound=plan.compression)
+    return FormedRows(rows, transform), MappedRows(unmapped, transform)
+
+
+class Mapped(NamedTuple):
+    """Released coefficients, for rows as given, and the released map behind them.
+
+    The image of a row under `transform`, brought to norm one, is what the minimiser was for.
+    """
+
+    coefficients: FloatArray
+    transform: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class PreconditionedOutputPlan:
+    """The public numbers of a preconditioner and of one noisy minimiser behind it."""
+
+    preconditioner: PreconditionerPlan
+    output: OutputPlan
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return (self.preconditioner.mechanism.event, *self.output.events)
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """What a record says about it."""
+        return self.output.public
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: Weights, permit: Permit
+    ) -> Mapped:
+        """Release the map and the minimiser; `rows` have norm one, otherwise as in `Plan`."""
+        # 1. Release the second moment, and with it the map to where it is flat.
+        # 2. Release the certified minimiser for the mapped rows, of norm one again, with noise.
+        # 3. Map its coefficients back: post-processing.
+        with single_blas_thread():
+            formed, surrogate = release_mapped_rows(rows, self.preconditioner, permit)
+            found = self.output.run(formed, classes, weights, permit, surrogate=surrogate)
+            return Mapped(np.asarray(found @ formed.transform), formed.transform)
+
+
+def mean_squares(transform: FloatArray, power: float) -> tuple[float, float]:
+    """Estimate two means over the unit rows from a released map and the power it was used to.
+
+    Of the squared length of the image of a row, and of the square of its last entry. The map is
+    ``(H / n)^(-power / 2)`` with a moment ``H`` of trace n but for its floor, which is taken off
+    again: ``docs/proofs/preconditioner.md``, section 2. Post-processing.
+    """
+    squares, directions = eigh(transform.T @ transform)
+    moment = squares ** (-1.0 / power)
+    floor = max(float(moment.sum()) - 1.0, 0.0) / len(moment)
+    moment = np.maximum(moment - floor, 0.0)
+    return float(squares @ moment), float(directions[-1] ** 2 @ moment)
+
+
+def plan_preconditioned_output(
+    risk: MarginRisk | SoftmaxRisk,
+    budget: Budget,
+    *,
+    ridge: float | None = None,
+    power: float = 1.0,
+    optimizer: Optimizer = "auto",
+    projects: bool = False,
+) -> PreconditionedOutputPlan | None:
+    """Divide a budget between the preconditioner and one noisy minimiser, for ``delta > 0``.
+
+    The rows of the risk have norm at most one. `ridge` is per mean loss and raised to a public
+    floor; None chooses it from public sizes. `power` of the map is used. None where the
+    preconditioner is not worth its price: beyond 512 columns, or where the noise would drown it.
+    Raises as :func:`plan_output`.
+    """
+    part, rest = budget.split(PRECONDITIONER_SHARE)
+    sizes = (risk.n_samples, risk.n_columns, risk.block_rows)
+    preconditioner = plan_preconditioner(*sizes, mu=part.mu)
+    if preconditioner is None:
+        return None
+    formed = formed_block_rows(risk.n_samples, risk.n_columns)
+    mapped = replace(risk, row_norm=1.0, block_rows=formed)
+    plan = plan_output(
+        mapped,
+        mapped_row_ridge(mapped, rest.mu) if ridge is None else ridge,
+        rest.noise,
+        optimizer=optimizer,
+        projects=projects,
+    )
+    return PreconditionedOutputPlan(replace(preconditioner, power=power), plan)
+
 
 # Pure noise is worth its price up to an edge of this many times the trace of the moment.
 _PURE_EDGE = 4.0
@@ -72,18 +179,9 @@ class PreconditionedObjectivePlan:
         with single_blas_thread():
             if self.preconditioner is None:
                 return self.objective.run(rows, classes, weights, permit)
-            # A rotation of the images changes no distribution, and makes half of the map zero.
-            released = release_preconditioner(rows, self.preconditioner, permit)
-            transform = np.asarray(
-                np.linalg.qr(released @ np.eye(self.preconditioner.n_columns), mode="r")
-            )
-            # Without the images, roundings would be stretched by the map: the solver may do
-            # without them, the certificate may not.
-            unmapped = preconditioned(rows, transform, row_bound=self.preconditioner.compression)
-            surrogate = MappedRows(unmapped, transform)
-            formed = FormedRows(rows, transform)
+            formed, surrogate = release_mapped_rows(rows, self.preconditioner, permit)
             found = self.objective.run(formed, classes, weights, permit, surrogate=surrogate)
-            return np.asarray(found @ transform)
+            return np.asarray(found @ formed.transform)
 
 
 def plan_preconditioned_objective(
