@@ -1362,7 +1362,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/margin_gd.py",
+        "algorithms/published/known_margin.py",
         "tests/algorithms/published/test_margin_gd.py",
         (
             "margin_slopes",
@@ -1384,7 +1384,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/phased_gd.py",
+        "algorithms/published/known_margin.py",
         "tests/algorithms/published/test_phased_gd.py",
         (
             "_noise",
@@ -2490,10 +2490,14 @@ MUTANTS = [
             "",
             "test_refusals_cost_nothing",
         ),
+    ),
+    *of(
+        "metrics/_tallies.py",
+        "tests/metrics/test_groups.py",
         (
-            "_place",
-            "except (TypeError, ValueError)",
-            "except ValueError",
+            "positions_of",
+            "suppress(TypeError, ValueError)",
+            "suppress(ValueError)",
             "test_what_is_not_listed_is_a_group_of_its_own",
         ),
     ),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dp_halfspace.algorithms.engine.plan import FloatArray, Priced
+from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
@@ -113,8 +113,8 @@ class Fitted:
     population: tuple[float, ...] | None = None
 
 
-class FitPlan(Protocol):
-    """Every public number of one fit; its run may do what its events pay for, and no more."""
+class PublicPlan(Protocol):
+    """What a plan says before it is charged."""
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -123,8 +123,12 @@ class FitPlan(Protocol):
 
     @property
     def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
+        """What a record says about it."""
         ...
+
+
+class FitPlan(PublicPlan, Protocol):
+    """Every public number of one fit; its run may do what its events pay for, and no more."""
 
     @property
     def takes(self) -> frozenset[str]:
@@ -151,7 +155,7 @@ class WrappedPlan(FitPlan):
     """A fit that makes rows of a table and releases what the plan for these rows does."""
 
     facts: PublicFacts
-    plan: Priced
+    plan: PublicPlan
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -288,7 +288,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         """Say where the map that was asked for is none, or too small for the smallest margin."""
         if self.projection in {"auto", None}:
             return
-        from dp_halfspace.estimators._projection_notes import warn_of_projection  # noqa: PLC0415
+        from dp_halfspace.estimators._options import warn_of_projection  # noqa: PLC0415
 
         worst = min(plans, key=lambda plan: plan.margin or 1.0)
         warn_of_projection(
@@ -327,7 +327,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         """Return the adversary in units of the public scale of a row, or None without one."""
         if self.adversary_radius == 0.0:
             return None
-        from dp_halfspace.estimators._robust_options import planned_attack  # noqa: PLC0415
+        from dp_halfspace.estimators._options import planned_attack  # noqa: PLC0415
         from dp_halfspace.optim.losses import LOGISTIC  # noqa: PLC0415
 
         norm = facts.data_norm

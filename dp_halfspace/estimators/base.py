@@ -325,7 +325,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         if plan is None and (facts.is_scale_stated or not self._learns_scales):
             plan = self._planned(facts, budget)
         elif plan is None:
-            from dp_halfspace.algorithms.scaled_plan import plan_scaled  # noqa: PLC0415
+            from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
 
             plan = scaled = plan_scaled(self._planned, facts, budget)
             if scaled.scales is None and facts.is_sparse:
@@ -344,7 +344,7 @@ class PrivateLinearClassifier(PrivateClassifier):
         """Plan a fit and, where they are to balance its classes, counts of these."""
         if not facts.balances:
             return self._plan(facts, budget)
-        from dp_halfspace.algorithms.balanced_plan import plan_balanced  # noqa: PLC0415
+        from dp_halfspace.algorithms.wrapped_plans import plan_balanced  # noqa: PLC0415
 
         return plan_balanced(self._plan, facts, budget)
 

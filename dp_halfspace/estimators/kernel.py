@@ -42,7 +42,7 @@ from dp_halfspace.algorithms.published.kernel_margin import (
 )
 from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators._monotone import monotone_curves, read_directions, split_rows
-from dp_halfspace.estimators._projection_notes import warn_of_projection
+from dp_halfspace.estimators._options import warn_of_projection
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator

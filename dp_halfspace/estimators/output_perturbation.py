@@ -30,7 +30,7 @@ from dp_halfspace.data.chunked_data import by_chunks
 from dp_halfspace.data.record_weights import weights_of
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
-from dp_halfspace.estimators._robust_options import checked_tilt, planned_attack, warn_of_tilt
+from dp_halfspace.estimators._options import checked_tilt, planned_attack, warn_of_tilt
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.optim.losses import Loss, get_loss, shifted_logistic
 from dp_halfspace.optim.risks import MarginRisk, SoftmaxRisk, empirical_risk

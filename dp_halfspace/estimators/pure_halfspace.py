@@ -14,7 +14,7 @@ from dp_halfspace.algorithms.search.directions import MOST_DIRECTIONS
 from dp_halfspace.algorithms.search.halfspace_search import plan_direction_training
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
-from dp_halfspace.estimators._projection_notes import warn_of_projection
+from dp_halfspace.estimators._options import warn_of_projection
 from dp_halfspace.estimators._small_tables import plan_small_fit
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.budget import Budget

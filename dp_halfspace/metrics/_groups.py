@@ -18,6 +18,7 @@ from scipy.special import ndtri
 from dp_halfspace.data.validation import refuse_chunks, refuse_mask
 from dp_halfspace.metrics._intervals import TWO, WIDE, Released
 from dp_halfspace.metrics._table import METRICS
+from dp_halfspace.metrics._tallies import positions_of
 from dp_halfspace.privacy.record import PrivacyRecord
 
 __all__ = ["OTHER", "PrivateGroupScore"]
@@ -125,15 +126,7 @@ def group_codes(
         found = "" if hides_rows else f", got {len(by)} and {n_rows}"
         raise ValueError(f"by and X must have the same number of rows{found}")
     values = by.tolist() if hasattr(by, "tolist") else list(by)
-    return np.array([_place(value, number) for value in values], dtype=np.intp)
-
-
-def _place(value: Any, number: dict[Any, int]) -> int:
-    """Return the number of a value; of each value by itself, whatever it is."""
-    try:
-        return number.get(value, len(number))
-    except (TypeError, ValueError):
-        return len(number)
+    return positions_of(values, number, missing=len(number))
 
 
 def group_score(

@@ -54,14 +54,10 @@ class Released:
         return replace(self, counts=self.counts / unit, variance=self.variance / unit**2)
 
 
-def share_of_records(released: Released) -> Estimate:
-    """Estimate the share of the records that are counted by the first number."""
-    return _share_of_n(released.counts[0], released)
-
-
 def share_of_right(released: Released) -> Estimate:
     """Estimate the share of the records that are right, which counts `RIGHT` for each."""
-    return share_of_records(released.divided_by(RIGHT))
+    right = released.divided_by(RIGHT)
+    return _share_of_n(right.counts[0], right)
 
 
 def classes_beside(released: Released) -> Released:

@@ -195,22 +195,18 @@ def _coded_labels(
         is_class = classes[found] == labels
     else:
         positions = {label: code for code, label in enumerate(classes.tolist())}
-        found = np.array([_position(label, positions) for label in labels.tolist()], dtype=np.intp)
+        found = positions_of(labels.tolist(), positions, missing=-1)
         is_class = found >= 0
     return np.where(is_class, found, (codes + 1) % len(classes))
 
 
-def _position(label: Any, positions: dict[Any, int]) -> int:
-    """Return the position of a label, or -1 for what is none."""
-    with suppress(TypeError, ValueError):  # it cannot be looked up
-        return positions.get(label, -1)
-    return -1
-
-
-def count_right(values: NDArray[Any], codes: NDArray[np.intp], cells: Cells) -> FloatArray:
-    """Count the records that are predicted right."""
-    hits = (values == codes).astype(np.intp)
-    return _histogram(0 * hits, hits, (1, 2), cells.weights)[0, 1:]
+def positions_of(values: list[Any], positions: dict[Any, int], missing: int) -> NDArray[np.intp]:
+    """Return the position of each value by itself, `missing` for what has none or has no hash."""
+    found = np.full(len(values), missing, dtype=np.intp)
+    for place, value in enumerate(values):
+        with suppress(TypeError, ValueError):
+            found[place] = positions.get(value, missing)
+    return found
 
 
 def count_right_beside_classes(

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from dp_halfspace._budget import BUDGET, opened_ledger
 from dp_halfspace._params import check_values, resolved_delta
 from dp_halfspace._sklearn_compat import StrOptions
+from dp_halfspace.algorithms.engine.plan import noise_deviation
 from dp_halfspace.data.chunks import Chunks, sum_over_chunks
 from dp_halfspace.metrics._groups import group_codes, group_score
 from dp_halfspace.metrics._held_out import HeldOut, held_out, known_classes
@@ -464,6 +465,4 @@ def _noise(
 
 def _variance(noise: GaussianNoise | DiscreteLaplaceNoise | NoNoise) -> float:
     """Return the variance of the noise of one count."""
-    if isinstance(noise, NoNoise):
-        return 0.0
-    return (noise.sigma if isinstance(noise, GaussianNoise) else noise.deviation) ** 2
+    return noise_deviation(noise) ** 2

@@ -11,7 +11,7 @@ from dp_halfspace import (
     OutputPerturbationClassifier,
     PrivateKernelClassifier,
 )
-from dp_halfspace.algorithms import balanced_plan
+from dp_halfspace.algorithms import wrapped_plans
 from dp_halfspace.audit import replay
 from dp_halfspace.model_selection import PrivateSearchCV
 from dp_halfspace.privacy import accounting
@@ -69,8 +69,8 @@ def test_a_fit_is_a_function_of_its_releases(estimator):
 
 def test_the_replay_sees_weights_above_one(monkeypatch):
     """Planted: the common class weighs one, and the rare one more."""
-    honest = balanced_plan.balanced_weights
-    monkeypatch.setattr(balanced_plan, "balanced_weights", lambda *a: honest(*a) / honest(*a).min())
+    honest = wrapped_plans.balanced_weights
+    monkeypatch.setattr(wrapped_plans, "balanced_weights", lambda *a: honest(*a) / honest(*a).min())
     assert worst(OutputPerturbationClassifier(data_norm=3.0)) > 1.0
 
 

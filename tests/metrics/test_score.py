@@ -586,11 +586,15 @@ def test_a_loss_of_probabilities_that_are_none_is_one_at_most():
 
 def test_a_metric_that_says_no_more_is_of_predicted_classes(monkeypatch):
     """Sensitivity, tally and estimate are all that an entry has to state."""
-    plain = Metric((1, 1.0), _tallies.count_right, _intervals.share_of_records)
+
+    def tally(values, codes, cells):
+        return _tallies.RIGHT * np.array([float((values == codes).sum())])
+
+    plain = Metric((1, 1.0), tally, _intervals.share_of_right)
     expected = private_score(Known(), X, Y, epsilon=np.inf).value
     monkeypatch.setitem(METRICS, "accuracy", plain)
     assert private_score(Known(), X, Y, epsilon=np.inf).value == expected
-    wrong = replace(plain, tally=lambda *given: 2.0 * _tallies.count_right(*given))
+    wrong = replace(plain, tally=lambda *given: 2.0 * tally(*given))
     monkeypatch.setitem(METRICS, "accuracy", wrong)
     assert private_score(Known(), X, Y, epsilon=np.inf).value != expected
 

@@ -338,11 +338,6 @@ class GradientPlan:
             return (self.descent.event,)
         return (self.preconditioner.mechanism.event, self.descent.event)
 
-    @property
-    def public(self) -> dict[str, Any]:
-        """What a record says about it."""
-        return {"private_preconditioner": self.preconditioner is not None}
-
     def with_step_scale(self, pace: float, power: float) -> GradientPlan:
         """Take steps `pace` as long behind this power of the map, for the same events.
 

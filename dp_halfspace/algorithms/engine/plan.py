@@ -31,23 +31,15 @@ def noise_deviation(noise: AnyNoise, size: int = 1) -> float:
     return noise.sigma if isinstance(noise, GaussianNoise) else noise.deviation
 
 
-class Priced(Protocol):
-    """What a plan says before it is charged."""
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-
-    @property
-    def public(self) -> dict[str, Any]:
-        """What a record says about it."""
-
-
-class Plan(Priced, Protocol):
+class Plan(Protocol):
     """A private training algorithm, fixed before the data are read.
 
     A fit makes a plan, charges its events, and only then runs it.
     """
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit

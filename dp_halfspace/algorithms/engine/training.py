@@ -289,7 +289,7 @@ def public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
         "relative_constant_column": first.constant_column,
         "solver": first.solver,
         "margins": [candidate.margin for candidate in candidates],
-        "private_preconditioner": first.algorithm.public["private_preconditioner"],
+        "private_preconditioner": getattr(first.algorithm, "preconditioner", None) is not None,
         "n_components": [None if drawn is None else drawn.n_components for drawn in maps],
         **({"precision": "float32"} if first.is_single else {}),
     }

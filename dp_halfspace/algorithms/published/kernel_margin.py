@@ -16,8 +16,11 @@ from dp_halfspace.algorithms.engine.noisy_gd import DescentPlan, GradientPlan
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, public_facts
 from dp_halfspace.algorithms.fit_plan import relative_weights
-from dp_halfspace.algorithms.published.known_margin import plan_known_margin
-from dp_halfspace.algorithms.published.margin_gd import margin_slopes, plan_margin_descent
+from dp_halfspace.algorithms.published.known_margin import (
+    margin_slopes,
+    plan_known_margin,
+    plan_margin_descent,
+)
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.optim.losses import huber_hinge
 from dp_halfspace.optim.objectives import MarginObjective

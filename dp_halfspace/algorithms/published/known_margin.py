@@ -1,19 +1,283 @@
-"""Training for a margin that is known, as in the papers: noisy descent and phased prox."""
+"""Training for a margin that is known, as in the papers: noisy descent and phased prox, corrected.
+
+Descent: with unit rows and the loss ``h(margin / c)``, the choice of ``c`` is a choice of step size
+and path length for the loss ``h(margin)``: nothing else depends on it. Derivations:
+``docs/proofs/noisy_gradient.md``.
+
+Prox: one pass of exact proximal steps on the hinge loss, in phases of halving length. Proximal maps
+do not expand distances, so a replaced record moves every later iterate by no more than its own
+step: one pass over the data is private with one noise for each phase, and phases work on disjoint
+records. Derivation: ``docs/proofs/phased_prox.md``.
+"""
 
 from __future__ import annotations
 
-from dp_halfspace.algorithms.engine.defaults import engine_defaults
-from dp_halfspace.algorithms.engine.noisy_gd import GradientPlan
-from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
-from dp_halfspace.algorithms.published.margin_gd import (
-    default_margin,
-    margin_slopes,
-    plan_margin_descent,
-    plan_mean_descent,
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dp_halfspace._rounding import FAR_UP
+from dp_halfspace.algorithms.engine.defaults import Steps, engine_defaults
+from dp_halfspace.algorithms.engine.noisy_gd import (
+    DescentPlan,
+    GradientPlan,
+    Slopes,
+    clipped_slopes,
+    plan_descent,
 )
-from dp_halfspace.algorithms.published.phased_gd import plan_phased_prox
+from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, jl_dimension, jl_distortion, jl_margin
+from dp_halfspace.rows.blocks import block_size
+from dp_halfspace.rows.rows import Rows
+
+# Half width of the parabola that rounds off the hinge.
+_WIDTH = 0.5
+_FEWEST_STEPS, _MOST_STEPS = 100, 400
+# The mean of all iterates forgets its start at the rate of one over the root of their number.
+_MOST_MEAN_STEPS = 2000
+# Steps times curvature: beyond it the iteration is unstable even without noise.
+_MAX_STRIDE = 8.0
+# Extra margin that the softmax asks for: it has no kink at which to stop.
+_SHIFT = 3.0
+_SMALLEST_DEFAULT = 0.01
+
+
+def default_margin(n_samples: int, n_columns: int, mu: float) -> float:
+    """Return the margin below which noise alone costs half of the training error.
+
+    It is ``4 sqrt(min(n_samples, n_columns)) / (n_samples mu)``, within [.01, 1]. In
+    ``docs/proofs/margin_risk.md`` the bound with twice this margin is a quarter.
+    """
+    noise = 4.0 * math.sqrt(min(n_samples, n_columns)) / (n_samples * mu)
+    return min(max(noise, _SMALLEST_DEFAULT), 1.0)
+
+
+def plan_margin_descent(
+    *,
+    n_samples: int,
+    n_columns: int,
+    n_outputs: int,
+    block_rows: int,
+    mu: float,
+    margin: float,
+    tail_fraction: float = 0.5,
+    n_steps: int | None = None,
+) -> DescentPlan:
+    """Fix the public numbers of a run for a known margin in (0, 1].
+
+    The iterates of the last share `tail_fraction` of the steps are averaged, 0 for the last one;
+    `n_steps` follows from the margin by default; the rest is as in :func:`plan_descent`.
+
+    References
+    ----------
+    E. Wang, Y. Zhu and Y.-X. Wang (2025), Algorithm 5, with the noise of the number of steps
+    that is run; H. Nguyen, J. Ullman and L. Zakynthinou (2020), Algorithm 1.
+    ``docs/proofs/noisy_gradient.md``, section "Known margin".
+    """
+    spread = math.sqrt(2.0 * n_columns * n_outputs)
+    target = 1.0 if n_outputs == 1 else _SHIFT
+    path_length = target / (margin * spread)
+    wanted = min(n_samples * mu * path_length / 30.0, _MOST_STEPS)
+    steps = Steps(
+        margin_offset=target,
+        clip=1.0,
+        n_steps=n_steps or max(math.ceil(wanted), _FEWEST_STEPS),
+        path_length=path_length,
+        tail_fraction=tail_fraction,
+        momentum=0.0,
+        smoothness=1.0,
+        max_stride=_MAX_STRIDE,
+    )
+    return plan_descent(
+        steps,
+        n_samples=n_samples,
+        n_columns=n_columns,
+        n_outputs=n_outputs,
+        block_rows=block_rows,
+        mu=mu,
+    )
+
+
+def plan_mean_descent(
+    *, n_samples: int, n_columns: int, block_rows: int, mu: float, margin: float
+) -> DescentPlan:
+    """Fix the public numbers of a run of two classes whose mean iterate a theorem bounds.
+
+    The step size is the one of the proof: `dp_halfspace.theory.margin_risk_bound` with
+    ``half_width=0.5`` and this number of steps covers the mean of all iterates.
+
+    References
+    ----------
+    E. Wang, Y. Zhu and Y.-X. Wang (2025), Algorithm 5 and Lemma D.1. Proof:
+    ``docs/proofs/margin_risk.md``, Theorem 1 and section 7.
+    """
+    rank = min(n_columns, n_samples)
+    length = (1.0 + _WIDTH) / margin  # of the separator that has no loss
+    # From here on noise rules, and more steps bring nothing.
+    wanted = min((n_samples * mu) ** 2 / (4.0 * rank), _MOST_MEAN_STEPS)
+    n_steps = max(math.ceil(wanted), _FEWEST_STEPS)
+    step = length / math.sqrt(n_steps * (1.0 + rank * 4.0 * n_steps / (n_samples * mu) ** 2))
+    steps = Steps(
+        margin_offset=1.0,
+        clip=1.0,
+        n_steps=n_steps,
+        path_length=length / math.sqrt(rank),  # never shorter than the step size asks for
+        tail_fraction=1.0,
+        momentum=0.0,
+        smoothness=1.0,
+        max_stride=step,
+    )
+    return plan_descent(
+        steps, n_samples=n_samples, n_columns=n_columns, n_outputs=1, block_rows=block_rows, mu=mu
+    )
+
+
+def margin_slopes(
+    plan: DescentPlan, class_indices: NDArray[np.intp], weights: FloatArray
+) -> Slopes:
+    """Return the negative slopes of the rounded hinge, of norm at most one.
+
+    Arguments as in :func:`clipped_slopes`; more than two classes have those slopes of the
+    shifted softmax instead, which is a rounded hinge too.
+    """
+    if plan.n_outputs > 1:
+        return clipped_slopes(plan, class_indices, weights)
+    signs = np.where(class_indices == 1, 1.0, -1.0)
+
+    def hinge(margins: FloatArray, lo: int, hi: int) -> FloatArray:
+        missing = 1.0 + _WIDTH - signs[lo:hi] * margins
+        return np.asarray(signs[lo:hi] * weights[lo:hi] * np.clip(missing, 0.0, 1.0))
+
+    return hinge
+
+
+# Iterates stay in this ball; a separator of the known margin lies in it.
+_RADIUS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One phase: records ``lo`` to ``hi - 1`` of the public order, a step size, a noise.
+
+    `mechanism` is for the mean of the iterates of the phase.
+    """
+
+    lo: int
+    hi: int
+    step_size: float
+    mechanism: GaussianNoise | NoNoise
+
+
+@dataclass(frozen=True, slots=True)
+class PhasedPlan:
+    """The public numbers of a pass; the hinge is ``max(0, 1 - m / margin)``."""
+
+    margin: float
+    n_columns: int
+    phases: tuple[Phase, ...]
+    order: NDArray[np.intp]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases: one phase, because phases share no record."""
+        return (self.phases[0].mechanism.event,)
+
+    def run(
+        self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit
+    ) -> FloatArray:
+        """Take the pass over unit rows of two classes; see `Plan`."""
+        # 1. For each phase, start from the release of the one before.
+        # 2. Take the proximal steps on its records, block by block.
+        # 3. Release the mean of its iterates; no other phase sees these records.
+        releases = permit.parallel(self.events[0])
+        point = np.zeros(self.n_columns)
+        for phase in self.phases:
+            total = np.zeros(self.n_columns)
+            # Earlier releases are outside the ball because of their noise: free to be moved.
+            current = point / max(1.0, float(np.linalg.norm(point)) / _RADIUS)
+            step = block_size(phase.hi - phase.lo, self.n_columns, is_sparse=False)
+            for lo in range(phase.lo, phase.hi, step):
+                index = self.order[lo : min(lo + step, phase.hi)]
+                signs = np.where(classes[index] == 1, 1.0, -1.0)
+                caps = phase.step_size / self.margin * weights[classes[index]]
+                signed = rows.dense(index) * signs[:, None]
+                current, part = proximal_pass(current, signed, caps, self.margin)
+                total += part
+            mean = total / (phase.hi - phase.lo)
+            point = releases.release(mean, phase.mechanism, range(phase.lo, phase.hi))
+        return point[None, :]
+
+
+def plan_phased_prox(
+    n_samples: int, n_columns: int, *, mu: float, margin: float, order: NDArray[np.intp]
+) -> PhasedPlan:
+    """Fix the public numbers of a pass that is mu-Gaussian private.
+
+    `order` is a public permutation of the records, drawn without looking at them. Each phase
+    has half of the records that are left and a quarter of the step size; the first step size
+    balances the three terms of the excess risk of the first phase.
+
+    References
+    ----------
+    R. Bassily, M. Mohri and A. Suresh (2022), Algorithm 5 (without boosting, sampling without
+    replacement); V. Feldman, T. Koren and K. Talwar (2020), Algorithm 1.
+    """
+    spread = 0.5 + 2.0 * math.sqrt(n_columns) / mu
+    step_size = margin / math.sqrt(n_samples * spread)
+    phases = []
+    lo = 0
+    while lo < n_samples:
+        hi = lo + max(1, (n_samples - lo) // 2)
+        noise = _noise(hi - lo, n_columns, step_size, margin, mu)
+        phases.append(Phase(lo, hi, step_size, noise))
+        lo, step_size = hi, step_size / 4.0
+    return PhasedPlan(margin, n_columns, tuple(phases), order)
+
+
+def _noise(
+    n_records: int, n_columns: int, step_size: float, margin: float, mu: float
+) -> GaussianNoise | NoNoise:
+    """Calibrate the noise of one phase to exact and to rounded arithmetic.
+
+    The mean of its iterates has the sensitivity ``2 step_size / margin``; what is added to it
+    bounds rounding errors.
+    """
+    if math.isinf(mu):
+        return NoNoise()
+    pull = step_size / margin
+    # Each computed step is off by this much; what is off stays off, but does not grow.
+    per_step = 2.0**-52 * (n_columns + 16) * 2.0 * (2.0 * _RADIUS + margin + pull)
+    rounding = (n_records + 1) * per_step
+    return GaussianNoise(2.0 * (pull * FAR_UP + rounding), mu)
+
+
+def proximal_pass(
+    start: FloatArray, rows: FloatArray, caps: FloatArray, margin: float
+) -> tuple[FloatArray, FloatArray]:
+    """Take one proximal step on the hinge of each row, in order.
+
+    `rows` have norm one or zero and are multiplied by their labels; `caps` are the longest steps
+    that they may cause; from `margin` on a row does not pull. Returns the last iterate and the
+    sum of all.
+    """
+    point, total = start.copy(), np.zeros_like(start)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    inverse = np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0.0)
+    for row, factor, cap in zip(rows, inverse.tolist(), caps.tolist(), strict=True):
+        pull = min(max((margin - float(row @ point)) * factor, 0.0), cap)
+        if pull > 0.0:
+            point += pull * row
+            norm = math.sqrt(float(point @ point))
+            if norm > _RADIUS:
+                point *= _RADIUS / norm
+        total += point
+    return point, total
 
 
 def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: float) -> LinearPlan:

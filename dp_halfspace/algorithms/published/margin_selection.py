@@ -15,8 +15,7 @@ from dp_halfspace._rounding import UP
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem, public_facts
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, relative_weights
-from dp_halfspace.algorithms.published.known_margin import plan_known_margin
-from dp_halfspace.algorithms.published.margin_gd import default_margin
+from dp_halfspace.algorithms.published.known_margin import default_margin, plan_known_margin
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.budget import Budget

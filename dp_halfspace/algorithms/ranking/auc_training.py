@@ -301,21 +301,23 @@ class RankingPlan(FitPlan):
 def plan_ranking(problem: RankingProblem, mechanism: str) -> RankingPlan:
     """Plan one fit within a budget, by ``"auto"`` or one of `MECHANISMS`."""
     choice, budget = pay_for_threshold(problem)
+    public: dict[str, Any] = {"mechanism": mechanism}
     if mechanism in ("objective", "output"):
-        ranker, public = _pairs(problem, budget, choice, mechanism)
-        return RankingPlan(problem, ranker, choice, {"mechanism": mechanism, **public})
+        ranker, facts = _pairs(problem, budget, choice, mechanism)
+        return RankingPlan(problem, ranker, choice, {**public, **facts})
     count, left = plan_count(problem, budget)
     sizes = (problem.n_samples, problem.n_features, problem.sizes()["block_rows"])
-    rare, known = None, "private_preconditioner"
+    rare = None
     if mechanism == "mean_difference":
-        ranker = _difference(plan_mean_difference(*sizes, left))
-        known = "private_standardisation"
+        difference = plan_mean_difference(*sizes, left)
+        ranker = _difference(difference)
+        public["private_standardisation"] = difference.standardisation is not None
     else:
         ranker = _steps(problem, budget, left)
+        public["private_preconditioner"] = getattr(ranker.plan, "preconditioner", None) is not None
         is_wide = mechanism == "auto" and problem.n_features > _MANY_COLUMNS
         if is_wide and isinstance(ranker.plan, GradientPlan):
             rare = _difference(mean_difference_for(ranker.plan, *sizes))
-    public = {"mechanism": mechanism, known: ranker.plan.public[known]}
     if ranker.is_single:
         public["precision"] = "float32"
     return RankingPlan(problem, ranker, choice, public, count, rare)

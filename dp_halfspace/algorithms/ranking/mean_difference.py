@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,11 +80,6 @@ class MeanDifferencePlan:
         if self.standardisation is None or isinstance(self.mechanism, NoNoise):
             return (event,)
         return (self.standardisation.mechanism.event, event)
-
-    @property
-    def public(self) -> dict[str, Any]:
-        """What a record says about it."""
-        return {"private_standardisation": self.standardisation is not None}
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,11 +69,6 @@ class DirectionPlan:
         if isinstance(self.choice, NoNoise):
             return (Pure(math.inf),)
         return (self.choice.event,) * (1 + len(self.radii))
-
-    @property
-    def public(self) -> dict[str, Any]:
-        """What a record says about it."""
-        return {"private_preconditioner": False}
 
     def run(
         self, rows: Rows, classes: NDArray[np.intp], weights: FloatArray, permit: Permit

@@ -9,7 +9,7 @@ from dp_halfspace import privacy
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.published import kernel_margin
 from dp_halfspace.algorithms.published.kernel_margin import plan_margin_choice
-from dp_halfspace.algorithms.published.margin_gd import plan_margin_descent
+from dp_halfspace.algorithms.published.known_margin import plan_margin_descent
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.rows.rows import normalised_rows

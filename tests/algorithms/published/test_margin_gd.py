@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dp_halfspace.algorithms.engine.noisy_gd import descend
-from dp_halfspace.algorithms.published import margin_gd as module
-from dp_halfspace.algorithms.published.margin_gd import margin_slopes, plan_margin_descent
+from dp_halfspace.algorithms.published import known_margin as module
+from dp_halfspace.algorithms.published.known_margin import margin_slopes, plan_margin_descent
 from dp_halfspace.privacy import GaussianNoise
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs

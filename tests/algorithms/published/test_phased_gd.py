@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 
-from dp_halfspace.algorithms.published import phased_gd as module
-from dp_halfspace.algorithms.published.phased_gd import plan_phased_prox, proximal_pass
+from dp_halfspace.algorithms.published import known_margin as module
+from dp_halfspace.algorithms.published.known_margin import plan_phased_prox, proximal_pass
 from dp_halfspace.privacy import Gaussian
 from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows.rows import Rows
