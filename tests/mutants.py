@@ -1116,14 +1116,8 @@ MUTANTS = [
         ),
     ),
     *of(
-        "model_selection/_candidates.py",
+        "_silence.py",
         "tests/model_selection/test_silent_runs.py",
-        (
-            "_is_private",
-            "is_classifier and",
-            'hasattr(kind, "epsilon") or',
-            "test_only_classifiers_of_the_package_are_searched",
-        ),
         (
             "drop_output",
             'warnings.simplefilter("ignore")',
@@ -1154,6 +1148,16 @@ MUTANTS = [
             "True",
             "test_threads_that_overlap_restore_what_they_found",
         ),
+    ),
+    *of(
+        "model_selection/_candidates.py",
+        "tests/model_selection/test_silent_runs.py",
+        (
+            "_is_private",
+            "is_classifier and",
+            'hasattr(kind, "epsilon") or',
+            "test_only_classifiers_of_the_package_are_searched",
+        ),
         (
             "",
             '"verbose": False, "n_jobs"',
@@ -1168,7 +1172,7 @@ MUTANTS = [
         ),
         (
             "call_silently",
-            "isinstance(error, MemoryError) or _is_ours(error)",
+            "isinstance(error, MemoryError) or is_own(error)",
             "True",
             "test_errors_of_steps_do_not_quote_records",
         ),

@@ -8,15 +8,9 @@ user print all the same is dropped. A score is a number that one record moves by
 
 from __future__ import annotations
 
-import io
-import logging
 import math
-import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -25,7 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 
 from dp_halfspace._budget import SharedLedger
+from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import without_callbacks
+from dp_halfspace.data.chunks import is_own
 from dp_halfspace.data.validation import class_indices
 from dp_halfspace.inspection.pipeline import library_of
 from dp_halfspace.privacy.interception import Mechanism, draw_release
@@ -69,56 +65,6 @@ def _is_private(kind: type) -> bool:
     return is_classifier and library_of(kind) == "dp_halfspace"
 
 
-class _Nowhere(io.RawIOBase):
-    """A stream that takes bytes and forgets them."""
-
-    def writable(self) -> bool:
-        """Return that bytes are taken."""
-        return True
-
-    def write(self, data: Any) -> int:
-        """Forget bytes."""
-        return len(data)
-
-
-class _DroppedOutput:
-    """Drops what this process prints and logs, from the first thread that enters to the last.
-
-    Streams and logging belong to the whole process, and threads leave in any order.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._restored = Lock(), 0, ExitStack()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                # Never closed: a log handler that is made inside may keep it.
-                nowhere = io.TextIOWrapper(io.BufferedWriter(_Nowhere()))
-                self._restored.enter_context(redirect_stdout(nowhere))
-                self._restored.enter_context(redirect_stderr(nowhere))
-                self._restored.callback(logging.disable, logging.root.manager.disable)
-                logging.disable(sys.maxsize)
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._restored.close()
-
-
-_DROPPED_OUTPUT = _DroppedOutput()
-
-
-@contextmanager
-def drop_output() -> Iterator[None]:
-    """Drop what is printed, logged and warned inside."""
-    with _DROPPED_OUTPUT, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def call_silently(call: Callable[[], Result]) -> Result:
     """Return what a call returns, and show nothing else of it.
 
@@ -128,20 +74,10 @@ def call_silently(call: Callable[[], Result]) -> Result:
         with drop_output():
             return call()
     except Exception as error:
-        if isinstance(error, MemoryError) or _is_ours(error):
+        if isinstance(error, MemoryError) or is_own(error):
             raise
     # Outside the handler, so that the new error does not carry the old one.
     raise ValueError(_FAILED)
-
-
-def _is_ours(error: Exception) -> bool:
-    """Tell whether code of this package raised an error, in its own words."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith(
-        "dp_halfspace."
-    )
 
 
 def silence(candidate: Any) -> Any:

@@ -20,13 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import SharedLedger, opened_ledger, warn_of_weak_guarantee
 from dp_halfspace._params import fit_context, refusing, resolved_delta
+from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.model_selection._candidates import (
     SCORINGS,
     RobustAccuracy,
-    drop_output,
     model_inside,
     restore_settings,
     run_candidates,

@@ -12,18 +12,11 @@ many records agree to all digits long before its gradient is small.
 
 from __future__ import annotations
 
-import logging
 import math
-import os
-import sys
-import threading
-import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,6 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize
 
+from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.optim.objectives import MAX_DENSE, MarginObjective, Objective, SoftmaxObjective
 from dp_halfspace.rows.blocks import FloatArray
@@ -431,7 +425,7 @@ def silent_answer(
     """
     start = np.zeros(objective.size)
     try:
-        with silence_output(), np.errstate(all="ignore"):
+        with drop_output(), np.errstate(all="ignore"):
             return _in_ball(optimizer(FiniteSum(objective, radius), start.copy()), start, radius)
     except KeyboardInterrupt:
         raise
@@ -446,29 +440,6 @@ def _in_ball(answer: Any, start: FloatArray, radius: float) -> FloatArray:
         return start
     w = np.array(w, dtype=np.float64)
     return project_to_ball(w, radius) if np.isfinite(w).all() else start
-
-
-# Warning filters and streams belong to the process, so one optimizer runs at a time.
-_ONE_AT_A_TIME = threading.RLock()
-
-
-@contextmanager
-def silence_output() -> Iterator[None]:
-    """Drop warnings, log lines and what is written to `sys.stdout` and `sys.stderr`.
-
-    What other threads print in the meantime is dropped, too. Output past these two names, by
-    compiled code or to a stream that the block kept or opened itself, is not.
-    """
-    with ExitStack() as stack:
-        stack.enter_context(_ONE_AT_A_TIME)
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        stack.callback(logging.disable, logging.root.manager.disable)
-        logging.disable(sys.maxsize)
-        nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
-        stack.enter_context(redirect_stdout(nowhere))
-        stack.enter_context(redirect_stderr(nowhere))
-        yield
 
 
 Optimizer: TypeAlias = str | Callable[[FiniteSum, FloatArray], Any]

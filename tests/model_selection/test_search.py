@@ -23,6 +23,7 @@ from dp_halfspace import (
     PrivacyLedger,
     PrivateAUCClassifier,
     PrivateSearchCV,
+    _silence,
     privacy,
 )
 from dp_halfspace.model_selection import _candidates as candidates
@@ -243,7 +244,7 @@ def test_warning_test_sees_runs_that_talk(monkeypatch):
     """Planted: nothing is silenced."""
     filters = dict.fromkeys(("simplefilter", "filterwarnings"), lambda *given: None)
     talk = SimpleNamespace(catch_warnings=nullcontext, **filters)
-    monkeypatch.setattr(candidates, "warnings", talk)
+    monkeypatch.setattr(_silence, "warnings", talk)
     few, many = (warnings_of(monkeypatch, runs) for runs in (1, 12))
     assert len(many) == len(few) + 2 * 11
 

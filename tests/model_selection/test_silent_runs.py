@@ -26,6 +26,7 @@ from dp_halfspace import (
     BudgetError,
     OutputPerturbationClassifier,
     PrivateSearchCV,
+    _silence,
 )
 from dp_halfspace.model_selection import _candidates as candidates
 from dp_halfspace.preprocessing import PublicScaler
@@ -75,7 +76,7 @@ def test_verbose_steps_do_not_count_runs(monkeypatch, capfd, n_jobs):
 
 def test_candidates_are_told_to_say_nothing(monkeypatch):
     """They would print where no redirection reaches: dropping output is the second line."""
-    monkeypatch.setattr(candidates, "_DROPPED_OUTPUT", nullcontext())
+    monkeypatch.setattr(_silence, "_DROPPED_OUTPUT", nullcontext())
     runs_of(monkeypatch, 3)
     out = io.StringIO()
     monkeypatch.setattr(sys, "stdout", out)
@@ -85,7 +86,7 @@ def test_candidates_are_told_to_say_nothing(monkeypatch):
 
 def test_verbose_test_sees_steps_that_talk(monkeypatch, capfd):
     """Planted: parameters are left as they are, and output is not dropped."""
-    monkeypatch.setattr(candidates, "_DROPPED_OUTPUT", nullcontext())
+    monkeypatch.setattr(_silence, "_DROPPED_OUTPUT", nullcontext())
     monkeypatch.setattr(candidates, "_QUIET", {})
     lines = []
     for count in (1, 6):
@@ -161,7 +162,7 @@ def test_a_run_drops_what_is_said_by_itself(capsys, log):
 def test_threads_that_overlap_restore_what_they_found():
     """The first to come is the first to go."""
     before = sys.stdout, sys.stderr, logging.root.manager.disable
-    dropped = candidates._DroppedOutput()
+    dropped = _silence._DroppedOutput()
     dropped.__enter__()
     dropped.__enter__()
     nowhere = sys.stdout
@@ -336,9 +337,9 @@ def test_steps_that_tell_of_records_are_refused(step, finding):
 
 def test_talk_test_hears_runs_that_talk(monkeypatch, capfd, log):
     """Planted: nothing is dropped, and each way of talking tells the number of runs."""
-    monkeypatch.setattr(candidates, "_DROPPED_OUTPUT", nullcontext())
+    monkeypatch.setattr(_silence, "_DROPPED_OUTPUT", nullcontext())
     planted = SimpleNamespace(catch_warnings=nullcontext, simplefilter=lambda *given: None)
-    monkeypatch.setattr(candidates, "warnings", planted)
+    monkeypatch.setattr(_silence, "warnings", planted)
     said = [heard(monkeypatch, capfd, log, count) for count in (1, 6)]
     counts = [
         [text.count(word) for word in ("prints\n", "an error", "logs", "bytes")]
