@@ -346,8 +346,10 @@ def _check_finite(X: Any, names: Any, *, allow_missing: bool) -> None:
     # One fast pass: a sum that is finite has no other terms. An overflow is looked at again.
     with np.errstate(over="ignore", invalid="ignore"):
         is_finite = np.isfinite(values.sum())
-    blocks = (values[i : i + _ROWS_PER_BLOCK] for i in range(0, len(values), _ROWS_PER_BLOCK))
-    if is_finite or not any(refused(block).any() for block in blocks):
+    if is_finite:
+        return
+    starts = range(0, len(values), _ROWS_PER_BLOCK)
+    if not any(refused(values[i : i + _ROWS_PER_BLOCK]).any() for i in starts):
         return
     if sparse.issparse(X):
         bad = np.unique(X.indices[refused(values)])
@@ -416,7 +418,8 @@ def without_names(estimator: Any) -> Any:
     If something is refused, the estimator is left exactly as it was.
     """
     probe = object.__new__(type(estimator))
-    vars(probe).update({k: v for k, v in vars(estimator).items() if k != "feature_names_in_"})
+    vars(probe).update(vars(estimator))
+    vars(probe).pop("feature_names_in_", None)
     return probe
 
 

@@ -228,10 +228,13 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             "fit_intercept": True,
             "intercept_scaling": 1.0,
         }
-        if facts.balances or not all(
-            _is_same(getattr(self, name), value) for name, value in asked.items()
-        ):
+        if facts.balances:
             return None
+        for name, value in asked.items():
+            # An array is at no value.
+            given = getattr(self, name)
+            if not isinstance(given, type(value) | int) or given != value:
+                return None
         from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
         return plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
@@ -357,11 +360,6 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                 "of a change of a row"
             )
         return replace(attack, radius=attack.radius / norm, smoothing=_SMOOTHING)
-
-
-def _is_same(given: Any, value: Any) -> bool:
-    """Tell whether a parameter is at a value; arrays are at none."""
-    return isinstance(given, type(value) | int) and bool(given == value)
 
 
 def _checked_numbers(margin: Any) -> NDArray[np.float64]:

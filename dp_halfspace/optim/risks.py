@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,20 @@ class SlopeBounds(NamedTuple):
     slope: float
     smoothness: float
     evaluation: float
+
+
+class Task(NamedTuple):
+    """One of the separate minimisations of a risk.
+
+    `weights` are those of the classes, `positive` is the class that is set apart, `linear` a term
+    of its own, and `radius` bounds the norm of points at which a gradient is computed.
+    """
+
+    weights: Weights
+    positive: int
+    ridge: float
+    linear: FloatArray | None = None
+    radius: float = math.inf
 
 
 class Risk(ABC):
@@ -197,21 +211,10 @@ class Risk(ABC):
         """Mean loss that spherical noise on the coefficients adds."""
 
     @abstractmethod
-    def objective(
-        self,
-        rows: Design,
-        classes: NDArray[np.intp],
-        *,
-        weights: Weights,
-        positive: int,
-        ridge: float,
-        linear: FloatArray | None,
-        radius: float,
-    ) -> Objective:
+    def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> Objective:
         """Return one of the separate objectives, of all rows or of those of a chunk.
 
-        `classes` are the class indices of the rows, `weights` those of the classes, and `positive`
-        is the class that is set apart.
+        `classes` are the class indices of the rows.
         """
 
 
@@ -318,13 +321,16 @@ def minimisers(
     for index, k in enumerate(positives):
         term = None if linear is None else linear[index].ravel()
 
-        make = partial(risk.objective, weights=weights, positive=k, radius=farthest)
+        task = Task(weights, k, ridge, term, farthest)
 
-        def objective(design: Any, make: Any = make, term: FloatArray | None = term) -> Objective:
+        def objective(design: Any, task: Task = task) -> Objective:
             if not isinstance(classes, Chunks):
-                return cast("Objective", make(design, classes, ridge=ridge, linear=term))
+                return risk.objective(design, classes, task)
             size, scaled = risk.n_blocks * risk.n_columns, risk.total(ridge)
-            return chunked_objective(make, design, classes, size=size, ridge=scaled, linear=term)
+            make = partial(_objective_of_chunk, risk, task)
+            return chunked_objective(
+                make, design, classes, size=size, ridge=scaled, linear=task.linear
+            )
 
         found = certified_minimum(
             objective(rows),
@@ -335,6 +341,13 @@ def minimisers(
         )
         solutions.append(found.reshape(risk.n_blocks, risk.n_columns))
     return np.vstack(solutions)
+
+
+def _objective_of_chunk(
+    risk: Risk, task: Task, rows: Design, classes: Any, *, ridge: float, linear: FloatArray | None
+) -> Objective:
+    """Return the objective of a chunk, whose ridge and linear term are not those of the whole."""
+    return risk.objective(rows, classes, task._replace(ridge=ridge, linear=linear))
 
 
 # Rounds in which the radius with an adversary is improved.
@@ -538,28 +551,18 @@ class MarginRisk(Risk):
         cost += pull * self.adversary.of_noise(variance) if self.adversary else 0.0
         return cost * self.n_stacked
 
-    def objective(
-        self,
-        rows: Design,
-        classes: NDArray[np.intp],
-        *,
-        weights: Weights,
-        positive: int,
-        ridge: float,
-        linear: FloatArray | None,
-        radius: float,
-    ) -> MarginObjective:
+    def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> MarginObjective:
         """Return the objective of one class against the rest."""
         return MarginObjective(
             rows,
-            np.where(classes == positive, 1.0, -1.0),
-            weights[classes],
+            np.where(classes == task.positive, 1.0, -1.0),
+            task.weights[classes],
             self.loss,
-            self.total(ridge),
-            linear,
+            self.total(task.ridge),
+            task.linear,
             self.tilt,
             self.adversary,
-            radius if self.robust else math.inf,
+            task.radius if self.robust else math.inf,
         )
 
     def _highest_margin(self, norm: float) -> float:
@@ -746,22 +749,11 @@ class SoftmaxRisk(Risk):
         """Bound the mean loss that noise of this variance adds; ``excess_risk.md``."""
         return (1 - 1 / self.n_classes) * self.max_weight * self.row_norm**2 * variance / 2
 
-    def objective(
-        self,
-        rows: Design,
-        classes: NDArray[np.intp],
-        *,
-        weights: Weights,
-        positive: int,
-        ridge: float,
-        linear: FloatArray | None,
-        radius: float,
-    ) -> SoftmaxObjective:
+    def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> SoftmaxObjective:
         """Return the objective; no class is set apart, and no radius is needed."""
-        del positive, radius
-        total = self.total(ridge)
+        total = self.total(task.ridge)
         return SoftmaxObjective(
-            rows, classes, self.n_classes, weights[classes], total, linear, self.shift
+            rows, classes, self.n_classes, task.weights[classes], total, task.linear, self.shift
         )
 
 
@@ -982,24 +974,13 @@ class PairRisk(Risk):
         """Mean loss that noise adds: only noise in the direction of its difference moves a pair."""
         return self.mass * self.loss.smoothness * self.diameter**2 * variance / 2.0
 
-    def objective(
-        self,
-        rows: Design,
-        classes: NDArray[np.intp],
-        *,
-        weights: Weights,
-        positive: int,
-        ridge: float,
-        linear: FloatArray | None,
-        radius: float,
-    ) -> PairwiseObjective:
+    def objective(self, rows: Design, classes: NDArray[np.intp], task: Task) -> PairwiseObjective:
         """Return the objective; pairs have no class weights."""
-        del weights, radius
         if not isinstance(rows, Rows):
             raise TypeError("a sum over pairs reads the rows themselves")
-        is_positive = classes == positive
+        is_positive = classes == task.positive
         return PairwiseObjective(
-            rows, is_positive, self.loss, self.total(ridge), self.normaliser, linear
+            rows, is_positive, self.loss, self.total(task.ridge), self.normaliser, task.linear
         )
 
 

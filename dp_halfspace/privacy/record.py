@@ -358,7 +358,7 @@ def _freeze_pairs(
     """Pairs of names and immutable plain values."""
     pairs = public.items() if isinstance(public, Mapping) else public
     frozen = tuple((str(name), _freeze(value)) for name, value in pairs)
-    if len({name for name, _ in frozen}) < len(frozen):
+    if len(dict(frozen)) < len(frozen):
         raise ValueError("public must not name a fact twice")
     return frozen
 

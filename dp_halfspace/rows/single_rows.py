@@ -80,11 +80,6 @@ class SingleRows:
         return n, d + (self._constant is not None)
 
     @property
-    def block_rows(self) -> int:
-        """Number of rows in a block, whose numbers take half of the memory of float64."""
-        return single_block_size(*self._matrix.shape)
-
-    @property
     def shares(self) -> FloatArray:
         """What each row counts: one."""
         return np.broadcast_to(1.0, self.shape[0])
@@ -207,7 +202,8 @@ class SingleRows:
 
     @property
     def _is_plain(self) -> bool:
-        return -(-self.shape[0] // self.block_rows) <= PLAIN_BLOCKS
+        n, d = self._matrix.shape
+        return bool(-(-n // single_block_size(n, d)) <= PLAIN_BLOCKS)
 
     def _blocks(self) -> Iterator[SingleBlock]:
         """Read the first row, rows, factors and constants of block after block."""

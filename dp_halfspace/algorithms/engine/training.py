@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def reads_single(facts: PublicFacts, intercept_scaling: float) -> bool:
     of rows and intercept must be in its reach.
     """
     scales = facts.data_norm, intercept_scaling
-    near_one = all(2.0**-20 <= scale <= 2.0**20 for scale in scales)
+    near_one = min(scales) >= 2.0**-20 and max(scales) <= 2.0**20
     is_so = facts.is_scale_stated and facts.is_float32
     return (is_so or facts.in_column_scales) and not facts.has_people and near_one
 
@@ -284,11 +285,11 @@ class LinearPlan(FitPlan):
 def public_facts(candidates: Sequence[LinearPlan]) -> dict[str, Any]:
     """Return what a record says about a fit that can take any of these ways."""
     first = candidates[0]
-    maps = [candidate.linear_map for candidate in candidates]
+    maps = map(attrgetter("linear_map"), candidates)
     return {
         "relative_constant_column": first.constant_column,
         "solver": first.solver,
-        "margins": [candidate.margin for candidate in candidates],
+        "margins": list(map(attrgetter("margin"), candidates)),
         "private_preconditioner": getattr(first.algorithm, "preconditioner", None) is not None,
         "n_components": [None if drawn is None else drawn.n_components for drawn in maps],
         **({"precision": "float32"} if first.is_single else {}),

@@ -22,7 +22,7 @@ from dp_halfspace.optim import (
     minimisers,
     shifted_logistic,
 )
-from dp_halfspace.optim.risks import RIDGE_FLOOR
+from dp_halfspace.optim.risks import RIDGE_FLOOR, Task
 from tests.conftest import separated
 from tests.optim.risk_cases import margin_risk, pair_risk, planned, softmax_risk
 
@@ -128,9 +128,7 @@ def mean_loss(risk: Risk, X, classes, W):
     total = 0.0
     positives = [1] if risk.n_stacked == 1 else range(risk.n_stacked)
     for k, w in zip(positives, W.reshape(risk.n_stacked, -1), strict=True):
-        J = risk.objective(
-            rows, classes, weights=weights, positive=k, ridge=1e-300, linear=None, radius=1e3
-        )
+        J = risk.objective(rows, classes, Task(weights, k, 1e-300, radius=1e3))
         total += J.value_and_gradient(w)[0]
     return total / risk.total(1.0)
 
