@@ -2626,6 +2626,22 @@ MUTANTS = [
         ),
     ),
     *of(
+        "optim/pairs.py",
+        "tests/optim/objectives/test_pair_grid.py",
+        (
+            "logistic_rounding",
+            "_LEBESGUE * sums",
+            "sums",
+            "tests/optim/risks/test_gradient_error.py::test_the_bound_is_the_theorem",
+        ),
+        (
+            "_sum_softplus",
+            "np.full(places.size, -beyond)",
+            "np.zeros(places.size)",
+            "test_equals_brute_force_at_every_range",
+        ),
+    ),
+    *of(
         "optim/certificate.py",
         "tests/optim/solvers/test_certificate.py",
         (

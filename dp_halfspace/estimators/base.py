@@ -31,6 +31,7 @@ from dp_halfspace._params import (
 )
 from dp_halfspace._sklearn_compat import StrOptions
 from dp_halfspace.data.chunked_data import by_chunks
+from dp_halfspace.data.record_weights import weighed
 from dp_halfspace.data.validation import (
     TrainingData,
     are_chunks,
@@ -119,7 +120,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         from dp_halfspace.privacy.mechanisms import authorise  # noqa: PLC0415
         from dp_halfspace.privacy.randomness import noise_source  # noqa: PLC0415
 
-        data = self._weighed(self._validated(X, y, groups), sample_weight)
+        data = weighed(self._validated(X, y, groups), sample_weight)
         plan = self._fit_plan(data)
         record = self._record(plan, data)
         warn_of_weak_guarantee(record)
@@ -161,7 +162,7 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         -----
         **Privacy.** A function of public quantities, so calling it costs nothing.
         """
-        data = self._weighed(self._validated(X, y, groups), sample_weight)
+        data = weighed(self._validated(X, y, groups), sample_weight)
         record = self._record(self._fit_plan(data), data)
         self._warn_of_a_poor_outlook(data)
         return record
@@ -169,15 +170,6 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
     @abstractmethod
     def _validated(self, X: Any, y: ArrayLike, groups: Any) -> TrainingData:
         """Check what is handed in, and gather the rows of each person."""
-
-    @staticmethod
-    def _weighed(data: TrainingData, sample_weight: Any) -> TrainingData:
-        """Check the weights of the records, if there are any."""
-        if sample_weight is None:
-            return data
-        from dp_halfspace.data.record_weights import weighed  # noqa: PLC0415
-
-        return weighed(data, sample_weight)
 
     @abstractmethod
     def _fit_plan(self, data: TrainingData) -> FitPlan:

@@ -38,8 +38,9 @@ from dp_halfspace.algorithms.engine.defaults import Steps
 from dp_halfspace.algorithms.engine.noisy_gd import clipped_slopes, plan_descent
 from dp_halfspace.audit import replay
 from dp_halfspace.data import record_weights
-from dp_halfspace.data.record_weights import RecordWeights, reweighed
+from dp_halfspace.data.record_weights import RecordWeights, reweighed, weighed
 from dp_halfspace.datasets import in_chunks
+from dp_halfspace.estimators import base
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.rows.rows import Rows
@@ -260,7 +261,7 @@ def test_a_tilt_knows_that_losses_may_weigh_nothing():
     estimator = clone(CASES["tilted"]).set_params(classes=LABELS)
     costs = []
     for own in (None, w):
-        data = estimator._weighed(estimator._validated(X, y, None), own)
+        data = weighed(estimator._validated(X, y, None), own)
         plan = estimator._fit_plan(data).plan
         costs.append((plan.risk.min_weight, plan.sensitivity))
     assert [least for least, _ in costs] == [1.0, 0.0]
@@ -301,8 +302,8 @@ def test_weights_of_one_are_no_weights_where_no_classes_are_counted():
     X, y, _ = table()
     for name in ("output", "hinge", "objective", "margin"):
         estimator = clone(CASES[name]).set_params(classes=LABELS, random_state=0)
-        weighed = clone(estimator).fit(X, y, sample_weight=np.ones(300))
-        assert (weighed.coef_ == estimator.fit(X, y).coef_).all()
+        other = clone(estimator).fit(X, y, sample_weight=np.ones(300))
+        assert (other.coef_ == estimator.fit(X, y).coef_).all()
 
 
 def test_a_record_of_weight_zero_says_nothing_to_a_minimiser():
@@ -460,18 +461,18 @@ def test_small_tables_with_weights_are_left_to_the_engine():
 # -- scikit-learn --------------------------------------------------------------------
 
 
-def test_weights_are_routed_by_scikit_learn():
+def test_weights_are_routed_by_scikit_learn(monkeypatch):
     X, y, w = table()
     seen = []
 
-    class Watching(AdaptiveMarginClassifier):
-        @staticmethod
-        def _weighed(data, sample_weight):
-            seen.append(sample_weight)
-            return PrivateLinearClassifier._weighed(data, sample_weight)
+    def watched(data, sample_weight):
+        seen.append(sample_weight)
+        return weighed(data, sample_weight)
 
+    monkeypatch.setattr(base, "weighed", watched)
     with sklearn.config_context(enable_metadata_routing=True):
-        model = Watching(data_norm=1.0, classes=LABELS).set_fit_request(sample_weight=True)
+        model = AdaptiveMarginClassifier(data_norm=1.0, classes=LABELS)
+        model = model.set_fit_request(sample_weight=True)
         piped = make_pipeline(FunctionTransformer(), model)
         piped.fit(X, y, sample_weight=w)
         assert (seen.pop() == w).all()
