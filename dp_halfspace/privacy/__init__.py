@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.accounting import calibrate as calibrate
     from dp_halfspace.privacy.accounting import delta as delta
     from dp_halfspace.privacy.accounting import epsilon as epsilon
+    from dp_halfspace.privacy.budget import additive_noise as additive_noise
     from dp_halfspace.privacy.events import Event as Event
     from dp_halfspace.privacy.events import Exponential as Exponential
     from dp_halfspace.privacy.events import Gaussian as Gaussian
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.mechanisms import L2LaplaceNoise as L2LaplaceNoise
     from dp_halfspace.privacy.mechanisms import Ledger as Ledger
     from dp_halfspace.privacy.mechanisms import NoNoise as NoNoise
-    from dp_halfspace.privacy.mechanisms import additive_noise as additive_noise
     from dp_halfspace.privacy.mechanisms import authorise as authorise
     from dp_halfspace.privacy.noise import l2_laplace as l2_laplace
     from dp_halfspace.privacy.noise import rounded_gaussian as rounded_gaussian

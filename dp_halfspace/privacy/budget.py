@@ -94,3 +94,33 @@ class Budget:
         if self.is_pure:
             return L2LaplaceNoise(sensitivity, self.epsilon)
         return GaussianNoise(sensitivity, self.mu)
+
+
+def additive_noise(
+    sensitivity: float, epsilon: float, delta: float
+) -> GaussianNoise | L2LaplaceNoise | NoNoise:
+    """Choose the noise for one release of bounded Euclidean sensitivity.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Bound on the Euclidean distance of the values of two neighbouring data sets.
+    epsilon : float
+        Budget, positive; infinity means no noise.
+    delta : float
+        0 for pure epsilon (L2-Laplace noise), positive for Gaussian noise.
+
+    Returns
+    -------
+    GaussianNoise, L2LaplaceNoise or NoNoise
+        Calibrated exactly, on the safe side.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy import additive_noise
+    >>> additive_noise(1.0, epsilon=1.0, delta=1e-6).event
+    Gaussian(mu=0.2367...)
+    >>> additive_noise(1.0, epsilon=0.5, delta=0.0).event
+    Pure(epsilon=0.5)
+    """
+    return Budget.of(epsilon, delta).noise(sensitivity)

@@ -21,7 +21,6 @@ from dp_halfspace._rounding import FAR_UP
 from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, single_runs
 from dp_halfspace.privacy.interception import Mechanism, draw_release
 from dp_halfspace.privacy.noise import add_noise, check_scale, gaussian_grid, l2_laplace
-from dp_halfspace.privacy.profiles import gdp_mu
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
 
@@ -162,40 +161,6 @@ class NoNoise:
         """Return the value as it is."""
         del source
         return value
-
-
-def additive_noise(
-    sensitivity: float, epsilon: float, delta: float
-) -> GaussianNoise | L2LaplaceNoise | NoNoise:
-    """Choose the noise for one release of bounded Euclidean sensitivity.
-
-    Parameters
-    ----------
-    sensitivity : float
-        Bound on the Euclidean distance of the values of two neighbouring data sets.
-    epsilon : float
-        Budget, positive; infinity means no noise.
-    delta : float
-        0 for pure epsilon (L2-Laplace noise), positive for Gaussian noise.
-
-    Returns
-    -------
-    GaussianNoise, L2LaplaceNoise or NoNoise
-        Calibrated exactly, on the safe side.
-
-    Examples
-    --------
-    >>> from dp_halfspace.privacy import additive_noise
-    >>> additive_noise(1.0, epsilon=1.0, delta=1e-6).event
-    Gaussian(mu=0.2367...)
-    >>> additive_noise(1.0, epsilon=0.5, delta=0.0).event
-    Pure(epsilon=0.5)
-    """
-    if math.isinf(epsilon):
-        return NoNoise()
-    if delta == 0:
-        return L2LaplaceNoise(sensitivity, epsilon)
-    return GaussianNoise(sensitivity, gdp_mu(epsilon, delta))
 
 
 class Ledger(Protocol):

@@ -24,11 +24,11 @@ from dp_halfspace.privacy import (
     PrivacyRecord,
     Pure,
     Repeated,
-    additive_noise,
     authorise,
     gdp_delta,
     noise_source,
 )
+from dp_halfspace.privacy.budget import additive_noise
 from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import ExponentialChoice
 from dp_halfspace.privacy.randomness import SeededBytes
