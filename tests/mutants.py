@@ -2491,10 +2491,16 @@ MUTANTS = [
             "test_refusals_cost_nothing",
         ),
         (
-            "_place",
-            "except (TypeError, ValueError)",
-            "except ValueError",
-            "test_what_is_not_listed_is_a_group_of_its_own",
+            "group_codes",
+            'number.get(category_of(cell) or "", len(listed))',
+            "number.get(cell, len(listed))",
+            "test_a_cell_of_another_type_moves_no_other_record",
+        ),
+        (
+            "group_codes",
+            "len(set(categories)) < len(categories)",
+            "False",
+            "test_refusals_cost_nothing",
         ),
     ),
     *of(
