@@ -2267,6 +2267,12 @@ MUTANTS = [
         "metrics/_tallies.py",
         "tests/metrics/test_score.py",
         (
+            "_shaped",
+            "dtype=object if isinstance(given, list | tuple) else None",
+            "dtype=None",
+            "test_a_list_of_predictions_has_no_common_type",
+        ),
+        (
             "losses_of",
             "np.clip(loss, 0.0, 1.0)",
             "loss",

@@ -167,7 +167,9 @@ def _probabilities(
 
 def _shaped(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return what a method of the model answers, in its shape; one label or score may be a row."""
-    answers = np.asarray(getattr(model, method)(X))
+    given = getattr(model, method)(X)
+    # Of a list numpy would choose one type by all answers: one text makes texts of all numbers.
+    answers = np.asarray(given, dtype=object if isinstance(given, list | tuple) else None)
     if answers.shape == (*shape, 1) and len(shape) == 1:
         return answers[:, 0]
     if answers.shape != shape:
