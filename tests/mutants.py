@@ -290,6 +290,12 @@ MUTANTS = [
         ),
         (
             "PrivacyLedger._check_kind",
+            "not record.events",
+            "False",
+            "tests/ledger/test_ledger.py::test_a_claim_without_a_release_is_refused",
+        ),
+        (
+            "PrivacyLedger._check_kind",
             "n_read != part.n_records",
             "False",
             "test_a_part_by_cells_is_read_with_all_records",
