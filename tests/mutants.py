@@ -96,6 +96,100 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "algorithms/labels/label_training.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_labels",
+            "budget.noise(bound)",
+            "budget.noise(0.5 * bound)",
+            "test_labels_move_a_statistic_by_one_or_the_root_of_two",
+        ),
+        (
+            "statistic_sensitivity",
+            "+ 2.02 * terms * 2.0**-53 * n_samples",
+            "",
+            "test_labels_move_a_statistic_by_one_or_the_root_of_two",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_count",
+            "part.noise(1.0)",
+            "part.noise(0.5)",
+            "test_a_record_moves_the_count_of_the_positive_ones_by_one",
+        ),
+        (
+            "_pairs",
+            "problem.n_features, UP,",
+            "problem.n_features, 0.5,",
+            "test_pairs_are_of_rows_of_norm_one",
+        ),
+    ),
+    *of(
+        "algorithms/published/margin_selection.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_selection",
+            "ExponentialChoice(score_bound,",
+            "ExponentialChoice(0.5 * score_bound,",
+            "test_a_record_moves_the_error_of_every_margin_by_one",
+        ),
+        (
+            "plan_selection",
+            "GaussianNoise(score_bound * math.sqrt(runs),",
+            "GaussianNoise(score_bound,",
+            "test_a_record_moves_the_error_of_every_margin_by_one",
+        ),
+    ),
+    *of(
+        "algorithms/engine/preconditioner.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_preconditioner",
+            "rounding += 2.04 * SINGLE_EPS * (GRAM_GROUP + 8) * GRAM_GROUP",
+            "pass",
+            "test_a_second_moment_pays_for_the_rounding_of_a_group_of_float32",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_descent",
+            "step_mu = mu / math.sqrt(steps.n_steps) * DOWN",
+            "step_mu = mu / math.sqrt(steps.n_steps)",
+            "test_the_steps_cost_no_more_than_the_run_as_real_numbers",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/objective.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "GaussianLinearTerm.norm_bound",
+            "+ self.rounding(n_blocks, n_columns)",
+            "",
+            "test_the_bound_on_a_linear_term_holds_half_a_cell_of_its_grid",
+        ),
+        (
+            "LaplaceLinearTerm.norm_bound",
+            "+ self.rounding(n_blocks, n_columns)",
+            "",
+            "test_the_bound_on_a_linear_term_holds_half_a_cell_of_its_grid",
+        ),
+    ),
+    *of(
+        "model_selection/_search_plan.py",
+        "tests/model_selection/test_search.py",
+        (
+            "_Search.mixed",
+            "len({record.events for record in records}) > 1",
+            "False",
+            "test_runs_that_differ_with_the_budget_of_a_run_only_are_refused",
+        ),
+    ),
+    *of(
         "estimators/base.py",
         "tests/estimators/test_private_units.py",
         (
