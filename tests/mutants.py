@@ -180,6 +180,62 @@ MUTANTS = [
         ),
     ),
     *of(
+        "optim/risks.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "MarginRisk.sensitivity",
+            "largest_margin *= FAR_UP",
+            "largest_margin *= 0.5",
+            "test_a_record_under_attack_moves_a_minimiser_as_far_as_the_theorem_says",
+        ),
+    ),
+    *of(
+        "optim/pairs.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "logistic_rounding",
+            "1e-13 + rounding",
+            "1e-13",
+            "test_sums_over_pairs_are_off_by_what_the_theorem_allows",
+        ),
+    ),
+    *of(
+        "data/people.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "People.weights_for",
+            "_EXACT_BITS - len(self).bit_length()",
+            "_EXACT_BITS",
+            "test_weights_of_many_people_keep_their_sums_exact",
+        ),
+        (
+            "People.weights_for",
+            "- (largest - 1).bit_length()",
+            "",
+            "test_weights_of_many_people_keep_their_sums_exact",
+        ),
+    ),
+    *of(
+        "rows/blocks.py",
+        "tests/rows/test_clipping.py",
+        (
+            "_scales_from_ratios",
+            "np.maximum(factor - 2.0 * math.ulp(0.0), 0.0)",
+            "factor",
+            "test_a_factor_of_few_bits_is_rounded_down",
+        ),
+    ),
+    *of(
+        "ledger/cap.py",
+        "tests/ledger/test_cap.py",
+        (
+            "_as_gaussian",
+            "math.sqrt(total) * UP",
+            "math.sqrt(total)",
+            "test_one_gaussian_release_is_no_better_than_all_as_real_numbers",
+        ),
+    ),
+    *of(
         "model_selection/_search_plan.py",
         "tests/model_selection/test_search.py",
         (

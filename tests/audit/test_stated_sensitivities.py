@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from dp_halfspace.algorithms.engine.defaults import Steps
@@ -22,6 +24,11 @@ from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, L
 from dp_halfspace.algorithms.published.margin_selection import plan_selection
 from dp_halfspace.algorithms.ranking import auc_training
 from dp_halfspace.algorithms.ranking.auc_training import RankingProblem, plan_ranking
+from dp_halfspace.data.people import People
+from dp_halfspace.optim.losses import get_loss
+from dp_halfspace.optim.objectives import Adversary
+from dp_halfspace.optim.pairs import logistic_rounding
+from dp_halfspace.optim.risks import MarginRisk, logistic_diameter
 from dp_halfspace.privacy.budget import Budget
 
 DELTAS = pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -121,3 +128,45 @@ def test_the_bound_on_a_linear_term_holds_half_a_cell_of_its_grid(term, monkeypa
     monkeypatch.setattr(type(term), "rounding", lambda *_: 0.0)
     assert cell > 0.0
     assert whole == term.norm_bound(3, 5) + cell
+
+
+@pytest.mark.parametrize("norm", [2, "inf"])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "huber_hinge"])
+def test_a_record_under_attack_moves_a_minimiser_as_far_as_the_theorem_says(loss, norm):
+    """``robust.md``, Theorem 4: with the steepest slope of margins up to the radius."""
+    n, row, found = 500, 1.0, get_loss(loss)
+    for ridge, reach in product((1e-3, 0.1, 3.0), (0.1, 0.4, 2.0)):
+        adversary = Adversary(reach, norm, 4)
+        risk = MarginRisk(found, n, 4, 2, row, 512, adversary=adversary)
+        length = row + adversary.reach
+        margin = length * risk.radius(ridge)
+        width = -float(found.derivative(-margin)) * max(2.0 * row, length)
+        if loss == "logistic":
+            width = min(width, 2.0 * length * logistic_diameter(margin))
+        assert risk.sensitivity(ridge) >= width / (ridge * n)
+
+
+@pytest.mark.parametrize("largest", [0.0, 1.0, 1e4])
+@pytest.mark.parametrize("n", [2, 10**4, 10**7])
+def test_sums_over_pairs_are_off_by_what_the_theorem_allows(n, largest):
+    """``pairwise.md``, Theorem 3."""
+    kappa, blocks = 6.6, 8192 + math.ceil(n / 8192)
+    roundings = kappa * (kappa + 1.0) * (blocks + 3072) + 2.0 * (largest + 1.0)
+    allowed = 1e-13 + 1.01 * 2.0**-53 * roundings + 2.1 * (kappa + 1.0) * 5e-13
+    assert logistic_rounding(n, largest) >= allowed * (1.0 - 1e-12)
+
+
+class Many(People):
+    """So many people that sums of their weights would need more bits than a float has."""
+
+    def __len__(self) -> int:
+        return 2**40
+
+
+def test_weights_of_many_people_keep_their_sums_exact():
+    """``persons.md``: a sum over all people of a whole factor has at most 52 bits."""
+    for largest in (1, 64):
+        weights = Many(np.array([1, 3, 7])).weights_for(largest)
+        whole = weights * 2.0 ** (52 - 41 - (largest - 1).bit_length())
+        assert (whole == np.rint(whole)).all()
+        assert weights[0] == 1.0
