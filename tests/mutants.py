@@ -96,6 +96,146 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
+        "algorithms/labels/label_training.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_labels",
+            "budget.noise(bound)",
+            "budget.noise(0.5 * bound)",
+            "test_labels_move_a_statistic_by_one_or_the_root_of_two",
+        ),
+        (
+            "statistic_sensitivity",
+            "+ 2.02 * terms * 2.0**-53 * n_samples",
+            "",
+            "test_labels_move_a_statistic_by_one_or_the_root_of_two",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/auc_training.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_count",
+            "part.noise(1.0)",
+            "part.noise(0.5)",
+            "test_a_record_moves_the_count_of_the_positive_ones_by_one",
+        ),
+        (
+            "_pairs",
+            "problem.n_features, UP,",
+            "problem.n_features, 0.5,",
+            "test_pairs_are_of_rows_of_norm_one",
+        ),
+    ),
+    *of(
+        "algorithms/published/margin_selection.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_selection",
+            "ExponentialChoice(score_bound,",
+            "ExponentialChoice(0.5 * score_bound,",
+            "test_a_record_moves_the_error_of_every_margin_by_one",
+        ),
+        (
+            "plan_selection",
+            "GaussianNoise(score_bound * math.sqrt(runs),",
+            "GaussianNoise(score_bound,",
+            "test_a_record_moves_the_error_of_every_margin_by_one",
+        ),
+    ),
+    *of(
+        "algorithms/engine/preconditioner.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_preconditioner",
+            "rounding += 2.04 * SINGLE_EPS * (GRAM_GROUP + 8) * GRAM_GROUP",
+            "pass",
+            "test_a_second_moment_pays_for_the_rounding_of_a_group_of_float32",
+        ),
+    ),
+    *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_descent",
+            "step_mu = mu / math.sqrt(steps.n_steps) * DOWN",
+            "step_mu = mu / math.sqrt(steps.n_steps)",
+            "test_the_steps_cost_no_more_than_the_run_as_real_numbers",
+        ),
+    ),
+    *of(
+        "algorithms/perturbation/objective.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "GaussianLinearTerm.norm_bound",
+            "+ self.rounding(n_blocks, n_columns)",
+            "",
+            "test_the_bound_on_a_linear_term_holds_half_a_cell_of_its_grid",
+        ),
+        (
+            "LaplaceLinearTerm.norm_bound",
+            "+ self.rounding(n_blocks, n_columns)",
+            "",
+            "test_the_bound_on_a_linear_term_holds_half_a_cell_of_its_grid",
+        ),
+    ),
+    *of(
+        "optim/risks.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "MarginRisk.sensitivity",
+            "largest_margin *= FAR_UP",
+            "largest_margin *= 0.5",
+            "test_a_record_under_attack_moves_a_minimiser_as_far_as_the_theorem_says",
+        ),
+    ),
+    *of(
+        "data/people.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "People.weights_for",
+            "_EXACT_BITS - len(self).bit_length()",
+            "_EXACT_BITS",
+            "test_weights_of_many_people_keep_their_sums_exact",
+        ),
+        (
+            "People.weights_for",
+            "- (largest - 1).bit_length()",
+            "",
+            "test_weights_of_many_people_keep_their_sums_exact",
+        ),
+    ),
+    *of(
+        "rows/blocks.py",
+        "tests/rows/test_clipping.py",
+        (
+            "_scales_from_ratios",
+            "np.maximum(factor - 2.0 * math.ulp(0.0), 0.0)",
+            "factor",
+            "test_a_factor_of_few_bits_is_rounded_down",
+        ),
+    ),
+    *of(
+        "ledger/cap.py",
+        "tests/ledger/test_cap.py",
+        (
+            "_as_gaussian",
+            "math.sqrt(total) * UP",
+            "math.sqrt(total)",
+            "test_one_gaussian_release_is_no_better_than_all_as_real_numbers",
+        ),
+    ),
+    *of(
+        "model_selection/_search_plan.py",
+        "tests/model_selection/test_search.py",
+        (
+            "_Search.mixed",
+            "len({record.events for record in records}) > 1",
+            "False",
+            "test_runs_that_differ_with_the_budget_of_a_run_only_are_refused",
+        ),
+    ),
+    *of(
         "estimators/base.py",
         "tests/estimators/test_private_units.py",
         (
@@ -287,6 +427,12 @@ MUTANTS = [
             "self._about.part",
             "",
             "test_parts_by_a_public_fact_cost_the_maximum",
+        ),
+        (
+            "PrivacyLedger._check_kind",
+            "not record.events",
+            "False",
+            "tests/ledger/test_ledger.py::test_a_claim_without_a_release_is_refused",
         ),
         (
             "PrivacyLedger._check_kind",
@@ -2271,6 +2417,12 @@ MUTANTS = [
         "metrics/_tallies.py",
         "tests/metrics/test_score.py",
         (
+            "_shaped",
+            "dtype=object if isinstance(given, list | tuple) else None",
+            "dtype=None",
+            "test_a_list_of_predictions_has_no_common_type",
+        ),
+        (
             "losses_of",
             "np.clip(loss, 0.0, 1.0)",
             "loss",
@@ -2494,15 +2646,17 @@ MUTANTS = [
             "",
             "test_refusals_cost_nothing",
         ),
-    ),
-    *of(
-        "metrics/_tallies.py",
-        "tests/metrics/test_groups.py",
         (
-            "positions_of",
-            "suppress(TypeError, ValueError)",
-            "suppress(ValueError)",
-            "test_what_is_not_listed_is_a_group_of_its_own",
+            "group_codes",
+            'number.get(category_of(cell) or "", len(listed))',
+            "number.get(cell, len(listed))",
+            "test_a_cell_of_another_type_moves_no_other_record",
+        ),
+        (
+            "group_codes",
+            "len(set(categories)) < len(categories)",
+            "False",
+            "test_refusals_cost_nothing",
         ),
     ),
     *of(

@@ -169,7 +169,7 @@ def _from_lists(rows: Sequence[Sequence[Any]]) -> Frame:
     width = len(rows[0])
     if any(len(row) != width for row in rows):
         raise ValueError("X must be two-dimensional: its rows differ in length")
-    columns = tuple(_to_objects([row[j] for row in rows]) for j in range(width))
+    columns = tuple(as_cells([row[j] for row in rows]) for j in range(width))
     return Frame(tuple(map(str, range(width))), False, columns, len(rows), has_dtypes=False)
 
 
@@ -212,7 +212,7 @@ def _read_series(series: Any) -> Stored:
     """Read a column of pandas that is not stored by Arrow."""
     dtype = series.dtype
     if hasattr(dtype, "categories"):
-        return Stored(_to_objects(list(dtype.categories)), codes=series.cat.codes.to_numpy(np.intp))
+        return Stored(as_cells(list(dtype.categories)), codes=series.cat.codes.to_numpy(np.intp))
     if isinstance(dtype, np.dtype):
         return Stored(series.to_numpy())
     if getattr(dtype, "tz", None) is not None:
@@ -240,10 +240,10 @@ def _read_arrow(column: Any) -> Stored:
         steps = column.cast("int32" if unit == "D" else "int64").cast("int64").fill_null(0)
         letter = "m8" if types.is_duration(kind) else "M8"
         return Stored(np.asarray(steps, dtype=np.int64).view(f"{letter}[{unit}]"), missing)
-    return Stored(_to_objects(column.to_pylist()))
+    return Stored(as_cells(column.to_pylist()))
 
 
-def _to_objects(values: Sequence[Any]) -> NDArray[Any]:
+def as_cells(values: Sequence[Any]) -> NDArray[Any]:
     """Return an array of objects as they are; numpy would take lists among them for rows."""
     array = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):

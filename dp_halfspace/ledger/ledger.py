@@ -420,9 +420,10 @@ class PrivacyLedger:
         Raises
         ------
         BudgetError
-            If the record and all entries together would pass the cap, if it protects less than
-            the ledger does or has seeded noise, if the part that the handle is for may share
-            records with another, or if the ledger cannot be written. Nothing is charged.
+            If the record and all entries together would pass the cap, if it states no release,
+            protects less than the ledger does or has seeded noise, if the part that the handle is
+            for may share records with another, or if the ledger cannot be written. Nothing is
+            charged.
         ValueError
             If the file has been damaged, or was replaced by that of another ledger.
         """
@@ -622,7 +623,12 @@ class PrivacyLedger:
         self._bind(store, Annotation.from_dict(json.loads(state.get("about", "{}"))))
 
     def _check_kind(self, record: PrivacyRecord) -> None:
-        """Refuse a record of seeded noise, and one that protects less than the ledger does."""
+        """Refuse a record that states no release, seeded noise, and less protection than here."""
+        if not record.events:
+            raise BudgetError(
+                "the record states no release, so that nothing would be charged whatever epsilon "
+                "it claims: list what is released as events, for example [Pure(epsilon)]"
+            )
         if record.noise == "seeded":
             raise BudgetError(
                 "a ledger refuses noise from a seed: whoever knows the seed can subtract it. Set "

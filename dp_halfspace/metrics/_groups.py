@@ -6,7 +6,7 @@ Derivation: ``docs/proofs/metrics.md``, sections 1 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dp_halfspace.data.validation import refuse_chunks, refuse_mask
+from dp_halfspace.data.cells import category_of, spellings
+from dp_halfspace.data.frame import as_cells, read_column
+from dp_halfspace.data.validation import is_missing, refuse_chunks, refuse_mask
 from dp_halfspace.metrics._intervals import TWO, WIDE, Released
 from dp_halfspace.metrics._table import METRICS
-from dp_halfspace.metrics._tallies import positions_of
 from dp_halfspace.privacy.record import PrivacyRecord
 
 __all__ = ["OTHER", "PrivateGroupScore"]
@@ -105,7 +106,11 @@ class PrivateGroupScore:
 def group_codes(
     by: Any, by_values: Sequence[Any], X: Any, n_rows: int, *, hides_rows: bool
 ) -> NDArray[np.intp]:
-    """Return the number of the group of each record; what is not listed is in the last group."""
+    """Return the number of the group of each record; what is not listed is in the last group.
+
+    Values are compared by their canonical texts: one text in a column of a file makes texts of all
+    its numbers, and must not move the other records.
+    """
     if isinstance(by, str):
         names = getattr(X, "columns", None)
         if names is None or by not in list(names):
@@ -113,20 +118,21 @@ def group_codes(
         by = X[by]
     refuse_mask("by", by)
     refuse_chunks("by", by)
-    listed = list(by_values)
-    if not listed or not all(isinstance(value, Hashable) for value in listed):
-        raise ValueError("by_values must be a list of at least one hashable value")
-    number = {value: place for place, value in enumerate(listed)}
-    if len(number) < len(listed):
-        raise ValueError("by_values must not list a value twice")
+    listed = [None if is_missing(value) else category_of(value) for value in by_values]
+    categories = tuple(value for value in listed if value is not None)
+    if not listed or len(categories) < len(listed):
+        raise ValueError("by_values must be a list of at least one value, and of none missing")
+    if len(set(categories)) < len(categories):
+        raise ValueError("by_values must not list a value twice; 1 and '1' are one value")
     rule = "by must be one-dimensional: the group of each record"
     if isinstance(by, bytes) or getattr(by, "ndim", 1) != 1 or not hasattr(by, "__len__"):
         raise ValueError(rule)
     if len(by) != n_rows:
         found = "" if hides_rows else f", got {len(by)} and {n_rows}"
         raise ValueError(f"by and X must have the same number of rows{found}")
-    values = by.tolist() if hasattr(by, "tolist") else list(by)
-    return positions_of(values, number, missing=len(number))
+    number = spellings(categories)
+    column = read_column(by if isinstance(by, np.ndarray) or hasattr(by, "iloc") else as_cells(by))
+    return column.read(lambda cell: number.get(category_of(cell) or "", len(listed)), dtype=np.intp)
 
 
 def group_score(

@@ -167,7 +167,9 @@ def _probabilities(
 
 def _shaped(model: Any, method: str, X: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """Return what a method of the model answers, in its shape; one label or score may be a row."""
-    answers = np.asarray(getattr(model, method)(X))
+    given = getattr(model, method)(X)
+    # Of a list numpy would choose one type by all answers: one text makes texts of all numbers.
+    answers = np.asarray(given, dtype=object if isinstance(given, list | tuple) else None)
     if answers.shape == (*shape, 1) and len(shape) == 1:
         return answers[:, 0]
     if answers.shape != shape:
@@ -195,18 +197,16 @@ def _coded_labels(
         is_class = classes[found] == labels
     else:
         positions = {label: code for code, label in enumerate(classes.tolist())}
-        found = positions_of(labels.tolist(), positions, missing=-1)
+        found = np.array([_position(label, positions) for label in labels.tolist()], dtype=np.intp)
         is_class = found >= 0
     return np.where(is_class, found, (codes + 1) % len(classes))
 
 
-def positions_of(values: list[Any], positions: dict[Any, int], missing: int) -> NDArray[np.intp]:
-    """Return the position of each value by itself, `missing` for what has none or has no hash."""
-    found = np.full(len(values), missing, dtype=np.intp)
-    for place, value in enumerate(values):
-        with suppress(TypeError, ValueError):
-            found[place] = positions.get(value, missing)
-    return found
+def _position(label: Any, positions: dict[Any, int]) -> int:
+    """Return the position of a label, or -1 for what is none."""
+    with suppress(TypeError, ValueError):  # it cannot be looked up
+        return positions.get(label, -1)
+    return -1
 
 
 def count_right_beside_classes(

@@ -217,7 +217,8 @@ def private_score(
         ``"balanced_accuracy"``, ``"recall"``, ``"precision"`` and ``"f1"``.
     by_values : sequence or None, default=None
         PUBLIC list of the values of `by`, needed with it. What is not in the list counts for a
-        group of its own, the last one, ``"other"``.
+        group of its own, the last one, ``"other"``. Values are compared by their canonical texts:
+        1, 1.0 and ``"1"`` are one, as a file may store them by what its other rows hold.
     thresholds : array-like of increasing floats or None, default=None
         PUBLIC. For ``"roc_auc"`` and ``"average_precision"``, scores are told apart only
         where one of these is between them; None takes half units of log-odds from -8 to 8 for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -185,6 +186,19 @@ def test_squares_add():
     assert _cap._as_gaussian([]) == 0.0 < _cap._as_gaussian([Pure(1e-300)]) < 1e-100
     for event in (*OVERFLOWING, Pure(1e300), ObjectivePerturbation(0.1, ((1, 0.0), (1, 0.1)))):
         assert _cap._as_gaussian([event]) == math.inf
+
+
+def test_one_gaussian_release_is_no_better_than_all_as_real_numbers():
+    """Rounded up: a root is rounded to the nearest float, which may be below it."""
+    rng = np.random.default_rng(7)
+    for count in (1, 2, 3, 10, 100):
+        events = [Gaussian(float(mu)) for mu in rng.uniform(0.01, 1.0, count)]
+        exact = sum(Fraction(event.mu) ** 2 for event in events)
+        assert Fraction(_cap._as_gaussian(events)) ** 2 >= exact
+        several = Repeated(events[0], 3 * count)
+        assert (
+            Fraction(_cap._as_gaussian([several])) ** 2 >= 3 * count * Fraction(events[0].mu) ** 2
+        )
 
 
 def test_pure_sums_are_exact():

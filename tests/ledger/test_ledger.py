@@ -110,6 +110,17 @@ def test_seeded_noise_is_refused(make):
     assert ledger.entries() == []
 
 
+def test_a_claim_without_a_release_is_refused(make):
+    """Entries are added up by their events: a claim without any would be free."""
+    ledger = make()
+    claim = PrivacyRecord(epsilon=0.9, delta=0.0, events=[], noise="os")
+    with pytest.raises(BudgetError, match="states no release"):
+        ledger.charge(claim)
+    with pytest.raises(BudgetError, match="states no release"):
+        ledger.plan(claimed=claim)
+    assert ledger.entries() == []
+
+
 def test_terms_of_newer_files(path):
     """They may promise what is unknown here."""
     ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)

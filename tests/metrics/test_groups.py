@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 import warnings
@@ -9,13 +10,14 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.metrics import balanced_accuracy_score, f1_score, precision_score, recall_score
 
 from dp_halfspace import BudgetError, PrivacyWarning
 from dp_halfspace.data.people import People
 from dp_halfspace.datasets import in_chunks
-from dp_halfspace.metrics import METRICS, PrivateGroupScore, private_score, score
+from dp_halfspace.metrics import METRICS, PrivateGroupScore, _groups, private_score, score
 from dp_halfspace.privacy.interception import record_releases
 from dp_halfspace.privacy.mechanisms import GaussianNoise
 from tests.metrics.problem import Known, records
@@ -119,6 +121,44 @@ def test_what_is_not_listed_is_a_group_of_its_own():
     assert found.confusion[3].sum() == 5
 
 
+def sizes_of_groups(cells, as_column):
+    """Records of the groups 1, 2 and "other", of cells as a reader stores them."""
+    n = len(cells)
+    found = private_score(
+        Known(), X[:n], Y[:n], by=as_column(cells), by_values=[1, 2], epsilon=math.inf
+    )
+    return found.confusion.sum(axis=(1, 2))
+
+
+READERS = {
+    "csv": lambda cells: pd.read_csv(io.StringIO("ward\n" + "\n".join(cells)))["ward"],
+    "categories": lambda cells: pd.read_csv(
+        io.StringIO("ward\n" + "\n".join(cells)), dtype="category"
+    )["ward"],
+    "numbers": lambda cells: pd.array(pd.to_numeric(pd.Series(cells), errors="coerce")),
+    "array": lambda cells: np.array([int(c) if c.isdigit() else c for c in cells]),
+    "list": list,
+    "arrow": pa.array,
+}
+
+
+@pytest.mark.parametrize("as_column", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("odd", ["x", "1.5", "NA", "true", "1"])
+def test_a_cell_of_another_type_moves_no_other_record(as_column, odd):
+    """One text in a file makes texts of all numbers; one fraction or gap makes them floats."""
+    cells = ["1", "2"] * 20
+    first, second = (sizes_of_groups([last, *cells], as_column) for last in ("2", odd))
+    np.testing.assert_array_equal(first, [20, 21, 0])
+    np.testing.assert_array_equal(second, [21, 20, 0] if odd == "1" else [20, 20, 1])
+
+
+def test_planted_bug_values_as_a_reader_stores_them_are_seen(monkeypatch):
+    as_stored = lambda cell: cell if isinstance(cell, str) else f"number {cell}"  # noqa: E731
+    monkeypatch.setattr(_groups, "category_of", as_stored)
+    with pytest.raises(AssertionError):
+        test_a_cell_of_another_type_moves_no_other_record(READERS["csv"], "x")
+
+
 def covered(metric, runs, n, budget):
     """Share of runs in which the gaps of all pairs are covered."""
     truth = {"recall": [1.0, 0.5, 0.5], "accuracy": [0.9, 0.9, 0.6]}[metric]
@@ -187,9 +227,11 @@ def test_the_charge_comes_first():
         ({"by": WARD[:-1]}, "by and X must have the same number of rows, got 599 and 600"),
         ({"by": WARD[:-1], "groups": np.arange(600)}, "by and X must have the same number of rows"),
         ({"by": WARD[:, None]}, "by must be one-dimensional"),
-        ({"by_values": []}, "at least one hashable value"),
-        ({"by_values": [[1]]}, "at least one hashable value"),
+        ({"by_values": []}, "at least one value, and of none missing"),
+        ({"by_values": ["north", None]}, "at least one value, and of none missing"),
+        ({"by_values": ["north", math.nan]}, "at least one value, and of none missing"),
         ({"by_values": ["north", "north"]}, "must not list a value twice"),
+        ({"by_values": [1, "1.0"]}, "must not list a value twice"),
         ({"metric": "roc_auc"}, "metric='roc_auc' cannot be released by group: choose among acc"),
         ({"X": in_chunks(X, 100)}, "by is not supported for rows in chunks"),
     ],

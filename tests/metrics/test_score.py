@@ -338,6 +338,22 @@ def test_a_prediction_that_is_no_class_is_a_wrong_one(classes, odd):
         assert found.value.sum() == pytest.approx(n)
 
 
+@pytest.mark.parametrize("as_list", [list, tuple, lambda labels: [[label] for label in labels]])
+@pytest.mark.parametrize("odd", ["c", None, 0.5, 10**30, [1]])
+def test_a_list_of_predictions_has_no_common_type(as_list, odd):
+    """One text among numbers in a list would make texts of all of them, and all wrong."""
+
+    class Lists:
+        classes_ = np.array([0, 1])
+
+        def predict(self, X):
+            return as_list([odd if row == 9.0 else int(row) for row in X[:, 0].tolist()])
+
+    rows = Y[:60, None].astype(float)
+    rows[0] = 9.0
+    assert private_score(Lists(), rows, Y[:60], epsilon=math.inf).value == pytest.approx(59 / 60)
+
+
 def test_numbers_are_plain():
     for metric in sorted({*METRICS} - {"confusion_matrix", "calibration_curve"}):
         got = private_score(Known(), X, Y, metric=metric)

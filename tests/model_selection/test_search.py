@@ -355,6 +355,22 @@ def test_perturbed_objectives_must_all_release_the_same():
         model.fit(X, Y)
 
 
+def test_runs_that_differ_with_the_budget_of_a_run_only_are_refused():
+    """Equal with the whole budget: the account of one of them would stand for all."""
+
+    def probe(params):
+        odd = params["odd"] and params["epsilon"] < 2.0
+        budget = {"epsilon": params["epsilon"], "delta": params["delta"]}
+        return planned_record(
+            clone(OBJECTIVE).set_params(alpha=0.3 if odd else 0.1, **budget), X, Y
+        )
+
+    grid = [{"odd": place == 2} for place in range(4)]
+    how = {"n_samples": 400, "epsilon": 2.0, "delta": 1e-5, "selection": "random_stopping"}
+    with pytest.raises(ValueError, match="all release the same"):
+        plan_module.plan_search(probe, grid, **how, miss=0.1)
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [

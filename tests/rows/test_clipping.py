@@ -77,6 +77,18 @@ def test_overflowing_norm_without_nan():
         assert np.linalg.norm(X[1] * scales[1]) == pytest.approx(1.0, rel=1e-13)
 
 
+@pytest.mark.parametrize("bound", [1e-3, 1e-8, 1e-12, 3e-15, 1e-16, 1e-20])
+def test_a_factor_of_few_bits_is_rounded_down(bound, monkeypatch):
+    """A subnormal factor may be off by half of itself: what is left of the row is shorter."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1.0, 1.0, (300, 2)) * 10.0 ** rng.uniform(300, 308.2, (300, 1))
+    assert not exceeds(X, clip_scales(X, bound), bound)
+    # Planted: the nearest factor.
+    monkeypatch.setattr(clipping, "_TINY", 0.0)
+    if 3e-15 <= bound <= 1e-8:
+        assert exceeds(X, clip_scales(X, bound), bound)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.int8, bool])
 def test_types_and_layouts_agree(dtype):
     rng = np.random.default_rng(3)
