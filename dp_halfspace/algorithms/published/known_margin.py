@@ -1,4 +1,4 @@
-"""Training for a margin that is known, as in the papers: noisy descent and phased prox."""
+"""Training for a margin that is known: noisy descent, phased prox, steps on single records."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from dp_halfspace.algorithms.published.margin_gd import (
     plan_mean_descent,
 )
 from dp_halfspace.algorithms.published.phased_gd import plan_phased_prox
+from dp_halfspace.algorithms.published.single_records import plan_single_records
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.projection import PROJECTIONS, LinearMap, jl_dimension, jl_distortion, jl_margin
 
@@ -22,10 +24,32 @@ def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: f
     `solver` is ``"noisy_gd"`` or ``"phased_prox"``; without a margin the one below which noise
     alone costs half of the training error stands for it.
     """
-    if margin is None:
-        margin = default_margin(problem.n_samples, problem.n_columns(), mu)
     plan = _phased if solver == "phased_prox" else _descent
-    return plan(problem, margin, mu)
+    return plan(problem, _margin(problem, margin, mu), mu)
+
+
+def plan_single_record_steps(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
+    """Plan one fit by steps on single records, whose profile is not Gaussian; see above."""
+    mu = budget.mu
+    margin = _margin(problem, margin, mu)
+    linear_map, constant_column, kept = _known(problem, margin, mu)
+    plan = plan_single_records(
+        problem.n_samples,
+        problem.n_columns(linear_map),
+        margin=kept,
+        budget=budget,
+        tail_fraction=problem.tail_fraction(0.5),
+    )
+    return LinearPlan(
+        problem, "noisy_sgd", margin, plan.threshold, constant_column, linear_map, plan
+    )
+
+
+def _margin(problem: Problem, margin: float | None, mu: float) -> float:
+    """Return the margin given, or the one that noise alone affords."""
+    if margin is not None:
+        return margin
+    return default_margin(problem.n_samples, problem.n_columns(), mu)
 
 
 def _known(
