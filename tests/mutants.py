@@ -1194,6 +1194,28 @@ MUTANTS = [
             "1.0 + math.exp(-0.5 *epsilon)",
             "test_losses_are_laws_under_both_data_sets",
         ),
+        (
+            "sampled_gaussian_pld",
+            "rate = 1.0 / n_records",
+            "rate = 0.9 / n_records",
+            "test_steps_on_sampled_records_dominate_and_touch_their_profile",
+        ),
+    ),
+    *of(
+        "privacy/mechanisms.py",
+        "tests/algorithms/published/test_single_records.py",
+        (
+            "SampledGaussianNoise.sigma",
+            "mu * FAR_UP",
+            "mu / 2.0",
+            "test_all_steps_spend_the_budget_and_no_more",
+        ),
+        (
+            "SampledGaussianNoise.perturb",
+            "uniform_below(self.n_records, source)",
+            "0",
+            "test_drawn_rows_are_equally_likely_and_have_the_noise",
+        ),
     ),
     *of(
         "privacy/random_stopping.py",
@@ -1531,6 +1553,28 @@ MUTANTS = [
             "clip=1.0",
             "clip=0.5",
             "test_sum_of_gradients_moves_by_two_at_most_and_does",
+        ),
+    ),
+    *of(
+        "algorithms/published/single_records.py",
+        "tests/algorithms/published/test_single_records.py",
+        (
+            "plan_single_records",
+            "2.0 * _LENGTH",
+            "_LENGTH",
+            "test_values_of_neighbours_differ_in_one_row_by_the_sensitivity_at_most",
+        ),
+        (
+            "SingleRecordPlan.events",
+            "self.n_steps",
+            "1",
+            "test_all_steps_spend_the_budget_and_no_more",
+        ),
+        (
+            "_step_mu",
+            "SampledGaussian(n_records, mu)",
+            "SampledGaussian(2 * n_records, mu)",
+            "test_all_steps_spend_the_budget_and_no_more",
         ),
     ),
     *of(

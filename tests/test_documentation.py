@@ -282,6 +282,38 @@ def old_words(text: str) -> list[str]:
     ]
 
 
+PAPERS = (ROOT / "docs" / "papers.md").read_text()
+
+
+def rows_out_of_place(text: str) -> list[str]:
+    """Rows of a table of a paper without a line of its text, or before an earlier one."""
+    wrong = []
+    for table in re.findall(r"^\| place .*\n\|[-|]*\n((?:\|.*\n)+)", text, re.MULTILINE):
+        last = 0
+        for row in table.splitlines():
+            found = re.search(r"\[(\d+)\]", row.split("|")[1])
+            if found is None or int(found[1]) < last:
+                wrong.append(row)
+            else:
+                last = int(found[1])
+    return wrong
+
+
+def test_rows_of_the_papers_stand_in_their_order():
+    assert PAPERS.count("| place |") == 5
+    assert rows_out_of_place(PAPERS) == []
+    moved = PAPERS.replace("Lemma A.9 [483]", "Lemma A.9 [83]").replace("Table 1 [55]", "Table 1")
+    assert [row[2:9] for row in rows_out_of_place(moved)] == ["Lemma A", "Table 1"]
+
+
+def test_names_of_the_papers_can_be_imported():
+    names = re.findall(r"`(theory|privacy|projection|inspection)\.([\w.]+)", PAPERS)
+    assert len(names) > 40
+    for package, name in names:
+        *path, last = name.split(".")
+        assert hasattr(import_module(".".join(["dp_halfspace", package, *path])), last), name
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_speak_the_language_of_the_field(page):
     assert old_words(page.read_text()) == []

@@ -16,7 +16,7 @@ from dp_halfspace.algorithms.engine.training import (
 )
 from dp_halfspace.algorithms.engine.whitening import WhiteningPlan
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, for_rows_as_given
-from dp_halfspace.algorithms.margin_training import check_phased_prox, plan_training
+from dp_halfspace.algorithms.margin_training import check_hinge_solver, plan_training
 from dp_halfspace.algorithms.published.kernel_margin import MarginPlan
 from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.data.people import People
@@ -152,7 +152,7 @@ def plan_kernel_training(
     columns = feature_map if isinstance(feature_map, AdditiveMap) else None
     if columns is not None and not columns.is_linear and problem.intercept is not None:
         problem = replace(problem, intercept=_CONSTANT * problem.intercept)
-    check_phased_prox(solver, problem.n_classes, is_pure=budget.is_pure)
+    check_hinge_solver(solver, problem.n_classes, is_pure=budget.is_pure)
     if solver == "noisy_gd" and margin is None and not budget.is_pure:
         mu = budget.mu
         defaults = kernel_engine_defaults(problem.n_classes)

@@ -15,11 +15,15 @@ from dp_halfspace.privacy.budget import Budget
 # What few fits need is imported by the branch that plans it.
 
 
-def check_phased_prox(solver: str, n_classes: int, *, is_pure: bool) -> None:
-    """Refuse ``"phased_prox"`` where there is none."""
-    if solver == "phased_prox" and (n_classes > 2 or is_pure):
+# Published solvers of the hinge of two classes.
+HINGE_SOLVERS = ("phased_prox", "noisy_sgd")
+
+
+def check_hinge_solver(solver: str, n_classes: int, *, is_pure: bool) -> None:
+    """Refuse ``"phased_prox"`` and ``"noisy_sgd"`` where there is none."""
+    if solver in HINGE_SOLVERS and (n_classes > 2 or is_pure):
         raise ValueError(
-            "Only binary classification is supported by solver='phased_prox', and only "
+            f"Only binary classification is supported by solver={solver!r}, and only "
             "delta > 0: use 'objective_perturbation' or 'noisy_gd'"
         )
 
@@ -47,6 +51,12 @@ def plan_training(
 
         return plan_objective_training(problem, margin, budget)
     mu = budget.mu
+    if solver == "noisy_sgd":
+        from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
+            plan_single_record_steps,
+        )
+
+        return plan_single_record_steps(problem, margin, budget)
     if solver == "phased_prox" or (margin is not None and problem.attack is None):
         from dp_halfspace.algorithms.published.known_margin import (  # noqa: PLC0415
             plan_known_margin,

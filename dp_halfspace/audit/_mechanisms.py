@@ -23,6 +23,7 @@ from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,
     L2LaplaceNoise,
     NoNoise,
+    SampledGaussianNoise,
 )
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 
@@ -43,6 +44,9 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
             apart, most = np.linalg.norm(change), mechanism.sensitivity
         case DiscreteLaplaceNoise():
             apart, most = change.sum(), mechanism.sensitivity
+        case SampledGaussianNoise():
+            # One record is one row.
+            apart, most = np.linalg.norm(change, axis=1).sum(), mechanism.sensitivity
         case GaussianLinearTerm():
             apart, most = np.linalg.norm(change), mechanism.change
         case LaplaceLinearTerm():
@@ -75,8 +79,8 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
     """Return how likely right noise is to look as small as that of mechanism, value and release.
 
     Squares of Gaussian noise and lengths of Laplace noise add up to a chi-square variable, one for
-    each kind of mechanism. For what is discrete a likelihood ratio against half the noise is used:
-    its mean is one.
+    each kind of mechanism. For what is discrete, or about a secret record, a likelihood ratio
+    against half the noise is used: its mean is one.
     """
     sums: dict[type, tuple[float, int]] = {}
     log_ratio = 0.0
@@ -88,6 +92,10 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
                 continue
             case GaussianNoise() | GaussianLinearTerm():
                 added = float(np.sum(np.square(noise / mechanism.sigma))), np.size(value)
+            case SampledGaussianNoise():
+                gaps = np.square((released - value) / mechanism.sigma).sum(axis=1)
+                log_ratio += np.size(released) * math.log(2.0)
+                log_ratio += float(logsumexp(-2.0 * gaps) - logsumexp(-0.5 * gaps))
             case L2LaplaceNoise() | LaplaceLinearTerm():
                 blocks = (
                     noise if isinstance(mechanism, LaplaceLinearTerm) else np.ravel(noise)[None]
@@ -128,7 +136,8 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
 
     What a choice or a perturbed objective may lose has no simple distribution. Of a choice the loss
     of a response at random with half its range is taken, of an objective that of its longest
-    vertex: each is one that the contract allows, so nothing right costs more than its charge.
+    vertex, of a step on a secret record that of Gaussian noise with the same total variation: each
+    is one that the contract allows, so nothing right costs more than its charge.
     """
     squares = shift = largest = 0.0
     losses = {0.0: 1.0}
@@ -139,6 +148,9 @@ def terms_of(mechanisms: Sequence[Any]) -> tuple[Terms, dict[float, float], floa
                 return [(1.0, math.inf, 0.0)], losses, math.inf
             case GaussianNoise():
                 squares += (mechanism.sensitivity / mechanism.sigma) ** 2
+            case SampledGaussianNoise():
+                apart = 2.0 * ndtr(0.5 * mechanism.sensitivity / mechanism.sigma) - 1.0
+                squares += 2.0 * math.pi * (float(apart) / mechanism.n_records) ** 2
             case GaussianLinearTerm():
                 longest = max(length for _, length in mechanism.vertices)
                 squares += (longest * mechanism.change / mechanism.sigma) ** 2

@@ -38,7 +38,12 @@ from dp_halfspace.audit._visible import (
 from dp_halfspace.audit.black_box import clone_without_ledgers
 from dp_halfspace.privacy.events import Gaussian, Selection
 from dp_halfspace.privacy.interception import Answer, intercept_releases
-from dp_halfspace.privacy.mechanisms import GaussianNoise, L2LaplaceNoise, NoNoise
+from dp_halfspace.privacy.mechanisms import (
+    GaussianNoise,
+    L2LaplaceNoise,
+    NoNoise,
+    SampledGaussianNoise,
+)
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
 from dp_halfspace.privacy.randomness import OS_RANDOMNESS, ByteSource, SeededBytes
 from dp_halfspace.privacy.record import PrivacyRecord
@@ -557,6 +562,9 @@ def _distort(
         case GaussianNoise() | L2LaplaceNoise() | DiscreteLaplaceNoise():
             noise = drawn - value
             return np.asarray(distortion.of_value * value + distortion.of_noise * noise)
+        case SampledGaussianNoise():
+            row = value[number % len(value)]
+            return np.asarray(distortion.of_value * row + distortion.of_noise * (drawn - row))
         case RandomizedResponse():
             return (value + number) % mechanism.n_classes
     rows = np.atleast_2d(utilities(mechanism, value))

@@ -48,9 +48,11 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         original units 1500, and 700 with more than two) it is an exponential mechanism on listed
         classifiers, which spends no delta. ``"objective_perturbation"`` is
         one noisy objective, exactly minimised, ``"phased_prox"`` one pass of proximal steps for two
-        classes. There is no pure DP ``"noisy_gd"``: for ``delta=0`` it stands for the
-        exponential mechanism of `PureHalfspaceClassifier` with two classes, no known margin and
-        ``n epsilon < 1500``, and else for ``"objective_perturbation"``.
+        classes, ``"noisy_sgd"`` the published ``n^2 - 1`` steps on single records that are drawn in
+        secret, for two classes and at most 3,000 records. There is no pure DP ``"noisy_gd"``: for
+        ``delta=0`` it stands for the exponential mechanism of `PureHalfspaceClassifier` with two
+        classes, no known margin and ``n epsilon < 1500``, and else for
+        ``"objective_perturbation"``.
     selection : str, default="none"
         How to choose from a grid of margins: ``"exponential"`` mechanism on error counts,
         ``"gaussian"`` noise on all error counts, ``"random_stopping"`` (best of a random
@@ -60,9 +62,10 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         What `selection` counts: ``"training"`` errors, or ``"population"``, which adds a
         public penalty for the dimension.
     iterate : str, default="averaged"
-        Iterate of ``"noisy_gd"`` that is returned: the mean of the last ones, the ``"mean"`` of
-        all, or ``"last"``. With a known margin and two classes ``"mean"`` takes the step size of
-        `dp_halfspace.theory.margin_risk_bound`, which then covers what is returned.
+        Iterate of ``"noisy_gd"`` and ``"noisy_sgd"`` that is returned: the mean of the last ones,
+        the ``"mean"`` of all, or ``"last"``. With a known margin and two classes ``"mean"`` of
+        ``"noisy_gd"`` takes the step size of `dp_halfspace.theory.margin_risk_bound`, which then
+        covers what is returned.
     projection : str or None, default="auto"
         Public random map in front: ``"rademacher"``, ``"hadamard"`` or None.
         ``"auto"`` projects for pure epsilon only, with more than 512 columns (64 before the
@@ -201,7 +204,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
             Interval(Real, algorithms.SMALLEST_MARGIN, 1, closed="both"),
             "array-like",
         ],
-        "solver": [StrOptions({"auto", *algorithms.SOLVERS})],
+        "solver": [StrOptions({"auto", "noisy_sgd", *algorithms.SOLVERS})],
         "selection": [StrOptions({"none", *algorithms.SELECTIONS})],
         "selection_score": [StrOptions({"training", "population"})],
         "iterate": [StrOptions({"averaged", "mean", "last"})],
@@ -213,7 +216,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     @property
     def _is_binary(self) -> bool:
-        return self.solver == "phased_prox" or bool(self.adversary_radius)
+        return self.solver in {"phased_prox", "noisy_sgd"} or bool(self.adversary_radius)
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         # Parameters at these values leave it to public sizes how a small table is fitted.
@@ -304,7 +307,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
     def _checked_margins(self, n_classes: int, *, is_pure: bool) -> list[float]:
         """Return the margins given, none for the automatic ones; refuse what cannot be done."""
-        algorithms.check_phased_prox(self.solver, n_classes, is_pure=is_pure)
+        algorithms.check_hinge_solver(self.solver, n_classes, is_pure=is_pure)
         if self.selection == "none":
             if isinstance(self.margin, str):
                 return []
@@ -314,7 +317,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
                     "margin is a grid, but selection='none': choose a selection, or one margin"
                 )
             return [float(margins)]
-        if is_pure or self.solver == "objective_perturbation":
+        if is_pure or self.solver in {"objective_perturbation", "noisy_sgd"}:
             raise ValueError(
                 f"selection={self.selection!r} needs a Gaussian solver: delta > 0 and "
                 "solver='noisy_gd' or 'phased_prox'"

@@ -20,6 +20,7 @@ from dp_halfspace.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    SampledGaussian,
     Selection,
     single_runs,
 )
@@ -34,6 +35,7 @@ _WHOLE = "the whole data set"
 # Words for one event and for several.
 _WORDS: dict[type[Event], tuple[str, str]] = {
     Gaussian: ("Gaussian release", "Gaussian releases"),
+    SampledGaussian: ("step on a secret record", "steps on secret records"),
     Pure: ("pure DP release", "pure DP releases"),
     Exponential: ("choice by the exponential mechanism", "choices by the exponential mechanism"),
     ObjectivePerturbation: ("perturbed objective", "perturbed objectives"),

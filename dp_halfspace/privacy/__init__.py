@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dp_halfspace.privacy.events import ObjectivePerturbation as ObjectivePerturbation
     from dp_halfspace.privacy.events import Pure as Pure
     from dp_halfspace.privacy.events import Repeated as Repeated
+    from dp_halfspace.privacy.events import SampledGaussian as SampledGaussian
     from dp_halfspace.privacy.events import Selection as Selection
     from dp_halfspace.privacy.events import event_from_dict as event_from_dict
     from dp_halfspace.privacy.exponential import exponential_mechanism as exponential_mechanism

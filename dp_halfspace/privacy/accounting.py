@@ -19,11 +19,13 @@ from scipy.special import ndtri
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.privacy.events import (
     Counted,
+    Discretised,
     Event,
     Exponential,
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    SampledGaussian,
     contract,
     count_events,
     gaussian_terms,
@@ -38,6 +40,7 @@ from dp_halfspace.privacy.pld import (
     compose,
     envelope,
     randomised_response_pld,
+    sampled_gaussian_pld,
 )
 from dp_halfspace.privacy.profiles import (
     EPSILON_SLACK,
@@ -100,6 +103,8 @@ def _pld(event: Event, tail: float, cells: int) -> PLD:
         return randomised_response_pld(raise_underflow(event.epsilon), tail)
     if isinstance(event, Exponential):
         return bounded_range_pld(raise_underflow(event.epsilon), tail)
+    if isinstance(event, SampledGaussian):
+        return sampled_gaussian_pld(event.n_records, raise_underflow(event.mu), tail, cells)
     terms, atoms = contract(event)
     pairwise = isinstance(event, ObjectivePerturbation) and event.pairwise
     return envelope(terms, atoms, tail, pairwise=pairwise, cells=cells)
@@ -164,7 +169,7 @@ class ProfileBound:
 class _Composition:
     """Everything that a list of events with finite parameters releases."""
 
-    bounded: Counted  # pure and exponential mechanisms
+    discretised: Counted  # pure and exponential mechanisms, steps on sampled records
     sums: Counted  # events whose contract is a sum of Gaussian terms
     mu: float  # of all Gaussian events
     terms: tuple[Term, ...] | None  # of sums and Gaussian events multiplied out, if not too many
@@ -191,15 +196,15 @@ class _Composition:
         if not self.sums or value <= enough or (exact and self._is_exact(exact, epsilon, value)):
             return value
         # All losses discretised, beside the Gaussian events.
-        others = tuple(sorted((*self.bounded, *self.sums), key=repr))
+        others = tuple(sorted((*self.discretised, *self.sums), key=repr))
         total = ProfileBound(total_pld(others, tail), ((1.0, 0.0, self.mu),), self.pairwise)
         return min(value, total.log_delta(epsilon))
 
     def _exact(self, tail: float) -> ProfileBound | None:
-        """Gaussian terms multiplied out, beside the discretised bounded losses."""
+        """Gaussian terms multiplied out, beside the discretised losses."""
         if self.terms is None:
             return None
-        loss = total_pld(self.bounded, tail)
+        loss = total_pld(self.discretised, tail)
         if self.sums and len(self.terms) * len(loss.mass) > _MAX_VALUES:
             return None
         return ProfileBound(loss, self.terms, self.pairwise)
@@ -216,17 +221,22 @@ class _Composition:
         return rest.log_delta(epsilon) < value + math.log(_NEGLIGIBLE)
 
 
+def _costs(event: Pure | Exponential | SampledGaussian) -> bool:
+    """Whether an event has any loss."""
+    return (event.mu if isinstance(event, SampledGaussian) else event.epsilon) > 0.0
+
+
 def _compose(events: Iterable[Event]) -> _Composition | None:
     """Compose events; None if one of them has no guarantee at all."""
     counts = count_events(events)
     if counts is None:
         return None
-    bounded = tuple((e, n) for e, n in counts if isinstance(e, Pure | Exponential) and e.epsilon)
-    sums = tuple((e, n) for e, n in counts if not isinstance(e, Gaussian | Pure | Exponential))
+    discretised = tuple((e, n) for e, n in counts if isinstance(e, Discretised) and _costs(e))
+    sums = tuple((e, n) for e, n in counts if not isinstance(e, Gaussian | Discretised))
     terms = gaussian_terms(counts, _MAX_TERMS)
     losses = [Fraction(loss) * n for e, n in counts if math.isfinite(loss := largest_loss(e))]
     return _Composition(
-        bounded,
+        discretised,
         sums,
         total_mu(counts),
         None if terms is None else tuple(terms),

@@ -166,6 +166,49 @@ class Gaussian(_Plain):
 
 
 @dataclass(frozen=True, slots=True)
+class SampledGaussian(_Plain):
+    """A Gaussian release about one record, drawn from `n_records` and kept secret.
+
+    Contract: for a >= 0 the hockey-stick divergence on neighbouring data sets at
+    ``log(1 + (exp(a) - 1) / n_records)`` is at most ``1 / n_records`` times that of N(mu, 1) from
+    N(0, 1) at a. Noise N(0, s^2 I) on a value of one uniformly drawn record satisfies it with
+    mu = D / s, where D is the largest distance of the values of two records.
+
+    Parameters
+    ----------
+    n_records : int
+        Number of records, >= 1.
+    mu : float
+        Distance of two values over standard deviation of the noise, >= 0.
+
+    Notes
+    -----
+    B. Balle, G. Barthe and M. Gaboardi, "Privacy amplification by subsampling", 2018, Theorem 2.
+    ``docs/proofs/accounting.md``, section 11.
+
+    Examples
+    --------
+    >>> from dp_halfspace.privacy.events import SampledGaussian
+    >>> SampledGaussian(100, 0.25).describe()
+    'Gaussian noise on one secret record of 100, distance / standard deviation = 0.25'
+    """
+
+    n_records: int
+    mu: float
+
+    def __post_init__(self) -> None:
+        n_records = _count("n_records", self.n_records)
+        self._store(n_records=n_records, mu=check_nonnegative("mu", self.mu))
+
+    def describe(self) -> str:
+        """One line for an auditor."""
+        return (
+            f"Gaussian noise on one secret record of {self.n_records}, "
+            f"distance / standard deviation = {self.mu:.6g}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Pure(_Plain):
     """A release that is purely `epsilon`-differentially private.
 
@@ -309,7 +352,11 @@ class Repeated(_Plain):
         return f"{self.count} times: {self.event.describe()}"
 
 
-Event: TypeAlias = Gaussian | Pure | Exponential | ObjectivePerturbation | Selection | Repeated
+Event: TypeAlias = (
+    Gaussian | SampledGaussian | Pure | Exponential | ObjectivePerturbation | Selection | Repeated
+)
+# Their profiles are no sums of Gaussian ones: their losses are discretised.
+Discretised: TypeAlias = Pure | Exponential | SampledGaussian
 Counted: TypeAlias = tuple[tuple[Event, int], ...]
 _TYPES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Event)}
 
@@ -344,6 +391,8 @@ def _largest_parameter(event: Event) -> float:
     """Largest parameter of an event."""
     if isinstance(event, Pure | Exponential):
         return event.epsilon
+    if isinstance(event, SampledGaussian):
+        return event.mu
     terms, atoms = contract(event)
     runs = event.mean_runs if isinstance(event, Selection) else 0.0
     return max(runs, *itertools.chain(*terms), *itertools.chain(*atoms))
@@ -366,6 +415,8 @@ def largest_loss(event: Event) -> float:
     """Largest possible loss of an event; infinite if a Gaussian takes part."""
     if isinstance(event, Pure | Exponential):
         return event.epsilon
+    if isinstance(event, SampledGaussian):
+        return math.inf if event.mu else 0.0
     terms, atoms = contract(event)
     if any(mu for _, _, mu in terms):
         return math.inf
@@ -391,10 +442,10 @@ def raise_underflow(value: float) -> float:
 def gaussian_terms(counts: Counted, most: int = _MAX_TERMS) -> list[Term] | None:
     """Multiply out the profiles of Gaussian events, objective perturbations and selections.
 
-    The terms are rounded up; pure and exponential mechanisms are left out. None if there are too
+    The terms are rounded up; what is discretised (`Discretised`) is left out. None if there are too
     many events, or more than `most` different terms.
     """
-    sums = [(e, n) for e, n in counts if not isinstance(e, Gaussian | Pure | Exponential)]
+    sums = [(e, n) for e, n in counts if not isinstance(e, Gaussian | Discretised)]
     number = sum(n for _, n in sums)
     if number > _MAX_COUNT:
         return None

@@ -18,15 +18,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace._rounding import FAR_UP
-from dp_halfspace.privacy.events import Event, Exponential, Gaussian, Pure, single_runs
+from dp_halfspace.privacy.events import (
+    Event,
+    Exponential,
+    Gaussian,
+    Pure,
+    SampledGaussian,
+    single_runs,
+)
 from dp_halfspace.privacy.interception import Mechanism, draw_release
-from dp_halfspace.privacy.noise import add_noise, check_scale, gaussian_grid, l2_laplace
+from dp_halfspace.privacy.noise import (
+    add_noise,
+    check_scale,
+    gaussian_grid,
+    l2_laplace,
+    uniform_below,
+)
 from dp_halfspace.privacy.randomness import ByteSource
 from dp_halfspace.privacy.record import PrivacyRecord
 
 _NO_GUARANTEE = Pure(math.inf)
 # The event of a mechanism is read at every release, so it is checked once.
 _gaussian_event = lru_cache(maxsize=64, typed=True)(Gaussian)
+_sampled_event = lru_cache(maxsize=64, typed=True)(SampledGaussian)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +85,55 @@ class GaussianNoise:
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Add the noise, rounded exactly to a public grid."""
         return add_noise(value, gaussian_grid(self.sigma), source)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledGaussianNoise:
+    """Spherical Gaussian noise on the value of one record, drawn uniformly and kept secret.
+
+    Attributes
+    ----------
+    n_records : int
+        Number of records, which is the number of rows of a value.
+    sensitivity : float
+        Bound on the Euclidean distance of the rows of any two records.
+    mu : float
+        Distance to noise ratio that is charged.
+
+    Notes
+    -----
+    **Guarantee.**
+
+    - Adjacency: replace-one, which changes one row of a value and no other.
+    - Released: the row of one record with noise; which one it is stays secret.
+    - Sensitivity: `sensitivity` over `mu` is the scale, rounded up.
+    - Proof: ``docs/proofs/accounting.md``, section 11; exactness: ``noise.md``.
+    """
+
+    n_records: int
+    sensitivity: float
+    mu: float
+
+    def __post_init__(self) -> None:
+        # As for Gaussian noise.
+        check_scale(self.sigma, "sigma")
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of every coordinate."""
+        return self.sensitivity / self.mu * FAR_UP
+
+    @property
+    def event(self) -> SampledGaussian:
+        """What the release costs: ``SampledGaussian(n_records, mu)``."""
+        return _sampled_event(self.n_records, self.mu)
+
+    def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
+        """Draw a row with exactly equal chances and add the noise, rounded to a public grid."""
+        if len(value) != self.n_records:
+            raise RuntimeError("a value must have one row for each record")
+        row = value[uniform_below(self.n_records, source)]
+        return add_noise(row, gaussian_grid(self.sigma), source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,12 @@ _STRIDE = 6.0
 _FOURIER = 2.0**-44
 # A Gaussian loss narrower than this many cells is widened, which dominates it.
 _NARROWEST = 16.0
+# Beyond it a step on a sampled record is treated as no guarantee.
+_LARGEST_SAMPLED = 4.0
+# Standard deviations that the nodes of a quadrature cover.
+_WIDEST = 0.5
+# Relative error of the masses of such a step, at least seven times what was measured.
+_SAMPLED_ERROR = 2.0**-38
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -154,6 +160,40 @@ def bounded_range_pld(epsilon: float, tail: float) -> PLD:
     mass[[0, -1]] *= 0.5
     error = 2.0**-48 * (1.0 + epsilon)
     return PLD(step, -half, mass / -math.expm1(-epsilon), tail, error=error)._trim_tails()
+
+
+def sampled_gaussian_pld(n_records: int, mu: float, tail: float, cells: int = CELLS) -> PLD:
+    """Loss of a Gaussian release about one secret record of many.
+
+    Above 0 it is that of ``(1 - q) N(0, 1) + q N(mu, 1)`` from N(0, 1), ``q = 1 / n_records``;
+    below 0 that of the other order. Every cell is split between its ends as in `envelope`.
+    """
+    if mu > _LARGEST_SAMPLED:
+        return PLD(1.0, 0, np.ones(1), tail, cut=1.0)
+    rate = 1.0 / n_records
+    deviations = -float(ndtri(max(tail or _SMALLEST, 2.3e-308)))
+    step = math.log1p(rate * math.expm1(mu * (0.5 * mu + deviations))) / cells
+    # Outcomes at which the loss is a multiple of the step.
+    places = np.log1p(np.expm1(step * np.arange(cells + 1)) / rate) / mu + 0.5 * mu
+    width = np.diff(places)[:, None]
+    # The first cells are the widest; quadrature is exact on narrow ones.
+    parts = math.ceil(float(width.max()) / _WIDEST)
+    nodes = np.ravel(np.arange(parts)[:, None] + 0.5 * (1.0 + _NODES)) / parts
+    outcome = places[:-1, None] + width * nodes
+    loss = np.log1p(rate * np.expm1(mu * (outcome - 0.5 * mu)))
+    above = np.expm1(step * np.arange(cells)[:, None] - loss) / math.expm1(-step)
+    density = np.exp(-0.5 * outcome**2) * (1.0 + rate * np.expm1(mu * (outcome - 0.5 * mu)))
+    density *= width * np.tile(_WEIGHTS, parts) / (2.0 * parts * math.sqrt(2.0 * math.pi))
+    mass = np.zeros(cells + 1)
+    mass[:-1] += (density * (1.0 - above)).sum(axis=1)
+    mass[1:] += (density * above).sum(axis=1)
+    last = float(places[-1])
+    cut = (1.0 - rate) * float(ndtr(-last)) + rate * float(ndtr(mu - last))
+    odds = np.exp(-step * np.arange(cells + 1))
+    upper = _upper_part(PLD(step, 0, mass, tail, cut), 1.0 + odds)
+    both = np.concatenate([(upper.mass * odds)[:0:-1], upper.mass])
+    both[cells] += upper.mass[0]
+    return replace(upper, first=-cells, mass=both, error=_SAMPLED_ERROR)._trim_tails()
 
 
 def envelope(

@@ -145,6 +145,17 @@ def test_values_stay_within_their_sensitivity(path, attack):
     assert not findings
 
 
+@pytest.mark.parametrize("attack", ["nothing", "the ends of the floats", "float32"])
+def test_values_of_single_records_stay_within_theirs(attack):
+    """Its steps are too many for the tables of the other paths, and go by the places of rows."""
+    model = AdaptiveMarginClassifier(
+        0.3, solver="noisy_sgd", epsilon=20.0, data_norm=1.0, classes=[0, 1]
+    )
+    largest, findings = attacked(model, attack, n=12)
+    assert largest <= 1.0
+    assert not findings
+
+
 def apart_by_threads(estimator):
     """Return how far values of one and of two threads are apart, over the sensitivity."""
     fit, data = make_fit(estimator, 1), [(*records(9000), {}) for _ in range(2)]

@@ -58,6 +58,7 @@ from dp_halfspace.privacy.mechanisms import (
     GaussianNoise,
     L2LaplaceNoise,
     Permit,
+    SampledGaussianNoise,
     authorise,
 )
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise, RandomizedResponse
@@ -151,6 +152,7 @@ FEATURES = PrivateKernelClassifier(
 )
 RANKING = PrivateAUCClassifier(epsilon=50.0, classes=[0, 1], data_norm=1.0, threshold=0.0)
 PHASES = clone(FEATURES).set_params(solver="phased_prox")
+SINGLE = clone(GD).set_params(solver="noisy_sgd", margin=0.3, delta=1e-3)
 OUTPUT = OutputPerturbationClassifier(
     epsilon=4.0, data_norm=1.0, classes=[0, 1], loss="huber_hinge", alpha=3.0
 )
@@ -176,6 +178,7 @@ NETWORK = PureNetworkClassifier(epsilon=20.0, n_candidates=50, data_norm=1.0, cl
         (RANKING, 0.99),
         (FEATURES, 0.9),
         (PHASES, 0.5),
+        (SINGLE, 0.99),
         (OUTPUT, 0.99),
         (MAPPED, 0.99),
         (OBJECTIVE, 0.8),
@@ -210,6 +213,10 @@ def half_the_noise(patch, kind):
         plant_noise(patch, kind, 0.5)
         return
     honest = kind.perturb
+    if kind is SampledGaussianNoise:
+        half = lambda self: kind(self.n_records, self.sensitivity / 2, self.mu)  # noqa: E731
+        patch.setattr(kind, "perturb", lambda self, *rest: honest(half(self), *rest))
+        return
 
     def twice(self, value, source):
         fields = {f: getattr(self, f) for f in self.__dataclass_fields__}
@@ -234,6 +241,7 @@ TOO_LITTLE = [
     (GaussianNoise, MAPPED, 10),
     (GaussianNoise, FEATURES, 2),
     (GaussianNoise, PHASES, 8),
+    (SampledGaussianNoise, SINGLE, 1),
     (GaussianNoise, DIFFERENCE, 30),
     (GaussianNoise, LABELS, 8),
     (GaussianNoise, PrivateScaler(epsilon=5.0), 2),

@@ -16,6 +16,7 @@ from dp_halfspace.privacy.events import (
     ObjectivePerturbation,
     Pure,
     Repeated,
+    SampledGaussian,
     Selection,
     event_from_dict,
 )
@@ -27,6 +28,7 @@ vertices = st.lists(st.tuples(st.integers(1, 10**6), numbers), max_size=4)
 triples = st.lists(st.tuples(numbers, numbers, numbers), max_size=4)
 singles = st.one_of(
     *(st.builds(kind, numbers) for kind in (Gaussian, Pure, Exponential)),
+    st.builds(SampledGaussian, st.integers(1, 10**6), numbers),
     st.builds(
         lambda j, rest, pairwise: ObjectivePerturbation(j, ((1, 0.0), *rest), pairwise),
         *(numbers, vertices, st.booleans()),
@@ -86,6 +88,7 @@ BAD = {
         (Selection, 2.0, 0.1, ((1.0, 0.0, -0.1),)),
         (Gaussian, -0.1),
         (Gaussian, math.nan),
+        (SampledGaussian, 10, -0.1),
         (ObjectivePerturbation, 0.1, ((1, 0.0), (1, -1.0))),
     ],
     "shares": [
@@ -99,6 +102,7 @@ BAD = {
         (ObjectivePerturbation, 0.1, bad) for bad in (((1, 0.2),), (), ((2, 0.1), (1, 0.2)))
     ],
     "multiplicity": [(ObjectivePerturbation, 0.1, ((bad, 0.0),)) for bad in (0, 1.5)],
+    "n_records": [(SampledGaussian, bad, 0.1) for bad in (0, 1.5, True)],
     "count": [(Repeated, Gaussian(1.0), bad) for bad in (0, -2, 2.0, True)],
 }
 
@@ -135,6 +139,7 @@ def test_descriptions_carry_the_numbers():
     assert "0.25" in Gaussian(0.25).describe()
     assert "|log-ratio| <= 0.5" in Pure(0.5).describe()
     assert "range <= 0.5" in Exponential(0.5).describe()
+    assert "one secret record of 70" in SampledGaussian(70, 0.25).describe()
     event = ObjectivePerturbation(0.1, ((1, 0.0), (3, 0.7)), pairwise=True)
     assert event.describe().startswith("pairwise objective perturbation")
     assert "3 x 0.7" in event.describe()

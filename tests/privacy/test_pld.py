@@ -10,6 +10,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
@@ -23,6 +24,7 @@ from dp_halfspace.privacy.events import (
     ObjectivePerturbation,
     Pure,
     Repeated,
+    SampledGaussian,
     Selection,
 )
 from dp_halfspace.privacy.pld import (
@@ -31,6 +33,7 @@ from dp_halfspace.privacy.pld import (
     compose,
     envelope,
     randomised_response_pld,
+    sampled_gaussian_pld,
 )
 from dp_halfspace.privacy.profiles import gdp_delta, gdp_mu
 from dp_halfspace.privacy.random_stopping import geometric_run_count, selection_event
@@ -95,6 +98,93 @@ def test_chords_dominate_and_touch_the_profile(epsilon0):
     exact = exponential_delta(epsilon0, between)
     assert np.all(profile(loss, between) >= exact - 1e-14)
     assert profile(loss, between) == pytest.approx(exact, abs=epsilon0 * 1e-7)
+
+
+STEPS = [(1, 0.3), (2, 3.9), (20, 0.6), (100, 0.28), (400, 1e-3), (3000, 1.0), (3000, 2.0)]
+
+
+def sampled_profile(n_records, mu, epsilons):
+    """Advanced joint convexity, for both orders of the neighbours."""
+    size = np.abs(epsilons)
+    above = gdp_delta(mu, np.log1p(np.expm1(size) * n_records)) / n_records
+    return np.where(epsilons >= 0, above, -np.expm1(-size) + np.exp(-size) * above)
+
+
+@pytest.mark.parametrize(("n_records", "mu"), STEPS)
+def test_steps_on_sampled_records_dominate_and_touch_their_profile(n_records, mu):
+    loss = sampled_gaussian_pld(n_records, mu, TAIL)
+    top = math.log1p(math.expm1(mu * (0.5 * mu + 6.0)) / n_records)
+    epsilons = np.linspace(-top, top, 201)
+    exact = sampled_profile(n_records, mu, epsilons)
+    found = profile(loss, epsilons)
+    assert (found >= exact * (1 - 1e-9)).all()
+    near = exact > 1e-9 * exact.max()
+    if loss.step * n_records < 0.5:  # chords of longer cells are rough, on the safe side
+        assert (found[near] <= exact[near] * 1.003).all()
+    np.testing.assert_allclose(masses(loss), 1.0, atol=1e-10)
+    # Planted: a step that moves half as far.
+    assert found[101] < sampled_profile(n_records, 2 * mu, epsilons)[101]
+
+
+@pytest.mark.parametrize(("n_records", "mu"), STEPS)
+@pytest.mark.parametrize("tail", [TAIL, 1e-305])
+def test_masses_of_steps_are_as_accurate_as_they_say(n_records, mu, tail):
+    loss = sampled_gaussian_pld(n_records, mu, tail)
+    with mpmath.workdps(40):
+        q, m, h = mpmath.mpf(1) / n_records, mpmath.mpf(mu), mpmath.mpf(loss.step)
+
+        def below(j):
+            """Masses of all outcomes beyond a loss, under both data sets."""
+            outcome = mpmath.log1p(mpmath.expm1(j * h) / q) / m + m / 2
+            other = mpmath.ncdf(-outcome)
+            return (1 - q) * other + q * mpmath.ncdf(m - outcome), other
+
+        def split(j):
+            """The parts of a cell that go to its ends."""
+            one, other = (a - b for a, b in zip(below(j), below(j + 1), strict=True))
+            up = (one - other * mpmath.exp(j * h)) / (1 - mpmath.exp(-h))
+            return one - up, up
+
+        for j in (1, 2, 5, 40, 300, 1500, 2500):
+            exact = split(j)[0] + split(j - 1)[1]
+            if exact > 1e-280 and j - loss.first < len(loss.mass):
+                found = mpmath.mpf(loss.mass[j - loss.first])
+                assert abs(found / exact - 1) < loss.error
+
+
+@pytest.mark.parametrize(("n_records", "mu", "count"), [(50, 0.3, 2499), (20, 0.6, 300)])
+def test_many_steps_cost_no_less_than_another_accountant_says(n_records, mu, count):
+    """The other one composes one order of the neighbours; both are within the contract."""
+    kind = privacy_loss_distribution.from_gaussian_mechanism
+    for epsilon_ in (0.3, 1.0, 2.0):
+        found = delta([Repeated(SampledGaussian(n_records, mu), count)], epsilon_)
+        other = kind(1 / mu, sampling_prob=1 / n_records).self_compose(count)
+        assert other.get_delta_for_epsilon(epsilon_) <= found
+        half = kind(0.5 / mu, sampling_prob=1 / n_records).self_compose(count)
+        assert half.get_delta_for_epsilon(epsilon_) > found  # planted: half the distance
+
+
+def test_steps_on_all_records_are_gaussian():
+    for count in (1, 30, 1000):
+        event = Repeated(SampledGaussian(1, 0.1), count)
+        for epsilon_ in (0.0, 0.5, 1.0):
+            exact = gdp_delta(0.1 * math.sqrt(count), epsilon_)
+            assert exact * (1 - 1e-12) <= delta([event], epsilon_) <= 1.001 * exact + 1e-14
+
+
+def test_steps_without_effect_and_without_guarantee():
+    assert delta([Repeated(SampledGaussian(9, 0.0), 50)], 0.0) == 0.0
+    assert epsilon([SampledGaussian(9, 0.0)], 0.0) == 0.0
+    assert epsilon([SampledGaussian(9, 0.1)], 0.0) == math.inf
+    assert delta([SampledGaussian(9, 4.1)], 9.0) == 1.0
+    assert delta([Repeated(SampledGaussian(9, 0.1), 10**13)], 1.0) == 1.0
+    beside = [SampledGaussian(30, 0.5), Gaussian(0.2), Pure(0.1), auc_like()]
+    assert delta(beside, 1.0) >= delta(beside[1:], 1.0)
+
+
+def auc_like():
+    """A ranking objective."""
+    return ObjectivePerturbation(0.05, ((1, 0.0), (1, 0.1), (2, 0.1)), pairwise=True)
 
 
 def test_randomised_response_is_exact():

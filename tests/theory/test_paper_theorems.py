@@ -17,6 +17,8 @@ from dp_halfspace.privacy.random_stopping import calibrate_selection, run_count_
 from dp_halfspace.projection import Spectrum, draw_fourier
 from dp_halfspace.theory import (
     ErrorBound,
+    adversarial_risk_bound,
+    convex_excess_risk,
     fourier_distortion,
     fourier_frequencies,
     hinge_risk_bound,
@@ -30,10 +32,13 @@ from dp_halfspace.theory import (
     network_risk_bound,
     objective_risk_bound,
     phased_risk_bound,
+    population_risk_bound,
     pure_risk_bound,
     random_stopping_risk_bound,
     ranking_risk_bound,
     selected_margin_risk_bound,
+    strongly_convex_excess_risk,
+    tilted_risk_bound,
 )
 
 MANY = [pytest.param(40, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
@@ -96,14 +101,15 @@ def test_last_iterate_stays_below_in_all_but_a_share_of_runs(runs, n_outliers):
     assert errors(W, U).max() <= bound
 
 
+@pytest.mark.parametrize("runs", MANY)
 @pytest.mark.parametrize("factor", [0.1, 1.0, 10.0])
-def test_last_iterate_with_steps_too_short_and_too_long(factor):
+def test_last_iterate_with_steps_too_short_and_too_long(factor, runs):
     """Orthogonal rows, where noise acts in every direction."""
     d, n_steps, mu = 100, 400, 0.5
     n, length, rng = 20 * d, 10.0, np.random.default_rng(1)
     step = factor * mean_step(n, d, mu, length, n_steps)
     deviation = 2 * math.sqrt(n_steps) / (n * mu)
-    W = np.zeros((40, d))
+    W = np.zeros((runs, d))
     for _ in range(n_steps):
         W = W + step * ((W < 1) / d + deviation * rng.standard_normal(W.shape))
     last = hinges(W, np.eye(d))
@@ -436,6 +442,40 @@ def test_bound_of_a_selected_margin_is_made_of_its_parts():
     assert selected_margin_risk_bound(n, d, epsilon, 1e-6, 1e-4) == 1.0  # below the grid
 
 
+@pytest.mark.parametrize("runs", MANY)
+def test_error_of_a_selected_margin(runs):
+    """Corollary F.2: the generalised exponential mechanism on exact least hinge losses."""
+    n, epsilon, margin, n_steps, beta = 100_000, 8.0, 0.6, 400, 0.05
+    rng = np.random.default_rng(12)
+    # Records of two kinds; the rest of a sample would change no score.
+    kinds = np.array([[margin, math.sqrt(1 - margin**2)], [margin, -math.sqrt(1 - margin**2)]])
+    grid = 0.5 ** np.arange(1, round(0.5 * math.log2(n)) + 1)
+    mu = mu_beside(0.1 * epsilon, epsilon, 1e-6)
+    deviation = 2 * math.sqrt(n_steps) / (n * mu)
+    noise = math.hypot(1 / math.sqrt(n_steps), 2 * math.sqrt(2) / (n * mu))
+    least = np.maximum(0, 1 - margin / grid)
+    scores = least + noise / grid
+    sensitivity = np.array([margin_score_sensitivity(n, each) for each in grid])
+    lifted = scores + 4 / (0.1 * epsilon) * sensitivity * math.log(len(grid) / beta)
+    gaps = (lifted[:, None] - lifted[None]) / (sensitivity[:, None] + sensitivity[None])
+    chance = special.softmax(-0.1 * epsilon * gaps.max(axis=1) / 2)
+    found = []
+    for j, count in enumerate(rng.multinomial(runs, chance)):
+        step = mean_step(n, 2, mu, 1 / grid[j], n_steps)
+        W, total = np.zeros((count, 2)), np.zeros((count, 2))
+        for _ in range(n_steps):
+            ascent = (W @ kinds.T < 1) @ kinds / 2
+            W = W + step * (ascent + deviation * rng.standard_normal(W.shape))
+            total += W
+        found += errors(total, kinds).tolist()
+    bound = selected_margin_risk_bound(n, 2, epsilon, 1e-6, margin, n_steps=n_steps)
+    assert len(found) == runs
+    assert np.mean(found) <= bound < 1
+    assert scores @ chance <= bound
+    # Planted: the choice costs nothing.
+    assert scores @ chance > hinge_risk_bound(n, 2, epsilon, 1e-6, margin, n_steps=n_steps)
+
+
 # Wang, Yang, Lei, Ying and Zhang (2021)
 
 POSITIVE = np.array([[0.6, 0.3], [0.2, 0.8], [-0.3, 0.1]])
@@ -595,10 +635,26 @@ def test_no_gaussian_noise_means_no_bound():
             lambda n: objective_risk_bound(n, 20, 1.0, 1e-6, radius=1.0, smoothness=0.25).value,
             1000,
         ),
+        (lambda n: convex_excess_risk(n, 20, 1.0, 1e-6, lipschitz=1.0, radius=1.0), 3000),
+        (
+            lambda n: strongly_convex_excess_risk(
+                n, 20, 1.0, 1e-6, lipschitz=1.0, strong_convexity=0.1
+            ),
+            10_000,
+        ),
+        (
+            lambda n: population_risk_bound(n, 20, 1.0, 1e-6, lipschitz=1.0, radius=1.0).value,
+            3000,
+        ),
+        (lambda n: tilted_risk_bound(n, 20, 1.0, 1e-6, tilt=0.5, radius=5.0).value, 3000),
+        (
+            lambda n: adversarial_risk_bound(n, 20, 1.0, 1e-6, attack_radius=0.1, radius=5.0).value,
+            3000,
+        ),
     ],
 )
 def test_where_a_bound_says_something(bound, enough):
-    """With a hundredth of the records that are enough it says nothing: errors are at most one."""
+    """With a hundredth of the records that are enough it says nothing: zeros do as well."""
     few, many, more = (bound(n) for n in (max(enough // 100, 2), enough, 10 * enough))
     assert few >= 1.0
     assert more <= many < 1.0

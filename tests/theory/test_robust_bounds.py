@@ -158,9 +158,12 @@ def test_near_zero_the_attack_turns_all_of_the_noise_into_loss(budget, norm, los
     assert cost.mean() > _attacked_noise(problem, adversary, 0.0, sensitivity / 2, slope)
 
 
+@pytest.mark.parametrize(
+    "draws", [pytest.param(100, id="few"), pytest.param(1000, id="many", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(("n", "ridge", "norm"), [(10, 0.3, 2), (200, 0.05, "inf")])
-def test_fresh_records(n, ridge, norm):
-    rng, draws, attack = np.random.default_rng(8), 100, (0.1, norm)
+def test_fresh_records(n, ridge, norm, draws):
+    rng, attack = np.random.default_rng(8), (0.1, norm)
     Z = np.array([[1.0, 0.0], [0.6, 0.8], [-0.5, 0.5], [0.2, -0.9]])
     law = np.array([0.4, 0.3, 0.2, 0.1])
 

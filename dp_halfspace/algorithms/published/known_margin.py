@@ -1,4 +1,4 @@
-"""Training for a margin that is known, as in the papers: noisy descent and phased prox, corrected.
+"""Training for a margin that is known, as in the papers, corrected: descent and phased prox.
 
 Descent: with unit rows and the loss ``h(margin / c)``, the choice of ``c`` is a choice of step size
 and path length for the loss ``h(margin)``: nothing else depends on it. Derivations:
@@ -29,6 +29,8 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
 )
 from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.algorithms.engine.training import LinearPlan, Problem
+from dp_halfspace.algorithms.published.single_records import plan_single_records
+from dp_halfspace.privacy.budget import Budget
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.privacy.randomness import public_generator
@@ -286,10 +288,32 @@ def plan_known_margin(problem: Problem, solver: str, margin: float | None, mu: f
     `solver` is ``"noisy_gd"`` or ``"phased_prox"``; without a margin the one below which noise
     alone costs half of the training error stands for it.
     """
-    if margin is None:
-        margin = default_margin(problem.n_samples, problem.n_columns(), mu)
     plan = _phased if solver == "phased_prox" else _descent
-    return plan(problem, margin, mu)
+    return plan(problem, _margin(problem, margin, mu), mu)
+
+
+def plan_single_record_steps(problem: Problem, margin: float | None, budget: Budget) -> LinearPlan:
+    """Plan one fit by steps on single records, whose profile is not Gaussian; see above."""
+    mu = budget.mu
+    margin = _margin(problem, margin, mu)
+    linear_map, constant_column, kept = _known(problem, margin, mu)
+    plan = plan_single_records(
+        problem.n_samples,
+        problem.n_columns(linear_map),
+        margin=kept,
+        budget=budget,
+        tail_fraction=problem.tail_fraction(0.5),
+    )
+    return LinearPlan(
+        problem, "noisy_sgd", margin, plan.threshold, constant_column, linear_map, plan
+    )
+
+
+def _margin(problem: Problem, margin: float | None, mu: float) -> float:
+    """Return the margin given, or the one that noise alone affords."""
+    if margin is not None:
+        return margin
+    return default_margin(problem.n_samples, problem.n_columns(), mu)
 
 
 def _known(

@@ -89,3 +89,21 @@ def test_large_tables_are_read_in_batches(monkeypatch):
     F, least = problem(n=100)
     for solver in (stochastic_subgradients, katyusha):
         assert F.value(solver(F, np.zeros(F.size))) - least < 0.05
+
+
+@pytest.mark.parametrize("runs", [10, pytest.param(1000, marks=pytest.mark.slow)])
+def test_katyusha_reaches_the_printed_accuracy(runs):
+    n, d = 60, 3
+    F, least = problem(n, d)
+    smooth = {"strong_convexity": F.strong_convexity, "smoothness": F.smoothness}
+    slope = 1.0 + F.strong_convexity * F.radius
+    steps = katyusha_iterations(n, d, 1.0, 0.0, lipschitz=slope, radius=F.radius, **smooth)
+    epochs = -(-steps // (2 * n))
+    kappa = F.smoothness / F.strong_convexity
+    accuracy = slope**2 / (F.strong_convexity * n**2) * min(kappa * d**2, 1.0)
+    found = [
+        F.value(katyusha(F, np.zeros(d), n_epochs=epochs, seed=seed)) - least
+        for seed in range(runs)
+    ]
+    assert np.mean(found) <= accuracy
+    assert F.value(np.zeros(d)) - least > accuracy  # the start is not there yet
