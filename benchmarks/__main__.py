@@ -36,6 +36,7 @@ STORING: dict[str, tuple[str, ...]] = {
 PRINTING: dict[str, tuple[str, ...]] = {
     "frames": ("phoneme", "--fits", "1"),
     "rare_tables": ("stroke", "--fits", "1"),
+    "prior": ("--fits", "1", "--tables", "phoneme", "--sizes", "300", "--epsilons", "0.3"),
     "default_path": (),
 }
 # Not in a quick run: pictures, hours of fits, or an environment of another library.
