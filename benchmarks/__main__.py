@@ -32,6 +32,7 @@ STORING: dict[str, tuple[str, ...]] = {
     "features": ("--tables", "phoneme", "--fits", "1", "--epsilons", "1"),
     "kernel": ("--sets", "satimage", "--fits", "1", "--parts", "accuracy"),
     "label": ("--sets", "satimage", "--fits", "1"),
+    "hospital": ("--sizes", "300", "--fits", "1", "--epsilons", "1"),
 }  # fmt: skip
 PRINTING: dict[str, tuple[str, ...]] = {
     "frames": ("phoneme", "--fits", "1"),
