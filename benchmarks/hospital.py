@@ -48,6 +48,11 @@ SCHEMA = {
     "admitted": {"kind": "date", "format": "%d.%m.%Y"},
     "discharged": "date",
 }
+# What a laboratory would state.
+RANGES = {
+    "lactate": [0, 20], "creatinine": [20, 1000], "crp": [0, 400], "sodium": [110, 170],
+    "haemoglobin": [4, 20], "platelets": [0, 1_000_000], "pulse": [20, 220], "pressure": [50, 260],
+}  # fmt: skip
 _TESTED, _PUBLIC, _SHARE, _MISSING = 20_000, 2000, 0.08, 0.12
 
 
@@ -115,6 +120,10 @@ def _table(epsilon: float) -> Any:
     return PrivateTableClassifier(epsilon=epsilon, schema=SCHEMA, classes=[0, 1])
 
 
+def _ranges(epsilon: float) -> Any:
+    return PrivateTableClassifier(epsilon=epsilon, schema={**SCHEMA, **RANGES}, classes=[0, 1])
+
+
 def _ranking(epsilon: float) -> Any:
     columns = make_column_transformer(("passthrough", list(NUMBERS)), sparse_threshold=0)
     return make_pipeline(columns, PrivateAUCClassifier(epsilon=epsilon, classes=[0, 1]))
@@ -142,6 +151,7 @@ def _with_prior(epsilon: float) -> Any:
 PLAIN = {"logistic regression": _regression, "gradient boosting": _boosting}
 PRIVATE = {
     "PrivateTableClassifier": _table,
+    "PrivateTableClassifier, ranges stated": _ranges,
     "PrivateAUCClassifier, 9 numbers": _ranking,
     "AdaptiveMarginClassifier, 9 numbers and a public prior": _with_prior,
 }

@@ -106,6 +106,26 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/search/small_tables.py",
+        "tests/estimators/test_prior.py",
+        (
+            "SmallTablePlan._costs",
+            "np.count_nonzero(said[index] != c)",
+            "2 * np.count_nonzero(said[index] != c)",
+            "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_trees.py",
+        "tests/estimators/test_prior.py",
+        (
+            "SmallTreePlan._costs",
+            "factors[codes[said != codes]].sum()",
+            "2 * factors[codes[said != codes]].sum()",
+            "test_a_tree_list_counts_the_errors_of_the_prior",
+        ),
+    ),
+    *of(
         "estimators/_priors.py",
         "tests/estimators/test_prior.py",
         (
