@@ -32,10 +32,12 @@ STORING: dict[str, tuple[str, ...]] = {
     "features": ("--tables", "phoneme", "--fits", "1", "--epsilons", "1"),
     "kernel": ("--sets", "satimage", "--fits", "1", "--parts", "accuracy"),
     "label": ("--sets", "satimage", "--fits", "1"),
+    "hospital": ("--sizes", "300", "--fits", "1", "--epsilons", "1"),
 }  # fmt: skip
 PRINTING: dict[str, tuple[str, ...]] = {
     "frames": ("phoneme", "--fits", "1"),
     "rare_tables": ("stroke", "--fits", "1"),
+    "prior": ("--fits", "1", "--tables", "phoneme", "--sizes", "300", "--epsilons", "0.3"),
     "default_path": (),
 }
 # Not in a quick run: pictures, hours of fits, or an environment of another library.

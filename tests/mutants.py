@@ -236,10 +236,68 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/engine/prior.py",
+        "tests/estimators/test_prior.py",
+        (
+            "linear_classes",
+            "np.tile(intercepts, (X.shape[0], 1))",
+            "np.tile(intercepts, (X.shape[0], 1)) - np.nan_to_num(X).mean() * coefficients.sum(axis=1)",
+            "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_tables.py",
+        "tests/estimators/test_prior.py",
+        (
+            "SmallTablePlan._costs",
+            "np.count_nonzero(said[index] != c)",
+            "2 * np.count_nonzero(said[index] != c)",
+            "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
+        ),
+    ),
+    *of(
+        "algorithms/search/small_trees.py",
+        "tests/estimators/test_prior.py",
+        (
+            "SmallTreePlan._costs",
+            "factors[codes[said != codes]].sum()",
+            "2 * factors[codes[said != codes]].sum()",
+            "test_a_tree_list_counts_the_errors_of_the_prior",
+        ),
+    ),
+    *of(
+        "estimators/_priors.py",
+        "tests/estimators/test_prior.py",
+        (
+            "PriorPlan._errors",
+            "None if data.people is None else data.people.weights_for(2**WEIGHT_BITS)",
+            "None",
+            "test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most",
+        ),
+        (
+            "PriorPlan.events",
+            "(*self.inner.events, self.choice.event)",
+            "self.inner.events",
+            "test_what_is_charged_is_what_is_released",
+        ),
+        (
+            "PriorPlan.takes",
+            '{"chunks", "groups"}',
+            '{"chunks", "groups", "sample_weight"}',
+            "test_weights_of_records_are_refused_beside_a_prior",
+        ),
+        (
+            "plan_with_prior",
+            "smallest_delta(found.events, epsilon) <= delta",
+            "True",
+            "test_what_is_charged_is_what_is_released",
+        ),
+    ),
+    *of(
         "estimators/base.py",
         "tests/estimators/test_private_units.py",
         (
-            "PrivateLinearClassifier._fit_plan",
+            "PrivateLinearClassifier._large_plan",
             "warn_of_sparse_columns()",
             "pass",
             "test_sparse_columns_keep_their_scales_and_a_warning_says_so",

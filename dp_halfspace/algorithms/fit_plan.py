@@ -21,6 +21,7 @@ from dp_halfspace.privacy.mechanisms import Permit
 if TYPE_CHECKING:
     from dp_halfspace.algorithms.engine.class_counts import Rarity
     from dp_halfspace.algorithms.engine.column_scales import ColumnScales
+    from dp_halfspace.algorithms.engine.prior import LinearPrior
     from dp_halfspace.projection import LinearMap
 
 
@@ -48,6 +49,8 @@ class PublicFacts:
         Whether records have weights of their own, which are private.
     features : array or None
         All features, where the labels alone are private.
+    prior : LinearPrior or None
+        A public model of the columns as they were handed in.
     """
 
     n_privacy_units: int
@@ -63,6 +66,7 @@ class PublicFacts:
     balances: bool = False
     has_weights: bool = False
     features: Any = None
+    prior: LinearPrior | None = None
 
     @property
     def n_classes(self) -> int:

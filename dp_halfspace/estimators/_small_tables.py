@@ -39,7 +39,7 @@ class SmallTableFit(WrappedPlan):
             if data.feature_names is not None:
                 scaler.feature_names_in_ = data.feature_names
         own: dict[str, Any] = {"scaler_": scaler, "projection_": None}
-        if self.facts.n_classes == 2:
+        if self.facts.n_classes == 2 and not model.is_prior:
             is_direction = model.exponent is None and bool(model.coefficients.any())
             constant = BIAS if is_direction else None
             own["row_lengths_"] = RowLengths(model.exponent or 0, norm, constant)
@@ -75,12 +75,15 @@ def plan_small_fit(
         epsilon=budget.epsilon,
         delta=budget.delta,
         is_scale_stated=facts.is_scale_stated,
+        has_prior=facts.prior is not None,
     ):
         return None
     sizes = facts.n_privacy_units, facts.n_features
+    prior = None if facts.prior is None else facts.prior.over(facts.data_norm)
+    how: dict[str, Any] = {"seed": seed, "counts": counts, "prior": prior}
     table: SmallTablePlan | SmallTreePlan
     if facts.n_classes == 2:
-        table = plan_small_table(*sizes, budget.epsilon, seed=seed, counts=counts)
+        table = plan_small_table(*sizes, budget.epsilon, **how)
     else:
-        table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, seed=seed, counts=counts)
+        table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, **how)
     return SmallTableFit(facts, table, attributes or {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -11,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dp_halfspace import algorithms
-from dp_halfspace._sklearn_compat import Interval, Options, StrOptions
+from dp_halfspace._sklearn_compat import HasMethods, Interval, Options, StrOptions
 from dp_halfspace.estimators._foreign_parameters import explains_foreign_parameters
 from dp_halfspace.estimators.base import PrivateLinearClassifier
 
 if TYPE_CHECKING:
     from dp_halfspace.algorithms import LinearPlan, SelectionPlan
+    from dp_halfspace.algorithms.engine.prior import LinearPrior
     from dp_halfspace.algorithms.fit_plan import FitPlan, PublicFacts
+    from dp_halfspace.data.validation import TrainingData
     from dp_halfspace.optim.objectives import Adversary
     from dp_halfspace.privacy.budget import Budget
 
@@ -102,6 +105,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     adversary_norm : {2, "inf"}, default=2
         Norm of that change: Euclidean, which does not raise the noise, or the largest change
         of one column.
+    prior : fitted linear model, pair (coefficients, intercepts) or None, default=None
+        A PUBLIC model for the columns as they are handed in and the labels `classes`: of
+        scikit-learn (behind a `StandardScaler` or not) or of this package. It is one more
+        candidate, and counts of errors within the budget decide whether it or a fit is kept. It
+        must not have been fitted to these records, unless privately, which costs its own budget.
+        For the default margin, solver and selection; see ``docs/guide/small_tables.md``.
     random_state : int or None, default=None
         None draws the noise from the operating system. An int makes the fit reproducible and
         raises `PrivacyWarning`: whoever knows it can subtract the noise.
@@ -194,6 +203,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     n_components: int | str = "auto"
     adversary_radius: float = 0.0
     adversary_norm: Literal[2, "inf"] = 2
+    prior: Any = None
 
     _balances: ClassVar[bool] = True
 
@@ -212,11 +222,38 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "adversary_radius": [Real],
         "adversary_norm": [Options(Real, {2}), StrOptions({"inf"})],
+        "prior": [HasMethods("fit"), tuple, list, None],
     }
 
     @property
     def _is_binary(self) -> bool:
         return self.solver in {"phased_prox", "noisy_sgd"} or bool(self.adversary_radius)
+
+    def __sklearn_clone__(self) -> Any:
+        # A clone of the prior would forget what it has learnt: it is a public fact, and shared.
+        bare = copy(self)
+        bare.prior = None
+        twin = super(AdaptiveMarginClassifier, bare).__sklearn_clone__()
+        twin.prior = self.prior
+        return twin
+
+    def _facts(self, data: TrainingData) -> PublicFacts:
+        facts = super()._facts(data)
+        return facts if self.prior is None else replace(facts, prior=self._read_prior(data))
+
+    def _read_prior(self, data: TrainingData) -> LinearPrior:
+        from dp_halfspace.estimators._priors import read_prior  # noqa: PLC0415
+
+        return read_prior(self.prior, data)
+
+    def _public_parameters(self, data: TrainingData) -> dict[str, Any]:
+        public = super()._public_parameters(data)
+        return public if self.prior is None else {**public, "prior": self._read_prior(data).text}
+
+    def _warn_of_a_poor_outlook(self, data: TrainingData) -> None:
+        # What is to be expected of a fit says little where a prior may be kept.
+        if self.prior is None:
+            super()._warn_of_a_poor_outlook(data)
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         # Parameters at these values leave it to public sizes how a small table is fitted.
@@ -241,6 +278,31 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         from dp_halfspace.estimators._small_tables import plan_small_fit  # noqa: PLC0415
 
         return plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
+
+    def _large_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
+        if facts.prior is None:
+            return super()._large_plan(facts, budget)
+        from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
+        from dp_halfspace.estimators._priors import plan_with_prior  # noqa: PLC0415
+
+        has_defaults = (
+            self._solver == "noisy_gd"
+            and isinstance(self.margin, str)
+            and self.selection == "none"
+            and self.adversary_radius == 0.0
+            and self.projection in {"auto", None}
+        )
+        if budget.is_pure or facts.balances or not has_defaults:
+            raise ValueError(
+                "prior needs the default margin, solver, selection and projection, no adversary, "
+                "PUBLIC class weights and delta > 0 (or two classes and n epsilon below 3000)"
+            )
+
+        def planned(part: Budget) -> FitPlan:
+            is_stated = facts.is_scale_stated
+            return self._plan(facts, part) if is_stated else plan_scaled(self._plan, facts, part)
+
+        return plan_with_prior(planned, facts, budget)
 
     @property
     def _solver(self) -> str:

@@ -280,8 +280,9 @@ class PrivacyRecord:
         lines.append("Assumed public, besides every parameter:")
         lines += [f"  - {name} = {value!r}" for name, value in _freeze_pairs(self.public)]
         lines.append(
-            "Out of scope: running time and other side channels, and further fits on the "
-            "same data, which compose with this one."
+            "Out of scope: running time and other side channels, what steps in front of the model "
+            "have learnt from the records (inspection.check_pipeline names them), and further fits "
+            "on the same data, which compose with this one."
         )
         return "\n".join(lines)
 

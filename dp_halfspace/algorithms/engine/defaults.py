@@ -19,6 +19,8 @@ from dp_halfspace.privacy.profiles import gdp_mu
 DIRECTIONS_PAY = 1500.0
 # Below this n epsilon one selection among listed classifiers is the better choice.
 SMALL = 600.0
+# The same with two classes and a public model in the list.
+SMALL_WITH_PRIOR = 3000.0
 # The same with up to so many classes, with more classes, and where no delta may be spent and the
 # scales of columns would have to be learnt; the engine takes more classes than the last number.
 SMALL_OF_FEW, FEW_CLASSES = 300.0, 5
@@ -473,18 +475,21 @@ def small_table_rule(
     epsilon: float,
     delta: float,
     is_scale_stated: bool,
+    has_prior: bool = False,
 ) -> bool:
     """Tell, by what is public, whether a fit is one selection from a list.
 
     For dense rows of at most 512 columns, where ``n epsilon`` is below 600 with two classes, 300
     with three to five and 180 with six or seven. If no delta may be spent, below 1500 and, with
-    more than two classes, 700 where the scales of columns would have to be learnt.
+    more than two classes, 700 where the scales of columns would have to be learnt. With a public
+    model in the list and two classes, below 3000.
     """
     if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDE or math.isinf(epsilon):
         return False
     is_dear = delta == 0 and not is_scale_stated
     if n_classes == 2:
         pays = DIRECTIONS_PAY if is_dear else SMALL
+        pays = SMALL_WITH_PRIOR if has_prior else pays
     elif is_dear:
         pays = TREES_PAY
     else:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.engine.prior import LinearPrior, linear_classes
 from dp_halfspace.algorithms.search.asinh_cells import EXPONENTS, CellStream, asinh_cells
 from dp_halfspace.algorithms.search.directions import (
     DirectionStream,
@@ -55,20 +56,23 @@ class SmallModel:
 
     Of two classes a vector and a number; of more, there is one row and one entry for each. They
     are for rows as they are if `exponent` is None, else for ``asinh_cells(rows, exponent)``, whose
-    scores are exact. `error_share` was released, or is a public guess.
+    scores are exact. `error_share` was released, or is a public guess. `is_prior` tells of the
+    public model.
     """
 
     coefficients: FloatArray
     intercept: float | FloatArray
     exponent: int | None
     error_share: float = USUAL_SHARE
+    is_prior: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SmallTablePlan:
     """The public numbers of one selection among listed classifiers, drawn from the public `seed`.
 
-    There are `n_candidates` that look at a row, and `n_constants` of each constant classifier.
+    There are `n_candidates` that look at a row, and `n_constants` of each constant classifier; a
+    public `prior` stands in the list as often as all of them.
     """
 
     n_columns: int
@@ -77,6 +81,12 @@ class SmallTablePlan:
     choice: TalliedChoice
     seed: tuple[int, ...]
     count: ErrorCount | None = None
+    prior: LinearPrior | None = None
+
+    @property
+    def n_listed(self) -> int:
+        """Candidates beside the prior."""
+        return self.n_candidates + 2 * self.n_constants
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -88,7 +98,7 @@ class SmallTablePlan:
         """What a record says about it."""
         return {
             "solver": "small_table_selection",
-            "n_candidates": self.n_candidates + 2 * self.n_constants,
+            "n_candidates": self.n_listed * (1 if self.prior is None else 2),
             "candidate_seed": self.seed,
             "private_preconditioner": False,
         }
@@ -155,12 +165,24 @@ class SmallTablePlan:
         ones = np.array([[1, 0], [0, 1]]) * np.array(sizes)
         constant = scores((ones[0], ones[1]), sizes, weights, paired=False)
         yield np.repeat(constant, self.n_constants)
+        if self.prior is not None:
+            said = linear_classes(X, self.prior.coefficients, self.prior.intercepts)
+            errors = [
+                np.array([np.count_nonzero(said[index] != c)]) for c, index in enumerate(members)
+            ]
+            yield np.repeat(
+                scores((errors[0], errors[1]), sizes, weights, paired=False), self.n_listed
+            )
 
     def _candidate(self, number: int, lengths: list[int]) -> SmallModel:
         """Return a candidate of the list by its number."""
         ends = np.cumsum(lengths)
         block = int(np.searchsorted(ends, number, side="right"))
         place = number - int(ends[block]) + lengths[block]
+        if self.prior is not None:
+            if block == len(lengths) - 1:
+                return prior_model(self.prior)
+            lengths = lengths[:-1]
         if block == len(lengths) - 1:
             # The first constant classifier says the second class: wrong on all of the first.
             sign = 1.0 if place < self.n_constants else -1.0
@@ -178,12 +200,26 @@ class SmallTablePlan:
         return SmallModel(sign * SCORE_STEP * found, -sign * SCORE_STEP * limit, exponent)
 
 
+def prior_model(prior: LinearPrior) -> SmallModel:
+    """Return the public model as a classifier that was chosen."""
+    if len(prior.coefficients) == 1:
+        return SmallModel(prior.coefficients[0], float(prior.intercepts[0]), None, is_prior=True)
+    return SmallModel(prior.coefficients, prior.intercepts, None, is_prior=True)
+
+
 def plan_small_table(
-    n_samples: int, n_features: int, epsilon: float, *, seed: int | None, counts: bool = False
+    n_samples: int,
+    n_features: int,
+    epsilon: float,
+    *,
+    seed: int | None,
+    counts: bool = False,
+    prior: LinearPrior | None = None,
 ) -> SmallTablePlan:
     """Fix the public numbers of a selection; `seed` is that of public random objects.
 
-    A part of the budget counts the errors of what was chosen if `counts`.
+    A part of the budget counts the errors of what was chosen if `counts`. A public `prior` is
+    listed, too.
     """
     count = None
     if counts:
@@ -197,5 +233,5 @@ def plan_small_table(
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
     choice = TalliedChoice(epsilon * DOWN)
     return SmallTablePlan(
-        n_features, wanted - 2 * n_constants, n_constants, choice, tuple(words), count
+        n_features, wanted - 2 * n_constants, n_constants, choice, tuple(words), count, prior
     )

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from dp_halfspace._rounding import DOWN
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.algorithms.engine.plan import FloatArray
+from dp_halfspace.algorithms.engine.prior import LinearPrior, linear_classes
 from dp_halfspace.algorithms.search.asinh_cells import EXPONENTS, CellStream, asinh_cells
 from dp_halfspace.algorithms.search.directions import WEIGHT_BITS, IntArray, class_factors
 from dp_halfspace.algorithms.search.error_count import ErrorCount, plan_error_count
-from dp_halfspace.algorithms.search.small_tables import SCORE_STEP, SmallModel
+from dp_halfspace.algorithms.search.small_tables import SCORE_STEP, SmallModel, prior_model
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.exponential import TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
@@ -79,7 +80,8 @@ def n_forms(n_classes: int) -> int:
 class SmallTreePlan:
     """The public numbers of one selection among listed trees, drawn from the public `seed`.
 
-    There are about `n_pairs` pairs of cuts, and `n_constants` of each constant classifier.
+    There are about `n_pairs` pairs of cuts, and `n_constants` of each constant classifier; a
+    public `prior` stands in the list as often as all of them.
     """
 
     n_columns: int
@@ -89,6 +91,13 @@ class SmallTreePlan:
     choice: TalliedChoice
     seed: tuple[int, ...]
     count: ErrorCount | None = None
+    prior: LinearPrior | None = None
+
+    @property
+    def n_listed(self) -> int:
+        """Candidates beside the prior."""
+        pairs = sum(width // 2 for _, _, width in self.cells.blocks)
+        return pairs * n_forms(self.n_classes) + self.n_classes * self.n_constants
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -98,11 +107,9 @@ class SmallTreePlan:
     @property
     def public(self) -> dict[str, Any]:
         """What a record says about it."""
-        pairs = sum(width // 2 for _, _, width in self.cells.blocks)
-        constants = self.n_classes * self.n_constants
         return {
             "solver": "small_table_selection",
-            "n_candidates": pairs * n_forms(self.n_classes) + constants,
+            "n_candidates": self.n_listed * (1 if self.prior is None else 2),
             "candidate_seed": self.seed,
             "private_preconditioner": False,
         }
@@ -151,6 +158,10 @@ class SmallTreePlan:
                 right = np.concatenate(list(_right(counts, factors * sizes)))
                 yield np.asarray((total - right) >> WEIGHT_BITS).ravel()
         yield np.repeat((total - factors * sizes) >> WEIGHT_BITS, self.n_constants)
+        if self.prior is not None:
+            said = linear_classes(X, self.prior.coefficients, self.prior.intercepts)
+            errors = int(factors[codes[said != codes]].sum())
+            yield np.repeat(np.array([errors >> WEIGHT_BITS]), self.n_listed)
 
     def _candidate(self, number: int, lengths: list[int]) -> SmallModel:
         """Return a candidate of the list by its number."""
@@ -159,6 +170,10 @@ class SmallTreePlan:
         place = number - int(ends[block]) + lengths[block]
         coefficients = np.zeros((self.n_classes, self.n_columns))
         intercept = np.zeros(self.n_classes)
+        if self.prior is not None:
+            if block == len(lengths) - 1:
+                return prior_model(self.prior)
+            lengths = lengths[:-1]
         if block == len(lengths) - 1:
             intercept[place // self.n_constants] = 1.0
             return SmallModel(coefficients, intercept, None)
@@ -248,10 +263,12 @@ def plan_small_tree(
     *,
     seed: int | None,
     counts: bool = False,
+    prior: LinearPrior | None = None,
 ) -> SmallTreePlan:
     """Fix the public numbers of a selection; `seed` is that of public random objects.
 
-    A part of the budget counts the errors of what was chosen if `counts`.
+    A part of the budget counts the errors of what was chosen if `counts`. A public `prior` is
+    listed, too.
     """
     count = None
     if counts:
@@ -262,4 +279,6 @@ def plan_small_tree(
     n_constants = max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))
     words = public_generator(seed, "small trees").integers(2**32, size=4).tolist()
     choice = TalliedChoice(epsilon * DOWN)
-    return SmallTreePlan(n_features, n_classes, n_pairs, n_constants, choice, tuple(words), count)
+    return SmallTreePlan(
+        n_features, n_classes, n_pairs, n_constants, choice, tuple(words), count, prior
+    )

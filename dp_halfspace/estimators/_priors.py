@@ -1,0 +1,205 @@
+"""A public model that a user states, and fits that end in a choice between it and their result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dp_halfspace._params import NUMBER_RANGE
+from dp_halfspace._rounding import DOWN
+from dp_halfspace.algorithms.engine.column_scales import CLIP, in_column_scales
+from dp_halfspace.algorithms.engine.prior import LinearPrior, linear_classes
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
+from dp_halfspace.algorithms.search.directions import WEIGHT_BITS, class_factors
+from dp_halfspace.data.chunks import sum_over_chunks
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.preprocessing.scalers import ColumnScaler, ReleasedScaler
+from dp_halfspace.privacy.budget import Budget
+from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.mechanisms import NoNoise, Permit
+from dp_halfspace.privacy.record import smallest_delta
+
+FloatArray = NDArray[np.float64]
+
+# n epsilon of a choice that tells two classifiers apart; the least and the largest part for it.
+_ENOUGH, _LEAST, _MOST = 100.0, 0.03, 0.3
+# Parts of the epsilon of the choice that the fit has to do without: the first that proves enough.
+_PARTS = (0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.01)
+_WANTED = (
+    "prior must be a fitted linear model with coef_ and intercept_, behind a StandardScaler or "
+    "not, or a pair (coefficients, intercepts)"
+)
+
+
+def read_prior(prior: Any, data: TrainingData) -> LinearPrior:
+    """Return the numbers of a public model, for the columns and the labels of `data`."""
+    model = prior.estimator if isinstance(prior, FrozenEstimator) else prior
+    if isinstance(model, tuple | list):
+        if len(model) != 2:
+            raise ValueError(_WANTED)
+        return _checked(model[0], model[1], data)
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    last = steps[-1]
+    if not all(hasattr(last, name) for name in ("coef_", "intercept_", "classes_")):
+        raise ValueError(f"{_WANTED}; {type(last).__name__} has none, or is not fitted")
+    if isinstance(getattr(last, "scaler_", None), ColumnScaler):
+        steps = [*steps[:-1], last.scaler_, last]
+    elif getattr(last, "scaler_", None) is not None:
+        raise ValueError("prior reads columns on a scale of their logarithm: it is not linear")
+    names = getattr(steps[0], "feature_names_in_", None)
+    seen = data.feature_names
+    if names is not None and seen is not None and list(names) != list(seen):
+        raise ValueError("prior was fitted to other columns, or in another order, than X has")
+    found = _checked(last.coef_, last.intercept_, data, last.classes_)
+    coefficients, intercepts = found.coefficients, found.intercepts
+    for step in reversed(steps[:-1]):
+        center, scale = _scales(step)
+        coefficients = coefficients / scale
+        intercepts = intercepts - coefficients @ center
+    return LinearPrior(coefficients, intercepts)
+
+
+def _scales(step: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return centre and width of every column of a scaler."""
+    if isinstance(step, ColumnScaler):
+        scales = step._scales()[0]
+        return scales.center, scales.scale
+    if not isinstance(step, StandardScaler):
+        raise ValueError(f"{_WANTED}; {type(step).__name__} is another step")
+    center = 0.0 if step.mean_ is None else step.mean_
+    scale = 1.0 if step.scale_ is None else step.scale_
+    size = step.n_features_in_
+    return np.broadcast_to(center, size), np.broadcast_to(scale, size)
+
+
+def _checked(
+    coefficients: Any, intercepts: Any, data: TrainingData, classes: Any = None
+) -> LinearPrior:
+    """Check shapes, numbers and labels, and bring the labels into the order of the fit."""
+    n_features, n_classes = data.X.shape[1], len(data.classes)
+    size = 1 if n_classes == 2 else n_classes
+    try:
+        found = np.array(coefficients, dtype=np.float64).reshape(size, n_features)
+        offsets = np.array(intercepts, dtype=np.float64) + np.zeros(size)
+        offsets = offsets.reshape(size)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"prior must have {size} x {n_features} coefficients and {size} intercepts: one row "
+            "for two classes, else one for each class; one column for each column of X"
+        ) from None
+    if not (np.abs(np.column_stack([found, offsets])) <= NUMBER_RANGE[1]).all():
+        raise ValueError(f"prior holds a number that is not finite or beyond {NUMBER_RANGE[1]:g}")
+    if classes is None:
+        return LinearPrior(found, offsets)
+    own, wanted = list(np.asarray(classes).tolist()), data.classes.tolist()
+    if sorted(map(str, own)) != sorted(map(str, wanted)) or set(own) != set(wanted):
+        raise ValueError("prior was fitted to other labels than classes states")
+    if own == wanted:
+        return LinearPrior(found, offsets)
+    if size == 1:
+        return LinearPrior(-found, -offsets)
+    order = [own.index(label) for label in wanted]
+    return LinearPrior(found[order], offsets[order])
+
+
+@dataclass(frozen=True, slots=True)
+class PriorPlan(FitPlan):
+    """Run the inner plan, then choose between what it fitted and the public model.
+
+    `factors` are the public weights of errors on each class, integers up to 2^16.
+    """
+
+    inner: FitPlan
+    prior: LinearPrior
+    factors: tuple[int, ...]
+    choice: TalliedChoice | NoNoise
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What a run releases."""
+        return (*self.inner.events, self.choice.event)
+
+    @property
+    def public(self) -> Mapping[str, Any]:
+        """What the record says about it."""
+        return self.inner.public
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """What the inner plan takes but weights: errors are sums over rows, or over people."""
+        return self.inner.takes & {"chunks", "groups"}
+
+    def run(self, data: TrainingData, permit: Permit) -> Fitted:
+        """Fit, count the errors of both, and release which one is kept."""
+        fitted, prior = self.inner.run(data, permit), self.prior
+        scales = fitted.scales
+        own: dict[str, Any] = {"margin_": 0.0, "projection_": None}
+        if scales is not None:
+            # Not clipped: a public model knows what it means by an entry far out.
+            prior = prior.in_scales(scales)
+            scaler = ReleasedScaler(scales.center, scales.scale, math.inf)
+            own["scaler_"] = scaler.fit(np.zeros((1, len(scales.center))))
+            if data.feature_names is not None:
+                scaler.feature_names_in_ = data.feature_names
+        kept = Fitted(prior.coefficients, prior.intercepts, math.inf, own, scales)
+        costs = [self._errors(data, kept, math.inf), self._errors(data, fitted, CLIP)]
+        is_fitted = permit.choose(np.array(costs), self.choice, is_cost=True)
+        return fitted if is_fitted else kept
+
+    def _errors(self, data: TrainingData, model: Fitted, clip: float) -> int:
+        """Return the weighted number of errors, rounded down; a record moves it by one at most."""
+        X = data.X if model.scales is None else in_column_scales(data.X, model.scales, clip)
+        shares = None if data.people is None else data.people.weights_for(2**WEIGHT_BITS)
+        scores = model.coefficients, model.intercepts
+        given = data.class_indices, (shares, self.factors), *scores
+        errors = sum_over_chunks(weighed_errors, X, *given)
+        return int(np.floor(np.ldexp(float(errors), -WEIGHT_BITS)))
+
+
+def weighed_errors(
+    X: Any,
+    codes: NDArray[np.intp],
+    weights: tuple[FloatArray | None, tuple[int, ...]],
+    coefficients: FloatArray,
+    intercepts: FloatArray,
+) -> FloatArray:
+    """Return the weighted number of errors of a model, a sum that is exact in any order.
+
+    `weights` are shares of people that rows are, None for one, and a factor for every class.
+    """
+    shares, factors = weights
+    counted = np.array(factors, dtype=np.float64)[codes] * (1.0 if shares is None else shares)
+    return np.asarray(counted[linear_classes(X, coefficients, intercepts) != codes].sum())
+
+
+def plan_with_prior(
+    plan: Callable[[Budget], FitPlan], facts: PublicFacts, budget: Budget
+) -> PriorPlan:
+    """Divide a budget between a fit and the choice between it and the public model of `facts`.
+
+    `plan` is that of the fit, a function of its part of the budget.
+    """
+    prior = facts.prior
+    assert prior is not None
+    factors = tuple(class_factors(relative_weights(facts.class_weights)).tolist())
+    if budget.is_infinite:
+        return PriorPlan(plan(budget), prior, factors, NoNoise())
+    epsilon, delta = budget.epsilon, budget.delta
+    share = min(max(_ENOUGH / (facts.n_privacy_units * epsilon), _LEAST), _MOST)
+    choice = TalliedChoice(share * epsilon * DOWN)
+    for part in _PARTS:
+        rest = Budget.of((1.0 - part * share) * epsilon, delta)
+        found = PriorPlan(plan(rest), prior, factors, choice)
+        # Epsilons add up, so that the last part proves enough.
+        if smallest_delta(found.events, epsilon) <= delta:
+            break
+    return found

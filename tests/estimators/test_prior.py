@@ -1,0 +1,415 @@
+"""A public prior: what one record can do to the choice, planted bugs, replays, refusals.
+
+Proofs: ``docs/proofs/prior.md``.
+"""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import LinearSVC
+
+from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
+from dp_halfspace.algorithms.engine import prior as prior_module
+from dp_halfspace.algorithms.engine.column_scales import ColumnScales
+from dp_halfspace.algorithms.engine.prior import LinearPrior, linear_classes
+from dp_halfspace.algorithms.fit_plan import Fitted
+from dp_halfspace.algorithms.search import small_tables, small_trees
+from dp_halfspace.algorithms.search.small_tables import plan_small_table
+from dp_halfspace.algorithms.search.small_trees import plan_small_tree
+from dp_halfspace.audit import replay
+from dp_halfspace.data.people import People
+from dp_halfspace.data.validation import TrainingData
+from dp_halfspace.datasets import in_chunks
+from dp_halfspace.estimators import _priors
+from dp_halfspace.estimators._priors import PriorPlan
+from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.interception import record_releases
+from tests.adversarial import neighbouring_pairs
+
+pytestmark = pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
+
+SCALES = np.array([12.0, 1e4, 0.1, 3.0])
+
+
+def table(n, n_classes=2, seed=0):
+    """Columns in units of their own, and labels that two of them decide but for some noise."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((n, 4))
+    score = Z[:, 0] + Z[:, 1] + 0.4 * rng.standard_normal(n)
+    y = np.digitize(score, [0.0] if n_classes == 2 else [-0.8, 0.8])
+    return Z * SCALES + [60.0, 2e4, 1.0, 0.0], y
+
+
+def good(n_classes=2):
+    """A model of other rows of the same table."""
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(*table(400, n_classes, seed=9))
+
+
+def pair_of(model):
+    """Coefficients and intercepts for columns as they are."""
+    scaler, last = model[0], model[-1]
+    coefficients = last.coef_ / scaler.scale_
+    return coefficients, last.intercept_ - coefficients @ scaler.mean_
+
+
+def bad(model):
+    """The opposite of a model."""
+    coefficients, intercepts = pair_of(model)
+    return -coefficients, -intercepts
+
+
+def classifier(**params):
+    labels = [0, 1, 2] if params.pop("n_classes", 2) == 3 else [0, 1]
+    return AdaptiveMarginClassifier(classes=labels, **params)
+
+
+# What is released, and what one record can do to it.
+
+
+def prior_plan(prior, factors):
+    return PriorPlan(None, prior, factors, TalliedChoice(1.0))
+
+
+def largest_change(trials=60):
+    """Largest change of a number of errors over adversarial neighbours, of rows and of people."""
+    worst, rng = 0, np.random.default_rng(1)
+    for trial, (X, y, other_X, other_y) in enumerate(neighbouring_pairs(rng, trials)):
+        d = X.shape[1]
+        prior = LinearPrior(rng.standard_normal((1, d)), np.array([0.1 * (trial % 3 - 1)]))
+        other_X[0] *= (1.0, 1e150, np.nan, -1e300)[trial % 4]
+        factors = ((2**16, 2**16), (2**16, 20000), (7, 2**16))[trial % 3]
+        plan, scales = prior_plan(prior, factors), ColumnScales(np.zeros(d), np.full(d, 0.7))
+        fitted = Fitted(prior.coefficients, prior.intercepts, np.inf, scales=scales)
+        # The replaced person has rows of both labels, and another number of them.
+        n, extra = len(y), trial % 3
+        grown = np.vstack([other_X[:1]] * extra + [other_X])
+        labels = np.concatenate([1 - other_y[:1]] * extra + [other_y])
+        people = People(np.ones(n, dtype=int)), People(np.array([1 + extra] + [1] * (n - 1)))
+        for model, clip in ((fitted, 4.0), (fitted, np.inf), (replace(fitted, scales=None), 4.0)):
+            for first, second in (
+                ((X, y, None), (other_X, other_y, None)),
+                ((X, y, people[0]), (grown, labels, people[1])),
+            ):
+                counts = [
+                    plan._errors(TrainingData(a, b, np.array([0, 1]), None, c), model, clip)
+                    for a, b, c in (first, second)
+                ]
+                worst = max(worst, abs(counts[0] - counts[1]))
+        listed = plan_small_table(n, d, 0.5, seed=0, prior=prior)
+        listed = replace(listed, n_candidates=40, n_constants=3)
+        weights = np.array(factors) / 2**16
+        found = [
+            np.concatenate(list(listed._costs(np.nan_to_num(a), b, weights)))[-listed.n_listed :]
+            for a, b in ((X, y), (other_X, other_y))
+        ]
+        worst = max(worst, int(np.abs(found[0] - found[1]).max()))
+    return worst
+
+
+def test_a_record_or_a_person_changes_the_errors_of_a_model_by_one_at_most():
+    assert largest_change() == 1
+
+
+def centred(patch):
+    """Planted: the scores of the model are centred at those of the table."""
+    honest = linear_classes
+
+    def moved(X, coefficients, intercepts):
+        return honest(X - np.nan_to_num(X).mean(axis=0), coefficients, intercepts)
+
+    patch.setattr(_priors, "linear_classes", moved)
+    patch.setattr(small_tables, "linear_classes", moved)
+
+
+def doubled(patch):
+    """Planted: a row of a person counts as one, however many there are."""
+    patch.setattr(People, "weights_for", lambda self, _: np.ones(self.counts.sum()))
+
+
+def twice(patch):
+    """Planted: an error on the second class counts twice in the list."""
+    honest = small_tables.scores
+    patch.setattr(
+        small_tables,
+        "scores",
+        lambda counts, *rest, **how: honest((counts[0], 2 * counts[1]), *rest, **how),
+    )
+
+
+@pytest.mark.parametrize("plant", [centred, doubled, twice])
+def test_the_test_of_the_sensitivity_sees_planted_bugs(monkeypatch, plant):
+    plant(monkeypatch)
+    assert largest_change() > 1
+
+
+def test_a_tree_list_counts_the_errors_of_the_prior():
+    X, y = table(60, 3)
+    coefficients, intercepts = pair_of(good(3))
+    plan = plan_small_tree(60, 4, 3, 1.0, seed=0, prior=LinearPrior(coefficients, intercepts))
+    weights = np.array([1.0, 0.5, 0.25])
+    wrong = good(3).predict(X) != y
+    last = list(plan._costs(X, y, weights))[-1]
+    assert len(last) == plan.n_listed == dict(plan.public)["n_candidates"] // 2
+    assert set(last) == {int(np.floor(weights[y[wrong]].sum()))}
+    assert wrong.any()
+
+
+def test_the_class_of_a_row_does_not_depend_on_others_or_its_place():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 7)) * 10.0 ** rng.uniform(-9, 9, (500, 7))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    for size in (1, 3):
+        coefficients, intercepts = rng.standard_normal((size, 7)), rng.standard_normal(size)
+        # Rows on the boundary, where a bit decides.
+        intercepts[0] = -np.nan_to_num(X[3]) @ coefficients[0]
+        whole = linear_classes(X, coefficients, intercepts)
+        turned = linear_classes(np.asfortranarray(X[::-1]), coefficients, intercepts)[::-1]
+        single = [linear_classes(X[i : i + 1], coefficients, intercepts)[0] for i in range(500)]
+        np.testing.assert_array_equal(whole, turned)
+        np.testing.assert_array_equal(whole, single)
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "n_classes", "norm"),
+    [
+        (60, 1.0, 2, None),
+        (60, 1.0, 3, None),
+        (400, 10.0, 2, None),
+        (80, 8.0, 3, None),
+        (90, 40.0, 2, 1e5),
+    ],
+)
+def test_a_neighbour_changes_nothing_that_is_not_paid_for(n, epsilon, n_classes, norm):
+    X, y = table(n, n_classes)
+    other_X, other_y = X.copy(), y.copy()
+    other_X[0], other_y[0] = -X[0] * 1e3, (y[0] + 1) % n_classes
+    model = classifier(epsilon=epsilon, prior=good(n_classes), n_classes=n_classes, data_norm=norm)
+    result = replay(model, X, y, other_X, other_y, n_histories=3)
+    assert result.findings == ()
+    assert max(release.ratio for release in result.releases) <= 1.0
+
+
+def test_what_is_charged_is_what_is_released():
+    for n, epsilon, n_releases in ((300, 1.0, 1), (4000, 1.0, None)):
+        X, y = table(n)
+        model = classifier(epsilon=epsilon, prior=good())
+        planned = model.plan(X, y)
+        with record_releases() as releases:
+            model.fit(X, y)
+        assert model.privacy_.events == planned.events
+        without = clone(model).set_params(prior=None).plan(X, y)
+        assert len(planned.events) == len(without.events) if n_releases else len(without.events) + 1
+        last = releases[-1]
+        assert isinstance(last.mechanism, TalliedChoice)
+        assert last.mechanism.event in planned.events
+        # Nearly all that was asked for is used.
+        delta = planned.delta if n_releases is None else 0.0
+        assert 0.97 * epsilon < planned.epsilon_at(delta) <= epsilon
+        text = dict(planned.public)["prior"]
+        assert text.startswith("public linear model, SHA-256 ")
+        assert text in planned.summary()
+        assert dict(clone(model).set_params(prior=bad(good())).plan(X, y).public)["prior"] != text
+
+
+# What it does.
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(300, 0.1), (5000, 1.0)])
+def test_a_good_prior_is_kept_or_improved_on_and_a_bad_one_left(n, epsilon):
+    X, y = table(n)
+    Z, t = table(2000, seed=3)
+    model = classifier(epsilon=epsilon, prior=good()).fit(X, y)
+    assert model.score(Z, t) > 0.8
+    model = classifier(epsilon=epsilon, prior=bad(good())).fit(X, y)
+    assert model.score(Z, t) > 0.4
+
+
+def test_a_prior_that_is_kept_predicts_what_it_predicted():
+    prior, Z = good(), table(500, seed=3)[0]
+    exact = float("inf")
+    for n, epsilon, norm in (
+        (300, 1.0, None),
+        (300, 1.0, 1e5),
+        (4000, exact, None),
+        (400, exact, 1e5),
+    ):
+        # Labels that the prior alone gets right in all cases: a fit makes errors.
+        X = table(n)[0]
+        model = classifier(epsilon=epsilon, prior=prior, data_norm=norm).fit(X, prior.predict(X))
+        np.testing.assert_array_equal(model.predict(Z), prior.predict(Z))
+        np.testing.assert_allclose(model.decision_function(Z), prior.decision_function(Z))
+        assert model.margin_ == 0.0
+        assert model.projection_ is None
+
+
+def test_more_classes_chunks_and_people():
+    prior, (Z, t) = good(3), table(500, 3, seed=3)
+    for n, epsilon in ((200, 0.5), (3000, 0.3)):
+        X, y = table(n, 3)
+        model = classifier(epsilon=epsilon, prior=prior, n_classes=3).fit(X, y)
+        assert model.score(Z, t) > 0.5
+        assert model.coef_.shape == (3, 4)
+    X, y = table(3000)
+    model = classifier(epsilon=0.3, prior=good())
+    by_chunks = clone(model).fit(in_chunks(X, 700), in_chunks(y, 700))
+    assert by_chunks.score(X, y) > 0.8
+    people = clone(model).fit(X, y, groups=np.arange(3000) // 2)
+    assert people.privacy_.adjacency == "replace-one-person"
+    assert people.score(X, y) > 0.8
+
+
+def test_missing_entries_are_zero_in_a_small_table_and_the_centre_else():
+    X, y = table(4000)
+    X[::7, 0] = np.nan
+    model = classifier(epsilon=1.0, prior=good()).fit(X, y)
+    assert model.score(X, y) > 0.75
+    model = classifier(epsilon=1.0, prior=good()).fit(X[:300], y[:300])
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_infinite_epsilon_chooses_the_better_one():
+    X, y = table(200)
+    model = classifier(epsilon=float("inf"), prior=bad(good())).fit(X, y)
+    assert model.score(X, y) > 0.8
+
+
+# What may be a prior.
+
+
+def test_a_prior_is_read_from_models_and_numbers():
+    X, y = table(300)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    labels = np.where(y == 1, "ill", "well")
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame, labels)
+    private = AdaptiveMarginClassifier(epsilon=50, classes=["ill", "well"]).fit(frame, labels)
+    coefficients, intercepts = pair_of(model)
+    raw = LinearSVC(random_state=0).fit(X / SCALES, y)
+    given = AdaptiveMarginClassifier(epsilon=1.0, classes=["ill", "well"])
+    data = given._validated(frame, labels, None)
+    for prior in (
+        model,
+        FrozenEstimator(model),
+        (coefficients, intercepts),
+        [coefficients[0], intercepts[0]],
+    ):
+        read = _priors.read_prior(prior, data)
+        np.testing.assert_allclose(read.coefficients, coefficients)
+        np.testing.assert_allclose(read.intercepts, intercepts)
+    read = _priors.read_prior(private, data)
+    scores = X @ read.coefficients[0] + read.intercepts[0]
+    expected = private.decision_function(frame)
+    inside = np.abs(private.scaler_.transform(frame)).max(axis=1) < 4.0
+    np.testing.assert_allclose(scores[inside], expected[inside], rtol=1e-6, atol=1e-9)
+    numbers = classifier()._validated(X, y, None)
+    np.testing.assert_array_equal(_priors.read_prior(raw, numbers).coefficients, raw.coef_)
+    # Labels in another order: the sign, or the rows, follow.
+    raw.classes_ = raw.classes_[::-1]
+    np.testing.assert_array_equal(_priors.read_prior(raw, numbers).coefficients, -raw.coef_)
+    three = good(3)[-1]
+    three.classes_ = np.array([2, 0, 1])
+    numbers = classifier(n_classes=3)._validated(*table(300, 3), None)
+    np.testing.assert_array_equal(
+        _priors.read_prior(three, numbers).coefficients, three.coef_[[1, 2, 0]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("prior", "says"),
+    [
+        (LogisticRegression(), "is not fitted"),
+        (GaussianNB().fit(*table(50)), "GaussianNB has none"),
+        (LinearRegression().fit(*table(50)), "LinearRegression has none"),
+        (make_pipeline(MinMaxScaler(), LogisticRegression()).fit(*table(50)), "another step"),
+        (RidgeClassifier().fit(table(50)[0], table(50)[1] + 1), "other labels"),
+        ((np.ones(3), 0.0), "1 x 4 coefficients"),
+        ((np.ones(4), [0.0, 1.0]), "1 x 4 coefficients"),
+        ((["a"] * 4, 0.0), "1 x 4 coefficients"),
+        ((np.ones(4),), "prior must be a fitted linear model"),
+        ((np.full(4, np.nan), 0.0), "not finite"),
+        ((np.full(4, 1e51), 0.0), "beyond 1e\\+50"),
+        ("a model", "'prior' parameter"),
+    ],
+)
+def test_what_is_no_prior_is_refused_before_anything_is_spent(prior, says):
+    X, y = table(60)
+    model = classifier(prior=prior)
+    for call in (model.fit, model.plan):
+        with pytest.raises(ValueError, match=says):
+            call(X, y)
+
+
+def test_other_columns_and_logarithmic_scales_are_refused():
+    X, y = table(300)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    prior = RidgeClassifier().fit(frame, y)
+    with pytest.raises(ValueError, match="other columns, or in another order"):
+        classifier(prior=prior).fit(frame[list("bacd")], y)
+    model = classifier(epsilon=1.0, random_state=0)
+    for seed in range(20):
+        model.set_params(random_state=seed).fit(X, y)
+        if model.scaler_ is not None:
+            break
+    with pytest.raises(ValueError, match="scale of their logarithm"):
+        classifier(prior=model).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"margin": 0.1},
+        {"solver": "objective_perturbation"},
+        {"selection": "gaussian"},
+        {"adversary_radius": 0.1, "data_norm": 1.0},
+        {"class_weight": "balanced"},
+        {"projection": "rademacher", "n_components": 3},
+        {"delta": 0.0},
+    ],
+)
+def test_parameters_that_a_prior_does_not_go_with_are_named(params):
+    X, y = table(3000)
+    with pytest.raises(ValueError, match="prior needs the default margin, solver"):
+        classifier(prior=good(), **params).fit(X, y)
+
+
+def test_weights_of_records_are_refused_beside_a_prior():
+    X, y = table(300)
+    with pytest.raises(ValueError, match="sample_weight is not supported"):
+        classifier(prior=good()).fit(X, y, sample_weight=np.ones(300))
+
+
+def test_pure_epsilon_and_public_class_weights():
+    X, y = table(300)
+    model = classifier(prior=good(), delta=0.0, class_weight={0: 0.5, 1: 1.0}).fit(X, y)
+    assert model.privacy_.delta == 0.0
+
+
+# Copies.
+
+
+def test_copies_keep_what_the_prior_has_learnt(tmp_path):
+    X, y = table(200)
+    model = classifier(prior=good(), random_state=0)
+    for twin in (clone(model), clone(make_pipeline(StandardScaler(), model))[-1]):
+        assert twin.prior is model.prior
+        assert twin.get_params()["prior"] is model.prior
+    fitted = model.fit(X, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
+    np.testing.assert_array_equal(clone(model).fit(X, y).coef_, fitted.coef_)
+    search = PrivateSearchCV(classifier(prior=good()), {"fit_intercept": [True]}, epsilon=1.0)
+    assert search.fit(X, y).score(X, y) > 0.5
+
+
+def test_a_fit_without_a_prior_is_what_it_was():
+    X, y = table(300)
+    assert "prior" not in dict(classifier().plan(X, y).public)
+    assert prior_module.LinearPrior is small_trees.LinearPrior
