@@ -3199,13 +3199,13 @@ MUTANTS = [
             "test_a_count_of_errors_is_within_the_budget",
         ),
         (
-            "SmallTreePlan._costs",
+            "SmallTreePlan.costs",
             "(total - right) >> WEIGHT_BITS",
             "(total - right) >> (WEIGHT_BITS - 1)",
             "test_a_record_changes_a_cost_by_one_at_most",
         ),
         (
-            "SmallTreePlan._costs",
+            "SmallTreePlan.costs",
             "(total - factors * sizes) >> WEIGHT_BITS",
             "(2 * total - 2 * factors * sizes) >> WEIGHT_BITS",
             "test_a_record_changes_a_cost_by_one_at_most",
@@ -3217,14 +3217,14 @@ MUTANTS = [
             "test_a_candidate_predicts_what_was_counted",
         ),
         (
-            "SmallTreePlan._candidate",
+            "SmallTreePlan.candidate",
             "(thresholds[limit]) - 0.5",
             "(thresholds[limit])",
             "test_a_candidate_predicts_what_was_counted",
         ),
         (
-            "SmallTreePlan._candidate",
-            "side + _SECOND * other, side - _SECOND * other",
+            "SmallTreePlan.candidate",
+            "side + below * other, side - below * other",
             "side + 2.0**-6 * other, side - 2.0**-6 * other",
             "test_a_candidate_predicts_what_was_counted",
         ),

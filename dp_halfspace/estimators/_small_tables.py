@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dp_halfspace.algorithms.engine.defaults import small_table_rule
+from dp_halfspace.algorithms.engine.defaults import pays_for_stages, small_table_rule
 from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, relative_weights
 from dp_halfspace.algorithms.search.small_tables import BIAS, SmallTablePlan, plan_small_table
 from dp_halfspace.algorithms.search.small_trees import SmallTreePlan, plan_small_tree
+from dp_halfspace.algorithms.search.staged_trees import StagedTreePlan, plan_staged_tree
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.preprocessing.scalers import CellScaler, RowLengths
 from dp_halfspace.privacy.budget import Budget
@@ -21,9 +22,9 @@ from dp_halfspace.privacy.mechanisms import Permit
 
 @dataclass(frozen=True, slots=True)
 class SmallTableFit(WrappedPlan):
-    """One selection for rows as they are, and the fitted attributes that it leaves."""
+    """A selection for rows as they are, and the fitted attributes that it leaves."""
 
-    plan: SmallTablePlan | SmallTreePlan
+    plan: SmallTablePlan | SmallTreePlan | StagedTreePlan
     attributes: Mapping[str, Any]
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
@@ -78,9 +79,11 @@ def plan_small_fit(
     ):
         return None
     sizes = facts.n_privacy_units, facts.n_features
-    table: SmallTablePlan | SmallTreePlan
+    table: SmallTablePlan | SmallTreePlan | StagedTreePlan
     if facts.n_classes == 2:
         table = plan_small_table(*sizes, budget.epsilon, seed=seed, counts=counts)
     else:
-        table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, seed=seed, counts=counts)
+        is_staged = pays_for_stages(sizes[0], facts.n_classes, budget.epsilon)
+        plan = plan_staged_tree if is_staged else plan_small_tree
+        table = plan(*sizes, facts.n_classes, budget.epsilon, seed=seed, counts=counts)
     return SmallTableFit(facts, table, attributes or {})
