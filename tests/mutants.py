@@ -3242,6 +3242,66 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/search/staged_trees.py",
+        "tests/algorithms/search/test_staged_trees.py",
+        (
+            "StagedTreePlan.events",
+            "(*choices, *([] if self.count is None else [self.count.noise.event]))",
+            "(*choices,)",
+            "test_two_choices_are_released_within_the_budget",
+        ),
+        (
+            "on_side",
+            "is_there & labels[codes]",
+            "is_there | labels[codes]",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "StagedTreePlan._costs",
+            "wrong >> WEIGHT_BITS",
+            "wrong >> (WEIGHT_BITS - 1)",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "StagedTreePlan.run",
+            "scores > cut.threshold",
+            "scores - scores[:1] > cut.threshold",
+            "test_a_record_changes_a_cost_by_one_at_most",
+        ),
+        (
+            "StagedTreePlan.run",
+            "n_errors = n_astray +",
+            "n_errors = 2 * n_astray +",
+            "test_what_was_counted_is_predicted",
+        ),
+        (
+            "plan_staged_tree",
+            "(epsilon - first) * FAR_DOWN",
+            "epsilon",
+            "test_two_choices_are_released_within_the_budget",
+        ),
+    ),
+    *of(
+        "privacy/exponential.py",
+        "tests/privacy/test_tallied_selection.py",
+        (
+            "TalliedChoices.perturb",
+            "TalliedChoice(self.epsilon)",
+            "TalliedChoice(2.0 * self.epsilon)",
+            "test_law_of_several_choices_is_the_definition",
+        ),
+    ),
+    *of(
+        "audit/_mechanisms.py",
+        "tests/audit/test_replay.py",
+        (
+            "distance",
+            "max(highest, -lowest)",
+            "0.0 * highest",
+            "test_distances_of_two_lists_add_up",
+        ),
+    ),
+    *of(
         "algorithms/search/asinh_cells.py",
         "tests/algorithms/search/test_small_tables.py",
         (

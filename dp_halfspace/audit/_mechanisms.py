@@ -81,6 +81,13 @@ def utilities(choice: Any, value: Array) -> Array:
     raise TypeError(f"{type(choice).__name__} is no mechanism that an audit knows")
 
 
+def lists_of(choice: Any, utilities: Array) -> list[Array]:
+    """Return the utilities of each list of candidates that one number is released of."""
+    if isinstance(choice, TalliedChoices):
+        return choice.parts(utilities)
+    return list(np.atleast_2d(utilities))
+
+
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
     """Return how likely right noise is to look as small as that of mechanism, value and release.
 
@@ -112,9 +119,7 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
                 log_ratio += _responses_ratio(mechanism, int(np.count_nonzero(noise)), len(value))
             case _:
                 exponents = utilities(mechanism, value) * _choice_rate(mechanism)
-                several = isinstance(mechanism, TalliedChoices)
-                rows = mechanism.parts(exponents) if several else np.atleast_2d(exponents)
-                for row, chosen in zip(rows, released, strict=True):
+                for row, chosen in zip(lists_of(mechanism, exponents), released, strict=True):
                     log_ratio += row[int(chosen)] + logsumexp(row) - logsumexp(2.0 * row)
         square, freedom = sums.get(type(mechanism), (0.0, 0))
         sums[type(mechanism)] = square + added[0], freedom + added[1]

@@ -9,7 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dp_halfspace.algorithms.engine.defaults import pays_for_stages, small_table_rule
+from dp_halfspace.algorithms.engine.defaults import (
+    SMALL_OF_SEVERAL,
+    pays_for_stages,
+    small_table_rule,
+)
 from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, relative_weights
 from dp_halfspace.algorithms.search.small_tables import BIAS, SmallTablePlan, plan_small_table
 from dp_halfspace.algorithms.search.small_trees import SmallTreePlan, plan_small_tree
@@ -60,12 +64,13 @@ def plan_small_fit(
     attributes: Mapping[str, Any] | None = None,
     *,
     counts: bool = False,
+    several: float = SMALL_OF_SEVERAL,
 ) -> SmallTableFit | None:
     """Fix the public numbers of a selection if the table is small; see `small_table_rule`.
 
     The fit leaves these `attributes`, too. A part of the budget counts the errors of what was
-    chosen if `counts`. Rows in chunks, sparse rows, rows that people own and rows with weights are
-    left to the engine.
+    chosen if `counts`; tables of more than two classes are small below `several`. Rows in chunks,
+    sparse rows, rows that people own and rows with weights are left to the engine.
     """
     if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
         return None
@@ -76,6 +81,7 @@ def plan_small_fit(
         epsilon=budget.epsilon,
         delta=budget.delta,
         is_scale_stated=facts.is_scale_stated,
+        several=several,
     ):
         return None
     sizes = facts.n_privacy_units, facts.n_features

@@ -17,11 +17,9 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# Below this n epsilon one selection among listed classifiers is the better choice.
-SMALL = 600.0
-# The same with more classes, and where no delta may be spent and the scales of columns would have
-# to be learnt; the engine takes more classes than the last number.
-SMALL_OF_SEVERAL, TREES_PAY, MOST_CLASSES = 900.0, 1500.0, 7
+# Below this n epsilon a selection among listed classifiers is the better choice; the same with more
+# classes, where it is beside linear steps. The engine takes more classes than the last number.
+SMALL, SMALL_OF_SEVERAL, MOST_CLASSES = 600.0, 900.0, 7
 # From this n epsilon on, over the number of classes, two selections are the better choice.
 STAGES_PAY = 1000.0
 # More columns than this have no preconditioner: its release costs more than it brings.
@@ -474,22 +472,19 @@ def small_table_rule(
     epsilon: float,
     delta: float,
     is_scale_stated: bool,
+    several: float = SMALL_OF_SEVERAL,
 ) -> bool:
-    """Tell, by what is public, whether a fit is one selection from a list.
+    """Tell, by what is public, whether a fit is a selection from a list.
 
     For dense rows of at most 512 columns, where ``n epsilon`` is below 600 with two classes and
-    900 with three to seven; below 1500 if no delta may be spent and the scales of columns would
-    have to be learnt.
+    below `several` with three to seven; below 1500 if no delta may be spent and the scales of
+    columns would have to be learnt.
     """
     if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDE or math.isinf(epsilon):
         return False
-    is_dear = delta == 0 and not is_scale_stated
-    if n_classes == 2:
-        pays = DIRECTIONS_PAY if is_dear else SMALL
-    elif is_dear:
-        pays = TREES_PAY
-    else:
-        pays = SMALL_OF_SEVERAL
+    pays = SMALL if n_classes == 2 else several
+    if delta == 0 and not is_scale_stated:
+        pays = DIRECTIONS_PAY
     return n_samples * epsilon < pays
 
 

@@ -8,7 +8,7 @@ exactly. Proof: ``docs/proofs/small_tables.md``, section 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations
@@ -163,8 +163,16 @@ class SmallTreePlan:
                 yield np.asarray((total - right) >> WEIGHT_BITS).ravel()
         yield np.repeat((total - factors * sizes) >> WEIGHT_BITS, self.n_constants)
 
-    def candidate(self, number: int, lengths: list[int], below: float = SECOND) -> SmallModel:
-        """Return a candidate of the list by its number; the second cut weighs `below`."""
+    def candidate(
+        self,
+        number: int,
+        lengths: list[int],
+        below: Callable[[float, float], float] = lambda _, __: SECOND,
+    ) -> SmallModel:
+        """Return a candidate of the list by its number.
+
+        `below` says what the second cut weighs by the thresholds of both.
+        """
         ends = np.cumsum(lengths)
         block = int(np.searchsorted(ends, number, side="right"))
         place = number - int(ends[block]) + lengths[block]
@@ -189,7 +197,8 @@ class SmallTreePlan:
         if len(labels) == 2:
             parts = [side, -side]
         else:
-            parts = [side + below * other, side - below * other, -side]
+            weight = below(root[-1], other[-1])
+            parts = [side + weight * other, side - weight * other, -side]
         for label, cut in zip(labels, parts, strict=True):
             coefficients[label], intercept[label] = cut[:-1], cut[-1]
         return SmallModel(coefficients, intercept, exponent)

@@ -8,6 +8,7 @@ all classes. Proof: ``docs/proofs/small_tables.md``, section 8.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -39,8 +40,9 @@ from dp_halfspace.privacy.randomness import public_generator
 _FIRST_SHARE = 0.45
 # First cuts, fewer with many rows so that a fit takes seconds.
 _CUTS, _FEWEST, _WORK = 20_000, 1_000, 5e8
-# What a cut weighs beside the one before it where three of them have to fit into a float64.
-_BELOW = 2.0**-13
+# What a cut weighs beside the one before it where three of them have to fit into a float64, and
+# what it weighs at least where its threshold is much larger than that of the one before it.
+_BELOW, _LEAST_BELOW = 2.0**-14, 2.0**-26
 # Up to so many classes there is one cut on a side.
 _ONE_CUT_BELOW = 4
 
@@ -64,6 +66,16 @@ class _Cut:
     coefficients: FloatArray
     threshold: float
     labels_above: NDArray[np.bool_]
+
+
+def weight_below(threshold: float, lower: float) -> float:
+    """Return what a cut weighs beside the one before it, by the thresholds of both.
+
+    A power of two: scores of cells that are nearly zero are thresholds, and the lower one is to be
+    small beside the first one there, too.
+    """
+    ratio = abs(lower) / max(abs(threshold), 0.5 * SCORE_STEP)
+    return max(_BELOW * 2.0 ** -math.ceil(math.log2(max(ratio, 1.0))), _LEAST_BELOW)
 
 
 def on_side(
@@ -214,18 +226,17 @@ class StagedTreePlan:
         """Write a cut and the trees of its two sides as one linear classifier of all classes."""
         coefficients = np.zeros((self.n_classes, self.n_columns))
         intercept = np.zeros(self.n_classes)
-        # Sides of two labels at most have one cut, which may weigh as little as a second one.
-        below = SECOND if self.n_classes <= _ONE_CUT_BELOW else _BELOW
         for sign, (side, labels), number, ends in zip(
             (-1.0, 1.0), sides, numbers, lengths, strict=True
         ):
-            tree = side.candidate(number, ends, _BELOW)
+            tree = side.candidate(number, ends, weight_below)
             # A constant says 1, and a cut at least half a step.
-            scale = SCORE_STEP if tree.exponent is None else 1.0
-            coefficients[labels] = sign * SCORE_STEP * cut.coefficients
-            coefficients[labels] += below * scale * tree.coefficients
-            intercept[labels] = -sign * SCORE_STEP * cut.threshold
-            intercept[labels] += below * scale * tree.intercept
+            own = tree.intercept * (SCORE_STEP if tree.exponent is None else 1.0)
+            threshold, below = SCORE_STEP * cut.threshold, SECOND
+            if self.n_classes > _ONE_CUT_BELOW:
+                below = weight_below(threshold, float(np.abs(own).max()))
+            coefficients[labels] = sign * SCORE_STEP * cut.coefficients + below * tree.coefficients
+            intercept[labels] = -sign * threshold + below * own
         return SmallModel(coefficients, intercept, cut.exponent)
 
 

@@ -83,10 +83,10 @@ def test_what_was_counted_is_predicted(n_classes):
 
 
 def test_scores_are_exact_in_any_order():
-    """At the largest cells and coefficients of a list, of three cuts one below another."""
-    X, codes = wild(20, 30, 7)
+    """Of four classes, at the largest cells and coefficients of a list."""
+    X, codes = wild(20, 30, 4)
     X[:10] = np.sign(np.random.default_rng(2).standard_normal((10, 30))) * 1e300
-    plan, rng = small_plan(30, 7), np.random.default_rng(0)
+    plan, rng = small_plan(30), np.random.default_rng(0)
     for numbers in rng.integers(10**6, size=(10, 3)).tolist():
         model, _ = counted(plan, X, codes, [numbers[:1], numbers[1:]])
         cells = asinh_cells(X, model.exponent).astype(float)
@@ -97,6 +97,17 @@ def test_scores_are_exact_in_any_order():
         np.testing.assert_array_equal(
             scores[3:4], cells[3:4] @ model.coefficients.T + model.intercept
         )
+
+
+def test_a_cut_below_is_small_where_cells_are_zero():
+    """Whatever the thresholds: scores of rows without numbers are those of thresholds alone."""
+    step = staged_trees.SCORE_STEP
+    for first in (0.5, 3.0, 1e5, -(2.0**24)):
+        for lower in (-0.5, 40.0, 1e6, 2.0**24):
+            weight = staged_trees.weight_below(first * step, lower * step)
+            assert weight <= 2.0**-14
+            assert np.log2(weight) % 1.0 == 0.0
+            assert weight * abs(lower) <= max(2.0**-13 * abs(first), 2.0**-26 * abs(lower))
 
 
 def largest_changes(trials=36):
