@@ -3224,7 +3224,7 @@ MUTANTS = [
         ),
         (
             "SmallTreePlan.candidate",
-            "side + below * other, side - below * other",
+            "side + weight * other, side - weight * other",
             "side + 2.0**-6 * other, side - 2.0**-6 * other",
             "test_a_candidate_predicts_what_was_counted",
         ),
@@ -3235,7 +3235,7 @@ MUTANTS = [
             "test_one_choice_is_released_and_nothing_else",
         ),
         (
-            "plan_small_tree",
+            "n_listed",
             "max(1, round(_CONSTANTS",
             "max(1, round(0.5 * _CONSTANTS",
             "test_the_list_is_public_randomness_with_constants_and_of_bounded_length",
