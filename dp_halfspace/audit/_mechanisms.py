@@ -17,7 +17,12 @@ from scipy.optimize import brentq
 from scipy.special import chdtr, log_ndtr, logsumexp, ndtr
 
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
-from dp_halfspace.privacy.exponential import GeneralizedChoice, ParallelChoice, TalliedChoice
+from dp_halfspace.privacy.exponential import (
+    GeneralizedChoice,
+    ParallelChoice,
+    TalliedChoice,
+    TalliedChoices,
+)
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -57,6 +62,11 @@ def distance(mechanism: Any, first: Array, second: Array) -> tuple[float, float]
             apart, most = np.linalg.norm(change), math.inf
         case ParallelChoice():
             apart, most = change.max(axis=1).sum(), mechanism.sensitivity
+        case TalliedChoices():
+            # Of the sum of costs, one of each list.
+            signed = mechanism.parts(np.subtract(first, second, dtype=np.float64))
+            highest, lowest = (sum(end(part) for part in signed) for end in (np.max, np.min))
+            apart, most = max(highest, -lowest), 1.0
         case _:
             apart = np.abs(utilities(mechanism, first) - utilities(mechanism, second)).max()
             most = getattr(mechanism, "sensitivity", 1.0)
@@ -68,11 +78,18 @@ def utilities(choice: Any, value: Array) -> Array:
     match choice:
         case ExponentialChoice() | ParallelChoice():
             return value
-        case TalliedChoice():
+        case TalliedChoice() | TalliedChoices():
             return -value.astype(np.float64)
         case GeneralizedChoice():
             return -choice.normalise_costs(value)
     raise TypeError(f"{type(choice).__name__} is no mechanism that an audit knows")
+
+
+def lists_of(choice: Any, utilities: Array) -> list[Array]:
+    """Return the utilities of each list of candidates that one number is released of."""
+    if isinstance(choice, TalliedChoices):
+        return choice.parts(utilities)
+    return list(np.atleast_2d(utilities))
 
 
 def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
@@ -109,8 +126,8 @@ def noise_level(releases: Iterable[tuple[Any, Array, Array]]) -> float:
             case RandomizedResponse():
                 log_ratio += _responses_ratio(mechanism, int(np.count_nonzero(noise)), len(value))
             case _:
-                exponents = np.atleast_2d(utilities(mechanism, value)) * _choice_rate(mechanism)
-                for row, chosen in zip(exponents, released, strict=True):
+                exponents = utilities(mechanism, value) * _choice_rate(mechanism)
+                for row, chosen in zip(lists_of(mechanism, exponents), released, strict=True):
                     log_ratio += row[int(chosen)] + logsumexp(row) - logsumexp(2.0 * row)
         square, freedom = sums.get(type(mechanism), (0.0, 0))
         sums[type(mechanism)] = square + added[0], freedom + added[1]

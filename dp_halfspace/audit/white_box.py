@@ -25,6 +25,7 @@ from dp_halfspace.audit._mechanisms import (
     delta_at,
     distance,
     epsilon_of,
+    lists_of,
     noise_level,
     terms_of,
     utilities,
@@ -567,5 +568,5 @@ def _distort(
             return np.asarray(distortion.of_value * row + distortion.of_noise * (drawn - row))
         case RandomizedResponse():
             return (value + number) % mechanism.n_classes
-    rows = np.atleast_2d(utilities(mechanism, value))
-    return np.full(len(rows), number % rows.shape[1], dtype=np.float64)
+    rows = lists_of(mechanism, utilities(mechanism, value))
+    return np.array([number % len(row) for row in rows], dtype=np.float64)

@@ -9,10 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from dp_halfspace.algorithms.engine.defaults import small_table_rule
+from dp_halfspace.algorithms.engine.defaults import (
+    SMALL_OF_SEVERAL,
+    pays_for_stages,
+    small_table_rule,
+)
 from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts, WrappedPlan, relative_weights
 from dp_halfspace.algorithms.search.small_tables import BIAS, SmallTablePlan, plan_small_table
 from dp_halfspace.algorithms.search.small_trees import SmallTreePlan, plan_small_tree
+from dp_halfspace.algorithms.search.staged_trees import StagedTreePlan, plan_staged_tree
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.preprocessing.scalers import CellScaler, RowLengths
 from dp_halfspace.privacy.budget import Budget
@@ -21,9 +26,9 @@ from dp_halfspace.privacy.mechanisms import Permit
 
 @dataclass(frozen=True, slots=True)
 class SmallTableFit(WrappedPlan):
-    """One selection for rows as they are, and the fitted attributes that it leaves."""
+    """A selection for rows as they are, and the fitted attributes that it leaves."""
 
-    plan: SmallTablePlan | SmallTreePlan
+    plan: SmallTablePlan | SmallTreePlan | StagedTreePlan
     attributes: Mapping[str, Any]
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
@@ -59,12 +64,13 @@ def plan_small_fit(
     attributes: Mapping[str, Any] | None = None,
     *,
     counts: bool = False,
+    several: float = SMALL_OF_SEVERAL,
 ) -> SmallTableFit | None:
     """Fix the public numbers of a selection if the table is small; see `small_table_rule`.
 
     The fit leaves these `attributes`, too. A part of the budget counts the errors of what was
-    chosen if `counts`. Rows in chunks, sparse rows, rows that people own and rows with weights are
-    left to the engine.
+    chosen if `counts`; tables of more than two classes are small below `several`. Rows in chunks,
+    sparse rows, rows that people own and rows with weights are left to the engine.
     """
     if facts.is_sparse or facts.is_chunked or facts.has_people or facts.has_weights:
         return None
@@ -75,15 +81,22 @@ def plan_small_fit(
         epsilon=budget.epsilon,
         delta=budget.delta,
         is_scale_stated=facts.is_scale_stated,
+        several=several,
         has_prior=facts.prior is not None,
     ):
         return None
     sizes = facts.n_privacy_units, facts.n_features
+    is_staged = facts.n_classes > 2 and pays_for_stages(sizes[0], facts.n_classes, budget.epsilon)
+    if is_staged and facts.prior is not None:
+        # The engine can choose between its result and the public model, two selections cannot.
+        return None
     prior = None if facts.prior is None else facts.prior.over(facts.data_norm)
-    how: dict[str, Any] = {"seed": seed, "counts": counts, "prior": prior}
-    table: SmallTablePlan | SmallTreePlan
+    how: dict[str, Any] = {"seed": seed, "counts": counts}
+    table: SmallTablePlan | SmallTreePlan | StagedTreePlan
     if facts.n_classes == 2:
-        table = plan_small_table(*sizes, budget.epsilon, **how)
+        table = plan_small_table(*sizes, budget.epsilon, prior=prior, **how)
+    elif is_staged:
+        table = plan_staged_tree(*sizes, facts.n_classes, budget.epsilon, **how)
     else:
-        table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, **how)
+        table = plan_small_tree(*sizes, facts.n_classes, budget.epsilon, prior=prior, **how)
     return SmallTableFit(facts, table, attributes or {})

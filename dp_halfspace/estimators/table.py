@@ -31,6 +31,7 @@ from dp_halfspace.algorithms.engine.column_scales import (
     affordable_scales,
     in_column_scales,
 )
+from dp_halfspace.algorithms.engine.defaults import SMALL
 from dp_halfspace.algorithms.engine.operating_points import TARGETS, operating_point
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
@@ -220,9 +221,8 @@ class PrivateTableClassifier(PrivateClassifier):
     Texts, categories, booleans and dates are encoded by public rules; the scales of columns of
     numbers are stated, or learnt within the budget. Then follow the features and the engine of
     ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores that calibrate them.
-    With few rows (at most 512 encoded columns, ``n epsilon`` below 600 with two classes, 300 with
-    three to five, 180 with six or seven) the model is one pure DP selection among listed
-    classifiers, where `features` is ``"auto"``.
+    With few rows (at most 512 encoded columns and seven classes, ``n epsilon`` below 600) the model
+    is a pure DP selection among listed classifiers, where `features` is ``"auto"``.
 
     Parameters
     ----------
@@ -394,7 +394,9 @@ class PrivateTableClassifier(PrivateClassifier):
         # Of a population with other weights nothing is counted.
         counts = self.probability and self.class_weight is None
         facts, seed = model._facts(data), self.random_state
-        inner = plan_small_fit(facts, budget, seed, {"margin_": 0.0}, counts=counts)
+        # Features and chances of single rows make the engine the better choice earlier.
+        given: dict[str, Any] = {"counts": counts, "several": SMALL}
+        inner = plan_small_fit(facts, budget, seed, {"margin_": 0.0}, **given)
         if self.features != "auto" or facts.balances or inner is None:
             return None
         nothing = np.zeros(len(data.encoding.numbers), dtype=bool)

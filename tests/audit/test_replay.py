@@ -37,7 +37,7 @@ from dp_halfspace import (
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm
 from dp_halfspace.algorithms.ranking.threshold import plan_threshold
 from dp_halfspace.audit import ReplayedRelease, ReplayResult, replay
-from dp_halfspace.audit._mechanisms import epsilon_of
+from dp_halfspace.audit._mechanisms import distance, epsilon_of
 from dp_halfspace.audit._visible import fingerprint, watch_streams
 from dp_halfspace.metrics import private_score
 from dp_halfspace.preprocessing import PrivateScaler
@@ -52,7 +52,7 @@ from dp_halfspace.privacy import (
     randomness,
 )
 from dp_halfspace.privacy import epsilon as composed
-from dp_halfspace.privacy.exponential import GeneralizedChoice, TalliedChoice
+from dp_halfspace.privacy.exponential import GeneralizedChoice, TalliedChoice, TalliedChoices
 from dp_halfspace.privacy.mechanisms import (
     ExponentialChoice,
     GaussianNoise,
@@ -269,8 +269,21 @@ def test_half_the_noise_is_seen(monkeypatch, kind, estimator, n_histories):
 CHOICES = [
     (ExponentialChoice, np.arange(40.0), ExponentialChoice(1.0, 0.5)),
     (TalliedChoice, np.arange(40), TalliedChoice(0.5)),
+    (TalliedChoices, np.r_[np.arange(40), np.arange(30)], TalliedChoices((40, 30), 0.5)),
     (GeneralizedChoice, np.arange(40.0) * 9, GeneralizedChoice((1.0,) * 40, 0.5)),
 ]
+
+
+def test_distances_of_two_lists_add_up():
+    """The sum of a cost of either list: what moves from one list to the other counts once."""
+    choices, costs = TalliedChoices((2, 3), 0.5), np.array([3, 4, 1, 1, 5])
+    for change, apart in (
+        ([-1, 0, 1, 0, 1], 1.0),
+        ([1, 1, 1, 0, 0], 2.0),
+        ([0, -1, 0, -1, 0], 2.0),
+        ([0, 0, 0, 0, 0], 0.0),
+    ):
+        assert distance(choices, costs, costs + change) == (apart, 1.0)
 
 
 @pytest.mark.parametrize(("kind", "value", "choice"), CHOICES, ids=[c[0].__name__ for c in CHOICES])

@@ -293,6 +293,23 @@ def test_several_classes_are_told_apart_by_one_pure_choice(kind, n_classes, n_ep
     np.testing.assert_array_equal(model.classes_[again.argmax(axis=1)], model.predict(X))
 
 
+@every_tree
+@pytest.mark.parametrize("n_classes", [3, 4, 7])
+def test_several_classes_are_told_apart_by_two_pure_choices(kind, n_classes):
+    X, y = several(n_classes=n_classes)
+    model = clone(kind).set_params(epsilon=2.5, classes=np.arange(n_classes)).fit(X, y)
+    events = model.privacy_.events
+    assert [type(event) for event in events] == [Exponential] * 2
+    assert 1.0 - 1e-8 < sum(event.epsilon for event in events) / model.epsilon <= 1.0
+    assert accounting.delta(events, model.epsilon) == 0.0
+    assert (public(model)["solver"], public(model)["n_stages"]) == ("small_table_selection", 2)
+    assert model.plan(X, y).events == events
+    assert model.score(X, y) > (0.75 if n_classes < 7 else 0.6)
+    scores = model.decision_function(X)
+    np.testing.assert_array_equal(scores[17:18], model.decision_function(X[17:18]))
+    np.testing.assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(X))
+
+
 def test_many_classes_and_people_are_left_to_the_engine():
     X, y = several(n_classes=8)
     kind = AdaptiveMarginClassifier(data_norm=1.0, epsilon=0.1)
@@ -317,11 +334,13 @@ def test_weights_of_several_classes_move_the_choice():
 
 
 @every_tree
-def test_a_replay_of_a_tree_finds_nothing(kind):
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_a_replay_of_a_tree_finds_nothing(kind, epsilon):
     X, y = several(120)
     other, labels = X.copy(), y.copy()
     other[0], labels[0] = [1e300, -1e300, 1e-300, 0.0], (y[0] + 1) % 3
-    result = replay(clone(kind).set_params(classes=[0, 1, 2]), X, y, other, labels, random_state=0)
+    model = clone(kind).set_params(classes=[0, 1, 2], epsilon=epsilon)
+    result = replay(model, X, y, other, labels, random_state=0)
     assert not result.findings
     assert max(release.ratio for release in result.releases) <= 1.0
 

@@ -17,14 +17,13 @@ from dp_halfspace.privacy.profiles import gdp_mu
 
 # Below this n epsilon a search among directions is more accurate than a perturbed objective.
 DIRECTIONS_PAY = 1500.0
-# Below this n epsilon one selection among listed classifiers is the better choice.
-SMALL = 600.0
+# Below this n epsilon a selection among listed classifiers is the better choice; the same with more
+# classes, where it is beside linear steps. The engine takes more classes than the last number.
+SMALL, SMALL_OF_SEVERAL, MOST_CLASSES = 600.0, 900.0, 7
 # The same with two classes and a public model in the list.
 SMALL_WITH_PRIOR = 3000.0
-# The same with up to so many classes, with more classes, and where no delta may be spent and the
-# scales of columns would have to be learnt; the engine takes more classes than the last number.
-SMALL_OF_FEW, FEW_CLASSES = 300.0, 5
-SMALL_OF_MORE, TREES_PAY, MOST_CLASSES = 180.0, 700.0, 7
+# From this n epsilon on, over the number of classes, two selections are the better choice.
+STAGES_PAY = 1000.0
 # More columns than this have no preconditioner: its release costs more than it brings.
 WIDE = 512
 # So many features of fewer columns have a preconditioner of all: they are not worth less than
@@ -475,23 +474,25 @@ def small_table_rule(
     epsilon: float,
     delta: float,
     is_scale_stated: bool,
+    several: float = SMALL_OF_SEVERAL,
     has_prior: bool = False,
 ) -> bool:
-    """Tell, by what is public, whether a fit is one selection from a list.
+    """Tell, by what is public, whether a fit is a selection from a list.
 
-    For dense rows of at most 512 columns, where ``n epsilon`` is below 600 with two classes, 300
-    with three to five and 180 with six or seven. If no delta may be spent, below 1500 and, with
-    more than two classes, 700 where the scales of columns would have to be learnt. With a public
-    model in the list and two classes, below 3000.
+    For dense rows of at most 512 columns, where ``n epsilon`` is below 600 with two classes and
+    below `several` with three to seven; below 1500 if no delta may be spent and the scales of
+    columns would have to be learnt. With a public model in the list and two classes, below 3000.
     """
     if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDE or math.isinf(epsilon):
         return False
-    is_dear = delta == 0 and not is_scale_stated
-    if n_classes == 2:
-        pays = DIRECTIONS_PAY if is_dear else SMALL
-        pays = SMALL_WITH_PRIOR if has_prior else pays
-    elif is_dear:
-        pays = TREES_PAY
-    else:
-        pays = SMALL_OF_FEW if n_classes <= FEW_CLASSES else SMALL_OF_MORE
+    pays = SMALL if n_classes == 2 else several
+    if delta == 0 and not is_scale_stated:
+        pays = DIRECTIONS_PAY
+    if has_prior and n_classes == 2:
+        pays = SMALL_WITH_PRIOR
     return n_samples * epsilon < pays
+
+
+def pays_for_stages(n_samples: int, n_classes: int, epsilon: float) -> bool:
+    """Tell, by what is public, whether a small table of several classes is worth two selections."""
+    return n_samples * epsilon >= STAGES_PAY / n_classes

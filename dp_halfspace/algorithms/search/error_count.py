@@ -11,8 +11,9 @@ from dp_halfspace.algorithms.engine.plan import FloatArray
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 
-# n epsilon of a count that says enough, and the least and the largest part of a budget for it.
-_ENOUGH, _LEAST, _MOST = 20.0, 0.05, 0.25
+# n epsilon of a count that says enough, and the least and the largest part of a budget for it, of
+# two classes and of more.
+_ENOUGH, _LEAST, _MOST, _MOST_OF_SEVERAL = 20.0, 0.05, 0.25, 0.15
 # Shares of errors that are held for possible, as parts of that of a guess.
 _PARTS = (np.arange(100) + 0.5) / 100.0
 # Without a count.
@@ -40,11 +41,14 @@ class ErrorCount:
 def share_of(noisy: float, n_samples: int, epsilon: float, n_classes: int = 2) -> float:
     """Return the mean share of errors, given a noisy count: post-processing.
 
-    A guess among `n_classes` is wrong in ``1 - 1 / n_classes`` of the cases; shares are below.
+    A guess among `n_classes` is wrong in ``1 - 1 / n_classes`` of the cases; shares are below. All
+    are equally likely beforehand with two classes; with more, a share is as likely as it is large.
     """
     shares = _PARTS * (1.0 - 1.0 / n_classes)
     distance: FloatArray = np.abs(noisy - shares * n_samples) * epsilon
     likely = np.exp(distance.min() - distance)
+    if n_classes > 2:
+        likely *= shares
     return float(likely @ shares / likely.sum())
 
 
@@ -52,6 +56,7 @@ def plan_error_count(
     n_samples: int, epsilon: float, n_classes: int = 2
 ) -> tuple[ErrorCount, float]:
     """Plan a count as a part of a pure budget; return the epsilon that is left."""
-    part = epsilon * min(max(_ENOUGH / (n_samples * epsilon), _LEAST), _MOST)
+    most = _MOST if n_classes == 2 else _MOST_OF_SEVERAL
+    part = epsilon * min(max(_ENOUGH / (n_samples * epsilon), _LEAST), most)
     noise = DiscreteLaplaceNoise(1, part)
     return ErrorCount(n_samples, noise, n_classes), (epsilon - part) * FAR_DOWN

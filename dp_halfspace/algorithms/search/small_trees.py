@@ -8,7 +8,7 @@ exactly. Proof: ``docs/proofs/small_tables.md``, section 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import permutations
@@ -35,7 +35,7 @@ _PAIRS, _FEWEST, _WORK, _ENTRIES = 10_000, 500, 2.5e8, 4e6
 # The part of the constant classifiers.
 _CONSTANTS = 0.1
 # What the second cut weighs beside the first: less than any score of a whole cell.
-_SECOND = 2.0**-26
+SECOND = 2.0**-26
 _TILE_ROWS = 255  # so many ones fit into a byte
 
 
@@ -72,7 +72,16 @@ def labellings(n_classes: int, n_leaves: int) -> NDArray[np.intp]:
 def n_forms(n_classes: int) -> int:
     """Return how many candidates there are for one pair of cuts."""
     return sum(
-        len(labellings(n_classes, len(shape.leaves))) for shapes in _SHAPES for shape in shapes
+        len(labellings(n_classes, len(shape.leaves)))
+        for shapes in _shapes(n_classes)
+        for shape in shapes
+    )
+
+
+def _shapes(n_classes: int) -> tuple[tuple[Shape, ...], ...]:
+    """Return the shapes of `_SHAPES` for which there are enough labels."""
+    return tuple(
+        tuple(shape for shape in shapes if len(shape.leaves) <= n_classes) for shapes in _SHAPES
     )
 
 
@@ -80,8 +89,8 @@ def n_forms(n_classes: int) -> int:
 class SmallTreePlan:
     """The public numbers of one selection among listed trees, drawn from the public `seed`.
 
-    There are about `n_pairs` pairs of cuts, and `n_constants` of each constant classifier; a
-    public `prior` stands in the list as often as all of them.
+    There are about `n_pairs` pairs of cuts, and `n_constants` of each constant classifier; cells
+    have one of the `exponents`. A public `prior` stands in the list as often as all of them.
     """
 
     n_columns: int
@@ -91,6 +100,7 @@ class SmallTreePlan:
     choice: TalliedChoice
     seed: tuple[int, ...]
     count: ErrorCount | None = None
+    exponents: tuple[int, ...] = EXPONENTS
     prior: LinearPrior | None = None
 
     @property
@@ -117,7 +127,7 @@ class SmallTreePlan:
     @property
     def cells(self) -> CellStream:
         """The cuts; those of the two halves of a block are paired."""
-        return CellStream(self.n_columns, 4 * self.n_pairs, (*self.seed, 1))
+        return CellStream(self.n_columns, 4 * self.n_pairs, (*self.seed, 1), self.exponents)
 
     def run(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
@@ -132,15 +142,15 @@ class SmallTreePlan:
         # 3. Draw its block of the public list again.
         # 4. Count its errors with noise, where that was planned.
         with single_blas_thread():
-            costs = [part.astype(np.int32) for part in self._costs(X, codes, weights)]
+            costs = [part.astype(np.int32) for part in self.costs(X, codes, weights)]
         whole = np.concatenate(costs)
         number = permit.choose(whole, self.choice, is_cost=True)
-        model = self._candidate(number, [len(part) for part in costs])
+        model = self.candidate(number, [len(part) for part in costs])
         if self.count is None:
             return model
         return replace(model, error_share=self.count.run(int(whole[number]), permit))
 
-    def _costs(
+    def costs(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray
     ) -> Iterator[IntArray]:
         """Yield the costs of the candidates of every block of the list."""
@@ -149,7 +159,7 @@ class SmallTreePlan:
         factors = class_factors(weights)
         cells = self.cells
         total = int(factors @ sizes)
-        for exponent in EXPONENTS:
+        for exponent in self.exponents:
             table = asinh_cells(X, exponent)
             for place in cells.blocks:
                 if place[0] != exponent:
@@ -163,8 +173,16 @@ class SmallTreePlan:
             errors = int(factors[codes[said != codes]].sum())
             yield np.repeat(np.array([errors >> WEIGHT_BITS]), self.n_listed)
 
-    def _candidate(self, number: int, lengths: list[int]) -> SmallModel:
-        """Return a candidate of the list by its number."""
+    def candidate(
+        self,
+        number: int,
+        lengths: list[int],
+        below: Callable[[float, float], float] = lambda _, __: SECOND,
+    ) -> SmallModel:
+        """Return a candidate of the list by its number.
+
+        `below` says what the second cut weighs by the thresholds of both.
+        """
         ends = np.cumsum(lengths)
         block = int(np.searchsorted(ends, number, side="right"))
         place = number - int(ends[block]) + lengths[block]
@@ -193,14 +211,15 @@ class SmallTreePlan:
         if len(labels) == 2:
             parts = [side, -side]
         else:
-            parts = [side + _SECOND * other, side - _SECOND * other, -side]
+            weight = below(root[-1], other[-1])
+            parts = [side + weight * other, side - weight * other, -side]
         for label, cut in zip(labels, parts, strict=True):
             coefficients[label], intercept[label] = cut[:-1], cut[-1]
         return SmallModel(coefficients, intercept, exponent)
 
     def _form(self, number: int) -> tuple[bool, Shape, NDArray[np.intp]]:
         """Say which form has this number: whether coefficients are shared, shape and labels."""
-        for shared, shapes in zip((False, True), _SHAPES, strict=True):
+        for shared, shapes in zip((False, True), _shapes(self.n_classes), strict=True):
             for shape in shapes:
                 names = labellings(self.n_classes, len(shape.leaves))
                 if number < len(names):
@@ -242,7 +261,7 @@ def _right(counts: IntArray, sizes: IntArray) -> Iterator[IntArray]:
     `counts` are those of `pair_counts` and `sizes` of the classes, both weighted.
     """
     n_classes = len(sizes)
-    for shapes, second, both in zip(_SHAPES, counts[1:3], counts[3:], strict=True):
+    for shapes, second, both in zip(_shapes(n_classes), counts[1:3], counts[3:], strict=True):
         first = counts[0]
         rest = sizes[:, None] - first - second + both
         quadrants = np.stack([both, first - both, second - both, rest])
@@ -273,12 +292,17 @@ def plan_small_tree(
     count = None
     if counts:
         count, epsilon = plan_error_count(n_samples, epsilon, n_classes)
-    forms = n_forms(n_classes)
-    n_pairs = max(int(min(_PAIRS, _ENTRIES / forms, _WORK / n_samples)), _FEWEST)
-    others = n_pairs * forms
-    n_constants = max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))
+    n_pairs, n_constants = list_sizes(n_samples, n_classes)
     words = public_generator(seed, "small trees").integers(2**32, size=4).tolist()
     choice = TalliedChoice(epsilon * DOWN)
     return SmallTreePlan(
-        n_features, n_classes, n_pairs, n_constants, choice, tuple(words), count, prior
+        n_features, n_classes, n_pairs, n_constants, choice, tuple(words), count, prior=prior
     )
+
+
+def list_sizes(n_samples: int, n_classes: int) -> tuple[int, int]:
+    """Return how many pairs of cuts and copies of each constant classifier a list has."""
+    forms = n_forms(n_classes)
+    n_pairs = max(int(min(_PAIRS, _ENTRIES / max(forms, 1), _WORK / n_samples)), _FEWEST)
+    others = n_pairs * forms
+    return n_pairs, max(1, round(_CONSTANTS / (1.0 - _CONSTANTS) * others / n_classes))

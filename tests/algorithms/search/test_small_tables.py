@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dp_halfspace.algorithms.engine.defaults import small_table_rule
+from dp_halfspace.algorithms.engine.defaults import pays_for_stages, small_table_rule
 from dp_halfspace.algorithms.search import asinh_cells as cells_module
 from dp_halfspace.algorithms.search import small_tables
 from dp_halfspace.algorithms.search.asinh_cells import (
@@ -265,14 +265,20 @@ def test_rule_is_that_of_the_pages():
     assert not rule(n_samples=600, is_scale_stated=True)
     assert rule(n_samples=1499, delta=0.0)
     assert not rule(n_samples=1500, delta=0.0)
-    for n_classes, most in ((3, 300), (5, 300), (6, 180), (7, 180), (8, 0)):
+    for n_classes, most in ((3, 900), (5, 900), (7, 900), (8, 0)):
         for stated in (False, True):
             given = {"n_classes": n_classes, "is_scale_stated": stated}
             assert rule(**given, n_samples=most - 1) == (most > 0)
             assert not rule(**given, n_samples=most)
-    assert rule(n_classes=7, delta=0.0, n_samples=699)
-    assert not rule(n_classes=3, delta=0.0, n_samples=700)
-    assert not rule(n_classes=3, delta=0.0, n_samples=300, is_scale_stated=True)
+    assert rule(n_classes=7, delta=0.0, n_samples=1499)
+    assert not rule(n_classes=3, delta=0.0, n_samples=1500)
+    assert not rule(n_classes=3, delta=0.0, n_samples=900, is_scale_stated=True)
+    assert rule(n_classes=3, n_samples=599, several=600.0)
+    assert not rule(n_classes=3, n_samples=600, several=600.0)
+    assert pays_for_stages(334, 3, 1.0)
+    assert not pays_for_stages(333, 3, 1.0)
+    assert pays_for_stages(200, 5, 1.0)
+    assert not pays_for_stages(199, 5, 1.0)
     assert not rule(n_classes=8, delta=0.0, n_samples=10)
     assert not rule(n_features=513)
     assert not rule(epsilon=math.inf)
