@@ -3489,7 +3489,7 @@ MUTANTS = [
         (
             "release_mapped_rows",
             "FormedRows(rows",
-            "MappedRows(unmapped",
+            "MappedRows(rows",
             "test_private_query_is_certified",
         ),
     ),
