@@ -226,6 +226,32 @@ MUTANTS = [
         ),
     ),
     *of(
+        "optim/certificate.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "gradient_error",
+            "min(n_blocks, PLAIN_BLOCKS)",
+            "1",
+            "test_compensated_sums_count_no_more_than_the_blocks_that_are_added_plainly",
+        ),
+    ),
+    *of(
+        "ledger/store.py",
+        "tests/ledger/test_ledger.py",
+        (
+            "MemoryStore.transaction",
+            "self._rows is not begun",
+            "False",
+            "test_a_charge_in_the_middle_of_a_charge_is_not_lost",
+        ),
+        (
+            "_connect",
+            '"PRAGMA synchronous = EXTRA"',
+            '"PRAGMA synchronous = OFF"',
+            "test_a_charge_is_on_the_disk_when_it_ends",
+        ),
+    ),
+    *of(
         "ledger/cap.py",
         "tests/ledger/test_cap.py",
         (
