@@ -216,6 +216,68 @@ MUTANTS = [
         ),
     ),
     *of(
+        "model_selection/_crossing.py",
+        "tests/model_selection/test_threshold.py",
+        (
+            "MeanSlack.step",
+            "rounded_up(_STEP / self.rate)",
+            "_STEP / self.rate",
+            "test_shares_and_slacks_are_exact_multiples",
+        ),
+        (
+            "Slack.for_failure",
+            "rounded_up(math.log(max(self.n_candidates - 1, 1) / beta) / self.rate)",
+            "math.log(max(self.n_candidates - 1, 1) / beta) / self.rate",
+            "test_shares_and_slacks_are_exact_multiples",
+        ),
+    ),
+    *of(
+        "model_selection/threshold.py",
+        "tests/model_selection/test_threshold.py",
+        (
+            "_Plan.slack_for",
+            "(count or 0.0) + noise",
+            "(count or 0.0)",
+            "test_a_target_is_raised_by_the_deviations_of_the_proof",
+        ),
+    ),
+    *of(
+        "model_selection/conformal.py",
+        "tests/model_selection/test_conformal.py",
+        (
+            "PrivateConformalClassifier._planned",
+            "share * rule.mean / (1.0 - share)",
+            "rule.mean",
+            "test_the_fewest_records_are_those_of_the_proof",
+        ),
+    ),
+    *of(
+        "optim/certificate.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "gradient_error",
+            "min(n_blocks, PLAIN_BLOCKS)",
+            "1",
+            "test_compensated_sums_count_no_more_than_the_blocks_that_are_added_plainly",
+        ),
+    ),
+    *of(
+        "ledger/store.py",
+        "tests/ledger/test_ledger.py",
+        (
+            "MemoryStore.transaction",
+            "self._rows is not begun",
+            "False",
+            "test_a_charge_in_the_middle_of_a_charge_is_not_lost",
+        ),
+        (
+            "_connect",
+            '"PRAGMA synchronous = EXTRA"',
+            '"PRAGMA synchronous = OFF"',
+            "test_a_charge_is_on_the_disk_when_it_ends",
+        ),
+    ),
+    *of(
         "ledger/cap.py",
         "tests/ledger/test_cap.py",
         (

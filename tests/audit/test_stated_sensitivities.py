@@ -25,6 +25,7 @@ from dp_halfspace.algorithms.published.margin_selection import plan_selection
 from dp_halfspace.algorithms.ranking import auc_training
 from dp_halfspace.algorithms.ranking.auc_training import RankingProblem, plan_ranking
 from dp_halfspace.data.people import People
+from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.optim.losses import get_loss
 from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk, logistic_diameter
@@ -159,3 +160,17 @@ def test_weights_of_many_people_keep_their_sums_exact():
         whole = weights * 2.0 ** (52 - 41 - (largest - 1).bit_length())
         assert (whole == np.rint(whole)).all()
         assert weights[0] == 1.0
+
+
+def test_compensated_sums_count_no_more_than_the_blocks_that_are_added_plainly():
+    """``certificate.md``, Theorem 2: up to 256 blocks one after the other, more by Kahan's rule."""
+    sizes = {"n_columns": 3, "block_rows": 100, "row_norm": 1.0, "ridge": 0.1, "radius": 1.0}
+    slopes = {"slope": 1.0, "smoothness": 0.25, "evaluation": 8.0}
+    for n_blocks, counted in ((1, 1), (200, 200), (256, 256), (1000, 256)):
+        n = 100 * n_blocks
+        plain, kahan = (
+            gradient_error(n_samples=n, **sizes, **slopes, compensated=rule)
+            for rule in (False, True)
+        )
+        fewer = 1.01 * 2.0**-53 * n * (n_blocks - counted)
+        assert plain - kahan == pytest.approx(fewer, rel=1e-9, abs=1e-12 * plain)

@@ -121,6 +121,30 @@ def test_a_claim_without_a_release_is_refused(make):
     assert ledger.entries() == []
 
 
+def test_a_charge_in_the_middle_of_a_charge_is_not_lost(monkeypatch):
+    """A signal handler may charge while its own thread does: a lock does not stop it."""
+    ledger = PrivacyLedger(epsilon=1.0, delta=0.0)
+    honest, inside = PrivacyLedger._account, []
+
+    def interrupted(self, balance):
+        if not inside:
+            inside.append(True)
+            self.charge(pure(0.25))
+        return honest(self, balance)
+
+    monkeypatch.setattr(PrivacyLedger, "_account", interrupted)
+    with pytest.raises(BudgetError, match="another charge came in the middle"):
+        ledger.charge(pure(0.5))
+    assert ledger.spent() == pytest.approx(0.25)
+
+
+def test_a_charge_is_on_the_disk_when_it_ends(path):
+    """The strictest setting of SQLite: the folder is written, too."""
+    PrivacyLedger(path, epsilon=1.0, delta=0.0)
+    with closing(store_module._connect(path)) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
+
+
 def test_terms_of_newer_files(path):
     """They may promise what is unknown here."""
     ledger = PrivacyLedger(path, epsilon=1.0, delta=0.0)

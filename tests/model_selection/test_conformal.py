@@ -6,6 +6,7 @@ import math
 import pickle
 import re
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -209,6 +210,20 @@ def test_a_target_is_met_in_the_mean_however_many_candidates_miss_it(many, short
     assert worst * sides / (1.0 + math.exp(-0.5) * sides) == pytest.approx(rule.mean, rel=1e-3)
 
 
+@pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.parametrize("coverage", [0.5, 0.9, 0.99])
+def test_the_fewest_records_are_those_of_the_proof(coverage, by_class):
+    """``operating_points.md``, section 3: with fewer, sets of everything must be chosen."""
+    wrapper = PrivateConformalClassifier(Several(), coverage=coverage, by_class=by_class)
+    plan = wrapper._planned(SimpleNamespace(n=100))
+    share, rate = plan.coverage, 0.5 / plan.choice.sensitivity
+    assert coverage <= share < coverage + 1e-3
+    assert plan.choice.sensitivity == (2.0 * share if by_class else 1.0)
+    odds = 1.0 / math.expm1(rate * plan.step)
+    least = share * plan.slack / (1.0 - share) + math.log(odds / (1.0 - share)) / rate
+    assert least <= plan.few < least + 1e-3
+
+
 def test_planted_bug_no_slack_does_not_cover(monkeypatch):
     monkeypatch.setattr(conformal.MeanSlack, "mean", -8.0)
     assert coverage_of(Several(), 60, 100, 1.0)[0] < 0.89
@@ -314,6 +329,7 @@ def test_it_is_an_estimator_of_scikit_learn():
         ({"coverage": 1.0}, "'coverage' parameter of PrivateConformalClassifier"),
         ({"by_class": 2}, "'by_class' parameter"),
         ({"thresholds": [0.0, 0.5]}, "must be between 0 and 1"),
+        ({"thresholds": [0.5, 1.0]}, "must be between 0 and 1"),
         ({"epsilon": -1.0}, "'epsilon' parameter"),
         ({"y": Y[:-1]}, "X and y must have the same number of rows"),
     ],

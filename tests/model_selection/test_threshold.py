@@ -7,6 +7,7 @@ import math
 import pickle
 import re
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -229,6 +230,29 @@ def test_shares_and_slacks_are_exact_multiples():
         assert down <= number <= up
         assert (up * _crossing.COUNT_GRID).is_integer()
         assert up - down == 1.0 / _crossing.COUNT_GRID
+    for rate in (0.013, 0.37, 1.0, 5.1):
+        mean = _crossing.MeanSlack(rate)
+        slacks = [mean.step, mean.mean, mean.for_failure(1e-3), Slack(7, rate).for_failure(0.03)]
+        assert all((slack * _crossing.COUNT_GRID).is_integer() for slack in slacks)
+
+
+@pytest.mark.parametrize("target", ["recall", "precision", "fpr"])
+@pytest.mark.parametrize("counted", [-3.0, 40.0, 700.0])
+def test_a_target_is_raised_by_the_deviations_of_the_proof(target, counted):
+    """``operating_points.md``: binomial deviations of fresh records and those of the choice."""
+    n, tau, wrapper = 900, 0.8, PrivateThresholdClassifier(Rare(), target=target, value=0.8)
+    plan = wrapper._planned(SimpleNamespace(n=n))
+    tau, positives = plan.value, 0.0
+    if target != "fpr":
+        positives = min(max(counted + plan.count.deviation, 1.0), n)
+    spread = {
+        "fpr": tau * (1.0 - tau) * n,
+        "recall": tau * (1.0 - tau) * positives,
+        "precision": (1.0 - tau) * positives,
+    }[target]
+    usual = 1.6448536 * math.sqrt(spread + 2.0 / (plan.choice.epsilon / 2.0) ** 2)
+    raised = plan.slack_for(None if target == "fpr" else counted, n)
+    assert raised == pytest.approx(max(plan.slack, usual), abs=2.0 / _crossing.COUNT_GRID)
 
 
 def test_first_crossing_is_the_best():
