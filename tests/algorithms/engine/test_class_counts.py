@@ -20,6 +20,7 @@ from dp_halfspace.algorithms.engine.noisy_gd import (
     plan_descent,
     plan_gradient,
 )
+from dp_halfspace.algorithms.engine.plan import noise_deviation
 from dp_halfspace.rows.rows import Rows
 from tests.adversarial import neighbouring_pairs
 from tests.algorithms.support import assert_costs, permit_for
@@ -73,7 +74,7 @@ def test_released_counts_are_those_of_the_classes(n_classes):
     # A record of nobody moves no count: any real numbers come back, and all of them are used.
     noisy, _ = plan_class_counts(len(codes), n_classes, 1e-4)
     hostile = noisy.run(codes, permit_for(*noisy.events))
-    rarity = rarity_of(hostile, np.ones(n_classes), noisy.deviation, len(codes), 1e-4)
+    rarity = rarity_of(hostile, np.ones(n_classes), noise_deviation(noisy.noise), len(codes), 1e-4)
     assert 0.001 <= rarity.share <= 0.5
     assert 0.0 <= rarity.degree <= 1.0
 
