@@ -123,8 +123,28 @@ MUTANTS = [
         (
             "_pairs",
             "problem.n_features, UP,",
-            "problem.n_features, 0.5,",
+            "problem.n_features, 1.0,",
             "test_pairs_are_of_rows_of_norm_one",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/mean_difference.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "_sensitivity",
+            "1.0 if scale is None",
+            "0.5 if scale is None",
+            "test_a_mean_difference_and_a_threshold_pay_for_their_roundings",
+        ),
+    ),
+    *of(
+        "algorithms/ranking/threshold.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_threshold",
+            "FAR_UP + rounding",
+            "1.0 + rounding",
+            "test_a_mean_difference_and_a_threshold_pay_for_their_roundings",
         ),
     ),
     *of(

@@ -22,8 +22,9 @@ from dp_halfspace.algorithms.labels import label_training
 from dp_halfspace.algorithms.labels.label_training import plan_labels
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.algorithms.published.margin_selection import plan_selection
-from dp_halfspace.algorithms.ranking import auc_training
+from dp_halfspace.algorithms.ranking import auc_training, mean_difference
 from dp_halfspace.algorithms.ranking.auc_training import RankingProblem, plan_ranking
+from dp_halfspace.algorithms.ranking.threshold import plan_threshold
 from dp_halfspace.data.people import People
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.optim.losses import get_loss
@@ -74,8 +75,20 @@ def test_a_record_moves_the_count_of_the_positive_ones_by_one(mechanism, delta):
 @DELTAS
 @pytest.mark.parametrize("mechanism", ["objective", "output"])
 def test_pairs_are_of_rows_of_norm_one(mechanism, delta):
-    """``pairwise.md``: every bound grows with the norm of a row."""
-    assert ranking(mechanism, delta).ranker.plan.risk.row_norm >= 1.0
+    """``pairwise.md``: every bound grows with the norm of a row, a division included."""
+    assert ranking(mechanism, delta).ranker.plan.risk.row_norm >= 1.0 + 2.0**-53 * 4
+
+
+@pytest.mark.parametrize("n", [1000, 10**6])
+def test_a_mean_difference_and_a_threshold_pay_for_their_roundings(n):
+    """``auc.md``, section 3: rows and sums of `n` of them; a record adds one to a threshold."""
+    d, block, u = 7, 512, 2.0**-53
+    row = math.sqrt(2.0) * (d + 16) * u * 1.01
+    sums = math.sqrt(2.0) * (block + math.ceil(n / block) + d + 16) * u * 1.01
+    stated = mean_difference._sensitivity(n, d, block, None)
+    assert stated >= 2.0 * (1.0 + 2.0**-31 + row + n * (row + sums))
+    rounding = n * (d + 16) * 2.0**-36 + 2.0**-50 * n * n
+    assert plan_threshold(n, d, 1.0).sensitivity >= 1.0 + 2.0**-31 + rounding
 
 
 def test_planted_bug_shorter_rows_are_seen(monkeypatch):
