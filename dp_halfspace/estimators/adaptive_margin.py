@@ -36,7 +36,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     Rows are brought to norm one. A fifth of the budget buys a private preconditioner (the second
     moment of the rows), the rest a few dozen accelerated full-batch gradient steps on clipped
     slopes of a shifted logistic loss. Nothing has to be tuned, no margin be known. The published
-    algorithms for a known margin and for a grid of margins can be chosen instead.
+    algorithms for a known margin and for a grid of margins are options.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
         How to choose from a grid of margins: ``"exponential"`` mechanism on error counts,
         ``"gaussian"`` noise on all error counts, ``"random_stopping"`` (best of a random
         number of runs). With ``margin="auto"`` the grid has four margins that follow from
-        public sizes. Rarely worth its price.
+        public sizes; ``docs/evidence/adaptive_margin.md`` has all beside the default.
     selection_score : str, default="training"
         What `selection` counts: ``"training"`` errors, or ``"population"``, which adds a
         public penalty for the dimension.
@@ -171,7 +171,7 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     Differentially Private Learning", 2025, Algorithms 1 to 6; R. Bassily, M. Mohri and
     A. Suresh, "Differentially Private Learning with Margin Guarantees", 2022, Algorithms 2
     and 5; H. Nguyen, J. Ullman and L. Zakynthinou, "Efficient Private Algorithms for Learning
-    Large-Margin Halfspaces", 2020, Algorithms 1 and 3; all with corrected noise. Proofs:
+    Large-Margin Halfspaces", 2020, Algorithms 1 and 3; all with exact noise. Proofs:
     ``docs/proofs/preconditioner.md``, ``noisy_gradient.md``, ``phased_prox.md``, ``selection.md``,
     ``objective_perturbation.md``, ``pure_halfspace.md``. Constants: ``docs/defaults.md``.
 

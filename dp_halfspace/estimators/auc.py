@@ -131,7 +131,7 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
     References
     ----------
     P. Wang, Z. Yang, Y. Lei, Y. Ying and H. Zhang, "Differentially private empirical risk
-    minimization for AUC maximization", 2021, Algorithms 1 and 2, with corrected noise. Proofs:
+    minimization for AUC maximization", 2021, Algorithms 1 and 2, with exact noise. Proofs:
     ``docs/proofs/auc.md``, ``pairwise.md``, ``preconditioner.md``, ``noisy_gradient.md``,
     ``objective_perturbation.md``. Measurements: ``docs/evidence/auc.md``.
 

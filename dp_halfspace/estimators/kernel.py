@@ -101,7 +101,7 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         margin, two classes), as in `AdaptiveMarginClassifier`.
     projection : str or None, default=None
         Random projection behind the features: ``"rademacher"`` or ``"hadamard"``.
-        For comparison with the literature; it costs accuracy.
+        Part of the published algorithms.
     cache_size : float, default=256.0
         Features that are kept between passes, in MB. Those that do not fit are made again at
         every pass. ``margin="select"`` passes hundreds of times and keeps 34 MB at least.

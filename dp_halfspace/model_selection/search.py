@@ -163,7 +163,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         release the same. Its price hardly grows with the grid. ``"exponential"``: every candidate
         is trained once, and the exponential mechanism chooses; for any estimator, best for a few
         candidates. ``"gaussian"``: every candidate is trained once, and noise is added to all
-        scores, for comparison with the literature; needs ``delta > 0``. ``"auto"`` takes
+        scores, as published; needs ``delta > 0``. ``"auto"`` takes
         ``"exponential"`` where random stopping has no exact account and for up to four candidates
         (two for perturbed objectives, three for pure epsilon).
     scoring : str or callable, default="accuracy"

@@ -1,1 +1,1 @@
-"""Algorithms of the papers, kept for comparison with the default."""
+"""Algorithms of the papers, as options of the estimators."""

@@ -1,4 +1,4 @@
-"""Selection of a margin from a grid: the three private ways of the papers, corrected."""
+"""Selection of a margin from a grid: the private ways of the papers, in one budget."""
 
 from __future__ import annotations
 
