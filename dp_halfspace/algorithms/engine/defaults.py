@@ -56,9 +56,9 @@ WHITENING_SHARE, _FULL_LENGTH, _WHITENED_PER = 0.03, 150.0, 12.5
 # What keeps a fit cheap: records for a feature, and how many times as many features of all kinds as
 # without whitening there may be.
 _RECORDS_PER_WHITENED, _WIDER = 25.0, 2.5
-# Path of columns with features, two classes: at mu of one, and the power of mu it falls with; not
-# above this factor of what columns alone have, but for limits; and the records of the rarer class
-# times mu at which half of the way from there is gone.
+# Path of columns of a table with features, two classes: at mu of one, and the power of mu it falls
+# with; not above this factor times the strength of columns alone to the power 1/4; and the records
+# of the rarer class times mu at which half of what is longer is left.
 _FEATURED_PATH, _FEATURED_FALL, _FEATURED_LARGEST, _LENGTHENED = 2.0, 0.25, 2.2, 30.0
 # Square of the length of features that the noise leaves little room for, relative to the columns.
 _LEAST_SQUARE = 1.0 / 3.0
@@ -356,18 +356,26 @@ def n_cells(n_samples: int, n_classes: int, mu: float) -> float:
 
 
 def additive_defaults(
-    n_samples: int, n_columns: int, n_classes: int, mu: float, *, lead: int, behind: float
+    n_samples: int,
+    n_columns: int,
+    n_classes: int,
+    mu: float,
+    *,
+    lead: int,
+    behind: float,
+    is_table: bool = False,
 ) -> EngineDefaults:
     """Return what the engine uses on `lead` columns with features behind them.
 
-    `behind` is the length of these, relative to that of the columns. Only the columns have a
+    `behind` is the length of these, relative to that of the columns, which are those of a table
+    with kinds and ranges if it `is_table`. Only the columns have a
     preconditioner where there are more features than 1024, or where the noise of a moment of all
     would drown a quarter of it: ``docs/proofs/preconditioner.md``, section 4.
     """
     if lead >= WIDE or lead + 1 >= n_columns:
         return engine_defaults(n_samples, n_columns, n_classes, mu)
     defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
-    if n_classes == 2:
+    if is_table and n_classes == 2:
         # Features behind the columns ask for a shorter path only where there is little noise.
         strength = _strength(n_samples, lead + 1, mu)
         path_length = min(_FEATURED_PATH / mu**_FEATURED_FALL, _FEATURED_LARGEST * strength**0.25)

@@ -39,11 +39,12 @@ def test_objective_perturbation_is_always_usable(n, k, n_classes, epsilon, delta
 
 
 @given(records, st.integers(1, WIDE - 1), st.integers(2, 2000), classes, st.floats(1e-9, 1e9))
-def test_features_lengthen_the_path_of_two_classes_alone(n, lead, more, n_classes, mu):
+def test_features_lengthen_the_path_of_tables_of_two_classes_alone(n, lead, more, n_classes, mu):
     sizes = n, lead + more, n_classes, mu
-    defaults = additive_defaults(*sizes, lead=lead, behind=1.0)
+    defaults = additive_defaults(*sizes, lead=lead, behind=1.0, is_table=True)
     plain = engine_defaults(n, min(lead + more, WIDE), n_classes, mu).path_length
     assert plain <= defaults.path_length <= max(plain, 2.0 * mu**-0.25)
     assert math.isclose(defaults.rare_pace * defaults.path_length, plain)
-    if n_classes > 2 or math.isinf(mu):
+    assert additive_defaults(*sizes, lead=lead, behind=1.0).path_length == plain
+    if n_classes > 2:
         assert defaults.path_length == plain
