@@ -158,8 +158,14 @@ def plan_kernel_training(
         defaults = kernel_engine_defaults(problem.n_classes)
         if columns is not None:
             sizes = (problem.n_samples, problem.n_columns(), problem.n_classes)
-            lead, behind = columns.n_features_in, columns.relative_length
-            defaults = additive_defaults(*sizes, mu, lead=lead, behind=behind)
+            defaults = additive_defaults(
+                *sizes,
+                mu,
+                lead=columns.n_features_in,
+                behind=columns.relative_length,
+                # Encoded rows alone have a length of their own.
+                is_table=columns.length is not None,
+            )
         return gradient_training(problem, defaults, mu, counts_classes=True)
     # Directions that favour few columns are made for columns that mean something.
     if budget.is_pure:

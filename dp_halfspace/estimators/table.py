@@ -79,10 +79,14 @@ _RANGES_LEARN = 150.0
 
 @dataclass(eq=False, repr=False)
 class _Engine(PrivateKernelClassifier):
-    """The engine of encoded rows: their first `n_curved` columns have more than two values."""
+    """The engine of encoded rows: their first `n_curved` columns have more than two values.
+
+    These are in public ranges if it `is_ranged`: rows may crowd near an end.
+    """
 
     n_curved: int = 0
     is_linear: bool = False
+    is_ranged: bool = False
 
     def _facts(self, data: TrainingData) -> PublicFacts:
         # Ranges are brought to the units that others learn.
@@ -112,7 +116,9 @@ class _Engine(PrivateKernelClassifier):
         """Return the map of all columns, of which the last ones have no features."""
         n_features, length = problem.n_features, facts.data_norm
         n_plain = n_features - self.n_curved
-        return replace(drawn, n_features_in=n_features, n_plain=n_plain, length=length)
+        powers = self.is_ranged and problem.n_classes == 2
+        sizes = replace(drawn, n_features_in=n_features, n_plain=n_plain, length=length)
+        return replace(sizes, has_powers=powers)
 
 
 @dataclass(frozen=True)
@@ -243,8 +249,9 @@ class PrivateTableClassifier(PrivateClassifier):
         `PrivacyWarning`. The mapping may stand under ``"columns"``, beside ``"target"``, a list
         of labels.
     features : {"auto", "additive", "linear"}, default="auto"
-        What is made of columns: themselves (``"linear"``), also decaying cosines of each column of
-        numbers (``"additive"``), also features of all columns where they help (``"auto"``).
+        What is made of columns: themselves (``"linear"``), also decaying cosines or polynomials of
+        each column of numbers (``"additive"``), also features of all columns where they help
+        (``"auto"``).
     probability : bool, default=True
         Whether 4 % of the budget (a tenth in pure DP) calibrate scores where that helps. For few
         rows ``15 / (n epsilon)`` of it, within .05 and .25, counts errors.
@@ -424,6 +431,7 @@ class PrivateTableClassifier(PrivateClassifier):
             random_state=self.random_state,
             n_curved=len(numbers),
             is_linear=self.features == "linear",
+            is_ranged=not (learnt.any() or budget.is_pure),
         )
         facts = model._facts(data)
         inner = model._planned(facts, left)

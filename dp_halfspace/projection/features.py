@@ -262,6 +262,9 @@ class AdditiveMap:
         norm one: beyond, they are constant.
     joint_length : float, default=3**-0.5
         Norm of all Fourier features of a row, in units of the norm of its columns.
+    has_powers : bool, default=False
+        Whether features of even k are ``2^.5 T_k(2 v - 1) / k``, Chebyshev polynomials, which
+        differ near the ends, too, where cosines are flat.
 
     Notes
     -----
@@ -285,6 +288,7 @@ class AdditiveMap:
     length: float | None = None
     reach: float = 1.5
     joint_length: float = _FOURIER
+    has_powers: bool = False
 
     @property
     def _share(self) -> float:
@@ -333,6 +337,8 @@ class AdditiveMap:
                 curved = np.asarray(rows[:, :n_curved], dtype=np.float64)
                 values = np.clip(0.5 + curved * (unit / (2.0 * self.reach)), 0.0, 1.0)
                 write_cosines(values, part[:, d:end], 1.0 / unit)
+                if self.has_powers:
+                    write_powers(values, part[:, d:end], 1.0 / unit)
         if self.fourier is not None:
             out[:, end:] = self.fourier.apply(X[:, :n_curved] / share)
             out[:, end:] *= np.float32(self.joint_length * share)
@@ -351,6 +357,20 @@ def write_cosines(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> 
     for k in range(2, out.shape[1] // d + 2):
         last, this = this, twice * this - last
         np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
+
+
+def write_powers(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> None:
+    """Write ``scale 2^.5 T_k(2 v - 1) / k`` for ``k = 2, 4, ...``, in place of these cosines.
+
+    T_k is the Chebyshev polynomial, at most one in size; the arguments are as in `write_cosines`.
+    """
+    d = values.shape[1]
+    # T_k = 2 T_2 T_(k - 2) - T_(k - 4).
+    this = 2.0 * np.square(2.0 * values - 1.0) - 1.0
+    last, twice = np.ones_like(values), 2.0 * this
+    for k in range(2, out.shape[1] // d + 2, 2):
+        np.multiply(this, scale * _AMPLITUDE / k, out=out[:, (k - 2) * d : (k - 1) * d])
+        last, this = this, twice * this - last
 
 
 def additive_norm(n_features: int, n_terms: int) -> float:

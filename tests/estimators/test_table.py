@@ -162,6 +162,21 @@ def test_ranges_are_public_units_until_learning_pays():
     assert dict(tiny.privacy_.public)["private_units"] == ()
 
 
+@pytest.mark.parametrize(
+    ("change", "has_powers"),
+    [({}, True), ({"epsilon": 1.0}, False), ({"delta": 0.0}, False), ({"classes": "abc"}, False)],
+)
+def test_polynomials_are_for_two_classes_in_ranges_that_no_release_follows(change, has_powers):
+    X = np.random.default_rng(0).uniform(size=(3000, 2))
+    public = {"schema": {"0": [0, 1], "1": [0, 1]}, "classes": "ab", "epsilon": 0.3, **change}
+    public["classes"] = list(public["classes"])
+    labels = np.where(X[:, 0] > 0.5, "a", "b")
+    model = PrivateTableClassifier(features="additive", **public).fit(X, labels)
+    drawn = model.model_.feature_map_
+    assert drawn.n_terms > 1 or "delta" in change
+    assert drawn.has_powers == has_powers
+
+
 def test_the_ledger_is_charged_before_any_noise():
     book = Book()
     model = clone(TABLE).set_params(ledger=book).fit(FRAME, LABELS)

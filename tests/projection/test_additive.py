@@ -25,6 +25,26 @@ def test_features_are_columns_cosines_and_fourier_features(reach):
     np.testing.assert_array_equal(drawn.apply(sparse.csr_array(X)), features)
 
 
+def test_polynomials_take_the_place_of_every_second_cosine():
+    """They are as long as these at most, and differ where columns crowd near an end."""
+    X = np.random.default_rng(0).uniform(-1.2, 1.2, (200, 2)) / math.sqrt(2)
+    drawn = draw_additive(2, 7, 10, np.random.default_rng(1), reach=1.0)
+    cosines, features = drawn.apply(X), replace(drawn, has_powers=True).apply(X)
+    values = np.clip(X * math.sqrt(2), -1, 1)
+    is_even = np.isin(np.arange(len(cosines.T)), [2, 3, 6, 7, 10, 11])
+    powers = [np.cos(k * np.arccos(values)) / k for k in (2, 4, 6)]
+    np.testing.assert_allclose(features[:, is_even], np.hstack(powers), atol=1e-5)
+    np.testing.assert_array_equal(features[:, ~is_even], cosines[:, ~is_even])
+    for k, block in zip((2, 4, 6), np.hsplit(features[:, is_even], 3), strict=True):
+        assert np.abs(block).max() <= (1 + 1e-6) / k
+    crowd = np.array([[-1.0, -1.0], [-0.98, -0.98]]) / math.sqrt(2)
+    flat, steep = (
+        np.ptp(m.apply(crowd)[:, 2:14], axis=0).sum()
+        for m in (drawn, replace(drawn, has_powers=True))
+    )
+    assert steep > 5 * flat
+
+
 def test_columns_of_zeros_and_ones_stand_beside_the_features_of_the_others():
     """As if the other columns were all there is, in the units of the longer row."""
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (30, 5))

@@ -57,6 +57,10 @@ WHITENING_SHARE, _FULL_LENGTH, _WHITENED_PER = 0.03, 150.0, 12.5
 # What keeps a fit cheap: records for a feature, and how many times as many features of all kinds as
 # without whitening there may be.
 _RECORDS_PER_WHITENED, _WIDER = 25.0, 2.5
+# Path of columns of a table with features, two classes: at mu of one, and the power of mu it falls
+# with; not above this factor times the strength of columns alone to the power 1/4; and the records
+# of the rarer class times mu at which half of what is longer is left.
+_FEATURED_PATH, _FEATURED_FALL, _FEATURED_LARGEST, _LENGTHENED = 2.0, 0.25, 2.2, 30.0
 # Square of the length of features that the noise leaves little room for, relative to the columns.
 _LEAST_SQUARE = 1.0 / 3.0
 # Records of a class times mu for a cell that the fine ones tell apart, and the fewest cells.
@@ -80,7 +84,8 @@ class Steps:
     length of the path that saturated slopes of all records would draw, in units of what the noise
     allows: the norm of the result is of this order. The iterates of the last share `tail_fraction`
     of the steps are averaged; `momentum` is that of Nesterov's method. `smoothness`, the Lipschitz
-    constant of the slopes, enters the rounding errors only.
+    constant of the slopes, enters the rounding errors only. Beside a rare class the path is shorter
+    by up to the factor `rare_pace`.
     """
 
     margin_offset: float
@@ -91,6 +96,7 @@ class Steps:
     momentum: float = 0.8
     smoothness: float = 0.5
     max_stride: float = MAX_STRIDE
+    rare_pace: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +267,9 @@ def rarity_settings(
     return RaritySettings(
         margin_offset=offset,
         constant=_LONGER ** (degree * fade * mapped),
-        pace=(1.0 + (_STEPPED / records) ** 2) ** -degree * _pace_without_noise(rarity),
+        pace=(1.0 + (_STEPPED / records) ** 2) ** -degree
+        * _pace_without_noise(rarity)
+        * steps.rare_pace ** (degree ** (1.0 / (1.0 + (_LENGTHENED / records) ** 4))),
         map_power=mapped**degree,
         weights=weighed / weighed.max(),
         last_weights=weights,
@@ -349,17 +357,32 @@ def n_cells(n_samples: int, n_classes: int, mu: float) -> float:
 
 
 def additive_defaults(
-    n_samples: int, n_columns: int, n_classes: int, mu: float, *, lead: int, behind: float
+    n_samples: int,
+    n_columns: int,
+    n_classes: int,
+    mu: float,
+    *,
+    lead: int,
+    behind: float,
+    is_table: bool = False,
 ) -> EngineDefaults:
     """Return what the engine uses on `lead` columns with features behind them.
 
-    `behind` is the length of these, relative to that of the columns. Only the columns have a
+    `behind` is the length of these, relative to that of the columns, which are those of a table
+    with kinds and ranges if it `is_table`. Only the columns have a
     preconditioner where there are more features than 1024, or where the noise of a moment of all
     would drown a quarter of it: ``docs/proofs/preconditioner.md``, section 4.
     """
     if lead >= WIDE or lead + 1 >= n_columns:
         return engine_defaults(n_samples, n_columns, n_classes, mu)
     defaults = engine_defaults(n_samples, min(n_columns, WIDE), n_classes, mu)
+    if is_table and n_classes == 2:
+        # Features behind the columns ask for a shorter path only where there is little noise.
+        strength = _strength(n_samples, lead + 1, mu)
+        path_length = min(_FEATURED_PATH / mu**_FEATURED_FALL, _FEATURED_LARGEST * strength**0.25)
+        path_length = max(path_length, defaults.path_length)
+        rare_pace = defaults.path_length / path_length
+        defaults = replace(defaults, path_length=path_length, rare_pace=rare_pace)
     edge = 2.0 * math.sqrt(n_columns / PRECONDITIONER_SHARE) / mu
     if n_columns <= WIDE_FEATURES and edge <= n_samples / 4:
         return replace(defaults, preconditioner_columns=WIDE_FEATURES, behind=behind)

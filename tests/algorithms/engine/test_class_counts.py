@@ -113,6 +113,21 @@ def hostile_settings(n_classes, clip):
                 yield rarity, rarity_settings(rarity, weights, replace(STEPS, clip=clip), pull)
 
 
+def test_a_longer_path_is_for_classes_of_like_size():
+    """Beside a rare class, and where few records are known of one, steps are as without it."""
+    weights, steps = np.ones(2), replace(STEPS, rare_pace=0.5)
+    paces = []
+    for rare, n, mu in ((20, 4000, 0.2), (390, 4000, 0.2), (390, 4000, 0.02), (39_999, 400_000, 1)):
+        rarity = rarity_of(np.array([n - rare, rare]), weights, 0.0, n, mu)
+        assert rarity.degree > 0.0
+        kept, slower = (rarity_settings(rarity, weights, each).pace for each in (STEPS, steps))
+        paces.append(slower / kept)
+    assert 0.5 <= paces[0] < 0.51
+    assert paces[1] > 0.9
+    assert 0.5 <= paces[2] < 0.51
+    assert paces[3] > 0.99
+
+
 @pytest.mark.parametrize(("n_classes", "clip"), [(2, 0.7), (2, 0.5), (3, 1.0)])
 def test_whatever_is_counted_the_settings_are_within_their_bounds(n_classes, clip):
     for rarity, wanted in hostile_settings(n_classes, clip):

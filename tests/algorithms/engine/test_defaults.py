@@ -5,7 +5,12 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dp_halfspace.algorithms.engine.defaults import WIDE, engine_defaults, objective_defaults
+from dp_halfspace.algorithms.engine.defaults import (
+    WIDE,
+    additive_defaults,
+    engine_defaults,
+    objective_defaults,
+)
 
 records, columns, classes = st.integers(1, 10**9), st.integers(1, 10**6), st.integers(2, 1000)
 budgets = st.one_of(st.floats(1e-9, 1e6), st.just(math.inf))
@@ -31,3 +36,15 @@ def test_objective_perturbation_is_always_usable(n, k, n_classes, epsilon, delta
     assert 0.0 < defaults.stretch < math.inf
     assert 0.0 < defaults.jacobian_share <= 0.5
     assert (defaults.n_components is not None) == (delta == 0 and k > WIDE)
+
+
+@given(records, st.integers(1, WIDE - 1), st.integers(2, 2000), classes, st.floats(1e-9, 1e9))
+def test_features_lengthen_the_path_of_tables_of_two_classes_alone(n, lead, more, n_classes, mu):
+    sizes = n, lead + more, n_classes, mu
+    defaults = additive_defaults(*sizes, lead=lead, behind=1.0, is_table=True)
+    plain = engine_defaults(n, min(lead + more, WIDE), n_classes, mu).path_length
+    assert plain <= defaults.path_length <= max(plain, 2.0 * mu**-0.25)
+    assert math.isclose(defaults.rare_pace * defaults.path_length, plain)
+    assert additive_defaults(*sizes, lead=lead, behind=1.0).path_length == plain
+    if n_classes > 2:
+        assert defaults.path_length == plain
