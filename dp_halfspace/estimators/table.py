@@ -66,6 +66,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
+from dp_halfspace.rows.single_features import single_feature_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -183,7 +184,7 @@ class _TableFit(FitPlan):
             # Of pure epsilon nothing was counted, and the weights are the public ones.
             stated = model._facts(rows).class_weights
             weights = relative_weights(fitted.population or stated)
-            scores = _scores_of_all(model, rows)
+            scores = _scores_of_all(model, rows, self.inner.is_single)
             seen = (data.class_indices, weights, permit, data.people)
             rarity, own = fitted.rarity, data.weights
             curve = self.calibration.run(scores, *seen, rarity=rarity, record_weights=own)
@@ -649,16 +650,20 @@ def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.sign(scores) * (1.0 + 0.1 * size / (1.0 + size)))
 
 
-def _scores(rows: NDArray[np.float64], model: PrivateKernelClassifier) -> NDArray[np.float64]:
+def _scores(rows: Any, model: PrivateKernelClassifier, in_single: bool) -> NDArray[np.float64]:
     if not len(rows):
         return np.empty((0, len(model.coef_)) if len(model.coef_) > 1 else 0)
-    return model.decision_function(written_out(rows))
+    if not in_single:
+        return model.decision_function(written_out(rows))
+    made = single_feature_rows(rows, model.data_norm_, model.feature_map_, None)
+    scores = made.scores(model.coef_.T) + model.intercept_
+    return scores if scores.shape[1] > 1 else scores[:, 0]
 
 
-def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData) -> Any:
+def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single: bool) -> Any:
     """Score the rows that were fitted, each at its place."""
     if data.people is None:
-        return apply_to_chunks(_scores, data.X, travelling(model))
+        return apply_to_chunks(_scores, data.X, travelling(model), in_single)
     return data.people.gather_blocks(
         len(data.people), lambda *where: model.decision_function(place_rows(data.X, *where))
     )

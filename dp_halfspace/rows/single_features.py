@@ -71,6 +71,14 @@ class SingleFeatureRows(SingleRows):
         factors = factors_of(np.sqrt(squares, out=squares))
         return replace(self, _scale=factors, row_bound=row_bound, group=group_size(condition))
 
+    def scores(self, w: FloatArray) -> FloatArray:
+        """Return products of features and the columns of a matrix; there is no bias."""
+        single = np.ascontiguousarray(w * self.feature_map.single_unit, dtype=np.float32)
+        out = np.empty((len(self._matrix), w.shape[1]))
+        for lo, rows in self._features():
+            out[lo : lo + len(rows)] = rows @ single
+        return out
+
     def sampled(self, stride: int) -> SingleFeatureRows:
         """Return the rows of one of so many groups of rows, which their numbers alone decide."""
         return replace(self, _matrix=sample_groups(self._matrix, stride))
@@ -99,11 +107,12 @@ class SingleFeatureRows(SingleRows):
         """Make the features of block after block; a block is valid until the next one."""
         n, step, size = len(self._matrix), self.block_rows, self.feature_map.n_components
         work = np.empty((step, self.shape[1]), dtype=np.float32)
-        work[:, size:] = (self.bias or 0.0) / self.feature_map.single_unit
+        last = (self.bias or 0.0) / self.feature_map.single_unit
         for lo in range(0, n, step):
             X = written_out(self._matrix[lo : lo + step])
             rows = work[: len(X)]
             self.feature_map.write_single(X, self.data_norm, rows[:, :size])
+            rows[:, size:] = last
             yield lo, rows
 
     def _blocks(self) -> Iterator[SingleBlock]:
