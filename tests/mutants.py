@@ -3165,7 +3165,7 @@ MUTANTS = [
             "test_words_of_a_row_depend_on_its_own_cell",
         ),
         (
-            "Encoding._encoded",
+            "Encoding._coded",
             "np.clip(values, column.low, column.high)",
             "values",
             "test_any_object_has_a_number_and_a_text_silently",

@@ -105,7 +105,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         For comparison with the literature; it costs accuracy.
     cache_size : float, default=256.0
         Features that are kept between passes, in MB. Those that do not fit are made again at
-        every pass. ``margin="select"`` passes hundreds of times and keeps 34 MB at least.
+        every pass, by the default steps in learnt column scales in float32.
+        ``margin="select"`` passes hundreds of times and keeps 34 MB at least.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
