@@ -3086,6 +3086,44 @@ MUTANTS = [
         ),
     ),
     *of(
+        "rows/single_features.py",
+        "tests/rows/test_single_features.py",
+        (
+            "sample_groups",
+            "np.arange(len(X))",
+            "np.arange(len(X))[::-1]",
+            "test_which_rows_a_moment_reads_is_decided_by_their_numbers",
+        ),
+        (
+            "SingleFeatureRows._squares",
+            "(1.0 + (self.shape[1] + 12) * SINGLE_EPS) ** 2",
+            "0.9",
+            "test_rows_are_those_of_float64_and_have_norm_one_at_most",
+        ),
+        (
+            "SingleFeatureRows._features",
+            "rows[:, size:] = last",
+            "rows[:1, size:] = last",
+            "test_rows_are_those_of_float64_and_have_norm_one_at_most",
+        ),
+    ),
+    *of(
+        "algorithms/engine/preconditioner.py",
+        "tests/rows/test_single_features.py",
+        (
+            "Preconditioner.single_squares",
+            "parts @ removed",
+            "2.0 * (parts @ removed)",
+            "test_images_have_norm_one_at_most",
+        ),
+        (
+            "Preconditioner.single_squares",
+            "1.0 + SINGLE_EPS * roundings",
+            "1.0",
+            "test_planted_allowance_of_float64_is_caught_in_lengths",
+        ),
+    ),
+    *of(
         "rows/single_rows.py",
         "tests/rows/test_single_rows.py",
         (
@@ -3147,7 +3185,7 @@ MUTANTS = [
             "test_words_of_a_row_depend_on_its_own_cell",
         ),
         (
-            "Encoding._encoded",
+            "Encoding._coded",
             "np.clip(values, column.low, column.high)",
             "values",
             "test_any_object_has_a_number_and_a_text_silently",

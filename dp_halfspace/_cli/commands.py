@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from dp_halfspace import PrivacyLedger, PrivateTableClassifier
+from dp_halfspace._cli import tables
 from dp_halfspace._cli.arguments import Stopped, UserError
 from dp_halfspace._cli.files import import_skops, load_model, save_model, write_out, write_whole
 from dp_halfspace._cli.tables import (
@@ -26,6 +28,7 @@ from dp_halfspace._cli.tables import (
     read_cells,
     read_training_table,
     readable,
+    stream_cells,
     typed,
 )
 from dp_halfspace._html import align_columns, csv_cell, printable
@@ -103,9 +106,6 @@ def _use_of(column: Column, encoding: Encoding, learnt: set[str]) -> str:
 
 _PICTURES = (".png", ".svg", ".pdf")
 _PROBABILITY_DIGITS = 6
-# Cells of a table from which its rows are encoded in chunks, and rows of a chunk.
-_FIRST_STREAMED = 2**22
-_ROWS_AT_ONCE = 2**16
 _UNINFORMATIVE = (
     "the interval of {} holds every possible value: the noise hides the score, and its value says "
     "nothing. More rows or a larger --epsilon would show it."
@@ -217,18 +217,27 @@ def predict(options: Any, out: TextIO, err: TextIO) -> None:
     """Write predictions and probabilities of a saved model."""
     model = _load(options.model, err)
     features = _features(model)
-    cells = read_cells(options, [*features], lambda name: is_verbatim(features.get(name)))
-    frame = _frame_for(model, options.model, cells)
-    probabilities = model.predict_proba(frame)
     labels = np.array([csv_cell(str(label)) for label in model.classes_], dtype=object)
-    result = frame.iloc[:, :0].assign(prediction=labels[probabilities.argmax(axis=1)])
     names = [csv_cell(f"probability_{label}") for label in model.classes_]
-    for place, column in enumerate(probabilities.T):
-        result[place] = np.round(column, _PROBABILITY_DIGITS)
-    header = ["prediction", *names]
-    write_whole(options.out, lambda path: result.to_csv(path, index=False, header=header))
+    n_rows = 0
+
+    def write(path: Path) -> None:
+        nonlocal n_rows
+        given = (options, [*features], lambda name: is_verbatim(features.get(name)))
+        with path.open("w", encoding="utf-8", newline="") as file:
+            for cells in stream_cells(*given):
+                frame = _frame_for(model, options.model, cells)
+                probabilities = model.predict_proba(frame)
+                result = frame.iloc[:, :0].assign(prediction=labels[probabilities.argmax(axis=1)])
+                for place, column in enumerate(probabilities.T):
+                    result[place] = np.round(column, _PROBABILITY_DIGITS)
+                header = False if n_rows else ["prediction", *names]
+                result.to_csv(file, index=False, header=header)
+                n_rows += len(result)
+
+    write_whole(options.out, write)
     with _failures_end_with("the predictions are written"):
-        write_out(out, f"Written: {printable(options.out)}, {len(result)} rows\n")
+        write_out(out, f"Written: {printable(options.out)}, {n_rows} rows\n")
 
 
 def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
@@ -237,29 +246,43 @@ def evaluate(options: Any, out: TextIO, err: TextIO) -> None:
     known = [column.name for column in model.encoding_.columns]
     roles = [name for name in (options.target, options.groups) if name is not None]
     features = _features(model)
-    cells = read_cells(
+    given: Any = (
         options,
         [*features, *roles],
         lambda name: name not in features or is_verbatim(features[name]),
     )
-    others = [name for name in cells.frame.columns if name not in (*known, options.groups)]
-    if options.target is None and len(others) != 1:
-        raise UserError(
-            f"--target must name the label column of {options.table}, which has {len(others)} "
-            "columns that the model does not use"
-        )
-    target = options.target or others[0]
-    if target in known or target == options.groups:
-        raise UserError(f"--target: {target!r} is a column of the model, or that of --groups")
-    frame, labels = _frame_for(model, options.model, cells), labels_of(cells, target)
-    groups = None if options.groups is None else labels_of(cells, options.groups)
+    # People have rows anywhere in the file.
+    blocks = stream_cells(*given) if options.groups is None else iter([read_cells(*given)])
+    parts, labels, groups = [], [], None
+    for cells in blocks:
+        others = [name for name in cells.frame.columns if name not in (*known, options.groups)]
+        if options.target is None and len(others) != 1:
+            raise UserError(
+                f"--target must name the label column of {options.table}, which has {len(others)} "
+                "columns that the model does not use"
+            )
+        target = options.target or others[0]
+        if target in known or target == options.groups:
+            raise UserError(f"--target: {target!r} is a column of the model, or that of --groups")
+        frame = _frame_for(model, options.model, cells)
+        labels.append(labels_of(cells, target))
+        groups = None if options.groups is None else labels_of(cells, options.groups)
+        parts.append(frame if groups is not None else model.decision_function(frame))
+    records = parts[0]
+    if groups is None:
+        model, records = _of_scores(model), np.concatenate(parts)
     ledger = _open_ledger(options)
     booking = _Booking(ledger, options.ledger, private_score.__name__)
     with booking.state_on_failure("the scores were not shown in full"):
         with _refusals_as_sentences(), single_blas_thread():
             budget = {"epsilon": options.epsilon, "delta": options.delta, "ledger": booking}
             scores = private_score(
-                model, frame, labels, metric=options.metric, groups=groups, **budget
+                model,
+                records,
+                np.concatenate(labels),
+                metric=options.metric,
+                groups=groups,
+                **budget,
             )
         rows = [("score", "value", "95 % interval")]
         rows += [row for score in scores for row in _score_rows(score)]
@@ -378,17 +401,21 @@ def _rows_of(options: Any, table: TrainingTable) -> Any:
     By public sizes and options alone.
     """
     frame = table.frame
-    if frame.size < _FIRST_STREAMED or options.delta == 0 or table.groups is not None:
-        return frame
-    starts = range(0, len(frame), _ROWS_AT_ONCE)
-    readers = [partial(_rows_from, frame, start) for start in starts]
     # A row of missing values has the columns and types of all rows.
-    return LocalChunks.read_by(readers, frame.iloc[:0].reindex(range(2)))
+    sample = frame.iloc[:0].reindex(range(2))
+    if table.source is not None:
+        readers = [partial(table.rows, number) for number in range(len(table.source))]
+        return LocalChunks.read_by(readers, sample)
+    is_small = frame.size < tables.FIRST_STREAMED
+    if is_small or options.delta == 0 or table.groups is not None:
+        return frame
+    starts = range(0, len(frame), tables.ROWS_AT_ONCE)
+    return LocalChunks.read_by([partial(_rows_from, frame, start) for start in starts], sample)
 
 
 def _rows_from(frame: Any, start: int) -> Any:
     """Return the chunk that begins with a row."""
-    return frame.iloc[start : start + _ROWS_AT_ONCE]
+    return frame.iloc[start : start + tables.ROWS_AT_ONCE]
 
 
 def _load(path: Path, err: TextIO) -> Any:
@@ -433,6 +460,21 @@ def _frame_for(model: Any, path: Path, cells: Cells) -> Any:
             "use that version"
         ) from error
     return frame
+
+
+class _OfScores(PrivateTableClassifier):
+    """A fitted model whose rows are scores that it has given before."""
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the scores."""
+        return X
+
+
+def _of_scores(model: Any) -> Any:
+    """Return what predicts from scores what a model predicts from rows."""
+    changed = copy(model)
+    changed.__class__ = _OfScores
+    return changed
 
 
 def _open_ledger(options: Any) -> PrivacyLedger | None:

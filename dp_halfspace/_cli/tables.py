@@ -33,8 +33,10 @@ from dp_halfspace.exceptions import install_hint
 
 # A column of a CSV becomes floats only where the canonical value of every float is that of its
 # text, so the way to store a cell changes nothing: a row is a function of its own cells.
-# Lines that are split at a time.
+# Lines that are split at a time, rows of a Parquet file that are read, and rows of a chunk.
 _LINES = 2**14
+BLOCK_ROWS = 2**14
+ROWS_AT_ONCE = 2**16
 # From here floats are not all whole numbers, and two texts may spell the same float.
 _FIRST_ROUNDED = 2.0**53
 # Any other character means that a text is read by itself.
@@ -55,15 +57,23 @@ def read_columns(
     a record holds.
     """
     columns = [_Column(is_verbatim(name)) for name in names]
-    lines = ((number, line) for number, line in enumerate(file, 2) if line.strip())
-    while block := list(islice(lines, _LINES)):
-        rows = _split_plain([line for _, line in block], separator, len(names))
-        if rows is None:
-            rows = [_checked_fields(line, separator, path, n, len(names)) for n, line in block]
+    for rows in _row_blocks(file, separator, path, len(names)):
         for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
             column.add(cells)
     # The blocks of a column are given up before the next one is put together.
     return [columns.pop(0).values() for _ in names]
+
+
+def _row_blocks(
+    file: Iterator[str], separator: str, path: Path, width: int
+) -> Iterator[list[list[str]]]:
+    """Split the lines below the header, many at a time."""
+    lines = ((number, line) for number, line in enumerate(file, 2) if line.strip())
+    while block := list(islice(lines, _LINES)):
+        rows = _split_plain([line for _, line in block], separator, width)
+        if rows is None:
+            rows = [_checked_fields(line, separator, path, n, width) for n, line in block]
+        yield rows
 
 
 class _Column:
@@ -159,6 +169,8 @@ def fields(line: str, separator: str, path: Path, number: int) -> list[str]:
     )
 
 
+# Cells of a table from which its rows are encoded in chunks.
+FIRST_STREAMED = 2**22
 _SEPARATORS = ",;\t| "
 _EXCEL = (".xlsx", ".xlsm", ".xls", ".ods")
 # Labels that are found in a table, unless a label set is stated.
@@ -169,13 +181,14 @@ _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A frame whose rows are numbered from 1; of a CSV it holds texts, by a sign of decimals."""
+    """A frame of rows behind `n_before` others; of a CSV it holds texts, by a sign of decimals."""
 
     path: Path
     frame: Any
     decimal: str | None
     n_unnamed: int = 0
     is_text: bool = True
+    n_before: int = 0
 
 
 @contextmanager
@@ -203,10 +216,7 @@ def read_cells(
     Of a CSV columns that are verbatim stay texts: labels, persons, and cells that a format or
     another decimal sign gives a meaning beyond their canonical value.
     """
-    try:
-        import pandas  # noqa: PLC0415 (optional dependency)
-    except ImportError as error:
-        raise UserError(f"reading a table needs pandas: {install_hint('table')}") from error
+    pandas = _pandas()
     path, kind = options.table, options.table.suffix.lower()
     decimal = None
     with readable(path):
@@ -216,7 +226,47 @@ def read_cells(
             cells = _read_excel(pandas, path)
         else:
             cells, decimal = _read_csv(pandas, options, set(wanted), is_verbatim)
-    cells = cells.set_axis(range(1, len(cells) + 1))
+    found = _checked_cells(path, cells, decimal, wanted)
+    _refuse_no_rows(path, len(cells))
+    return found
+
+
+def stream_cells(
+    options: Any, wanted: Sequence[str], is_verbatim: Callable[[str], bool]
+) -> Iterator[Cells]:
+    """Read a file some rows at a time; see `read_cells`. A row is the same in any block."""
+    path, kind = options.table, options.table.suffix.lower()
+    if kind in _EXCEL:
+        yield read_cells(options, wanted, is_verbatim)
+        return
+    pandas, n_rows = _pandas(), 0
+    with readable(path):
+        if kind == ".parquet":
+            blocks: Iterator[tuple[Any, str | None]]
+            blocks = ((frame, None) for frame in ParquetRows(path, BLOCK_ROWS))
+        else:
+            blocks = _csv_blocks(pandas, options, set(wanted), is_verbatim)
+        for frame, decimal in blocks:
+            yield replace(_checked_cells(path, frame, decimal, wanted), n_before=n_rows)
+            n_rows += len(frame)
+    _refuse_no_rows(path, n_rows)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas  # noqa: PLC0415 (optional dependency)
+    except ImportError as error:
+        raise UserError(f"reading a table needs pandas: {install_hint('table')}") from error
+    return pandas
+
+
+def _refuse_no_rows(path: Path, n_rows: int) -> None:
+    if not n_rows:
+        raise UserError(f"{path} has no rows below its header")
+
+
+def _checked_cells(path: Path, cells: Any, decimal: str | None, wanted: Sequence[str]) -> Cells:
+    """Name the columns of a frame, and leave out those without a name."""
     names = [str(name).strip() for name in cells.columns]
     cells.columns = names
     absent = [repr(name) for name in wanted if name not in names]
@@ -226,29 +276,90 @@ def read_cells(
     for name in names:
         if name and names.count(name) > 1:
             raise UserError(f"two columns of {path} are named {name!r}; rename one of them")
-    cells = cells.iloc[:, kept]
-    if not len(cells):
-        raise UserError(f"{path} has no rows below its header")
-    return Cells(path, cells, decimal, len(names) - len(kept), kind != ".parquet")
+    is_text = path.suffix.lower() != ".parquet"
+    return Cells(path, cells.iloc[:, kept], decimal, len(names) - len(kept), is_text)
 
 
-def _read_parquet(path: Path) -> Any:
-    """Read a frame by the types that the file states, column by column, which needs less memory."""
+def _open_parquet(path: Path) -> Any:
+    """Open a Parquet file whose columns have names of their own."""
     try:
-        from pyarrow import parquet, table, types  # noqa: PLC0415 (optional dependency)
+        from pyarrow import parquet  # noqa: PLC0415 (optional dependency)
     except ImportError as error:
         raise UserError(f"reading {path} needs pyarrow: {install_hint('parquet')}") from error
-    file, columns = parquet.ParquetFile(path, pre_buffer=False), []
+    file = parquet.ParquetFile(path, pre_buffer=False)
     for name in file.schema_arrow.names:
         if file.schema_arrow.names.count(name) > 1:
             raise UserError(f"two columns of {path} are named {name!r}; rename one of them")
-        column = file.read(columns=[name], use_threads=False).column(0)
+    return file
+
+
+def _read_parquet(path: Path, names: Sequence[str] | None = None) -> Any:
+    """Read a frame by the types that the file states, column by column, which needs less memory."""
+    from pyarrow import table  # noqa: PLC0415 (optional dependency)
+
+    file = _open_parquet(path)
+    names = file.schema_arrow.names if names is None else names
+    columns = [file.read(columns=[name], use_threads=False).column(0) for name in names]
+    return _frame_of_arrow(table(columns, names=list(names)))
+
+
+def _frame_of_arrow(read: Any) -> Any:
+    """Return a frame of the types of Arrow, which holds each distinct text of a column once."""
+    from pyarrow import types  # noqa: PLC0415 (optional dependency)
+
+    for j, column in enumerate(read.columns):
         if types.is_string(column.type) or types.is_large_string(column.type):
-            # Each distinct text once: it is read again at every pass over a large table.
-            column = column.dictionary_encode()
-        columns.append(column)
-    read = table(columns, names=file.schema_arrow.names)
+            # It is read again at every pass over a large table.
+            read = read.set_column(j, read.column_names[j], column.dictionary_encode())
     return read.to_pandas(types_mapper=_arrow_dtype, ignore_metadata=True)
+
+
+class ParquetRows:
+    """A Parquet file that is read some rows at a time, in order, again and again.
+
+    How many rows are read at a time follows from the row groups of the file and is public.
+    """
+
+    def __init__(self, path: Path, n_rows: int) -> None:
+        self._file, self._n_rows = _open_parquet(path), n_rows
+        groups = range(self._file.metadata.num_row_groups)
+        self.sizes = [self._file.metadata.row_group(g).num_rows for g in groups]
+        self._rest: Iterator[Any] = iter(())
+        self._next = -1
+
+    def __len__(self) -> int:
+        return sum(-(-size // self._n_rows) for size in self.sizes)
+
+    @property
+    def nothing(self) -> Any:
+        """A frame of the columns, without rows."""
+        return _frame_of_arrow(self._file.schema_arrow.empty_table())
+
+    def __iter__(self) -> Iterator[Any]:
+        """Read all blocks of rows in their order."""
+        from pyarrow import Table  # noqa: PLC0415 (optional dependency)
+
+        for group, size in enumerate(self.sizes):
+            held: list[Any] = []
+            left = size
+            for batch in self._file.iter_batches(
+                self._n_rows, row_groups=[group], use_threads=False
+            ):
+                # Long texts may come in smaller batches.
+                held.append(batch)
+                rows = Table.from_batches(held)
+                wanted = min(self._n_rows, left)
+                if len(rows) >= wanted:
+                    yield _frame_of_arrow(rows[:wanted].combine_chunks())
+                    left -= wanted
+                    held = rows[wanted:].to_batches()
+
+    def read(self, number: int) -> Any:
+        """Return one block of rows: at once if it follows the one that was read before."""
+        if number != self._next:
+            self._rest = islice(iter(self), number, None)
+        self._next = number + 1
+        return next(self._rest)
 
 
 def _arrow_dtype(kind: Any) -> Any:
@@ -280,12 +391,7 @@ def _read_csv(
     """Read a frame of texts and floats, and return it with its decimal sign, or "either"."""
     path = options.table
     with _opened(path, options.encoding) as file:
-        header = next((line for line in file if line.strip()), None)
-        if header is None:
-            raise UserError(f"{path} is empty")
-        separator = options.separator or _separator(header, wanted)
-        names = fields(header, separator, path, 1)
-        decimal = options.decimal or ("." if separator == "," else "either")
+        names, separator, decimal = _read_header(file, options, wanted)
 
         def stays_text(name: str) -> bool:
             return decimal == "," or is_verbatim(name)
@@ -293,6 +399,32 @@ def _read_csv(
         columns = read_columns(file, names, separator, path, stays_text)
     frame = pandas.DataFrame(dict(enumerate(columns)), copy=False)
     return frame.set_axis(names, axis=1), decimal
+
+
+def _csv_blocks(
+    pandas: Any, options: Any, wanted: set[str], is_verbatim: Callable[[str], bool]
+) -> Iterator[tuple[Any, str]]:
+    """Read what `_read_csv` reads, some rows at a time."""
+    path = options.table
+    with _opened(path, options.encoding) as file:
+        names, separator, decimal = _read_header(file, options, wanted)
+        stay = [decimal == "," or is_verbatim(name) for name in names]
+        for rows in _row_blocks(file, separator, path, len(names)):
+            columns = [_Column(stays) for stays in stay]
+            for column, cells in zip(columns, zip(*rows, strict=True), strict=True):
+                column.add(cells)
+            read = dict(enumerate(column.values() for column in columns))
+            yield pandas.DataFrame(read, copy=False).set_axis(names, axis=1), decimal
+
+
+def _read_header(file: Any, options: Any, wanted: set[str]) -> tuple[list[str], str, str]:
+    """Return names of columns, separator of fields, and the decimal sign."""
+    header = next((line for line in file if line.strip()), None)
+    if header is None:
+        raise UserError(f"{options.table} is empty")
+    separator = options.separator or _separator(header, wanted)
+    decimal = options.decimal or ("." if separator == "," else "either")
+    return fields(header, separator, options.table, 1), separator, decimal
 
 
 @contextmanager
@@ -412,7 +544,7 @@ def labels_of(cells: Cells, name: str) -> Any:
     empty = [k for k, text in enumerate(texts) if text is None]
     rows = [i for i, place in enumerate(places, 1) if place in empty] if empty else []
     if rows:
-        row = f"row {rows[0]} below the header of {cells.path}"
+        row = f"row {cells.n_before + rows[0]} below the header of {cells.path}"
         raise UserError(f"column {name!r} is empty in {row}; leave out such rows")
     return np.array(["" if text is None else text for text in texts])[places]
 
@@ -427,7 +559,10 @@ def _label(value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TrainingTable:
-    """A typed frame, labels as texts, and the facts that were stated; None: labels as seen."""
+    """A typed frame, labels as texts, and the facts that were stated; None: labels as seen.
+
+    Of a large Parquet file the frame has no rows: `source` reads them.
+    """
 
     frame: Any
     y: NDArray[Any]
@@ -435,6 +570,15 @@ class TrainingTable:
     classes: list[str] | None
     groups: Any
     notes: tuple[str, ...]
+    source: ParquetRows | None = None
+
+    def rows(self, number: int) -> Any:
+        """Return a block of rows of the source, as they are in the frame."""
+        assert self.source is not None
+        frame = self.source.read(number)
+        return frame.set_axis([str(name).strip() for name in frame.columns], axis=1)[
+            list(self.frame.columns)
+        ]
 
 
 def read_training_table(options: Any) -> TrainingTable:
@@ -450,9 +594,16 @@ def read_training_table(options: Any) -> TrainingTable:
     if set(dropped) & set(roles):
         raise UserError("--drop names the column of --target or --groups")
     rules |= dict.fromkeys(dropped, "drop")
-    cells = read_cells(options, roles, lambda name: name in roles or is_verbatim(rules.get(name)))
+    source = _source(options) if groups is None else None
+    if source is None:
+        cells = read_cells(
+            options, roles, lambda name: name in roles or is_verbatim(rules.get(name))
+        )
+        y = labels_of(cells, target)
+    else:
+        cells = _checked_cells(options.table, source.nothing, None, roles)
+        y = labels_of(_read_role(options.table, target), target)
     rules = {name: rule for name, rule in rules.items() if name not in roles}
-    y = labels_of(cells, target)
     features = replace(cells, frame=cells.frame.drop(columns=roles))
     if not features.frame.shape[1]:
         raise UserError(f"{options.table} has no columns besides {', '.join(map(repr, roles))}")
@@ -482,7 +633,25 @@ def read_training_table(options: Any) -> TrainingTable:
         )
     _check_labels(options.table, target, y, classes)
     ids = None if groups is None else labels_of(cells, groups)
-    return TrainingTable(frame, y, rules, classes, ids, tuple(notes))
+    return TrainingTable(frame, y, rules, classes, ids, tuple(notes), source)
+
+
+def _source(options: Any) -> ParquetRows | None:
+    """Return a reader of a large Parquet file; None of other files, by public sizes alone."""
+    if options.table.suffix.lower() != ".parquet" or options.delta == 0:
+        return None
+    _pandas()
+    with readable(options.table):
+        source = ParquetRows(options.table, ROWS_AT_ONCE)
+        n_cells = sum(source.sizes) * source.nothing.shape[1]
+    return source if n_cells >= FIRST_STREAMED else None
+
+
+def _read_role(path: Path, name: str) -> Cells:
+    """Read one column of a Parquet file."""
+    with readable(path):
+        names = [each for each in _open_parquet(path).schema_arrow.names if each.strip() == name]
+        return _checked_cells(path, _read_parquet(path, names), None, [name])
 
 
 def _check_labels(path: Path, target: str, y: NDArray[Any], classes: Sequence[str] | None) -> None:

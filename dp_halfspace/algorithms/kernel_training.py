@@ -13,12 +13,14 @@ from dp_halfspace.algorithms.engine.training import (
     Problem,
     asked_margin,
     gradient_training,
+    reads_single,
 )
 from dp_halfspace.algorithms.engine.whitening import WhiteningPlan
-from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, for_rows_as_given
+from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, for_rows_as_given
 from dp_halfspace.algorithms.margin_training import check_hinge_solver, plan_training
 from dp_halfspace.algorithms.published.kernel_margin import MarginPlan
-from dp_halfspace.data.chunks import Chunks
+from dp_halfspace.data.chunks import Chunks, apply_to_chunks
+from dp_halfspace.data.encoding import numbers_of
 from dp_halfspace.data.people import People
 from dp_halfspace.data.validation import TrainingData
 from dp_halfspace.privacy.budget import Budget
@@ -29,9 +31,12 @@ from dp_halfspace.rows.blocks import LONGEST
 from dp_halfspace.rows.chunked_rows import chunked_features
 from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
 from dp_halfspace.rows.rows import normalised_rows
+from dp_halfspace.rows.single_features import single_feature_rows
 
 # The constant beside columns with features, relative to that beside columns alone.
 _CONSTANT = 2.5
+# With so few features a preconditioner is a square matrix.
+_FEW_FEATURES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,11 @@ class KernelPlan(FitPlan):
         """What the record says about it."""
         is_whitened = self.whitening is not None
         return {**self.training.public, **self.parameters, "private_whitening": is_whitened}
+
+    @property
+    def is_single(self) -> bool:
+        """Whether features are made, and read, in float32: see `SingleFeatureRows`."""
+        return isinstance(self.training, LinearPlan) and self.training.is_single
 
     @property
     def balances_classes(self) -> bool:
@@ -108,7 +118,8 @@ class KernelPlan(FitPlan):
         """Return the columns and a constant of their size, as rows of norm one."""
         assert isinstance(self.feature_map, AdditiveMap)
         unit = self.feature_map.unit
-        return rows_over(normalised_rows, data.X, self.data_norm, 1.0 / unit, people=data.people)
+        X = apply_to_chunks(numbers_of, data.X)
+        return rows_over(normalised_rows, X, self.data_norm, 1.0 / unit, people=data.people)
 
     def _rows(self, data: TrainingData, feature_map: FeatureMap) -> Any:
         """Return the features as rows of norm one, constant column included."""
@@ -117,6 +128,9 @@ class KernelPlan(FitPlan):
             return rows_over(
                 normalised_rows, data.X, self.data_norm, constant_column, people=people
             )
+        if self.is_single:
+            given = (self.data_norm, feature_map, constant_column)
+            return rows_over(single_feature_rows, data.X, *given)
         features = features_of(data.X, self.data_norm, feature_map, self.memory, people)
         return rows_over(normalised_feature_rows, features, constant_column, people=people)
 
@@ -137,6 +151,18 @@ def features_of(
     return clipped_features(X, data_norm, feature_map, memory=memory, **how)
 
 
+def makes_single(
+    facts: PublicFacts, feature_map: FeatureMap, memory: int, intercept_scaling: float
+) -> bool:
+    """Tell whether features are made in float32: in learnt scales, too many to be kept."""
+    size = feature_map.n_components
+    is_large = 4 * facts.n_privacy_units * size > memory and size > _FEW_FEATURES
+    is_ours = isinstance(feature_map, AdditiveMap) and not feature_map.is_linear
+    return (
+        facts.in_column_scales and is_large and is_ours and reads_single(facts, intercept_scaling)
+    )
+
+
 def plan_kernel_training(
     problem: Problem,
     solver: str,
@@ -144,10 +170,12 @@ def plan_kernel_training(
     budget: Budget,
     *,
     feature_map: FeatureMap,
+    in_single: bool = False,
 ) -> LinearPlan:
     """Plan one fit on features of `problem`, dense and without a projection, within a budget.
 
-    Pure epsilon is that of a perturbed objective.
+    Pure epsilon is that of a perturbed objective. The default steps make features in float32 if
+    `in_single`, unless some of their columns have no moment.
     """
     columns = feature_map if isinstance(feature_map, AdditiveMap) else None
     if columns is not None and not columns.is_linear and problem.intercept is not None:
@@ -166,6 +194,8 @@ def plan_kernel_training(
                 # Encoded rows alone have a length of their own.
                 is_table=columns.length is not None,
             )
+            in_single = in_single and defaults.lead is None
+            problem = replace(problem, is_single=in_single, of_features=in_single)
         return gradient_training(problem, defaults, mu, counts_classes=True)
     # Directions that favour few columns are made for columns that mean something.
     if budget.is_pure:

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace.data.chunks import Chunks, DaskChunks, is_own, unwrap_result
+from dp_halfspace.data.encoding import CodedRows
 from dp_halfspace.data.validation import (
     TrainingData,
     check_features,
@@ -137,8 +138,10 @@ def _labels_beside(rows: Chunks, y: Any) -> Chunks:
     return labels
 
 
-def _to_floats(chunk: Any, dtype: Any) -> NDArray[Any]:
-    """Return a chunk as an array of floats."""
+def _to_floats(chunk: Any, dtype: Any) -> Any:
+    """Return a chunk as an array of floats; coded rows hold nothing else."""
+    if isinstance(chunk, CodedRows):
+        return chunk
     if hasattr(chunk, "to_numpy"):
         return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan))
     if getattr(getattr(chunk, "dtype", None), "kind", "") == "O":
@@ -153,9 +156,10 @@ def _inspect_chunk(
     try:
         refuse_mask("X", chunk)
         rows = _to_floats(chunk, dtype)
-        if rows.ndim != 2 or rows.shape[1] != n_columns:
+        if len(rows.shape) != 2 or rows.shape[1] != n_columns:
             return None
-        bad = np.isinf(rows) if allow_missing else ~np.isfinite(rows)
+        numbers = rows.numbers if isinstance(rows, CodedRows) else rows
+        bad = np.isinf(numbers) if allow_missing else ~np.isfinite(numbers)
         return len(rows), _checksum(rows), np.flatnonzero(bad.any(axis=0)).tolist()
     except (TypeError, ValueError, OverflowError, AttributeError):
         return None
@@ -165,6 +169,8 @@ def _checksum(rows: Any) -> bytes:
     """Return a checksum of all rows, or labels, in their order: of every byte, and of types."""
     is_frame = hasattr(rows, "iloc") and rows.ndim == 2
     columns = [rows.iloc[:, j] for j in range(rows.shape[1])] if is_frame else [rows]
+    if isinstance(rows, CodedRows):
+        columns = list(rows.arrays)
     whole = blake2b(digest_size=16)
     for column in map(np.asarray, columns):
         whole.update(f"{column.dtype.str} {column.shape}".encode())

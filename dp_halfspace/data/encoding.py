@@ -13,9 +13,10 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dp_halfspace.data.cells import (
     canonical,
@@ -40,6 +41,63 @@ _ALL_PLACES = 330
 _PAIR = math.sqrt(0.5)
 # Letters, digits and underscores of any alphabet in a row.
 _WORD = re.compile(r"\w+")
+
+
+Coded: TypeAlias = tuple[FloatArray, NDArray[np.int32]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodedRows:
+    """Rows of numbers, and for each column of categories or texts a list and places in it."""
+
+    numbers: NDArray[Any]
+    blocks: tuple[Coded, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows, and of columns that the lists become."""
+        return len(self.numbers), self.numbers.shape[1] + sum(t.shape[1] for t, _ in self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, rows: Any) -> CodedRows:
+        blocks = tuple((table, places[rows]) for table, places in self.blocks)
+        return CodedRows(self.numbers[rows], blocks)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All that decides the rows."""
+        return (self.numbers, *(array for block in self.blocks for array in block))
+
+    def others(self, kind: type) -> NDArray[Any]:
+        """Return the columns behind the numbers, written out."""
+        return self._write(np.empty((len(self), self.shape[1] - self.numbers.shape[1]), kind))
+
+    def dense(self, kind: type) -> NDArray[Any]:
+        """Return all columns, written out."""
+        rows: NDArray[Any] = np.empty(self.shape, kind)
+        rows[:, : self.numbers.shape[1]] = self.numbers
+        self._write(rows[:, self.numbers.shape[1] :])
+        return rows
+
+    def _write(self, out: NDArray[Any]) -> NDArray[Any]:
+        first = 0
+        for table, places in self.blocks:
+            last = first + table.shape[1]
+            out[:, first:last] = table[places]
+            first = last
+        return out
+
+
+def written_out(rows: Any) -> NDArray[Any]:
+    """Return rows that may be coded as an array of the type of their numbers."""
+    return rows.dense(rows.numbers.dtype.type) if isinstance(rows, CodedRows) else rows
+
+
+def numbers_of(rows: Any) -> NDArray[Any]:
+    """Return the numbers of rows that may be coded; of an array all columns."""
+    return rows.numbers if isinstance(rows, CodedRows) else rows
 
 
 @dataclass(frozen=True)
@@ -70,16 +128,22 @@ class Encoding:
 
         Columns are found by name, or by position where this table or that of the fit has none.
         """
+        coded = self.coded(frame)
+        return coded.numbers, coded.others(np.float64)
+
+    def coded(self, frame: Frame) -> CodedRows:
+        """Return the same with columns of categories as lists and places in them."""
         positions = self.positions(frame)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             # A warning of Python about an odd entry would show that the entry is there.
             warnings.simplefilter("ignore")
-            return self._encoded(frame, positions)
+            return self._coded(frame, positions)
 
-    def _encoded(self, frame: Frame, positions: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    def _coded(self, frame: Frame, positions: Sequence[int]) -> CodedRows:
         """Encode column by column."""
         numbers = np.empty((frame.n_rows, len(self.numbers)))
-        blocks, n_numbers = [np.empty((frame.n_rows, 0))], 0
+        blocks: list[tuple[FloatArray, NDArray[np.int32]]] = []
+        n_numbers = 0
         for column, j in zip(self.columns, positions, strict=True):
             if column.kind == "drop":
                 continue
@@ -94,7 +158,7 @@ class Encoding:
                 blocks.append(_count_words(cells, column))
             else:
                 blocks.append(_hash_column(cells, column, self.n_hashes))
-        return numbers, np.hstack(blocks)
+        return CodedRows(numbers, tuple(blocks))
 
     def positions(self, frame: Frame) -> Sequence[int]:
         """Find the columns of the fit in another table."""
@@ -125,7 +189,7 @@ def read_numbers(cells: Stored, column: Column) -> FloatArray:
     return np.asarray(np.clip(days, -LARGEST, LARGEST))
 
 
-def _encode_categories(cells: Stored, column: Column) -> FloatArray:
+def _encode_categories(cells: Stored, column: Column) -> Coded:
     """Return a column for each category, or one of both signs for two of them."""
     categories, decimal = column.categories, column.decimal
     if set(categories) == set(BOOLEAN):
@@ -137,7 +201,7 @@ def _encode_categories(cells: Stored, column: Column) -> FloatArray:
     table = np.vstack([np.eye(len(categories)), np.zeros(len(categories))])
     if len(categories) == 2:
         table = np.array([[-_PAIR], [_PAIR], [0.0]])
-    return np.asarray(table[codes])
+    return _code(table, codes)
 
 
 def _find_category(text: str | None, place: dict[str, int]) -> int:
@@ -148,24 +212,37 @@ def _find_category(text: str | None, place: dict[str, int]) -> int:
     return place.get(word, -1) if word in ("yes", "no") else -1
 
 
-def _hash_column(cells: Stored, column: Column, size: int) -> FloatArray:
+def _hash_column(cells: Stored, column: Column, size: int) -> Coded:
     """Return rows of norm one with entries in columns that the text alone decides."""
     raw, places = cells.distinct()
-    rows = [_hash_text(hashed_text_of(cell, column.decimal), size) for cell in raw]
-    return np.reshape(rows, (len(rows), size))[places]
+    choices = size // _PLACES
+    codes = [_hash_text(hashed_text_of(cell, column.decimal), choices) for cell in raw]
+    return _code(_hashed_rows(choices), np.array(codes)[places])
 
 
-def _hash_text(text: str | None, size: int) -> FloatArray:
-    """Return the row of one text, zeros if it is missing."""
-    row = np.zeros((_PLACES, size // _PLACES))
-    if text is not None:
-        digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=24)
-        words = np.frombuffer(digest.digest(), dtype="<u8") % (size // _PLACES)
-        row[np.arange(_PLACES), words.astype(np.intp)] = 1.0 / math.sqrt(_PLACES)
-    return row.ravel()
+def _hash_text(text: str | None, choices: int) -> int:
+    """Return the number of the row of one text among `_hashed_rows`."""
+    if text is None:
+        return int(choices**_PLACES)
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8 * _PLACES)
+    number = 0
+    for word in np.frombuffer(digest.digest(), dtype="<u8"):
+        number = number * choices + int(word) % choices
+    return number
 
 
-def _count_words(cells: Stored, column: Column) -> FloatArray:
+@functools.lru_cache(maxsize=_CHOICES)
+def _hashed_rows(choices: int) -> FloatArray:
+    """Return the rows of all hashes, and zeros for a missing text."""
+    n_rows = choices**_PLACES
+    rows = np.zeros((n_rows + 1, _PLACES, choices))
+    places = np.unravel_index(np.arange(n_rows), (choices,) * _PLACES)
+    for k, place in enumerate(places):
+        rows[np.arange(n_rows), k, place] = 1.0 / math.sqrt(_PLACES)
+    return rows.reshape(n_rows + 1, -1)
+
+
+def _count_words(cells: Stored, column: Column) -> Coded:
     """Return counts of the words of each text, in columns that each word alone decides."""
     raw, places = cells.distinct()
     rows = np.zeros((len(raw), column.n_columns))
@@ -175,7 +252,12 @@ def _count_words(cells: Stored, column: Column) -> FloatArray:
             rows[i, _place_of_word(word, column.n_columns)] += 1.0
         # At most as long as the row of a category, however long the text is.
         rows[i] /= max(1.0, math.sqrt(rows[i] @ rows[i]))
-    return np.asarray(rows[places])
+    return _code(rows, places)
+
+
+def _code(table: FloatArray, places: NDArray[Any]) -> Coded:
+    """Return a list of rows and places in it, of which negative ones count from its end."""
+    return table, np.where(places < 0, places + len(table), places).astype(np.int32)
 
 
 @functools.lru_cache(maxsize=2**14)

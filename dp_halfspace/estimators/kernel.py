@@ -33,6 +33,7 @@ from dp_halfspace.algorithms.kernel_training import (
     KernelPlan,
     features_of,
     is_linear,
+    makes_single,
     plan_kernel_training,
 )
 from dp_halfspace.algorithms.published.kernel_margin import (
@@ -104,7 +105,8 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         Part of the published algorithms.
     cache_size : float, default=256.0
         Features that are kept between passes, in MB. Those that do not fit are made again at
-        every pass. ``margin="select"`` passes hundreds of times and keeps 34 MB at least.
+        every pass, by the default steps in learnt column scales in float32.
+        ``margin="select"`` passes hundreds of times and keeps 34 MB at least.
     epsilon : float, default=1.0
         Budget of one fit, in [1e-9, 1e6]; infinity means no noise and no guarantee.
     delta : float or "auto", default="auto"
@@ -258,12 +260,14 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
             "feature_seed": seed,
         }
         least = SEARCH_MEMORY if self.margin == "select" else 0
+        memory = max(int(self.cache_size * _MEGABYTE), least)
+        in_single = makes_single(facts, feature_map, memory, float(self.intercept_scaling))
         return KernelPlan(
-            self._plan_training(problem, feature_map, left),
+            self._plan_training(problem, feature_map, left, in_single),
             feature_map,
             facts.data_norm,
             problem.intercept,
-            memory=max(int(self.cache_size * _MEGABYTE), least),
+            memory=memory,
             parameters=parameters,
             whitening=whitening,
         )
@@ -385,12 +389,14 @@ class PrivateKernelClassifier(PrivateLinearClassifier):
         return None if isinstance(self.margin, str) else float(self.margin)
 
     def _plan_training(
-        self, problem: Problem, feature_map: FeatureMap, budget: Budget
+        self, problem: Problem, feature_map: FeatureMap, budget: Budget, in_single: bool
     ) -> LinearPlan | MarginPlan:
         """Fix the public numbers of a fit on features."""
         if self.margin != "select":
             asked = (self.solver, self._margin(), budget)
-            return plan_kernel_training(problem, *asked, feature_map=feature_map)
+            return plan_kernel_training(
+                problem, *asked, feature_map=feature_map, in_single=in_single
+            )
         if problem.balances:
             raise ValueError("class_weight='balanced' needs margin='auto' or a known margin")
         is_perturbed = self.solver == "objective_perturbation"

@@ -37,7 +37,7 @@ from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.data.chunked_data import as_chunks, by_chunks, check_chunks, travelling
 from dp_halfspace.data.chunks import apply_to_chunks
-from dp_halfspace.data.encoding import Encoding
+from dp_halfspace.data.encoding import CodedRows, Encoding, numbers_of, written_out
 from dp_halfspace.data.frame import Frame, read_frame
 from dp_halfspace.data.people import place_rows
 from dp_halfspace.data.schema import (
@@ -49,6 +49,7 @@ from dp_halfspace.data.schema import (
 )
 from dp_halfspace.data.validation import (
     TrainingData,
+    are_chunks,
     check_training_data,
     is_chunked,
     sort_training_data,
@@ -65,6 +66,7 @@ from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.record import PrivacyRecord
 from dp_halfspace.projection import AdditiveMap, FeatureMap
+from dp_halfspace.rows.single_features import single_feature_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -90,7 +92,7 @@ class _Engine(PrivateKernelClassifier):
 
     def _facts(self, data: TrainingData) -> PublicFacts:
         # Ranges are brought to the units that others learn.
-        return replace(super()._facts(data), is_scale_stated=False)
+        return replace(super()._facts(data), is_scale_stated=False, in_column_scales=True)
 
     def _drawn_map(
         self, problem: Problem, facts: PublicFacts, budget: Budget, seed: int
@@ -108,7 +110,6 @@ class _Engine(PrivateKernelClassifier):
         if not self.n_curved or self.is_linear:
             return None
         curved = replace(problem, n_features=self.n_curved)
-        facts = replace(facts, in_column_scales=True)
         drawn = super()._drawn_whitened(curved, facts, mu, seed)
         return None if drawn is None else self._with_others(drawn, problem, facts)
 
@@ -176,7 +177,7 @@ class _TableFit(FitPlan):
         """Return the fitted attributes of the table beside those of the inner model."""
         scales = self._released_scales(data, permit)
         as_is = _as_they_are(self.encoding, self.model)
-        rows = replace(data, X=apply_to_chunks(_rows_in_scales, data.X, scales, as_is))
+        rows = replace(data, X=self._in_scales(data.X, scales, as_is))
         fitted = self.inner.run(rows, permit)
         model = self.model
         model._set_fitted(fitted, rows, permit.record)
@@ -189,7 +190,7 @@ class _TableFit(FitPlan):
             # Of pure epsilon nothing was counted, and the weights are the public ones.
             stated = model._facts(rows).class_weights
             weights = relative_weights(fitted.population or stated)
-            scores = _scores_of_all(model, rows)
+            scores = _scores_of_all(model, rows, self.inner.is_single)
             seen = (data.class_indices, weights, permit, data.people)
             rarity, own = fitted.rarity, data.weights
             curve = self.calibration.run(scores, *seen, rarity=rarity, record_weights=own)
@@ -203,6 +204,19 @@ class _TableFit(FitPlan):
             else operating_point(curve, *self.threshold),
         }
         return replace(fitted, attributes=found)
+
+    def _in_scales(self, X: Any, scales: ColumnScales, as_is: NDArray[np.bool_]) -> Any:
+        """Bring rows to scales, in the precision that the inner plan counted.
+
+        In float32 they are few numbers beside their features, and kept where they are.
+        """
+        if not self.inner.is_single:
+            return apply_to_chunks(_rows_in_scales, X, scales, as_is)
+        if not are_chunks(X):
+            return _rows_in_scales(X, scales, as_is, np.float32)
+        rows = X.each(_coded_in_scales, scales, np.float32)
+        is_kept = _bytes_of(X, self.encoding, 4) <= _KEPT
+        return rows.kept() if is_kept else rows
 
     def _released_scales(self, data: TrainingData, permit: Permit) -> ColumnScales:
         """Learn the scales that are to be learnt; ranges are those of the other columns."""
@@ -354,9 +368,9 @@ class PrivateTableClassifier(PrivateClassifier):
         rows = _encoded(frame, encoding)
         classes = label_set(target, y) if self.classes is None else self.classes
         if table is not None:
-            chunks = replace(table.each(_encoded, encoding), sample=rows)
+            chunks = replace(table.each(_coded, encoding), sample=rows)
             data = check_chunks(self, chunks, y, classes=classes, allow_missing=True)
-            if 8 * math.prod(data.X.shape) <= _KEPT:
+            if _bytes_of(data.X, encoding, 8) <= _KEPT:
                 data = replace(data, X=data.X.kept())
         else:
             hidden = groups is not None
@@ -587,11 +601,31 @@ def _target(threshold: dict[str, Any]) -> tuple[str, float]:
 
 def _encoded(table: Any, encoding: Encoding) -> NDArray[np.float64]:
     """Return rows of numbers, those that have units first."""
-    return np.hstack(encoding.encoded(table if isinstance(table, Frame) else read_frame(table)))
+    return _coded(table, encoding).dense(np.float64)
 
 
-def _columns(rows: NDArray[np.float64], columns: NDArray[np.intp]) -> NDArray[np.float64]:
-    return rows[:, columns]
+def _coded(table: Any, encoding: Encoding) -> CodedRows:
+    return encoding.coded(table if isinstance(table, Frame) else read_frame(table))
+
+
+def _bytes_of(X: Any, encoding: Encoding, size: int) -> int:
+    """Return how much memory coded rows take at most, with numbers of so many bytes.
+
+    By public sizes. A list of words may be as long as there are rows, in float64.
+    """
+    kinds = [column.kind for column in encoding.columns]
+    n_words = sum(column.n_columns for column in encoding.columns if column.kind == "words")
+    n_coded = len(kinds) - kinds.count("drop") - len(encoding.numbers)
+    return int(X.shape[0]) * (size * len(encoding.numbers) + 4 * n_coded + 8 * n_words)
+
+
+def _columns(rows: Any, columns: NDArray[np.intp]) -> NDArray[np.float64]:
+    return np.asarray(numbers_of(rows)[:, columns])
+
+
+def _coded_in_scales(rows: CodedRows, units: ColumnScales, kind: type) -> CodedRows:
+    """Bring the numbers of coded rows to their units."""
+    return CodedRows(in_column_scales(rows.numbers, units, kind=kind), rows.blocks)
 
 
 def _as_they_are(encoding: Encoding, model: Any) -> NDArray[np.bool_]:
@@ -601,13 +635,16 @@ def _as_they_are(encoding: Encoding, model: Any) -> NDArray[np.bool_]:
 
 
 def _rows_in_scales(
-    rows: NDArray[np.float64], units: ColumnScales, as_is: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+    rows: Any,
+    units: ColumnScales,
+    as_is: NDArray[np.bool_],
+    kind: type = np.float64,
+) -> NDArray[Any]:
     """Bring the numbers of encoded rows to their units, those that are not left as they are."""
-    numbers, others = np.hsplit(rows, [len(units.center)])
-    scaled = in_column_scales(numbers, units)
+    numbers, others = np.hsplit(written_out(rows), [len(units.center)])
+    scaled = in_column_scales(numbers, units, kind=kind)
     scaled[:, as_is] = np.nan_to_num(numbers[:, as_is])
-    return np.hstack([scaled, others])
+    return np.hstack([scaled, others.astype(kind, copy=False)])
 
 
 def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -621,16 +658,20 @@ def _surety(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.sign(scores) * (1.0 + 0.1 * size / (1.0 + size)))
 
 
-def _scores(rows: NDArray[np.float64], model: PrivateKernelClassifier) -> NDArray[np.float64]:
+def _scores(rows: Any, model: PrivateKernelClassifier, in_single: bool) -> NDArray[np.float64]:
     if not len(rows):
         return np.empty((0, len(model.coef_)) if len(model.coef_) > 1 else 0)
-    return model.decision_function(rows)
+    if not in_single:
+        return model.decision_function(written_out(rows))
+    made = single_feature_rows(rows, model.data_norm_, model.feature_map_, None)
+    scores = made.scores(model.coef_.T) + model.intercept_
+    return scores if scores.shape[1] > 1 else scores[:, 0]
 
 
-def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData) -> Any:
+def _scores_of_all(model: PrivateKernelClassifier, data: TrainingData, in_single: bool) -> Any:
     """Score the rows that were fitted, each at its place."""
     if data.people is None:
-        return apply_to_chunks(_scores, data.X, travelling(model))
+        return apply_to_chunks(_scores, data.X, travelling(model), in_single)
     return data.people.gather_blocks(
         len(data.people), lambda *where: model.decision_function(place_rows(data.X, *where))
     )

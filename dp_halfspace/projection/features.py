@@ -98,6 +98,9 @@ def _matern(distances: FloatArray, nu: float) -> FloatArray:
 
 # Rows that are mapped at a time, whatever their number.
 _ROWS = 1024
+# Largest entry in learnt column scales, and turns up to which all angles of float32 take the same
+# path through the library.
+_FARTHEST, _FEW_TURNS = 4.0, 2.0**12
 # Largest frequency, in turns: larger ones have no fraction in float64.
 _LARGEST = 2.0**40
 
@@ -344,8 +347,39 @@ class AdditiveMap:
             out[:, end:] *= np.float32(self.joint_length * share)
         return out
 
+    @property
+    def single_unit(self) -> float:
+        """What the features that `write_single` writes are divided by."""
+        if self.fourier is None:
+            return 1.0
+        return self.joint_length * self._share / math.sqrt(self.fourier.n_components // 2)
 
-def write_cosines(values: FloatArray, out: NDArray[Any], scale: float = 1.0) -> None:
+    def write_single(self, rows: SingleArray, data_norm: float, out: SingleArray) -> None:
+        """Write what `apply` makes of ``rows / data_norm``, divided by `single_unit`, in float32.
+
+        Entries of the rows of float32 are at most four. Each row is mapped by itself.
+        """
+        d, unit = self.n_features_in, self.unit
+        n_curved = d - self.n_plain
+        end = d + n_curved * (self.n_terms - 1)
+        np.multiply(rows, 1.0 / (data_norm * self.single_unit), out=out[:, :d])
+        curved = rows[:, :n_curved]
+        if end > d:
+            values = curved * (unit / (2.0 * self.reach * data_norm))
+            values += 0.5
+            np.clip(values, 0.0, 1.0, out=values)
+            write_cosines(values, out[:, d:end], 1.0 / (unit * self.single_unit))
+        if self.fourier is not None:
+            size = self.fourier.n_components // 2
+            turns = self.fourier.frequencies / np.float32(self._share * data_norm)
+            angles = curved @ (turns * np.float32(2.0 * math.pi))
+            if _FARTHEST * float(np.abs(turns).sum(axis=0).max()) > _FEW_TURNS:
+                angles -= np.rint(angles / (2.0 * math.pi)) * (2.0 * math.pi)
+            np.cos(angles, out=out[:, end : end + size])
+            np.sin(angles, out=out[:, end + size :])
+
+
+def write_cosines(values: NDArray[Any], out: NDArray[Any], scale: float = 1.0) -> None:
     """Write ``scale 2^.5 cos(k pi v) / k`` for ``k = 2, 3, ...``, one block of columns for each.
 
     `values`, of shape (n, d), are in [0, 1]; `out` has a multiple of d columns.

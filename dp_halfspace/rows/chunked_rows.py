@@ -18,6 +18,7 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.rows.blocks import FloatArray, ThinMap, block_size
 from dp_halfspace.rows.mapped_rows import Features, clipped_features
 from dp_halfspace.rows.rows import Rows, RowState, rescale_state
+from dp_halfspace.rows.single_features import sample_groups
 from dp_halfspace.rows.single_rows import SingleRows
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class ChunkedRows:
     @property
     def shares(self) -> Chunks:
         """What each row counts: one."""
-        return self._state.each(_ones)
+        return self._matrix.of(self._matrix.counts).each(np.ones)
 
     def apply_to_classes(
         self, make: Callable[[Any, FloatArray], Any], class_indices: Chunks, weights: FloatArray
@@ -99,9 +100,15 @@ class ChunkedRows:
 
     def unit(self, transform: FloatArray, **how: Any) -> ChunkedRows:
         """Return the rows divided by the norm of their image; see `SingleRows`."""
-        rows = self._each(partial(SingleRows.unit, **how), transform)
+        rows = self._each(partial(_unit_rows, **how), transform)
         template = self._template.unit(transform, **how)
         return ChunkedRows(self._matrix, rows.each(attrgetter("state")).kept(), template)
+
+    def sampled(self, stride: int) -> ChunkedRows:
+        """Return the rows of one of so many groups in each chunk; see `SingleFeatureRows`."""
+        matrix = self._matrix.each(sample_groups, stride)
+        counts = tuple(len(sample_groups(np.empty(size), stride)) for size in matrix.counts)
+        return ChunkedRows(replace(matrix, counts=counts), self._state, self._template)
 
     def leading(self, size: int) -> ChunkedRows:
         """Return the first columns and the constant as normalised rows; see `Rows`."""
@@ -146,8 +153,8 @@ def _make_state(
     return function(matrix, *arguments, **options).state
 
 
-def _ones(state: RowState) -> FloatArray:
-    return np.ones_like(state[0], dtype=np.float64)
+def _unit_rows(rows: SingleRows, transform: Any, **how: Any) -> SingleRows:
+    return rows.unit(transform, **how)
 
 
 def chunked_features(

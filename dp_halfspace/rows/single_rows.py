@@ -8,7 +8,7 @@ roundings of one count. Proofs: ``docs/proofs/certificate.md``, section 9.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,8 +40,10 @@ _LARGEST_GROUP = 256
 GRAM_GROUP = 256
 # Entries that are written out at a time.
 _WORK_ENTRIES = 2**16
+# Features that are made at a time.
+_FEATURE_ENTRIES = 3 * 2**18
 # Sums of squares in this range are accurate in float32.
-_SAFE_SQUARES = (2.0**-60, 2.0**120)
+SAFE_SQUARES = (2.0**-60, 2.0**120)
 # A row that needs a factor outside of this range becomes zero.
 _SAFE_FACTORS = (2.0**-60, 2.0**60)
 
@@ -69,7 +71,7 @@ class SingleRows:
 
     _matrix: SingleArray
     _constant: SingleArray | np.float32 | None
-    _scale: SingleArray
+    _scale: Any
     row_bound: float
     group: int
 
@@ -91,8 +93,7 @@ class SingleRows:
 
     def over(self, X: SingleArray, state: tuple[SingleArray]) -> SingleRows:
         """Return rows of another matrix, each with its own factor, else like these."""
-        same = self._constant, *state
-        return SingleRows(X, *same, row_bound=self.row_bound, group=self.group)
+        return replace(self, _matrix=X, _scale=state[0])
 
     def apply_to_classes(
         self,
@@ -117,12 +118,9 @@ class SingleRows:
 
         A row that needs a factor outside the range of float32 becomes zero.
         """
-        with np.errstate(divide="ignore"):
-            factor = np.divide(1.0 - 2.0**-21, bounds, out=bounds)
-        factor[(factor < _SAFE_FACTORS[0]) | (factor > _SAFE_FACTORS[1])] = 0.0
+        factor = factors_of(bounds)
         factor *= self._scale
-        state = (self._matrix, self._constant, factor)
-        return SingleRows(*state, row_bound=row_bound, group=group)
+        return replace(self, _scale=factor, row_bound=row_bound, group=group)
 
     def margins_over_constant(self, w: FloatArray) -> SingleArray:
         """Return margins of the features over the constant column; see `Rows`."""
@@ -138,7 +136,7 @@ class SingleRows:
         self, w: FloatArray, coefficients: Callable[[Any, int, int], Any]
     ) -> FloatArray:
         """Return ``Z^T p(Z w)``: margins, `p` and sums of groups in float32; see `Rows`."""
-        d = self._matrix.shape[1]
+        d = self.shape[1] - (self._constant is not None)
         single = np.ascontiguousarray(w, dtype=np.float32)
 
         def add(block: SingleBlock, out: FloatArray) -> None:
@@ -238,10 +236,27 @@ class SingleRows:
             yield part, rows
 
 
+def factors_of(bounds: SingleArray) -> SingleArray:
+    """Return the factors that divide rows by bounds on their norms, which are overwritten.
+
+    Zero for a row that needs a factor outside the range of float32.
+    """
+    with np.errstate(divide="ignore"):
+        factor = np.divide(1.0 - 2.0**-21, bounds, out=bounds)
+    factor[(factor < _SAFE_FACTORS[0]) | (factor > _SAFE_FACTORS[1])] = 0.0
+    return factor
+
+
 def single_block_size(n_rows: int, n_columns: int) -> int:
     """Return how many rows of a float32 matrix of this shape are read at a time: whole groups."""
     size = block_size(n_rows, -(-n_columns // 2), is_sparse=False)
     return size if size < _LARGEST_GROUP else size - size % _LARGEST_GROUP
+
+
+def feature_block_size(n_rows: int, n_features: int) -> int:
+    """Return how many rows of features are made at a time: whole groups, as far as there are."""
+    n_groups = max(1, _FEATURE_ENTRIES // (_LARGEST_GROUP * n_features))
+    return max(1, min(n_rows, n_groups * _LARGEST_GROUP))
 
 
 def single_normalised_rows(
@@ -280,14 +295,14 @@ def single_normalised_rows(
     bounds *= 1.0 + (size + 12) * SINGLE_EPS
     whole = np.broadcast_to(np.float32(1.0), n)
     rows = SingleRows(X, constant, whole, row_bound=np.inf, group=_LARGEST_GROUP)
-    return rows.divided(bounds, 1.0, _LARGEST_GROUP)
+    return rows.divided(bounds, 1.0, group_size(1.0))
 
 
 def _sum_squares(X: SingleArray) -> FloatArray:
     """Return sums of squares of rows; in float64 where float32 is not accurate."""
     with np.errstate(over="ignore", under="ignore"):
         squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
-    unsafe = np.flatnonzero(~((squares > _SAFE_SQUARES[0]) & (squares < _SAFE_SQUARES[1])))
+    unsafe = np.flatnonzero(~((squares > SAFE_SQUARES[0]) & (squares < SAFE_SQUARES[1])))
     if unsafe.size:
         # Row after row, whatever the order of X and however many rows there are.
         squares[unsafe] = sums_of_squares(np.ascontiguousarray(X[unsafe], dtype=np.float64))

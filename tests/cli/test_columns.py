@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from dp_halfspace._cli import commands, main
+from dp_halfspace._cli import commands, main, tables
 
 SCHEMA = """{"age": [0, 120], "stage": ["I", "II", "III"], "dose": "number", "ok": "boolean",
 "city": "text", "report": {"kind": "words", "columns": 8}}"""
@@ -64,8 +64,8 @@ def test_a_key_is_noted_by_its_name(table, capsys):
 @pytest.mark.parametrize("classes", [["--classes", "no,yes"], []])
 def test_large_tables_are_encoded_in_chunks(table, name, classes, monkeypatch, capsys):
     """In chunks every row is encoded as in the whole table, and the model predicts alike."""
-    monkeypatch.setattr(commands, "_FIRST_STREAMED", 100)
-    monkeypatch.setattr(commands, "_ROWS_AT_ONCE", 700)
+    monkeypatch.setattr(tables, "FIRST_STREAMED", 100)
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 700)
     seen = []
     made = commands._rows_of
     monkeypatch.setattr(commands, "_rows_of", lambda *given: seen.append(made(*given)) or seen[-1])

@@ -61,6 +61,8 @@ _RECORDS_PER_WHITENED, _WIDER = 25.0, 2.5
 # with; not above this factor times the strength of columns alone to the power 1/4; and the records
 # of the rarer class times mu at which half of what is longer is left.
 _FEATURED_PATH, _FEATURED_FALL, _FEATURED_LARGEST, _LENGTHENED = 2.0, 0.25, 2.2, 30.0
+# Whitened Fourier features of all records, beyond those that there would be without whitening.
+_MOST_WHITENED = 1e9
 # Square of the length of features that the noise leaves little room for, relative to the columns.
 _LEAST_SQUARE = 1.0 / 3.0
 # Records of a class times mu for a cell that the fine ones tell apart, and the fewest cells.
@@ -342,6 +344,7 @@ def n_whitened(n_samples: int, n_features: int, n_classes: int, mu: float, limit
     wanted = n_samples * mu / (_WHITENED_PER * math.sqrt(n_classes / 2.0))
     others = n_terms * n_features
     cheap = min(n_samples / _RECORDS_PER_WHITENED, _WIDER * (_JOINT + others) - others)
+    cheap = min(cheap, _MOST_WHITENED / n_samples)
     return int(min(max(min(wanted, cheap), _JOINT), limit - others)) // 2 * 2
 
 

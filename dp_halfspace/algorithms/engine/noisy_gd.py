@@ -432,11 +432,13 @@ def plan_gradient(
     block_rows: int,
     mu: float,
     is_single: bool = False,
+    of_features: bool = False,
     largest_favour: float = 0.0,
 ) -> GradientPlan:
     """Divide a Gaussian budget between preconditioner and steps; infinity means no noise.
 
-    `is_single` lets the steps read dense rows of float32 in float32.
+    `is_single` lets the steps read dense rows of float32 in float32, `of_features` those that
+    are made again at every pass.
     """
     share, preconditioner = defaults.preconditioner_share, None
     part, rest = Budget.gaussian(mu).split(share)
@@ -452,6 +454,7 @@ def plan_gradient(
             stretch=defaults.stretch,
             behind=defaults.behind,
             is_single=is_single,
+            of_features=of_features,
         )
     descent = plan_descent(
         defaults,

@@ -9,6 +9,7 @@ are mapped by its inverse root and brought back to norm one, each by itself. Der
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from dp_halfspace.algorithms.engine.plan import FloatArray, Noise
 from dp_halfspace.privacy.mechanisms import GaussianNoise, NoNoise, Permit
 from dp_halfspace.rows.blocks import PLAIN_BLOCKS, block_size
 from dp_halfspace.rows.rows import Rows
-from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_EPS
+from dp_halfspace.rows.single_rows import GRAM_GROUP, SINGLE_EPS, SingleArray
 
 _EDGE_FLOOR = 0.02
 _TRACE_FLOOR = 1e-3
@@ -30,6 +31,9 @@ _CEILING = 16.0
 _MANY = 4
 # With so few columns a whole product is cheaper than the calls that avoid it.
 _FEW = 64
+# Rows that are enough for a moment of features, at least, and the largest edge of its noise,
+# relative to their number.
+_FEWEST_ROWS, _LEAST_NOISE = 2**16, 2.0**-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,9 @@ class PreconditionerPlan:
     `behind` is the public length of what is not in the block, relative to that of the block.
 
     `power` in [0, 1] of the map is used, a public or released number: 0 leaves rows as they are.
+
+    Of so many groups of rows as `stride` says one is read, and of the directions that are told
+    apart so many have a stretch of their own as `most_directions` says.
     """
 
     n_samples: int
@@ -57,6 +64,8 @@ class PreconditionerPlan:
     stretch: float = 1.0
     power: float = 1.0
     behind: float = 0.0
+    stride: int = 1
+    most_directions: int | None = None
 
     @property
     def amplification(self) -> float:
@@ -118,6 +127,26 @@ class Preconditioner:
         squares = np.einsum("ij,ij->i", rest, rest) * self.stretch**2
         return np.asarray(squares + np.einsum("ij,ij->i", parts, parts))
 
+    def single_squares(self) -> Callable[[SingleArray, SingleArray], SingleArray]:
+        """Return a function that bounds the squared norms of images of rows of float32.
+
+        It takes rows and upper bounds on their own squared norms, for a map without `relative`
+        stretches: ``docs/proofs/preconditioner.md``, section 5.
+        """
+        size, rank = self.directions.shape
+        common = self.stretch**2
+        removed = (common - self.factors**2).astype(np.float32)
+        directions = self.directions.astype(np.float32)
+        roundings = 2.1 * (size + 2) * math.sqrt(rank) + 1.1 * rank + 8.0
+        largest = np.float32(common * (1.0 + SINGLE_EPS * roundings))
+
+        def bounded(rows: SingleArray, squares: SingleArray) -> SingleArray:
+            parts = rows @ directions
+            np.square(parts, out=parts)
+            return np.maximum(largest * squares - parts @ removed, 0.0)
+
+        return bounded
+
     def root(self) -> Preconditioner | FloatArray:
         """Return a map ``R`` with ``R^T R`` the square of this one: the cheapest for long passes.
 
@@ -141,6 +170,7 @@ def plan_preconditioner(
     stretch: float = 1.0,
     behind: float = 0.0,
     is_single: bool = False,
+    of_features: bool = False,
 ) -> PreconditionerPlan | None:
     """Fix the public numbers of a release that is mu-Gaussian private.
 
@@ -169,12 +199,16 @@ def plan_preconditioner(
         rounding += 2.04 * SINGLE_EPS * (GRAM_GROUP + 8) * GRAM_GROUP
     sensitivity = math.sqrt(2.0) * UP + rounding
     mechanism = NoNoise() if math.isinf(mu) else GaussianNoise(sensitivity, mu)
-    return PreconditionerPlan(
+    plan = PreconditionerPlan(
         n_samples, n_columns, mechanism, edge, effective_dimension, lead, stretch, behind=behind
     )
+    if not of_features:
+        return plan
+    stride = max(1, int(n_samples / max(_FEWEST_ROWS, edge / _LEAST_NOISE)))
+    return replace(plan, stride=stride, most_directions=n_columns // _MANY)
 
 
-def release_preconditioner(rows: Rows, plan: PreconditionerPlan, permit: Permit) -> Preconditioner:
+def release_preconditioner(rows: Any, plan: PreconditionerPlan, permit: Permit) -> Preconditioner:
     """Release the second moment of unit rows and return the symmetric map that flattens it.
 
     That is ``(H / n)^(-1/2)`` with ``H`` the shrunk moment: a function of what was released.
@@ -187,6 +221,9 @@ def release_preconditioner(rows: Rows, plan: PreconditionerPlan, permit: Permit)
     # 3. Shrink the spectrum, and stretch every direction by the inverse root: post-processing.
     if plan.lead is not None:
         return _leading_preconditioner(rows, plan, plan.lead, permit)
+    if plan.stride > 1:
+        rows = rows.sampled(plan.stride)
+        plan = replace(plan, n_samples=rows.shape[0], stride=1)
     n, size = plan.n_samples, plan.n_columns
     noisy = released_moment(rows, plan.mechanism, permit)
     # The trace of the moment of unit rows is n: whatever it exceeds is noise.
@@ -199,6 +236,10 @@ def release_preconditioner(rows: Rows, plan: PreconditionerPlan, permit: Permit)
         check_finite=False,
         overwrite_a=True,
     )
+    if plan.most_directions is not None:
+        # The largest come last; what is left out is stretched as the noise is.
+        first = max(0, len(values) - plan.most_directions)
+        values, directions = values[first:], directions[:, first:]
     spikes, bulk = shrunk_spectrum(values - surplus, plan)
     half = plan.power / 2.0
     stretch, factors = (n / bulk) ** half, (n / spikes) ** half

@@ -46,7 +46,11 @@ from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.blocks import block_size
 from dp_halfspace.rows.rows import normalised_rows
-from dp_halfspace.rows.single_rows import single_block_size, single_normalised_rows
+from dp_halfspace.rows.single_rows import (
+    feature_block_size,
+    single_block_size,
+    single_normalised_rows,
+)
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import LinearMap
@@ -78,8 +82,8 @@ class Problem:
     of `PROJECTIONS`, ``"auto"`` or None; `iterate` is ``"averaged"`` over the last steps,
     ``"mean"`` over all, or ``"last"``; `seed` that of public random objects; `attack` is in
     units of the public scale of a row; `is_single` tells of dense rows that the default steps
-    may read in float32. Rows are divided by `data_norm`, to which longer ones are scaled down first
-    if it `clips`.
+    may read in float32, `of_features` of features that they then make at every pass. Rows are
+    divided by `data_norm`, to which longer ones are scaled down first if it `clips`.
     """
 
     n_samples: int
@@ -93,6 +97,7 @@ class Problem:
     seed: int | None = None
     attack: Adversary | None = None
     is_single: bool = False
+    of_features: bool = False
     class_weights: tuple[float, ...] = (1.0, 1.0)
     data_norm: float = 1.0
     clips: bool = True
@@ -129,7 +134,8 @@ class Problem:
         is_sparse = self.is_sparse and linear_map is None
         block_rows = block_size(self.n_samples, kept, is_sparse=is_sparse)
         if is_single:
-            block_rows = single_block_size(self.n_samples, kept)
+            made = feature_block_size if self.of_features else single_block_size
+            block_rows = made(self.n_samples, kept)
         return {
             "n_samples": self.n_samples,
             "n_columns": kept + (self.intercept is not None),
@@ -343,6 +349,7 @@ def gradient_training(
         n_classes=problem.n_classes,
         mu=left,
         is_single=is_single,
+        of_features=problem.of_features,
         largest_favour=0.0 if counts is None else LARGEST_FAVOUR,
         **sizes,
     )

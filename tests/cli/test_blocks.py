@@ -1,0 +1,117 @@
+"""Files that are read some rows at a time: every row is what it is in the whole table."""
+
+import numpy as np
+import pandas
+import pytest
+
+from dp_halfspace._cli import commands, main, tables
+
+N = 1500
+FILES = ["own.csv", "own.parquet"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table whose first rows are plain numbers in every column but one, and its model."""
+    folder = tmp_path_factory.mktemp("blocks")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(
+        {
+            "age": rng.integers(20, 95, N),
+            "dose": np.where(rng.random(N) < 0.1, np.nan, rng.normal(size=N).round(3)),
+            "code": rng.integers(1, 4, N).astype(str),
+            "seen": np.where(rng.random(N) < 0.5, "2024-01-05", "2023-11-30"),
+        }
+    )
+    frame.loc[700:, "code"] = "C" + frame.loc[700:, "code"]
+    frame["y"] = np.where(frame["age"] + rng.normal(size=N) * 9 > 55, "yes", "no")
+    frame.to_csv(folder / "own.csv", index=False)
+    frame.to_parquet(folder / "own.parquet", index=False, row_group_size=900)
+    kinds = '{"age": [0, 120], "dose": "number", "code": "text", "seen": "date"}'
+    (folder / "schema.json").write_text(kinds)
+    fit = ["fit", str(folder / "own.csv"), "--target", "y", "--epsilon", "9"]
+    fit += ["--schema", str(folder / "schema.json"), "--save", str(folder / "m.joblib")]
+    assert main(fit) == 0
+    return folder
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(tables, "_LINES", 64)
+    monkeypatch.setattr(tables, "BLOCK_ROWS", 64)
+
+
+def predict(folder, name, out):
+    words = ["predict", str(folder / "m.joblib"), str(folder / name), "--out", str(folder / out)]
+    assert main(words) == 0
+    return (folder / out).read_bytes()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_predictions_are_those_of_the_whole_table(folder, name, monkeypatch, capsys):
+    whole = predict(folder, name, "whole.csv")
+    monkeypatch.setattr(tables, "_LINES", 64)
+    monkeypatch.setattr(tables, "BLOCK_ROWS", 64)
+    assert predict(folder, name, "blocks.csv") == whole
+    assert whole.count(b"\n") == N + 1
+    assert f"{N} rows" in capsys.readouterr().out
+    model = commands.load_model(folder / "m.joblib")
+    frame = pandas.read_csv(folder / "own.csv", dtype=str, keep_default_na=False)
+    found = pandas.read_csv(folder / "whole.csv")["probability_yes"]
+    np.testing.assert_allclose(found, model.predict_proba(frame)[:, 1], atol=6e-7)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_scores_are_those_of_the_whole_table(folder, name, monkeypatch):
+    """What is scored are records with the probabilities and labels of all rows, in their order."""
+    words = ["evaluate", str(folder / "m.joblib"), str(folder / name), "--epsilon", "1"]
+    seen = []
+
+    def kept(model, records, labels, **more):
+        seen.append((model.predict_proba(records), model.predict(records), labels))
+        return honest(model, records, labels, **more)
+
+    honest = commands.private_score
+    monkeypatch.setattr(commands, "private_score", kept)
+    metrics = ["--metric", "accuracy", "roc_auc", "log_loss"]
+    assert main([*words, *metrics]) == 0
+    monkeypatch.setattr(tables, "_LINES", 64)
+    monkeypatch.setattr(tables, "BLOCK_ROWS", 64)
+    assert main([*words, *metrics]) == 0
+    for one, other in zip(*seen, strict=True):
+        # The last bit of a product may depend on how many rows there are.
+        assert len(one) == len(other) == N
+        assert (np.isclose(one, other, rtol=1e-12) if one.dtype.kind == "f" else one == other).all()
+    model = commands.load_model(folder / "m.joblib")
+    frame = pandas.read_csv(folder / "own.csv", dtype=str, keep_default_na=False)
+    np.testing.assert_allclose(seen[1][0], model.predict_proba(frame), rtol=1e-12)
+    assert seen[0][1].tolist() == model.predict(frame).tolist()
+    assert seen[0][2].tolist() == frame["y"].tolist()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_rows_are_counted_through_all_blocks(folder, command, tmp_path, capsys):
+    lines = (folder / "own.csv").read_text().splitlines()
+    more = ["--epsilon", "1", "--target", "y"] if command == "evaluate" else []
+    more += ["--out", str(tmp_path / "p.csv")] if command == "predict" else []
+    changes = {"1,2,3": "line 1002 has 3 fields", '"': "line 1002 has a quote"}
+    if command == "evaluate":
+        changes["50,1,C1,2024-01-05,"] = "'y' is empty in row 1001"
+    for text, said in changes.items():
+        broken = tmp_path / "broken.csv"
+        broken.write_text("\n".join([*lines[:1001], text, *lines[1001:]]) + "\n")
+        assert main([command, str(folder / "m.joblib"), str(broken), *more]) == 2
+        assert said in capsys.readouterr().err
+        assert not (tmp_path / "p.csv").exists()
+
+
+@pytest.mark.parametrize("n_rows", [64, 900, 5000])
+def test_blocks_of_a_parquet_file_have_public_sizes(folder, n_rows):
+    rows = tables.ParquetRows(folder / "own.parquet", n_rows)
+    expected = [min(n_rows, size - lo) for size in (900, 600) for lo in range(0, size, n_rows)]
+    blocks = list(rows)
+    assert [len(block) for block in blocks] == expected
+    assert len(rows) == len(expected)
+    for number in (len(rows) - 1, 0, len(rows) - 1):
+        assert rows.read(number).equals(blocks[number])

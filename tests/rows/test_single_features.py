@@ -1,0 +1,235 @@
+"""Features made and read in float32: ``docs/proofs/certificate.md``, section 10."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dp_halfspace import PrivateKernelClassifier, PrivateTableClassifier
+from dp_halfspace.algorithms.engine import preconditioner as preconditioner_module
+from dp_halfspace.algorithms.engine.preconditioner import Preconditioner
+from dp_halfspace.audit import replay
+from dp_halfspace.data.chunks import LocalChunks
+from dp_halfspace.estimators import kernel
+from dp_halfspace.projection import draw_additive
+from dp_halfspace.rows import single_features as module
+from dp_halfspace.rows.blocks import LONGEST
+from dp_halfspace.rows.mapped_rows import clipped_features, normalised_feature_rows
+from dp_halfspace.rows.single_rows import GRAM_GROUP
+
+# Largest entries in learnt column scales, all of one sign, nothing, and what lies between.
+D = 6
+SINGLE = 2.0**-24
+
+
+def table(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.clip(2.0 * rng.standard_normal((n, D)), -4.0, 4.0)
+    X[::7], X[1::7], X[2::7, 1:] = 4.0, 0.0, 0.0
+    return X.astype(np.float32)
+
+
+def map_of(n_fourier=60, seed=0):
+    return draw_additive(D, 3, n_fourier, np.random.default_rng(seed))
+
+
+def rows_of(X, bias=0.3, n_fourier=60):
+    return module.single_feature_rows(X, D**0.5, map_of(n_fourier), bias)
+
+
+def logical(rows):
+    """The rows in extended precision: exact products of floats of 24 bits."""
+    found = []
+    for _, Z, scale, _ in rows._blocks():
+        found.append(Z.astype(np.longdouble) * scale.astype(np.longdouble)[:, None])
+    return np.concatenate(found)
+
+
+def thin_map(size, rank, stretch=9.0):
+    rng = np.random.default_rng(rank)
+    directions = np.linalg.qr(rng.standard_normal((size, max(rank, 1))))[0][:, :rank]
+    return Preconditioner(stretch, directions, np.geomspace(0.9, stretch, rank))
+
+
+def images(rows, transform):
+    """Images under the map that its floats define, in extended precision."""
+    V = transform.directions.astype(np.longdouble)
+    missing = (rows @ V) * (np.longdouble(transform.stretch) - transform.factors)
+    return rows * np.longdouble(transform.stretch) - missing @ V.T
+
+
+@pytest.mark.parametrize("bias", [None, 0.3])
+@pytest.mark.parametrize("n_fourier", [0, 60])
+def test_rows_are_those_of_float64_and_have_norm_one_at_most(bias, n_fourier):
+    X = table(900)
+    rows = rows_of(X, bias, n_fourier)
+    Z = logical(rows)
+    norms = np.sqrt((Z**2).sum(axis=1))
+    assert norms.max() <= 1
+    assert norms[np.abs(X).sum(axis=1) > 0].min() >= 1 - 2.0**-15
+    features = clipped_features(X, D**0.5, map_of(n_fourier), memory=0, longest=LONGEST)
+    other = normalised_feature_rows(features, bias)
+    w = np.random.default_rng(1).standard_normal(rows.shape[1])
+    found = rows.fused_adjoint(w, lambda m, lo, hi: np.tanh(m))
+    expected = other.fused_adjoint(w, lambda m, lo, hi: np.tanh(m))
+    np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())
+    moment = np.triu(other.gram(other.shares))
+    np.testing.assert_allclose(rows.gram(rows.shares), moment, atol=3e-5 * np.trace(moment))
+
+
+@pytest.mark.parametrize("rank", [0, 1, 20])
+def test_images_have_norm_one_at_most(rank):
+    rows = rows_of(table(900))
+    transform = thin_map(rows.shape[1], rank)
+    flat = rows.unit(transform, row_bound=4.0, condition=transform.condition)
+    norms = np.sqrt((images(logical(flat), transform) ** 2).sum(axis=1))
+    assert norms.max() <= 1
+    assert norms.min() >= 0.98
+
+
+def test_planted_allowance_of_float64_is_caught_in_lengths(monkeypatch):
+    """Nearly all of the length of these rows is removed again: nothing but roundings is left."""
+    rng = np.random.default_rng(0)
+    size = 700
+    direction = np.linalg.qr(rng.standard_normal((size, 1)))[0]
+    transform = Preconditioner(100.0, direction, np.array([0.9]))
+    rows = (direction[:, 0] * (1 + rng.random((400, 1)))).astype(np.float32)
+    exact = (images(rows.astype(np.longdouble), transform) ** 2).sum(axis=1)
+    squares = np.float32(1 + 720 * SINGLE) * np.einsum("ij,ij->i", rows, rows)
+    assert (transform.single_squares()(rows, squares) >= exact).all()
+    monkeypatch.setattr(preconditioner_module, "SINGLE_EPS", 2.0**-53)
+    exactly = (rows.astype(np.float64) ** 2).sum(axis=1).astype(np.float32)
+    assert (transform.single_squares()(rows, exactly) < exact).any()
+
+
+def group_error(rows):
+    Z = logical(rows)
+    difference = rows.gram(rows.shares) - np.triu(Z.T @ Z)
+    full = np.triu(difference) + np.triu(difference, 1).T
+    return float(np.linalg.norm(full.astype(float)))
+
+
+def test_second_moment_of_a_group_is_within_its_allowance():
+    allowed = 1.02 * SINGLE * (GRAM_GROUP + 8) * GRAM_GROUP
+    error = group_error(rows_of(np.full((GRAM_GROUP, D), 0.7, dtype=np.float32)))
+    assert error <= allowed
+    # Planted: the allowance of float64.
+    assert error > allowed * 2.0**-29
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_a_record_changes_one_group_only(n_outputs):
+    """Sums over the other groups keep every bit, whatever takes the place of a record."""
+    X, w = table(1200), np.random.default_rng(0).standard_normal((D, 1))
+    size = rows_of(X).shape[1]
+    w = np.random.default_rng(0).standard_normal((size, n_outputs) if n_outputs > 1 else size)
+    seen = []
+    for entry in (None, 4.0, 0.0, -4.0, 2.0**-140):
+        other = X.copy()
+        if entry is not None:
+            other[300] = entry
+        transform = thin_map(size, 5)
+        rows = rows_of(other).unit(transform, row_bound=4.0, condition=8.0)
+        pulls, groups = [], []
+        rows.fused_adjoint(w, lambda m, lo, hi, kept=pulls: kept.append(m.copy()) or m)
+        for _, Z, _, _ in rows._blocks():
+            whole = Z[: len(Z) - len(Z) % rows.group].reshape(-1, rows.group, size)
+            groups += [group.sum(axis=0).tobytes() for group in whole]
+        margins = np.concatenate(pulls)
+        seen.append((np.delete(margins, 300, axis=0).tobytes(), groups))
+    for margins, groups in seen[1:]:
+        assert margins == seen[0][0]
+        changed = [
+            i for i, pair in enumerate(zip(groups, seen[0][1], strict=True)) if len(set(pair)) > 1
+        ]
+        assert changed == [300 // rows.group]
+
+
+def private(**more):
+    # Nothing is kept, so features are made again in float32 whatever their number is.
+    return PrivateKernelClassifier(classes=[0, 1], cache_size=0, **more)
+
+
+def problem(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3)) * [1.0, 30.0, 1e-3]
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def neighbour(X, y, number):
+    other, labels = X.copy(), y.copy()
+    other[5] = (-X[5], 0 * X[5], 1e300 + 0 * X[5], X[5])[number]
+    labels[5] = number % 2
+    return other, labels
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+def test_a_replay_finds_nothing(stride, monkeypatch):
+    if stride > 1:
+        monkeypatch.setattr(preconditioner_module, "_FEWEST_ROWS", 800)
+        monkeypatch.setattr(preconditioner_module, "_LEAST_NOISE", 1e9)
+    X, y = problem(2600)
+    assert dict(private(epsilon=20.0).plan(X, y).public)["precision"] == "float32"
+    worst = 0.0
+    for number in range(4):
+        model = private(epsilon=20.0)
+        given = (X, y, *neighbour(X, y, number))
+        result = replay(model, *given, n_histories=2, random_state=number)
+        assert not result.findings
+        worst = max([worst, *(release.ratio for release in result.releases)])
+    assert 0.8 < worst <= 1
+
+
+def test_planted_rows_that_are_too_long_are_seen(monkeypatch):
+    honest = module.factors_of
+    monkeypatch.setattr(module, "factors_of", lambda bounds: 1.1 * honest(bounds))
+    X, y = problem(2600)
+    given = (X, y, *neighbour(X, y, 0))
+    assert replay(private(epsilon=20.0), *given, n_histories=2, random_state=0).findings
+
+
+def test_which_rows_a_moment_reads_is_decided_by_their_numbers():
+    X = np.arange(4 * GRAM_GROUP + 10)[:, None]
+    found = module.sample_groups(X, 3)[:, 0]
+    expected = [*range(GRAM_GROUP), *range(3 * GRAM_GROUP, 4 * GRAM_GROUP)]
+    assert found.tolist() == expected
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
+def test_a_fit_is_that_of_float64_and_says_its_precision(monkeypatch):
+    X, y = problem(4000)
+    model = private(epsilon=5.0, random_state=0).fit(X, y)
+    assert dict(model.privacy_.public)["precision"] == "float32"
+    monkeypatch.setattr(kernel, "makes_single", lambda *given: False)
+    other = private(epsilon=5.0, random_state=0).fit(X, y)
+    assert "precision" not in dict(other.privacy_.public)
+    # The noise of float32 is a little larger, and its features are rounded.
+    scores = [each.decision_function(X) for each in (model, other)]
+    assert np.corrcoef(scores)[0, 1] > 0.999
+    assert np.mean((scores[0] > 0) == (scores[1] > 0)) > 0.99
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.exceptions.PrivacyWarning")
+def test_a_table_in_chunks_is_that_in_memory(monkeypatch):
+    """Of categories a chunk keeps a list and places in it."""
+    import pandas  # noqa: PLC0415
+
+    monkeypatch.setattr(kernel, "_MEGABYTE", 0)
+    X, y = problem(4000)
+    frame = pandas.DataFrame(X, columns=list("abc")).assign(
+        city=np.random.default_rng(1).choice(["Oslo", "Rome", "Bonn"], 4000)
+    )
+    frame["stage"] = np.where(y, "II", "I")
+    frame.loc[::9, "stage"] = None
+    parts = [frame[lo : lo + 900] for lo in range(0, 4000, 900)]
+    chunks = LocalChunks.read_by([lambda part=part: part for part in parts], frame[:2])
+    schema = {"a": "number", "b": "number", "c": "number", "city": "text", "stage": ["I", "II"]}
+    fits = [
+        PrivateTableClassifier(
+            epsilon=5.0, classes=[0, 1], schema=schema, random_state=0, probability=False
+        ).fit(rows, y)
+        for rows in (frame, chunks)
+    ]
+    assert [dict(model.privacy_.public)["precision"] for model in fits] == 2 * ["float32"]
+    scores = [model.decision_function(frame) for model in fits]
+    np.testing.assert_allclose(*scores, atol=1e-3 * np.abs(scores[0]).max())
