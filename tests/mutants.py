@@ -379,7 +379,7 @@ MUTANTS = [
         "estimators/base.py",
         "tests/estimators/test_private_units.py",
         (
-            "PrivateLinearClassifier._large_plan",
+            "PrivateLinearClassifier._fit_plan",
             "warn_of_sparse_columns()",
             "pass",
             "test_sparse_columns_keep_their_scales_and_a_warning_says_so",

@@ -279,9 +279,9 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
 
         return plan_small_fit(facts, budget, self.random_state, {"margin_": 0.0})
 
-    def _large_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
+    def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         if facts.prior is None:
-            return super()._large_plan(facts, budget)
+            return None
         from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
         from dp_halfspace.estimators._priors import plan_with_prior  # noqa: PLC0415
 

@@ -313,25 +313,27 @@ class PrivateLinearClassifier(PrivateClassifier):
         facts = self._facts(data)
         delta = resolved_delta(self.delta, facts.n_privacy_units)
         budget = Budget.of(float(self.epsilon), delta)
-        plan = self._small_plan(facts, budget) or self._large_plan(facts, budget)
+        plan = self._small_plan(facts, budget) or self._prior_plan(facts, budget)
+        if plan is None and (facts.is_scale_stated or not self._learns_scales):
+            plan = self._planned(facts, budget)
+        elif plan is None:
+            from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
+
+            plan = scaled = plan_scaled(self._planned, facts, budget)
+            if scaled.scales is None and facts.is_sparse:
+                warn_of_sparse_columns()
+            elif scaled.scales is None:
+                warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
         facts.refuse_unsupported(plan.takes)
-        return plan
-
-    def _large_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan:
-        """Plan a fit of a table that is not small, with column scales where it needs them."""
-        if facts.is_scale_stated or not self._learns_scales:
-            return self._planned(facts, budget)
-        from dp_halfspace.algorithms.wrapped_plans import plan_scaled  # noqa: PLC0415
-
-        plan = plan_scaled(self._planned, facts, budget)
-        if plan.scales is None and facts.is_sparse:
-            warn_of_sparse_columns()
-        elif plan.scales is None:
-            warn_of_scales(facts.n_privacy_units, facts.n_features, budget.epsilon)
         return plan
 
     def _small_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
         """Plan one selection for a table of few rows, where an estimator has that."""
+        del facts, budget
+        return None
+
+    def _prior_plan(self, facts: PublicFacts, budget: Budget) -> FitPlan | None:
+        """Plan a fit that starts from a public prior, where an estimator has that."""
         del facts, budget
         return None
 
