@@ -11,7 +11,7 @@ from scipy import optimize, special
 
 from dp_halfspace import AdaptiveMarginClassifier
 from dp_halfspace.datasets import make_halfspace
-from dp_halfspace.privacy import gdp_mu
+from dp_halfspace.privacy import gdp_delta, gdp_mu
 from dp_halfspace.privacy.accounting import mu_beside
 from dp_halfspace.privacy.random_stopping import calibrate_selection, run_count_distribution
 from dp_halfspace.projection import Spectrum, draw_fourier
@@ -658,3 +658,24 @@ def test_where_a_bound_says_something(bound, enough):
     few, many, more = (bound(n) for n in (max(enough // 100, 2), enough, 10 * enough))
     assert few >= 1.0
     assert more <= many < 1.0
+
+
+def _output_mu(epsilon: float, delta: float) -> float:
+    """Return mu of equation 5 of Lowy and Razaviyayn (2021)."""
+    c = math.sqrt(math.log(2.0 / (math.sqrt(16.0 * delta + 1.0) - 1.0)))
+    return math.sqrt(2.0) * epsilon / (c + math.sqrt(c * c + epsilon))
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-7, 1e-5])
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 3.0, 10.0])
+def test_printed_noise_of_output_perturbation_is_enough_by_a_known_excess(epsilon, delta):
+    assert 1.06 < gdp_mu(epsilon, delta) / _output_mu(epsilon, delta) < 1.48
+
+
+def test_two_printed_noises_spend_more_than_their_delta():
+    # Algorithm 7 of Lowy and Razaviyayn: twice the exponent of equation 5.
+    assert gdp_delta(math.sqrt(2.0) * _output_mu(1.0, 1e-5), 1.0) == pytest.approx(7.4e-5, rel=0.01)
+    # Lemma 2 of Wang et al. (2021), without a condition on epsilon.
+    for epsilon, enough in {1.0: True, 8.0: True, 9.0: False, 20.0: False}.items():
+        mu = epsilon / math.sqrt(2.0 * math.log(1.25 / 1e-5))
+        assert (gdp_delta(mu, epsilon) <= 1e-5) is enough
