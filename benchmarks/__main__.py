@@ -50,6 +50,7 @@ SLOW_PRINTING = (
     "peer_audit",
     "rare",
     "small",
+    "small_classes",
     "score_coverage",
     "plan_accuracy",
     "single_records",

@@ -42,7 +42,7 @@ from dp_halfspace.rows.rows import normalised_rows
 # directions.
 _WANTED, _MORE_WANTED, _TELLING = 50_000, 200_000, 180.0
 _FEWEST, _WORK, _MORE_WORK = 2_000, 1e9, 3e8
-_CONSTANTS, _MORE_CONSTANTS = 0.1, ((22.0, 0.8), (30.0, 0.5))
+_CONSTANTS, _MORE_CONSTANTS = 0.1, ((22.0, 0.5), (30.0, 0.3))
 _DIRECTIONS = 0.28
 # Constant column beside rows of norm one.
 BIAS = 0.5
