@@ -164,6 +164,16 @@ MUTANTS = [
         ),
     ),
     *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        (
+            "sampled_gaussian_pld",
+            "cut = (1.0 - rate) * float(ndtr(-last)) + rate * float(ndtr(mu - last))",
+            "cut = 0.0",
+            "test_what_is_left_out_of_a_step_is_counted_as_lost",
+        ),
+    ),
+    *of(
         "algorithms/published/single_records.py",
         "tests/audit/test_stated_sensitivities.py",
         (

@@ -152,6 +152,14 @@ def test_masses_of_steps_are_as_accurate_as_they_say(n_records, mu, tail):
                 assert abs(found / exact - 1) < loss.error
 
 
+@pytest.mark.parametrize("tail", [1e-2, 1e-3, 1e-6])
+def test_what_is_left_out_of_a_step_is_counted_as_lost(tail):
+    """Outcomes beyond the last cell have probabilities, which go to delta in full."""
+    for n_records, mu in ((1, 0.3), (100, 0.3), (50, 2.0)):
+        loss = sampled_gaussian_pld(n_records, mu, tail)
+        assert loss.mass.sum() + loss.cut == pytest.approx(1.0, abs=1e-13)
+
+
 @pytest.mark.parametrize(("n_records", "mu", "count"), [(50, 0.3, 2499), (20, 0.6, 300)])
 def test_many_steps_cost_no_less_than_another_accountant_says(n_records, mu, count):
     """The other one composes one order of the neighbours; both are within the contract."""
