@@ -164,6 +164,26 @@ MUTANTS = [
         ),
     ),
     *of(
+        "privacy/pld.py",
+        "tests/privacy/test_pld.py",
+        (
+            "sampled_gaussian_pld",
+            "cut = (1.0 - rate) * float(ndtr(-last)) + rate * float(ndtr(mu - last))",
+            "cut = 0.0",
+            "test_what_is_left_out_of_a_step_is_counted_as_lost",
+        ),
+    ),
+    *of(
+        "algorithms/published/single_records.py",
+        "tests/audit/test_stated_sensitivities.py",
+        (
+            "plan_single_records",
+            "2.0 * _LENGTH",
+            "2.0",
+            "test_two_records_pull_by_rows_that_are_two_apart_and_their_roundings",
+        ),
+    ),
+    *of(
         "algorithms/engine/preconditioner.py",
         "tests/audit/test_stated_sensitivities.py",
         (
@@ -350,6 +370,12 @@ MUTANTS = [
     *of(
         "estimators/_priors.py",
         "tests/estimators/test_prior.py",
+        (
+            "PriorPlan._errors",
+            "weights_for(2**WEIGHT_BITS)",
+            "weights_for(1)",
+            "test_errors_of_many_people_add_up_exactly",
+        ),
         (
             "PriorPlan._errors",
             "None if data.people is None else data.people.weights_for(2**WEIGHT_BITS)",

@@ -22,6 +22,7 @@ from dp_halfspace.algorithms.labels import label_training
 from dp_halfspace.algorithms.labels.label_training import plan_labels
 from dp_halfspace.algorithms.perturbation.objective import GaussianLinearTerm, LaplaceLinearTerm
 from dp_halfspace.algorithms.published.margin_selection import plan_selection
+from dp_halfspace.algorithms.published.single_records import plan_single_records
 from dp_halfspace.algorithms.ranking import auc_training, mean_difference
 from dp_halfspace.algorithms.ranking.auc_training import RankingProblem, plan_ranking
 from dp_halfspace.algorithms.ranking.threshold import plan_threshold
@@ -77,6 +78,12 @@ def test_a_record_moves_the_count_of_the_positive_ones_by_one(mechanism, delta):
 def test_pairs_are_of_rows_of_norm_one(mechanism, delta):
     """``pairwise.md``: every bound grows with the norm of a row, a division included."""
     assert ranking(mechanism, delta).ranker.plan.risk.row_norm >= 1.0 + 2.0**-53 * 4
+
+
+def test_two_records_pull_by_rows_that_are_two_apart_and_their_roundings():
+    """``noisy_gradient.md``, single records: computed rows are hardly longer than one."""
+    plan = plan_single_records(30, 3, margin=0.2, budget=Budget.of(2.0, 1e-3), tail_fraction=0.5)
+    assert plan.mechanism.sensitivity >= 2.0 * (1.0 + 2.0**-31)
 
 
 @pytest.mark.parametrize("n", [1000, 10**6])

@@ -5,6 +5,7 @@ Proofs: ``docs/proofs/prior.md``.
 
 import pickle
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -149,6 +150,25 @@ def twice(patch):
 def test_the_test_of_the_sensitivity_sees_planted_bugs(monkeypatch, plant):
     plant(monkeypatch)
     assert largest_change() > 1
+
+
+def test_errors_of_many_people_add_up_exactly(monkeypatch):
+    """Shares of thousands of people times odd factors: a rounded sum would follow the order."""
+    people, are_exact, honest = People(np.full(5000, 3)), [], _priors.weighed_errors
+
+    def compared(X, codes, weights, *model):
+        found = honest(X, codes, weights, *model)
+        terms = (weights[1][0] * Fraction(share) for share in weights[0].tolist())
+        are_exact.append(Fraction(float(found)) == sum(terms))
+        return found
+
+    monkeypatch.setattr(_priors, "weighed_errors", compared)
+    model = Fitted(np.zeros((1, 1)), np.ones(1), np.inf)
+    plan = PriorPlan(None, LinearPrior(np.zeros((1, 1)), np.ones(1)), (40001, 65536), None)
+    rows, codes = np.zeros((15000, 1)), np.zeros(15000, dtype=np.intp)
+    data = TrainingData(rows, codes, np.array([0, 1]), None, people)
+    assert plan._errors(data, model, np.inf) == 5000 * 40001 // 2**16
+    assert are_exact == [True]
 
 
 def test_a_tree_list_counts_the_errors_of_the_prior():

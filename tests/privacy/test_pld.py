@@ -13,7 +13,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import expit
+from scipy.special import expit, ndtr
 from scipy.stats import binom
 
 from dp_halfspace.privacy import accounting, pld
@@ -150,6 +150,19 @@ def test_masses_of_steps_are_as_accurate_as_they_say(n_records, mu, tail):
             if exact > 1e-280 and j - loss.first < len(loss.mass):
                 found = mpmath.mpf(loss.mass[j - loss.first])
                 assert abs(found / exact - 1) < loss.error
+
+
+@pytest.mark.parametrize("tail", [1e-2, 1e-3, 1e-6])
+@pytest.mark.parametrize(("n_records", "mu"), [(1, 0.3), (100, 0.3), (50, 2.0)])
+def test_what_is_left_out_of_a_step_is_counted_as_lost(n_records, mu, tail):
+    """Outcomes beyond the last cell have probabilities, which go to delta in full."""
+    loss = sampled_gaussian_pld(n_records, mu, tail)
+    top = loss.step * (loss.first + len(loss.mass) - 1)
+    outcome = math.log1p(math.expm1(top) * n_records) / mu + mu / 2.0
+    beyond = (1.0 - 1.0 / n_records) * ndtr(-outcome) + ndtr(mu - outcome) / n_records
+    # A part of the last cell is at its lower end.
+    assert beyond >= loss.cut >= beyond - loss.mass[-1]
+    assert loss.mass.sum() + loss.cut == pytest.approx(1.0, abs=1e-13)
 
 
 @pytest.mark.parametrize(("n_records", "mu", "count"), [(50, 0.3, 2499), (20, 0.6, 300)])
