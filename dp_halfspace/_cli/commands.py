@@ -390,7 +390,16 @@ def _train(options: Any, table: TrainingTable, booking: _Booking) -> Any:
     with _refusals_as_sentences(), single_blas_thread(), warnings.catch_warnings():
         # A note of the command declares the labels public already.
         warnings.simplefilter("ignore", PrivacyWarning)
-        model.fit(_rows_of(options, table), table.y, groups=table.groups)
+        try:
+            model.fit(_rows_of(options, table), table.y, groups=table.groups)
+        except RuntimeError as error:
+            # Of rows that are read again the text may name a failure that follows from cells.
+            if table.source is None:
+                raise
+            raise UserError(
+                f"{options.table} has changed, or could not be read again, while it was read: "
+                "write it as a whole first"
+            ) from error
     # The file of a model may be published, and the path of a ledger is private.
     return model.set_params(ledger=None)
 

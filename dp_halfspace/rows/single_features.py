@@ -7,9 +7,9 @@ record can change is a sum of few rows, as for other rows of float32. Proofs:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg.blas import ssyrk
@@ -31,13 +31,6 @@ from dp_halfspace.rows.single_rows import (
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import AdditiveMap
-
-
-class SingleMap(Protocol):
-    """A map that bounds the lengths of images of rows of float32 without forming them."""
-
-    def single_squares(self) -> Callable[[SingleArray, SingleArray], SingleArray]:
-        """Return a function of rows and upper bounds on their squared norms."""
 
 
 @dataclass(slots=True, eq=False)

@@ -5,6 +5,7 @@ import pandas
 import pytest
 
 from dp_halfspace._cli import commands, main, tables
+from dp_halfspace.estimators import table as table_estimator
 
 N = 1500
 FILES = ["own.csv", "own.parquet"]
@@ -115,3 +116,26 @@ def test_blocks_of_a_parquet_file_have_public_sizes(folder, n_rows):
     assert len(rows) == len(expected)
     for number in (len(rows) - 1, 0, len(rows) - 1):
         assert rows.read(number).equals(blocks[number])
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused_and_stays_charged(
+    folder, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(tables, "FIRST_STREAMED", 1)
+    monkeypatch.setattr(tables, "ROWS_AT_ONCE", 400)
+    honest, seen = tables.ParquetRows.read, []
+
+    def read(self, number):
+        seen.append(number)
+        frame = honest(self, number)
+        return frame if seen.count(number) < 3 else frame.assign(age=1)
+
+    monkeypatch.setattr(tables.ParquetRows, "read", read)
+    monkeypatch.setattr(table_estimator, "_KEPT", 0)
+    words = ["fit", str(folder / "own.parquet"), "--target", "y", "--epsilon", "9"]
+    words += ["--ledger", str(tmp_path / "l.db"), "--cap", "9", "1e-3"]
+    assert main([*words, "--save", str(tmp_path / "m.joblib")]) == 2
+    said = capsys.readouterr().err
+    assert "own.parquet has changed, or could not be read again" in said
+    assert "epsilon 9" in said.splitlines()[-1]
+    assert not (tmp_path / "m.joblib").exists()
