@@ -164,6 +164,26 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/engine/preconditioner.py",
+        "tests/rows/test_single_features.py",
+        (
+            "Preconditioner.single_squares",
+            "common * (1.0 + SINGLE_EPS * roundings)",
+            "common",
+            "test_lengths_of_images_have_the_allowance_of_the_lemma",
+        ),
+    ),
+    *of(
+        "rows/single_features.py",
+        "tests/rows/test_single_features.py",
+        (
+            "SingleFeatureRows._squares",
+            "(1.0 + (self.shape[1] + 12) * SINGLE_EPS) ** 2",
+            "1.0",
+            "test_lengths_of_features_have_an_allowance_for_their_sums",
+        ),
+    ),
+    *of(
         "privacy/pld.py",
         "tests/privacy/test_pld.py",
         (

@@ -233,3 +233,22 @@ def test_a_table_in_chunks_is_that_in_memory(monkeypatch):
     assert [dict(model.privacy_.public)["precision"] for model in fits] == 2 * ["float32"]
     scores = [model.decision_function(frame) for model in fits]
     np.testing.assert_allclose(*scores, atol=1e-3 * np.abs(scores[0]).max())
+
+
+@pytest.mark.parametrize(("size", "rank"), [(300, 4), (1000, 64)])
+def test_lengths_of_images_have_the_allowance_of_the_lemma(size, rank):
+    """``preconditioner.md``, section 5: seen on rows that no direction touches."""
+    directions, factors = np.eye(size)[:, :rank], np.full(rank, 0.4)
+    bounded = Preconditioner(1.5, directions, factors).single_squares()
+    rows = np.eye(size, dtype=np.float32)[rank : rank + 3]
+    theta = 2.1 * (size + 2) * np.sqrt(rank) + 1.1 * rank + 8.0
+    found = bounded(rows, np.ones(3, dtype=np.float32)).astype(float)
+    assert (found >= 1.5**2 * (1.0 + (theta - 2.0) * SINGLE)).all()
+
+
+def test_lengths_of_features_have_an_allowance_for_their_sums():
+    """``certificate.md``, sections 9 and 10: a sum of squares is off by so many roundings."""
+    rows = rows_of(table(5))
+    size = rows.shape[1]
+    squares = rows._squares(np.eye(4, size, dtype=np.float32)).astype(float)
+    assert (squares >= (1.0 + (size + 10) * SINGLE) ** 2).all()
