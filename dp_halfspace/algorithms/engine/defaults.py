@@ -60,7 +60,7 @@ _RECORDS_PER_WHITENED, _WIDER = 25.0, 2.5
 # Path of columns of a table with features, two classes: at mu of one, and the power of mu it falls
 # with; not above this factor times the strength of columns alone to the power 1/4; and the records
 # of the rarer class times mu at which half of what is longer is left.
-_FEATURED_PATH, _FEATURED_FALL, _FEATURED_LARGEST, _LENGTHENED = 2.0, 0.25, 2.2, 30.0
+_FEATURED_PATH, _FEATURED_FALL, _FEATURED_LARGEST, _LENGTHENED = 2.0, 0.25, 1.8, 30.0
 # Whitened Fourier features of all records, beyond those that there would be without whitening.
 _MOST_WHITENED = 1e9
 # Square of the length of features that the noise leaves little room for, relative to the columns.
