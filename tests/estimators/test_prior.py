@@ -232,6 +232,8 @@ def test_what_is_charged_is_what_is_released():
         last = releases[-1]
         assert isinstance(last.mechanism, TalliedChoice)
         assert last.mechanism.event in planned.events
+        # The prior is counted on rows as they are, whatever scales were released.
+        assert last.value[0 if n_releases is None else -1] == np.sum(good().predict(X) != y)
         # Nearly all that was asked for is used.
         delta = planned.delta if n_releases is None else 0.0
         assert 0.97 * epsilon < planned.epsilon_at(delta) <= epsilon
