@@ -81,8 +81,8 @@ LIBRARIES: dict[str, Library] = {
     ),
     "opacus": Library("opacus-1.6.0", ("torch", "opacus==1.6.0"), "opacus", _RATES, fits=2),
     "smartnoise": Library(
-        "smartnoise-synth-1.0.8", ("smartnoise-synth==1.0.8", "mbi==1.1.0", "scikit-learn"), "snsynth",
-        ({"method": "mst"},), fits=1, most_columns=22,
+        "smartnoise-synth-1.0.8", ("smartnoise-synth==1.0.8", "mbi==1.1.0", "scikit-learn"),
+        "snsynth", ({"method": "mst"},), fits=1, most_columns=22,
     ),
 }  # fmt: skip
 TITLES = {

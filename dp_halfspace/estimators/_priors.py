@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dp_halfspace._params import NUMBER_RANGE
 from dp_halfspace._rounding import DOWN
-from dp_halfspace.algorithms.engine.column_scales import CLIP, in_column_scales
+from dp_halfspace.algorithms.engine.column_scales import in_column_scales
 from dp_halfspace.algorithms.engine.prior import LinearPrior, linear_classes
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.algorithms.search.directions import WEIGHT_BITS, class_factors
@@ -60,12 +60,12 @@ def read_prior(prior: Any, data: TrainingData) -> LinearPrior:
     if names is not None and seen is not None and list(names) != list(seen):
         raise ValueError("prior was fitted to other columns, or in another order, than X has")
     found = _checked(last.coef_, last.intercept_, data, last.classes_)
-    coefficients, intercepts = found.coefficients, found.intercepts
+    coefficients, intercepts, fill = found.coefficients, found.intercepts, found.fill
     for step in reversed(steps[:-1]):
-        center, scale = _scales(step)
+        fill, scale = _scales(step)
         coefficients = coefficients / scale
-        intercepts = intercepts - coefficients @ center
-    return LinearPrior(coefficients, intercepts)
+        intercepts = intercepts - coefficients @ fill
+    return LinearPrior(coefficients, intercepts, fill)
 
 
 def _scales(step: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -77,8 +77,8 @@ def _scales(step: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         raise ValueError(f"{_WANTED}; {type(step).__name__} is another step")
     center = 0.0 if step.mean_ is None else step.mean_
     scale = 1.0 if step.scale_ is None else step.scale_
-    size = step.n_features_in_
-    return np.broadcast_to(center, size), np.broadcast_to(scale, size)
+    ones = np.ones(step.n_features_in_)
+    return center * ones, scale * ones
 
 
 def _checked(
@@ -86,6 +86,7 @@ def _checked(
 ) -> LinearPrior:
     """Check shapes, numbers and labels, and bring the labels into the order of the fit."""
     n_features, n_classes = data.X.shape[1], len(data.classes)
+    fill = np.zeros(n_features)
     size = 1 if n_classes == 2 else n_classes
     try:
         found = np.array(coefficients, dtype=np.float64).reshape(size, n_features)
@@ -99,28 +100,39 @@ def _checked(
     if not (np.abs(np.column_stack([found, offsets])) <= NUMBER_RANGE[1]).all():
         raise ValueError(f"prior holds a number that is not finite or beyond {NUMBER_RANGE[1]:g}")
     if classes is None:
-        return LinearPrior(found, offsets)
+        return LinearPrior(found, offsets, fill)
     own, wanted = list(np.asarray(classes).tolist()), data.classes.tolist()
     if sorted(map(str, own)) != sorted(map(str, wanted)) or set(own) != set(wanted):
         raise ValueError("prior was fitted to other labels than classes states")
     if own == wanted:
-        return LinearPrior(found, offsets)
+        return LinearPrior(found, offsets, fill)
     if size == 1:
-        return LinearPrior(-found, -offsets)
+        return LinearPrior(-found, -offsets, fill)
     order = [own.index(label) for label in wanted]
-    return LinearPrior(found[order], offsets[order])
+    return LinearPrior(found[order], offsets[order], fill)
+
+
+def kept_prior(facts: PublicFacts, feature_names: NDArray[Any] | None) -> Fitted:
+    """Return the public model of `facts` as what a fit released; it fills in as it does itself."""
+    prior = facts.prior
+    assert prior is not None
+    intercepts, scaler = prior.intercepts, None
+    if not (facts.is_scale_stated or facts.is_sparse):
+        intercepts = intercepts + prior.coefficients @ prior.fill
+        scaler = ReleasedScaler(prior.fill, np.ones(len(prior.fill)), math.inf)
+        scaler.fit(np.zeros((1, len(prior.fill))))
+        if feature_names is not None:
+            scaler.feature_names_in_ = feature_names
+    own = {"margin_": 0.0, "projection_": None, "scaler_": scaler}
+    return Fitted(prior.coefficients, intercepts, math.inf, own)
 
 
 @dataclass(frozen=True, slots=True)
 class PriorPlan(FitPlan):
-    """Run the inner plan, then choose between what it fitted and the public model.
-
-    `factors` are the public weights of errors on each class, integers up to 2^16.
-    """
+    """Run the inner plan, then choose between what it fitted and the public model of `facts`."""
 
     inner: FitPlan
-    prior: LinearPrior
-    factors: tuple[int, ...]
+    facts: PublicFacts
     choice: TalliedChoice | NoNoise
 
     @property
@@ -140,45 +152,40 @@ class PriorPlan(FitPlan):
 
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Fit, count the errors of both, and release which one is kept."""
-        fitted, prior = self.inner.run(data, permit), self.prior
-        scales = fitted.scales
-        own: dict[str, Any] = {"margin_": 0.0, "projection_": None}
-        if scales is not None:
-            # Not clipped: a public model knows what it means by an entry far out.
-            prior = prior.in_scales(scales)
-            scaler = ReleasedScaler(scales.center, scales.scale, math.inf)
-            own["scaler_"] = scaler.fit(np.zeros((1, len(scales.center))))
-            if data.feature_names is not None:
-                scaler.feature_names_in_ = data.feature_names
-        kept = Fitted(prior.coefficients, prior.intercepts, math.inf, own, scales)
-        costs = [self._errors(data, kept, math.inf), self._errors(data, fitted, CLIP)]
+        fitted, prior = self.inner.run(data, permit), self.facts.prior
+        assert prior is not None
+        X, none = data.X, np.zeros(len(prior.fill))
+        if fitted.scales is not None:
+            X = in_column_scales(X, fitted.scales)
+        costs = [
+            self._errors(data, prior.coefficients, prior.intercepts, prior.fill),
+            self._errors(replace(data, X=X), fitted.coefficients, fitted.intercepts, none),
+        ]
         is_fitted = permit.choose(np.array(costs), self.choice, is_cost=True)
-        return fitted if is_fitted else kept
+        return fitted if is_fitted else kept_prior(self.facts, data.feature_names)
 
-    def _errors(self, data: TrainingData, model: Fitted, clip: float) -> int:
+    def _errors(self, data: TrainingData, *model: FloatArray) -> int:
         """Return the weighted number of errors, rounded down; a record moves it by one at most."""
-        X = data.X if model.scales is None else in_column_scales(data.X, model.scales, clip)
         shares = None if data.people is None else data.people.weights_for(2**WEIGHT_BITS)
-        scores = model.coefficients, model.intercepts
-        given = data.class_indices, (shares, self.factors), *scores
-        errors = sum_over_chunks(weighed_errors, X, *given)
+        factors = class_factors(relative_weights(self.facts.class_weights))
+        given = data.class_indices, (shares, factors), *model
+        errors = sum_over_chunks(weighed_errors, data.X, *given)
         return int(np.floor(np.ldexp(float(errors), -WEIGHT_BITS)))
 
 
 def weighed_errors(
     X: Any,
     codes: NDArray[np.intp],
-    weights: tuple[FloatArray | None, tuple[int, ...]],
-    coefficients: FloatArray,
-    intercepts: FloatArray,
+    weights: tuple[FloatArray | None, NDArray[np.int64]],
+    *model: FloatArray,
 ) -> FloatArray:
     """Return the weighted number of errors of a model, a sum that is exact in any order.
 
     `weights` are shares of people that rows are, None for one, and a factor for every class.
     """
     shares, factors = weights
-    counted = np.array(factors, dtype=np.float64)[codes] * (1.0 if shares is None else shares)
-    return np.asarray(counted[linear_classes(X, coefficients, intercepts) != codes].sum())
+    counted = factors.astype(np.float64)[codes] * (1.0 if shares is None else shares)
+    return np.asarray(counted[linear_classes(X, *model) != codes].sum())
 
 
 def plan_with_prior(
@@ -188,17 +195,14 @@ def plan_with_prior(
 
     `plan` is that of the fit, a function of its part of the budget.
     """
-    prior = facts.prior
-    assert prior is not None
-    factors = tuple(class_factors(relative_weights(facts.class_weights)).tolist())
     if budget.is_infinite:
-        return PriorPlan(plan(budget), prior, factors, NoNoise())
+        return PriorPlan(plan(budget), facts, NoNoise())
     epsilon, delta = budget.epsilon, budget.delta
     share = min(max(_ENOUGH / (facts.n_privacy_units * epsilon), _LEAST), _MOST)
     choice = TalliedChoice(share * epsilon * DOWN)
     for part in _PARTS:
         rest = Budget.of((1.0 - part * share) * epsilon, delta)
-        found = PriorPlan(plan(rest), prior, factors, choice)
+        found = PriorPlan(plan(rest), facts, choice)
         # Epsilons add up, so that the last part proves enough.
         if smallest_delta(found.events, epsilon) <= delta:
             break

@@ -34,8 +34,12 @@ class SmallTableFit(WrappedPlan):
     def run(self, data: TrainingData, permit: Permit) -> Fitted:
         """Choose a classifier, and write it for rows as they were given."""
         norm, weights = self.facts.data_norm, relative_weights(self.facts.class_weights)
-        X = np.nan_to_num(np.asarray(data.X, dtype=np.float64)) / norm
+        X = np.asarray(data.X, dtype=np.float64) / norm
         model = self.plan.run(X, data.class_indices, weights, permit)
+        if model.is_prior:
+            from dp_halfspace.estimators._priors import kept_prior  # noqa: PLC0415
+
+            return kept_prior(self.facts, data.feature_names)
         coefficients, scaler = model.coefficients, None
         if model.exponent is None:
             coefficients = coefficients / norm
@@ -44,7 +48,7 @@ class SmallTableFit(WrappedPlan):
             if data.feature_names is not None:
                 scaler.feature_names_in_ = data.feature_names
         own: dict[str, Any] = {"scaler_": scaler, "projection_": None}
-        if self.facts.n_classes == 2 and not model.is_prior:
+        if self.facts.n_classes == 2:
             is_direction = model.exponent is None and bool(model.coefficients.any())
             constant = BIAS if is_direction else None
             own["row_lengths_"] = RowLengths(model.exponent or 0, norm, constant)

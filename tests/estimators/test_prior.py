@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
@@ -20,9 +21,8 @@ from sklearn.svm import LinearSVC
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
 from dp_halfspace.algorithms.engine import prior as prior_module
-from dp_halfspace.algorithms.engine.column_scales import ColumnScales
 from dp_halfspace.algorithms.engine.prior import LinearPrior, linear_classes
-from dp_halfspace.algorithms.fit_plan import Fitted
+from dp_halfspace.algorithms.fit_plan import PublicFacts
 from dp_halfspace.algorithms.search import small_tables, small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree
@@ -77,7 +77,8 @@ def classifier(**params):
 
 
 def prior_plan(prior, factors):
-    return PriorPlan(None, prior, factors, TalliedChoice(1.0))
+    weights = tuple(np.array(factors) / 2**16)
+    return PriorPlan(None, PublicFacts(9, 1, weights, prior=prior), TalliedChoice(1.0))
 
 
 def largest_change(trials=60):
@@ -85,31 +86,30 @@ def largest_change(trials=60):
     worst, rng = 0, np.random.default_rng(1)
     for trial, (X, y, other_X, other_y) in enumerate(neighbouring_pairs(rng, trials)):
         d = X.shape[1]
-        prior = LinearPrior(rng.standard_normal((1, d)), np.array([0.1 * (trial % 3 - 1)]))
+        model = rng.standard_normal((1, d)), np.array([0.1 * (trial % 3 - 1)]), np.full(d, 0.3)
+        prior = LinearPrior(*model)
         other_X[0] *= (1.0, 1e150, np.nan, -1e300)[trial % 4]
         factors = ((2**16, 2**16), (2**16, 20000), (7, 2**16))[trial % 3]
-        plan, scales = prior_plan(prior, factors), ColumnScales(np.zeros(d), np.full(d, 0.7))
-        fitted = Fitted(prior.coefficients, prior.intercepts, np.inf, scales=scales)
+        plan = prior_plan(prior, factors)
         # The replaced person has rows of both labels, and another number of them.
         n, extra = len(y), trial % 3
         grown = np.vstack([other_X[:1]] * extra + [other_X])
         labels = np.concatenate([1 - other_y[:1]] * extra + [other_y])
         people = People(np.ones(n, dtype=int)), People(np.array([1 + extra] + [1] * (n - 1)))
-        for model, clip in ((fitted, 4.0), (fitted, np.inf), (replace(fitted, scales=None), 4.0)):
-            for first, second in (
-                ((X, y, None), (other_X, other_y, None)),
-                ((X, y, people[0]), (grown, labels, people[1])),
-            ):
-                counts = [
-                    plan._errors(TrainingData(a, b, np.array([0, 1]), None, c), model, clip)
-                    for a, b, c in (first, second)
-                ]
-                worst = max(worst, abs(counts[0] - counts[1]))
+        for first, second in (
+            ((X, y, None), (other_X, other_y, None)),
+            ((X, y, people[0]), (grown, labels, people[1])),
+        ):
+            counts = [
+                plan._errors(TrainingData(a, b, np.array([0, 1]), None, c), *model)
+                for a, b, c in (first, second)
+            ]
+            worst = max(worst, abs(counts[0] - counts[1]))
         listed = plan_small_table(n, d, 0.5, seed=0, prior=prior)
         listed = replace(listed, n_candidates=40, n_constants=3)
         weights = np.array(factors) / 2**16
         found = [
-            np.concatenate(list(listed._costs(np.nan_to_num(a), b, weights)))[-listed.n_listed :]
+            np.concatenate(list(listed._costs(a, b, weights)))[-listed.n_listed :]
             for a, b in ((X, y), (other_X, other_y))
         ]
         worst = max(worst, int(np.abs(found[0] - found[1]).max()))
@@ -124,8 +124,8 @@ def centred(patch):
     """Planted: the scores of the model are centred at those of the table."""
     honest = linear_classes
 
-    def moved(X, coefficients, intercepts):
-        return honest(X - np.nan_to_num(X).mean(axis=0), coefficients, intercepts)
+    def moved(X, *model):
+        return honest(X - np.nan_to_num(X).mean(axis=0), *model)
 
     patch.setattr(_priors, "linear_classes", moved)
     patch.setattr(small_tables, "linear_classes", moved)
@@ -173,8 +173,8 @@ def test_errors_of_many_people_add_up_exactly(monkeypatch):
 
 def test_a_tree_list_counts_the_errors_of_the_prior():
     X, y = table(60, 3)
-    coefficients, intercepts = pair_of(good(3))
-    plan = plan_small_tree(60, 4, 3, 1.0, seed=0, prior=LinearPrior(coefficients, intercepts))
+    prior = LinearPrior(*pair_of(good(3)), np.zeros(4))
+    plan = plan_small_tree(60, 4, 3, 1.0, seed=0, prior=prior)
     weights = np.array([1.0, 0.5, 0.25])
     wrong = good(3).predict(X) != y
     last = list(plan.costs(X, y, weights))[-1]
@@ -189,11 +189,12 @@ def test_the_class_of_a_row_does_not_depend_on_others_or_its_place():
     X[rng.random(X.shape) < 0.1] = np.nan
     for size in (1, 3):
         coefficients, intercepts = rng.standard_normal((size, 7)), rng.standard_normal(size)
+        model = coefficients, intercepts, np.arange(7.0)
         # Rows on the boundary, where a bit decides.
-        intercepts[0] = -np.nan_to_num(X[3]) @ coefficients[0]
-        whole = linear_classes(X, coefficients, intercepts)
-        turned = linear_classes(np.asfortranarray(X[::-1]), coefficients, intercepts)[::-1]
-        single = [linear_classes(X[i : i + 1], coefficients, intercepts)[0] for i in range(500)]
+        intercepts[0] = -np.where(np.isnan(X[3]), model[2], X[3]) @ coefficients[0]
+        whole = linear_classes(X, *model)
+        turned = linear_classes(np.asfortranarray(X[::-1]), *model)[::-1]
+        single = [linear_classes(X[i : i + 1], *model)[0] for i in range(500)]
         np.testing.assert_array_equal(whole, turned)
         np.testing.assert_array_equal(whole, single)
 
@@ -231,6 +232,8 @@ def test_what_is_charged_is_what_is_released():
         last = releases[-1]
         assert isinstance(last.mechanism, TalliedChoice)
         assert last.mechanism.event in planned.events
+        # The prior is counted on rows as they are, whatever scales were released.
+        assert last.value[0 if n_releases is None else -1] == np.sum(good().predict(X) != y)
         # Nearly all that was asked for is used.
         delta = planned.delta if n_releases is None else 0.0
         assert 0.97 * epsilon < planned.epsilon_at(delta) <= epsilon
@@ -287,13 +290,27 @@ def test_more_classes_chunks_and_people():
     assert people.score(X, y) > 0.8
 
 
-def test_missing_entries_are_zero_in_a_small_table_and_the_centre_else():
-    X, y = table(4000)
-    X[::7, 0] = np.nan
-    model = classifier(epsilon=1.0, prior=good()).fit(X, y)
-    assert model.score(X, y) > 0.75
-    model = classifier(epsilon=1.0, prior=good()).fit(X[:300], y[:300])
-    assert np.isfinite(model.decision_function(X)).all()
+@pytest.mark.parametrize(("n", "epsilon"), [(300, 3.0), (4000, float("inf"))])
+def test_a_prior_fills_missing_entries_with_its_own_public_centre(n, epsilon):
+    prior, X = good(), table(n)[0]
+    gaps = np.random.default_rng(0).random(X.shape) < 0.2
+    filled = np.where(gaps, prior[0].mean_, X)
+    labels = prior.predict(filled)
+    model = classifier(epsilon=epsilon, prior=prior).fit(np.where(gaps, np.nan, X), labels)
+    np.testing.assert_array_equal(model.predict(np.where(gaps, np.nan, X)), labels)
+    scores = model.decision_function(np.where(gaps, np.nan, X))
+    np.testing.assert_allclose(scores, prior.decision_function(filled), atol=1e-9)
+    assert model.scaler_.clip == np.inf
+    without = classifier(epsilon=epsilon, prior=pair_of(prior)).fit(X, prior.predict(X))
+    np.testing.assert_array_equal(without.predict(X), prior.predict(X))
+
+
+def test_sparse_rows_take_a_prior():
+    X = table(4000)[0]
+    rows = sparse.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
+    model = classifier(epsilon=float("inf"), prior=good(), data_norm=1e5)
+    predicted = good().predict(rows.toarray())
+    np.testing.assert_array_equal(model.fit(rows, predicted).predict(rows), predicted)
 
 
 def test_infinite_epsilon_chooses_the_better_one():

@@ -122,7 +122,7 @@ class SmallTablePlan:
     def run(
         self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> SmallModel:
-        """Choose a classifier with few errors on rows of numbers without missing entries.
+        """Choose a classifier with few errors on rows of numbers, or NaN.
 
         `weights` are the public weights of the two classes, the larger one being 1; `permit` is
         charged with `events`.
@@ -146,7 +146,7 @@ class SmallTablePlan:
         """Yield the costs of the candidates of every block of the list."""
         members = np.flatnonzero(class_indices == 0), np.flatnonzero(class_indices == 1)
         sizes = len(members[0]), len(members[1])
-        rows = integer_rows(normalised_rows(X, 1.0, BIAS, None, clips=False))
+        rows = integer_rows(normalised_rows(np.nan_to_num(X), 1.0, BIAS, None, clips=False))
         directions = self.directions
         for number in range(directions.n_blocks):
             block = directions.block(number)
@@ -166,7 +166,8 @@ class SmallTablePlan:
         constant = scores((ones[0], ones[1]), sizes, weights, paired=False)
         yield np.repeat(constant, self.n_constants)
         if self.prior is not None:
-            said = linear_classes(X, self.prior.coefficients, self.prior.intercepts)
+            prior = self.prior
+            said = linear_classes(X, prior.coefficients, prior.intercepts, prior.fill)
             errors = [
                 np.array([np.count_nonzero(said[index] != c)]) for c, index in enumerate(members)
             ]

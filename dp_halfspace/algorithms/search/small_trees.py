@@ -132,7 +132,7 @@ class SmallTreePlan:
     def run(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> SmallModel:
-        """Choose a tree with few errors on rows of numbers without missing entries.
+        """Choose a tree with few errors on rows of numbers, or NaN.
 
         `codes` are class indices, `weights` the public weights of the classes, the largest one
         being 1; `permit` is charged with `events`.
@@ -169,7 +169,8 @@ class SmallTreePlan:
                 yield np.asarray((total - right) >> WEIGHT_BITS).ravel()
         yield np.repeat((total - factors * sizes) >> WEIGHT_BITS, self.n_constants)
         if self.prior is not None:
-            said = linear_classes(X, self.prior.coefficients, self.prior.intercepts)
+            prior = self.prior
+            said = linear_classes(X, prior.coefficients, prior.intercepts, prior.fill)
             errors = int(factors[codes[said != codes]].sum())
             yield np.repeat(np.array([errors >> WEIGHT_BITS]), self.n_listed)
 

@@ -145,7 +145,7 @@ class StagedTreePlan:
     def run(
         self, X: NDArray[Any], codes: NDArray[np.intp], weights: FloatArray, permit: Permit
     ) -> SmallModel:
-        """Choose a classifier with few errors on rows of numbers without missing entries.
+        """Choose a classifier with few errors on rows of numbers, or NaN.
 
         `codes` are class indices, `weights` the public weights of the classes, the largest one
         being 1; `permit` is charged with `events`.
