@@ -283,10 +283,18 @@ def _checked_cells(path: Path, cells: Any, decimal: str | None, wanted: Sequence
 def _open_parquet(path: Path) -> Any:
     """Open a Parquet file whose columns have names of their own."""
     try:
-        from pyarrow import parquet  # noqa: PLC0415 (optional dependency)
+        from pyarrow import parquet, types  # noqa: PLC0415 (optional dependency)
     except ImportError as error:
         raise UserError(f"reading {path} needs pyarrow: {install_hint('parquet')}") from error
+
+    def is_text(kind: Any) -> bool:
+        return bool(types.is_string(kind) or types.is_large_string(kind))
+
     file = parquet.ParquetFile(path, pre_buffer=False)
+    texts = [each.name for each in file.schema_arrow if is_text(each.type)]
+    if texts:
+        # Distinct texts are listed by the file already, and texts are not made of them.
+        file = parquet.ParquetFile(path, pre_buffer=False, read_dictionary=texts)
     for name in file.schema_arrow.names:
         if file.schema_arrow.names.count(name) > 1:
             raise UserError(f"two columns of {path} are named {name!r}; rename one of them")

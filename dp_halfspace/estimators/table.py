@@ -625,7 +625,8 @@ def _columns(rows: Any, columns: NDArray[np.intp]) -> NDArray[np.float64]:
 
 def _coded_in_scales(rows: CodedRows, units: ColumnScales, kind: type) -> CodedRows:
     """Bring the numbers of coded rows to their units."""
-    return CodedRows(in_column_scales(rows.numbers, units, kind=kind), rows.blocks)
+    blocks: Any = tuple((table.astype(kind), places) for table, places in rows.blocks)
+    return CodedRows(in_column_scales(rows.numbers, units, kind=kind), blocks)
 
 
 def _as_they_are(encoding: Encoding, model: Any) -> NDArray[np.bool_]:

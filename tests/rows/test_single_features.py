@@ -95,11 +95,11 @@ def test_planted_allowance_of_float64_is_caught_in_lengths(monkeypatch):
     transform = Preconditioner(100.0, direction, np.array([0.9]))
     rows = (direction[:, 0] * (1 + rng.random((400, 1)))).astype(np.float32)
     exact = (images(rows.astype(np.longdouble), transform) ** 2).sum(axis=1)
-    squares = np.float32(1 + 720 * SINGLE) * np.einsum("ij,ij->i", rows, rows)
+    squares = (rows.astype(np.float64) ** 2).sum(axis=1).astype(np.float32)
+    squares = np.nextafter(squares, np.float32(np.inf))
     assert (transform.single_squares()(rows, squares) >= exact).all()
     monkeypatch.setattr(preconditioner_module, "SINGLE_EPS", 2.0**-53)
-    exactly = (rows.astype(np.float64) ** 2).sum(axis=1).astype(np.float32)
-    assert (transform.single_squares()(rows, exactly) < exact).any()
+    assert (transform.single_squares()(rows, squares) < exact).any()
 
 
 def group_error(rows):
