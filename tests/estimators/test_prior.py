@@ -22,7 +22,7 @@ from sklearn.svm import LinearSVC
 from dp_halfspace import AdaptiveMarginClassifier, PrivateSearchCV
 from dp_halfspace.algorithms.engine import prior as prior_module
 from dp_halfspace.algorithms.engine.prior import LinearPrior, linear_classes
-from dp_halfspace.algorithms.fit_plan import Fitted, PublicFacts
+from dp_halfspace.algorithms.fit_plan import PublicFacts
 from dp_halfspace.algorithms.search import small_tables, small_trees
 from dp_halfspace.algorithms.search.small_tables import plan_small_table
 from dp_halfspace.algorithms.search.small_trees import plan_small_tree
@@ -158,16 +158,17 @@ def test_errors_of_many_people_add_up_exactly(monkeypatch):
 
     def compared(X, codes, weights, *model):
         found = honest(X, codes, weights, *model)
-        terms = (weights[1][0] * Fraction(share) for share in weights[0].tolist())
+        terms = (int(weights[1][0]) * Fraction(share) for share in weights[0].tolist())
         are_exact.append(Fraction(float(found)) == sum(terms))
         return found
 
     monkeypatch.setattr(_priors, "weighed_errors", compared)
-    model = Fitted(np.zeros((1, 1)), np.ones(1), np.inf)
-    plan = PriorPlan(None, LinearPrior(np.zeros((1, 1)), np.ones(1)), (40001, 65536), None)
+    weights = np.array([40001 / 2**16, 1.0])
+    plan = PriorPlan(None, PublicFacts(5000, 1, weights), TalliedChoice(1.0))
     rows, codes = np.zeros((15000, 1)), np.zeros(15000, dtype=np.intp)
     data = TrainingData(rows, codes, np.array([0, 1]), None, people)
-    assert plan._errors(data, model, np.inf) == 5000 * 40001 // 2**16
+    model = np.zeros((1, 1)), np.ones(1), np.zeros(1)
+    assert plan._errors(data, *model) == 5000 * 40001 // 2**16
     assert are_exact == [True]
 
 
