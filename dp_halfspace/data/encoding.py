@@ -13,7 +13,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from dp_halfspace.data.cells import (
     text_of,
     truth_of,
 )
+from dp_halfspace.data.coded_rows import Coded, CodedRows
 from dp_halfspace.data.frame import LARGEST, FloatArray, Frame, Stored, read_column
 from dp_halfspace.data.schema import BOOLEAN, Column
 
@@ -41,63 +42,6 @@ _ALL_PLACES = 330
 _PAIR = math.sqrt(0.5)
 # Letters, digits and underscores of any alphabet in a row.
 _WORD = re.compile(r"\w+")
-
-
-Coded: TypeAlias = tuple[FloatArray, NDArray[np.int32]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CodedRows:
-    """Rows of numbers, and for each column of categories or texts a list and places in it."""
-
-    numbers: NDArray[Any]
-    blocks: tuple[Coded, ...]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows, and of columns that the lists become."""
-        return len(self.numbers), self.numbers.shape[1] + sum(t.shape[1] for t, _ in self.blocks)
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __getitem__(self, rows: Any) -> CodedRows:
-        blocks = tuple((table, places[rows]) for table, places in self.blocks)
-        return CodedRows(self.numbers[rows], blocks)
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All that decides the rows."""
-        return (self.numbers, *(array for block in self.blocks for array in block))
-
-    def others(self, kind: type) -> NDArray[Any]:
-        """Return the columns behind the numbers, written out."""
-        return self._write(np.empty((len(self), self.shape[1] - self.numbers.shape[1]), kind))
-
-    def dense(self, kind: type) -> NDArray[Any]:
-        """Return all columns, written out."""
-        rows: NDArray[Any] = np.empty(self.shape, kind)
-        rows[:, : self.numbers.shape[1]] = self.numbers
-        self._write(rows[:, self.numbers.shape[1] :])
-        return rows
-
-    def _write(self, out: NDArray[Any]) -> NDArray[Any]:
-        first = 0
-        for table, places in self.blocks:
-            last = first + table.shape[1]
-            out[:, first:last] = table[places]
-            first = last
-        return out
-
-
-def written_out(rows: Any) -> NDArray[Any]:
-    """Return rows that may be coded as an array of the type of their numbers."""
-    return rows.dense(rows.numbers.dtype.type) if isinstance(rows, CodedRows) else rows
-
-
-def numbers_of(rows: Any) -> NDArray[Any]:
-    """Return the numbers of rows that may be coded; of an array all columns."""
-    return rows.numbers if isinstance(rows, CodedRows) else rows
 
 
 @dataclass(frozen=True)

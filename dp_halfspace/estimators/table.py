@@ -37,7 +37,8 @@ from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
 from dp_halfspace.data.chunked_data import as_chunks, by_chunks, check_chunks, travelling
 from dp_halfspace.data.chunks import apply_to_chunks
-from dp_halfspace.data.encoding import CodedRows, Encoding, numbers_of, written_out
+from dp_halfspace.data.coded_rows import CodedRows, numbers_of, written_out
+from dp_halfspace.data.encoding import Encoding
 from dp_halfspace.data.frame import Frame, read_frame
 from dp_halfspace.data.people import place_rows
 from dp_halfspace.data.schema import (

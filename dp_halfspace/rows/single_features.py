@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg.blas import ssyrk
 
-from dp_halfspace.data.encoding import written_out
+from dp_halfspace.data.coded_rows import written_out
 from dp_halfspace.rows.blocks import FloatArray
 from dp_halfspace.rows.rows import add_blocks
 from dp_halfspace.rows.single_rows import (
