@@ -163,11 +163,10 @@ def test_errors_of_many_people_add_up_exactly(monkeypatch):
         return found
 
     monkeypatch.setattr(_priors, "weighed_errors", compared)
-    weights = np.array([40001 / 2**16, 1.0])
-    plan = PriorPlan(None, PublicFacts(5000, 1, weights), TalliedChoice(1.0))
+    model = np.zeros((1, 1)), np.ones(1), np.zeros(1)
+    plan = prior_plan(LinearPrior(*model), (40001, 65536))
     rows, codes = np.zeros((15000, 1)), np.zeros(15000, dtype=np.intp)
     data = TrainingData(rows, codes, np.array([0, 1]), None, people)
-    model = np.zeros((1, 1)), np.ones(1), np.zeros(1)
     assert plan._errors(data, *model) == 5000 * 40001 // 2**16
     assert are_exact == [True]
 
