@@ -1,4 +1,4 @@
-"""Parameters of scikit-learn's linear models that a private classifier does not have, and why."""
+"""Parameters of other classifiers that a private classifier does not have, and why."""
 
 from __future__ import annotations
 
@@ -48,10 +48,15 @@ _OF_A_CLASS = {
     "loss": "the default has the loss that suits the budget. OutputPerturbationClassifier has one",
 }
 
+_PRIOR = (
+    "prior is a parameter of AdaptiveMarginClassifier: a public linear model that it falls back to "
+    "unless the records speak for another"
+)
+
 
 def explains_foreign_parameters(kind: type) -> type:
     """Let a class answer to parameters of scikit-learn's models that it lacks by a sentence."""
     own = signature(kind).parameters
     hint = "dp_halfspace.from_sklearn turns an estimator of scikit-learn into a private one"
-    missing = {name: f"{why}. {hint}" for name, why in _OF_A_CLASS.items() if name not in own}
-    return refusing(**missing)(kind)
+    reasons = {name: f"{why}. {hint}" for name, why in _OF_A_CLASS.items()} | {"prior": _PRIOR}
+    return refusing(**{name: why for name, why in reasons.items() if name not in own})(kind)

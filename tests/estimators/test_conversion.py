@@ -20,6 +20,7 @@ from dp_halfspace import (
     AdaptiveMarginClassifier,
     OutputPerturbationClassifier,
     PrivateKernelClassifier,
+    PrivateTableClassifier,
     from_sklearn,
 )
 from tests.conftest import separated
@@ -150,6 +151,17 @@ def test_a_parameter_of_scikit_learn_is_refused_with_its_reason(kind, name):
         TypeError, match=rf"{kind.__name__} has no parameter '{name}': \w+ .*from_sk"
     ):
         kind(**{name: 1})
+
+
+@pytest.mark.parametrize(
+    "kind", [PrivateKernelClassifier, PrivateTableClassifier, OutputPerturbationClassifier]
+)
+def test_a_prior_is_refused_by_naming_the_class_that_takes_one(kind):
+    text = f"{kind.__name__} has no parameter 'prior': prior is a parameter of AdaptiveMargin"
+    with pytest.raises(TypeError, match=text) as refused:
+        kind(prior=None)
+    assert "from_sklearn" not in str(refused.value)
+    assert AdaptiveMarginClassifier(prior=None).prior is None
 
 
 def test_an_unknown_parameter_is_refused_as_python_does_it():
