@@ -49,6 +49,7 @@ SLOW_PRINTING = (
     "projection",
     "peer_audit",
     "rare",
+    "rare_outlook",
     "small",
     "small_classes",
     "score_coverage",

@@ -3861,4 +3861,14 @@ MUTANTS = [
             "test_dp_accounting_recomputes_the_cost",
         ),
     ),
+    *of(
+        "estimators/base.py",
+        "tests/algorithms/engine/test_outlook.py",
+        (
+            "PrivateClassifier._warn_of_a_poor_outlook",
+            "data.n_privacy_units",
+            "data.n_privacy_units - int(data.class_indices.sum())",
+            "test_what_is_said_of_a_ranking_is_the_same_for_neighbours",
+        ),
+    ),
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 from dp_halfspace._params import NUMBER_RANGE, public_number
 from dp_halfspace._sklearn_compat import Interval, StrOptions
+from dp_halfspace.algorithms.engine.outlook import Ranking
 from dp_halfspace.algorithms.engine.training import reads_single
 from dp_halfspace.algorithms.fit_plan import PublicFacts
 from dp_halfspace.algorithms.ranking.auc_training import (
@@ -198,6 +199,11 @@ class PrivateAUCClassifier(PrivateLinearClassifier):
             "threshold": None if is_private else threshold,
         }
         return replace(plan, parameters={**plan.parameters, **parameters})
+
+    def _ranking(self, n_samples: int) -> Ranking:
+        share = self._positive_share(n_samples)
+        rare = {} if share is None else {"share": min(share, 1.0 - share)}
+        return Ranking(self.data_norm is not None, **rare)
 
     def _positive_share(self, n_samples: int) -> float | None:
         """Return the public share of the positive records, if there is one."""

@@ -44,6 +44,7 @@ from dp_halfspace.exceptions import warn_caller
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from dp_halfspace.algorithms.engine.outlook import Ranking
     from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts
     from dp_halfspace.privacy.budget import Budget
     from dp_halfspace.privacy.record import PrivacyRecord
@@ -216,9 +217,14 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         n_samples = data.n_privacy_units
         delta = resolved_delta(self.delta, n_samples)
         sizes = (n_samples, data.X.shape[1], len(data.classes))
-        outlook = outlook_of(*sizes, float(self.epsilon), delta)
+        ranking = self._ranking(n_samples)
+        outlook = outlook_of(*sizes, float(self.epsilon), delta, ranking=ranking)
         if outlook.is_poor or outlook.cannot_rank_rare:
             warn_caller(str(outlook))
+
+    def _ranking(self, n_samples: int) -> Ranking | None:
+        """Return what is public about a ranking, where the fit makes one."""
+        return None
 
     def _forget(self) -> None:
         """Remove what an earlier fit has set."""

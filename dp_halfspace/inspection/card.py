@@ -162,7 +162,9 @@ def outlook_for(model: Any) -> Outlook | None:
         return None
     n_features = getattr(model, "model_", model).n_features_in_
     n_samples = int(dict(record.public)["n_samples"])
-    return outlook_of(n_samples, n_features, len(model.classes_), record.epsilon, record.delta)
+    sizes = (n_samples, n_features, len(model.classes_))
+    ranking = model._ranking(n_samples)
+    return outlook_of(*sizes, record.epsilon, record.delta, ranking=ranking)
 
 
 def _about(texts: CardTexts) -> str:

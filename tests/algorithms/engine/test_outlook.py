@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
 
-from dp_halfspace import AdaptiveMarginClassifier, LabelPrivateClassifier, PrivacyWarning
-from dp_halfspace.algorithms.engine.outlook import GOOD, POOR, outlook_of
+from dp_halfspace import (
+    AdaptiveMarginClassifier,
+    LabelPrivateClassifier,
+    PrivacyWarning,
+    PrivateAUCClassifier,
+)
+from dp_halfspace.algorithms.engine.outlook import GOOD, POOR, RARE, Ranking, outlook_of
 from dp_halfspace.inspection import Outlook, outlook, plan_accuracy
 
 SIZES = {
@@ -31,7 +37,7 @@ def test_more_columns_are_never_easier_and_shares_are_shares(**sizes):
 @given(**SIZES)
 def test_what_it_would_take_is_enough(**sizes):
     # On the side of the switch between mechanisms where the question was asked.
-    sizes = {**sizes, "n_classes": max(3, sizes["n_classes"])}
+    sizes = {**sizes, "n_classes": max(8, sizes["n_classes"])}
     here = outlook_of(**sizes)
     more = outlook_of(**{**sizes, "n_samples": here.n_samples_wanted})
     assert more.improvement >= GOOD - 1e-9
@@ -140,3 +146,72 @@ def test_a_fit_says_that_a_rare_class_cannot_be_ranked():
     assert "do not rely on it" in text
     (text,) = said(model, X, np.zeros_like(y))
     assert text == str(expected)
+
+
+def rare(n_samples, n_columns, seed):
+    """Columns of any scale, a class of 5 % and an area of .85 without privacy."""
+    rng = np.random.default_rng([seed, n_samples])
+    labels = (rng.random(n_samples) < RARE).astype(int)
+    X = rng.normal(size=(n_samples, n_columns)) + 1.5 / n_columns**0.5 * labels[:, None]
+    return X * 10.0 ** rng.uniform(-2, 3, n_columns), labels
+
+
+def area(n_samples, n_columns, epsilon, seed):
+    rng = np.random.default_rng([seed, n_samples])
+    X, y = rare(n_samples + 4000, n_columns, seed)
+    model = PrivateAUCClassifier(
+        epsilon=epsilon, classes=[0, 1], random_state=int(rng.integers(99))
+    )
+    scores = model.fit(X[:n_samples], y[:n_samples]).decision_function(X[n_samples:])
+    return roc_auc_score(y[n_samples:], scores)
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
+@pytest.mark.parametrize("sizes", [(300, 9, 1.0), (2000, 9, 0.3), (800, 30, 1.0)])
+def test_a_ranking_at_the_level_of_a_coin_is_said_beforehand(sizes):
+    n_samples, n_columns, epsilon = sizes
+    assert np.mean([area(*sizes, seed) for seed in range(6)]) < 0.65
+    model = PrivateAUCClassifier(epsilon=epsilon, classes=[0, 1])
+    for method in ("fit", "plan"):
+        (text,) = said(model, *rare(n_samples, n_columns, 0), method)
+        assert "5% of the records" in text
+        assert "do not rely on it" in text
+
+
+@pytest.mark.filterwarnings("ignore::dp_halfspace.PrivacyWarning")
+@pytest.mark.parametrize("sizes", [(800, 4, 3.0), (2000, 9, 1.0), (5000, 30, 1.0)])
+def test_a_ranking_that_is_fine_is_not_warned_of(sizes):
+    n_samples, n_columns, epsilon = sizes
+    assert np.mean([area(*sizes, seed) for seed in range(4)]) > 0.68
+    model = PrivateAUCClassifier(epsilon=epsilon, classes=[0, 1])
+    assert not said(model, *rare(n_samples, n_columns, 0))
+
+
+def test_what_is_said_of_a_ranking_is_the_same_for_neighbours():
+    X, y = rare(300, 9, 0)
+    model = PrivateAUCClassifier(classes=[0, 1])
+    expected = said(model, X, y)
+    assert expected == [str(outlook_of(300, 9, 2, 1.0, 300.0**-2, ranking=Ranking(False)))]
+    for place in (int(y.argmax()), int(y.argmin())):
+        other, labels = X.copy(), y.copy()
+        other[place], labels[place] = 1e12, 1 - y[place]
+        assert said(model, other, labels) == expected
+    assert said(model, np.full_like(X, np.nan), np.zeros_like(y)) == expected
+
+
+def test_a_public_share_and_stated_scales_count():
+    X, y = rare(1000, 9, 0)
+    texts = [
+        said(PrivateAUCClassifier(epsilon=0.5, classes=[0, 1], **public), X, y)
+        for public in ({"class_counts": (50, 950)}, {"class_counts": (990, 10)}, {"data_norm": 9.0})
+    ]
+    assert not said(PrivateAUCClassifier(epsilon=0.5, classes=[0, 1], class_counts=(1, 1)), X, y)
+    assert texts[0] == said(PrivateAUCClassifier(epsilon=0.5, classes=[0, 1]), X, y)
+    assert "1% of the records" in texts[1][0]
+    assert texts[2] != texts[0]
+
+
+def test_few_records_of_several_classes_are_not_warned_of_where_two_selections_are_good():
+    """As on real tables: 200 records at epsilon 1 have more than half of the improvement."""
+    assert not outlook_of(200, 90, 6, 1.0, 200.0**-2).is_poor
+    assert outlook_of(200, 10, 4, 0.2, 200.0**-2).is_poor
