@@ -47,12 +47,12 @@ class AdaptiveMarginClassifier(PrivateLinearClassifier):
     solver : str, default="auto"
         ``"auto"`` is ``"noisy_gd"``, but for a table of few rows: with dense rows of at most 512
         columns, every other parameter that shapes the model at its default and ``n epsilon`` below
-        600 with two classes, 900 with three to seven (for pure epsilon in original units 1500) it
-        is an exponential mechanism on listed classifiers, or two of them, which spends no delta.
-        ``"objective_perturbation"`` is one noisy objective, exactly minimised, ``"phased_prox"``
-        one pass of proximal steps for two classes, ``"noisy_sgd"`` the published ``n^2 - 1`` steps
-        on single records that are drawn in secret, for two classes and at most 3,000 records. There
-        is no pure DP ``"noisy_gd"``: for
+        600 with two classes, 900 with three to seven, or 300 if `data_norm` is given (for pure
+        epsilon in original units 1500), it is an exponential mechanism on listed classifiers, or
+        two of them, which spends no delta. ``"objective_perturbation"`` is one noisy objective,
+        exactly minimised, ``"phased_prox"`` one pass of proximal steps for two classes,
+        ``"noisy_sgd"`` the published ``n^2 - 1`` steps on single records that are drawn in secret,
+        for two classes and at most 3,000 records. There is no pure DP ``"noisy_gd"``: for
         ``delta=0`` it stands for the exponential mechanism of `PureHalfspaceClassifier` with two
         classes, no known margin and ``n epsilon < 1500``, and else for
         ``"objective_perturbation"``.

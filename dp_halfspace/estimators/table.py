@@ -31,7 +31,7 @@ from dp_halfspace.algorithms.engine.column_scales import (
     affordable_scales,
     in_column_scales,
 )
-from dp_halfspace.algorithms.engine.defaults import SMALL
+from dp_halfspace.algorithms.engine.defaults import SMALL_IN_SCALE
 from dp_halfspace.algorithms.engine.operating_points import TARGETS, operating_point
 from dp_halfspace.algorithms.engine.training import Problem
 from dp_halfspace.algorithms.fit_plan import FitPlan, Fitted, PublicFacts, relative_weights
@@ -242,8 +242,9 @@ class PrivateTableClassifier(PrivateClassifier):
     Texts, categories, booleans and dates are encoded by public rules; the scales of columns of
     numbers are stated, or learnt within the budget. Then follow the features and the engine of
     ``PrivateKernelClassifier(kernel="auto")``, and noisy counts of scores that calibrate them.
-    With few rows (at most 512 encoded columns and seven classes, ``n epsilon`` below 600) the model
-    is a pure DP selection among listed classifiers, where `features` is ``"auto"``.
+    With few rows (at most 512 encoded columns and seven classes, ``n epsilon`` below 600, with
+    three to seven classes 300) the model is a pure DP selection among listed classifiers, where
+    `features` is ``"auto"``.
 
     Parameters
     ----------
@@ -417,7 +418,7 @@ class PrivateTableClassifier(PrivateClassifier):
         counts = self.probability and self.class_weight is None
         facts, seed = model._facts(data), self.random_state
         # Features and chances of single rows make the engine the better choice earlier.
-        given: dict[str, Any] = {"counts": counts, "several": SMALL}
+        given: dict[str, Any] = {"counts": counts, "several": SMALL_IN_SCALE}
         inner = plan_small_fit(facts, budget, seed, {"margin_": 0.0}, **given)
         if self.features != "auto" or facts.balances or inner is None:
             return None

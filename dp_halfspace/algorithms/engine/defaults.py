@@ -20,6 +20,8 @@ DIRECTIONS_PAY = 1500.0
 # Below this n epsilon a selection among listed classifiers is the better choice; the same with more
 # classes, where it is beside linear steps. The engine takes more classes than the last number.
 SMALL, SMALL_OF_SEVERAL, MOST_CLASSES = 600.0, 900.0, 7
+# The same with more classes in stated scales, where linear steps spend nothing on scales.
+SMALL_IN_SCALE = 300.0
 # The same with two classes and a public model in the list.
 SMALL_WITH_PRIOR = 3000.0
 # From this n epsilon on, over the number of classes, two selections are the better choice.
@@ -506,12 +508,13 @@ def small_table_rule(
     """Tell, by what is public, whether a fit is a selection from a list.
 
     For dense rows of at most 512 columns, where ``n epsilon`` is below 600 with two classes and
-    below `several` with three to seven; below 1500 if no delta may be spent and the scales of
-    columns would have to be learnt. With a public model in the list and two classes, below 3000.
+    below `several` with three to seven, or 300 if scales are stated; below 1500 if no delta may be
+    spent and the scales of columns would have to be learnt. With a public model in the list and two
+    classes, below 3000.
     """
     if not 2 <= n_classes <= MOST_CLASSES or not n_features <= WIDE or math.isinf(epsilon):
         return False
-    pays = SMALL if n_classes == 2 else several
+    pays = SMALL if n_classes == 2 else SMALL_IN_SCALE if is_scale_stated else several
     if delta == 0 and not is_scale_stated:
         pays = DIRECTIONS_PAY
     if has_prior and n_classes == 2:

@@ -265,14 +265,14 @@ def test_rule_is_that_of_the_pages():
     assert not rule(n_samples=600, is_scale_stated=True)
     assert rule(n_samples=1499, delta=0.0)
     assert not rule(n_samples=1500, delta=0.0)
-    for n_classes, most in ((3, 900), (5, 900), (7, 900), (8, 0)):
-        for stated in (False, True):
+    for n_classes, *limits in ((3, 900, 300), (5, 900, 300), (7, 900, 300), (8, 0, 0)):
+        for stated, most in zip((False, True), limits, strict=True):
             given = {"n_classes": n_classes, "is_scale_stated": stated}
             assert rule(**given, n_samples=most - 1) == (most > 0)
             assert not rule(**given, n_samples=most)
     assert rule(n_classes=7, delta=0.0, n_samples=1499)
     assert not rule(n_classes=3, delta=0.0, n_samples=1500)
-    assert not rule(n_classes=3, delta=0.0, n_samples=900, is_scale_stated=True)
+    assert not rule(n_classes=3, delta=0.0, n_samples=300, is_scale_stated=True)
     assert rule(n_classes=3, n_samples=599, several=600.0)
     assert not rule(n_classes=3, n_samples=600, several=600.0)
     assert pays_for_stages(334, 3, 1.0)
