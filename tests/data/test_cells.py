@@ -205,7 +205,7 @@ def test_every_way_to_write_a_value_has_one_reading_under_each_rule():
         assert text_of(canonical(day)) == "2020-01-02"
         assert date_of(canonical(day)) == number_of(canonical(day)) == 18263.0
     for missing in (None, np.nan, pd.NA, pd.NaT, "", " ", "NaN", "n/a", "?", Decimal("NaN"),
-                    np.datetime64("NaT"), pa.scalar(None)):  # fmt: skip
+                    np.datetime64("NaT", "D"), pa.scalar(None)):  # fmt: skip
         assert canonical(missing) is None
     assert date_of(canonical(20200102)) == date_of(canonical("20200102")) == 18263.0
     assert np.isnan(date_of(canonical(20201302)))

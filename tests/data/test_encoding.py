@@ -72,7 +72,11 @@ def test_numbers_are_read_from_every_kind_of_column():
     days = as_numbers(pd.Series(ODD[-3:], dtype=object))
     np.testing.assert_array_equal(days, [18263.0] * 3)
     dates = pd.Series(pd.to_datetime(["1970-01-03", None]))
-    for column in (dates, dates.dt.tz_localize("UTC"), dates.to_numpy().astype("M8[M]") + 0):
+    for column in (
+        dates,
+        dates.dt.tz_localize("UTC"),
+        dates.to_numpy().astype("M8[M]") + np.timedelta64(0, "M"),
+    ):
         got = as_numbers(column)
         assert np.isnan(got[1])
         assert got[0] in (2.0, 0.0)
