@@ -3760,6 +3760,32 @@ MUTANTS = [
         ),
     ),
     *of(
+        "algorithms/engine/noisy_gd.py",
+        "tests/algorithms/engine/test_first_step.py",
+        (
+            "descend",
+            "opening[0].pace(noisy, plan)",
+            "opening[0].pace(ascent, plan)",
+            "test_the_pace_is_a_function_of_what_was_released",
+        ),
+        (
+            "FirstStep.pace",
+            "found + 0.5 * deviation",
+            "found",
+            "test_noise_is_not_taken_for_signal_nor_for_its_absence",
+        ),
+    ),
+    *of(
+        "algorithms/engine/training.py",
+        "tests/algorithms/engine/test_first_step.py",
+        (
+            "first_step",
+            "smaller / kept, total",
+            "kept / smaller, total",
+            "test_whatever_is_counted_weights_are_at_most_one",
+        ),
+    ),
+    *of(
         "algorithms/engine/training.py",
         "tests/estimators/test_table.py",
         (
