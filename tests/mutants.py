@@ -672,7 +672,7 @@ MUTANTS = [
         ),
         (
             "Spending.cases",
-            "(*fixed, *chosen)",
+            "sorted((*fixed, *chosen))",
             "fixed",
             "test_the_cost_of_parts_is_what_one_record_can_change",
         ),
@@ -681,6 +681,12 @@ MUTANTS = [
             "total.update(self.parts.get(name, {}))",
             "total |= self.parts.get(name, Counter())",
             "test_a_part_and_the_whole_add_up",
+        ),
+        (
+            "_costliest",
+            "< count",
+            "< 1",
+            "test_parts_that_are_left_out_cost_no_more",
         ),
         (
             "_listed",
