@@ -364,6 +364,7 @@ def calibrate(
     upper: float,
     increasing: bool = True,
     rtol: float = 1e-10,
+    infer: bool = False,
 ) -> float:
     """Find the parameter that spends a budget and never more.
 
@@ -381,6 +382,9 @@ def calibrate(
         deviation).
     rtol : float, default=1e-10
         Relative width at which the bisection stops.
+    infer : bool, default=False
+        Whether evaluations are left out that follow from others, as a root is bracketed first: a
+        third is left, with the same result, where `make_events` always answers alike.
 
     Returns
     -------
@@ -417,9 +421,12 @@ def calibrate(
         )
     if cost.fits(costly):
         return costly
-    cost.narrow(lower, upper, rtol)
-    found = _bisected(cost.fits_or_follows, safe, costly, rtol, lower)
-    return found if cost.fits(found) else _bisected(cost.fits, safe, costly, rtol, lower)
+    if infer:
+        cost.narrow(lower, upper, rtol)
+        found = _bisected(cost.fits_or_follows, safe, costly, rtol, lower)
+        if cost.fits(found):
+            return found
+    return _bisected(cost.fits, safe, costly, rtol, lower)
 
 
 def _bisected(
