@@ -3871,10 +3871,16 @@ MUTANTS = [
         "estimators/base.py",
         "tests/algorithms/engine/test_outlook.py",
         (
-            "PrivateClassifier._warn_of_a_poor_outlook",
-            "data.n_privacy_units",
-            "data.n_privacy_units - int(data.class_indices.sum())",
+            "PrivateClassifier._outlook",
+            "n_samples = data.n_privacy_units",
+            "n_samples = data.n_privacy_units - int(data.class_indices.sum())",
             "test_what_is_said_of_a_ranking_is_the_same_for_neighbours",
+        ),
+        (
+            "PrivateClassifier._warn_of_a_rare_class",
+            "_share_of_rarer(fitted.rarity.second)",
+            "_share_of_rarer(float(data.class_indices.mean()))",
+            "test_after_a_fit_only_what_was_released_is_said",
         ),
     ),
 ]
