@@ -24,6 +24,8 @@ RARE, HARDLY_RANKED = 0.05, 0.2
 # Of a ranking or a table: an area of .6 where one without privacy has .8.
 HARDLY_BETTER = 1.0 / 3.0
 _LARGEST_EPSILON = 1e6
+# How messages begin that follow from what a fit has counted.
+BY_COUNTS = r"epsilon=.* classes: by a? ?noisy count"
 _NO_BETTER = ", so that its ranking is hardly better than chance: do not rely on it"
 
 
