@@ -672,7 +672,7 @@ MUTANTS = [
         ),
         (
             "Spending.cases",
-            "(*fixed, *chosen)",
+            "sorted((*fixed, *chosen))",
             "fixed",
             "test_the_cost_of_parts_is_what_one_record_can_change",
         ),
@@ -681,6 +681,12 @@ MUTANTS = [
             "total.update(self.parts.get(name, {}))",
             "total |= self.parts.get(name, Counter())",
             "test_a_part_and_the_whole_add_up",
+        ),
+        (
+            "_costliest",
+            "< count",
+            "< 1",
+            "test_parts_that_are_left_out_cost_no_more",
         ),
         (
             "_listed",
@@ -3891,10 +3897,16 @@ MUTANTS = [
         "estimators/base.py",
         "tests/algorithms/engine/test_outlook.py",
         (
-            "PrivateClassifier._warn_of_a_poor_outlook",
-            "data.n_privacy_units",
-            "data.n_privacy_units - int(data.class_indices.sum())",
+            "PrivateClassifier._outlook",
+            "n_samples = data.n_privacy_units",
+            "n_samples = data.n_privacy_units - int(data.class_indices.sum())",
             "test_what_is_said_of_a_ranking_is_the_same_for_neighbours",
+        ),
+        (
+            "PrivateClassifier._warn_of_a_rare_class",
+            "_share_of_rarer(fitted.rarity.second)",
+            "_share_of_rarer(float(data.class_indices.mean()))",
+            "test_after_a_fit_only_what_was_released_is_said",
         ),
     ),
 ]

@@ -77,6 +77,7 @@ class Cap:
             lower=0.0,
             upper=upper,
             rtol=rtol,
+            infer=True,
         )
         return gdp_epsilon(left, delta) if delta > 0.0 else left
 
@@ -126,7 +127,7 @@ class Account:
     def spent(self, delta: float, events: Sequence[Event] = ()) -> float:
         """Epsilon of the costliest case, with further events, rounded up."""
         most = 0.0
-        for case in self.cases:
+        for case in self._costliest_first():
             total = [*case, *events]
             # A case that is known to cost no more needs one evaluation, no search for its epsilon.
             if self.cap.adaptive or accounting.delta(total, most) > delta:
@@ -136,12 +137,17 @@ class Account:
     def remaining(self, delta: float, *, rtol: float = 1e-10) -> float:
         """Largest epsilon of one further fit, Gaussian or for delta = 0 pure, that is accepted."""
         left = math.inf
-        # The costliest first; the order decides how long it takes, and nothing else.
-        for case in sorted(self.cases, key=lambda case: -self.cap.spent(case, self.cap.delta)):
+        for case in self._costliest_first():
             # A case that accepts as much needs no search for what it has left.
             if left == math.inf or not self._accepts(case, left, delta):
                 left = min(left, self.cap.remaining(case, delta, rtol=rtol))
         return left
+
+    def _costliest_first(self) -> Sequence[Sequence[Event]]:
+        """Order the cases, roughly; it decides how long others take, and nothing else."""
+        if len(self.cases) == 1:
+            return self.cases
+        return sorted(self.cases, key=lambda case: -accounting.delta(case, 0.0))
 
     def _accepts(self, case: Sequence[Event], epsilon: float, delta: float) -> bool:
         """Whether one case leaves room for a further fit, Gaussian or for delta = 0 pure."""

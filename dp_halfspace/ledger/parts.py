@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,14 @@ from itertools import combinations
 
 from dp_halfspace.exceptions import BudgetError
 from dp_halfspace.ledger.entries import Part
-from dp_halfspace.privacy.events import Event, Repeated
+from dp_halfspace.privacy.events import (
+    Event,
+    Exponential,
+    Gaussian,
+    Pure,
+    Repeated,
+    single_runs,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +60,12 @@ class Spending:
         others = [name for name in self.parts if part is None or name != part.name]
         fixed = () if part is None else (part.name,)
         count = min(example.n_touched - len(fixed), len(others))
+        others = _costliest(others, self.parts, count)
         cases = []
         for chosen in combinations(others, count):
             total = self.whole.copy()
-            for name in (*fixed, *chosen):
+            # In one order, whichever part was asked for: then what it costs is known.
+            for name in sorted((*fixed, *chosen)):
                 total.update(self.parts.get(name, {}))
             cases.append(total)
         # Many parts often hold the same events.
@@ -76,6 +86,39 @@ class Spending:
             "cells of a record decide to which part it belongs, so that replacing it can change "
             f"two. It is stated that every such release reads all {self.example.n_records} records."
         )
+
+
+def _costliest(names: list[str], parts: Mapping[str, Counter[Event]], count: int) -> list[str]:
+    """Leave out parts that cost no more than `count` others that are kept, whatever is added."""
+    runs = {name: single_runs(_listed(parts[name])) for name in names}
+    kept: list[str] = []
+    for name in sorted(names, key=lambda name: -_squares(runs[name])):
+        if sum(_is_no_costlier(runs[name], runs[other]) for other in kept) < count:
+            kept.append(name)
+    return kept
+
+
+def _squares(runs: Counter[Event]) -> float:
+    """Mu^2 of all Gaussian releases together, which says all that they cost."""
+    return math.fsum(e.mu**2 * n for e, n in runs.items() if isinstance(e, Gaussian))
+
+
+def _is_no_costlier(one: Counter[Event], other: Counter[Event]) -> bool:
+    """Whether each release of one list has its own in the other that costs as much, or more.
+
+    The k-th largest are compared, of pure releases and of choices; others are to be equal.
+    """
+
+    def as_large(runs: Counter[Event], event: Event) -> int:
+        if not isinstance(event, Pure | Exponential):
+            return runs[event]
+        alike = ((e, n) for e, n in runs.items() if isinstance(e, type(event)))
+        return sum(n for e, n in alike if e.epsilon >= event.epsilon)
+
+    if _squares(one) > _squares(other):
+        return False
+    others = (event for event in one if not isinstance(event, Gaussian))
+    return all(as_large(one, event) <= as_large(other, event) for event in others)
 
 
 def _check_rule(example: Part | None, part: Part) -> None:

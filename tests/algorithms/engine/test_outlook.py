@@ -2,8 +2,10 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +16,13 @@ from dp_halfspace import (
     LabelPrivateClassifier,
     PrivacyWarning,
     PrivateAUCClassifier,
+    PrivateTableClassifier,
 )
-from dp_halfspace.algorithms.engine.outlook import GOOD, POOR, RARE, Ranking, outlook_of
+from dp_halfspace.algorithms.engine.class_counts import Rarity
+from dp_halfspace.algorithms.engine.outlook import GOOD, POOR, RARE, Ranking, Table, outlook_of
+from dp_halfspace.algorithms.fit_plan import Fitted
 from dp_halfspace.inspection import Outlook, outlook, plan_accuracy
+from tests.privacy.oracles import pure
 
 SIZES = {
     "n_samples": st.integers(10, 10**6),
@@ -191,7 +197,7 @@ def test_what_is_said_of_a_ranking_is_the_same_for_neighbours():
     X, y = rare(300, 9, 0)
     model = PrivateAUCClassifier(classes=[0, 1])
     expected = said(model, X, y)
-    assert expected == [str(outlook_of(300, 9, 2, 1.0, 300.0**-2, ranking=Ranking(False)))]
+    assert expected == [str(outlook_of(300, 9, 2, 1.0, 300.0**-2, kind=Ranking(False)))]
     for place in (int(y.argmax()), int(y.argmin())):
         other, labels = X.copy(), y.copy()
         other[place], labels[place] = 1e12, 1 - y[place]
@@ -215,3 +221,74 @@ def test_few_records_of_several_classes_are_not_warned_of_where_two_selections_a
     """As on real tables: 200 records at epsilon 1 have more than half of the improvement."""
     assert not outlook_of(200, 90, 6, 1.0, 200.0**-2).is_poor
     assert outlook_of(200, 10, 4, 0.2, 200.0**-2).is_poor
+
+
+# -- tables ---------------------------------------------------------------------------------------
+
+
+def table(n_samples, share, seed=0):
+    """Texts and skewed numbers with missing entries, of which one tells the classes apart."""
+    rng = np.random.default_rng([seed, n_samples])
+    y = (rng.random(n_samples) < share).astype(int)
+    numbers = {f"x{k}": np.exp(rng.normal(size=n_samples)) for k in range(6)}
+    numbers["x0"] *= np.exp(1.2 * y)
+    numbers["x1"][rng.random(n_samples) < 0.1] = np.nan
+    return pd.DataFrame({**numbers, "ward": rng.choice(list("ABCDE"), n_samples)}), y
+
+
+TABLE = {**{f"x{k}": "number" for k in range(6)}, "ward": list("ABCDE")}
+
+
+def of_table(epsilon=3.0, **given):
+    return PrivateTableClassifier(epsilon=epsilon, schema=TABLE, classes=[0, 1], **given)
+
+
+@pytest.mark.parametrize(("n_samples", "epsilon"), [(300, 3.0), (300, 1.0)])
+def test_a_table_with_a_rare_class_at_the_level_of_a_coin_is_said_by_what_was_counted(
+    n_samples, epsilon
+):
+    model = of_table(epsilon)
+    (text,) = said(model, *table(n_samples, 0.06))
+    assert "noisy count" in text
+    assert "do not rely on it" in text
+    assert not said(model, *table(n_samples, 0.5))
+
+
+def test_a_table_with_many_records_of_the_rare_class_is_not_warned_of():
+    assert not said(of_table(), *table(2000, 0.1))
+
+
+def test_a_plan_of_a_table_says_what_a_class_of_five_percent_would_be():
+    X, y = table(300, 0.5)
+    (text,) = said(of_table(), X, y, "plan")
+    assert text == str(outlook_of(300, 7, 2, 3.0, 300.0**-2, kind=Table(11)))
+    assert "5% of the records" in text
+
+
+def test_columns_of_a_table_are_counted_before_they_are_encoded():
+    X, y = table(300, 0.5)
+    many = X.assign(ward=[f"ward {k % 40}" for k in range(300)])
+    rules = {**TABLE, "ward": [f"ward {k}" for k in range(40)]}
+    other = PrivateTableClassifier(epsilon=0.1, schema=rules, classes=[0, 1])
+    assert said(of_table(0.1), X, y, "plan") == said(other, many, y, "plan") != []
+
+
+def test_a_fit_that_counts_nothing_says_what_a_class_of_five_percent_would_be():
+    (text,) = said(of_table(1.0, probability=False), *table(300, 0.5))
+    assert "7 columns and 2 classes: if one class has 5% of the records, expect about" in text
+
+
+@pytest.mark.parametrize(
+    "released", [{"rarity": replace(Rarity.unknown(), second=0.04)}, {"error_share": 0.05}]
+)
+def test_after_a_fit_only_what_was_released_is_said(released):
+    """The same of every table of the size, whatever its labels."""
+    fitted, texts = Fitted(np.zeros((1, 11)), np.zeros(1), math.inf, **released), []
+    for share in (0.0, 0.05, 0.5):
+        model, (X, y) = of_table(), table(300, share)
+        data, record = model._validated(X, y, None), pure(3.0, public={"calibrated": True})
+        with pytest.warns(PrivacyWarning) as caught:
+            model._warn_of_a_rare_class(fitted, data, record)
+        texts.append([str(w.message) for w in caught])
+    assert texts[0] == texts[1] == texts[2]
+    assert f"{0.04 if 'rarity' in released else 0.05}" in texts[0][0]
