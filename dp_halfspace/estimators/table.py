@@ -158,7 +158,7 @@ class _TableFit(FitPlan):
     def public(self) -> Mapping[str, Any]:
         """What the record says about it."""
         names = np.array([column.name for column in self.encoding.numbers])
-        counts = isinstance(self.inner, SmallTableFit) and len(self.events) > 1
+        counts = isinstance(self.inner, SmallTableFit) and self.inner.counts
         return {
             **self.parameters,
             **self.inner.public,

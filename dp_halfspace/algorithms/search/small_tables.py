@@ -29,9 +29,13 @@ from dp_halfspace.algorithms.search.directions import (
     scores,
     unit_length,
 )
-from dp_halfspace.algorithms.search.error_count import USUAL_SHARE, ErrorCount, plan_error_count
+from dp_halfspace.algorithms.search.error_count import (
+    USUAL_SHARE,
+    counted_share,
+    plan_counted_choice,
+)
 from dp_halfspace.privacy.events import Event
-from dp_halfspace.privacy.exponential import TalliedChoice
+from dp_halfspace.privacy.exponential import CountedChoice, TalliedChoice
 from dp_halfspace.privacy.mechanisms import Permit
 from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.rows import normalised_rows
@@ -78,9 +82,8 @@ class SmallTablePlan:
     n_columns: int
     n_candidates: int
     n_constants: int
-    choice: TalliedChoice
+    choice: TalliedChoice | CountedChoice
     seed: tuple[int, ...]
-    count: ErrorCount | None = None
     prior: LinearPrior | None = None
 
     @property
@@ -90,8 +93,8 @@ class SmallTablePlan:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the selection costs: one exponential mechanism, pure DP; delta is not spent."""
-        return (self.choice.event, *([] if self.count is None else [self.count.noise.event]))
+        """What the selection costs, with a count of its errors or without; delta is not spent."""
+        return (self.choice.event,)
 
     @property
     def public(self) -> dict[str, Any]:
@@ -128,17 +131,18 @@ class SmallTablePlan:
         charged with `events`.
         """
         # 1. Count the errors of every candidate, in integers.
-        # 2. Choose one; only its number is released.
+        # 2. Choose one; only its number is released, and a noisy count of its errors where that
+        #    was planned.
         # 3. Draw its block of the public list again.
-        # 4. Count its errors with noise, where that was planned.
         with single_blas_thread():
             costs = [part.astype(np.int32) for part in self._costs(X, class_indices, weights)]
-        whole = np.concatenate(costs)
-        number = permit.choose(whole, self.choice, is_cost=True)
-        model = self._candidate(number, [len(part) for part in costs])
-        if self.count is None:
+        released = permit.release(np.concatenate(costs), self.choice)
+        model = self._candidate(int(released[0]), [len(part) for part in costs])
+        if not isinstance(self.choice, CountedChoice):
             return model
-        return replace(model, error_share=self.count.run(int(whole[number]), permit))
+        noisy, is_constant = float(released[1]), not model.coefficients.any()
+        share = counted_share(noisy, len(X), self.choice, 2, is_constant=is_constant)
+        return replace(model, error_share=share)
 
     def _costs(
         self, X: NDArray[Any], class_indices: NDArray[np.intp], weights: FloatArray
@@ -222,9 +226,10 @@ def plan_small_table(
     A part of the budget counts the errors of what was chosen if `counts`. A public `prior` is
     listed, too.
     """
-    count = None
+    choice: TalliedChoice | CountedChoice = TalliedChoice(epsilon * DOWN)
     if counts:
-        count, epsilon = plan_error_count(n_samples, epsilon)
+        choice = plan_counted_choice(n_samples, epsilon)
+        epsilon = choice.choice_epsilon
     wanted = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
     if n_samples * epsilon >= _TELLING:
         wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
@@ -232,7 +237,6 @@ def plan_small_table(
     share = more[0] if more else _CONSTANTS
     n_constants = max(1, round(share * wanted / 2.0))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
-    choice = TalliedChoice(epsilon * DOWN)
     return SmallTablePlan(
-        n_features, wanted - 2 * n_constants, n_constants, choice, tuple(words), count, prior
+        n_features, wanted - 2 * n_constants, n_constants, choice, tuple(words), prior
     )
