@@ -270,7 +270,7 @@ class PrivateTableClassifier(PrivateClassifier):
         (``"auto"``).
     probability : bool, default=True
         Whether 4 % of the budget (a tenth in pure DP) calibrate scores where that helps. For few
-        rows ``15 / (n epsilon)`` of it, within .05 and .25, counts errors.
+        rows ``20 / (n epsilon)`` of it, within .05 and .25, counts errors.
     threshold : dict or None, default=None
         Of two classes, where `predict` divides them: ``{"recall": .9}``, ``{"precision": .5}`` or
         ``{"false_positive_rate": .1}``, a PUBLIC number in (0, 1), for the second label. The

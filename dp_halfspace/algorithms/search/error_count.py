@@ -17,8 +17,8 @@ from dp_halfspace.privacy.noise import DiscreteLaplaceNoise
 _ENOUGH, _LEAST, _MOST, _MOST_OF_SEVERAL = 20.0, 0.05, 0.25, 0.15
 # Shares of errors that are held for possible, as parts of that of a guess.
 _PARTS = (np.arange(100) + 0.5) / 100.0
-# Two classes: errors on other records beyond those that were counted, by e (1 - e) and epsilon of
-# the choice; a choice that fits records by chance does so the more, the larger its epsilon is.
+# Errors on other records beyond those that were counted, by e (1 - e) and epsilon of the choice: it
+# fits records by chance the more, the larger its epsilon is.
 _OPTIMISM = 0.125
 # Without a count.
 USUAL_SHARE = 0.2
@@ -48,14 +48,14 @@ def counted_share(
 ) -> float:
     """Return the share of errors of a chosen classifier, by its noisy count: post-processing.
 
-    A constant classifier of two fits no record by chance.
+    A constant classifier fits no record by chance.
     """
     below, above = map(float, choice.rates)
     share = share_of(noisy, n_samples, (below, above), n_classes)
-    if n_classes > 2 or is_constant:
+    if is_constant:
         return share
     more = _OPTIMISM * choice.choice_epsilon * share * (1.0 - share)
-    return float(min(share + more, _PARTS[-1] / 2.0))
+    return float(min(share + more, _PARTS[-1] * (1.0 - 1.0 / n_classes)))
 
 
 def share_of(noisy: float, n_samples: int, rates: tuple[float, float], n_classes: int = 2) -> float:
@@ -75,7 +75,7 @@ def share_of(noisy: float, n_samples: int, rates: tuple[float, float], n_classes
 
 
 def _part_of(n_samples: int, epsilon: float, n_classes: int) -> float:
-    """Return the part of a pure budget that pays for a count."""
+    """Return the part of a pure budget that is spent on a count."""
     most = _MOST if n_classes == 2 else _MOST_OF_SEVERAL
     return min(max(_ENOUGH / (n_samples * epsilon), _LEAST), most)
 

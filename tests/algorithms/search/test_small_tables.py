@@ -314,14 +314,17 @@ def test_shares_of_errors_follow_the_count_and_stay_between_zero_and_one_half():
     assert share_of(40.0, 400, (0.05, 1.0)) > 0.1 > share_of(40.0, 400, (1.0, 0.05))
 
 
-def test_errors_on_other_records_are_more_than_were_counted_but_of_constants():
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_errors_on_other_records_are_more_than_were_counted_but_of_constants(n_classes):
     choice = CountedChoice(2.0, 1.8)
     below, above = map(float, choice.rates)
+    guess = 1.0 - 1.0 / n_classes
     for noisy in (20.0, 90.0, 1e4):
-        share = share_of(noisy, 400, (below, above))
-        assert counted_share(noisy, 400, choice, 2, is_constant=True) == share
-        more = counted_share(noisy, 400, choice, 2, is_constant=False)
-        assert share < more <= min(share + 0.25 * 0.9 * share * (1.0 - share), 0.4975)
+        share = share_of(noisy, 400, (below, above), n_classes)
+        assert counted_share(noisy, 400, choice, n_classes, is_constant=True) == share
+        more = counted_share(noisy, 400, choice, n_classes, is_constant=False)
+        assert share < more <= share + 0.25 * 0.9 * share * (1.0 - share)
+        assert more < guess
 
 
 def test_constant_classifiers_have_most_of_the_list_where_little_can_be_told():
