@@ -41,13 +41,12 @@ from dp_halfspace.privacy.randomness import public_generator
 from dp_halfspace.rows.rows import normalised_rows
 
 # Candidates, more from an n epsilon on that tells them apart, fewer with many rows so that a fit
-# takes seconds. The part of the two constant
-# classifiers, a larger one up to an n epsilon that tells little else; of the others that of
-# directions.
+# takes seconds. The part of the two constant classifiers; of the others that of directions, a
+# larger one up to an n epsilon that tells little of the thresholds of cells.
 _WANTED, _MORE_WANTED, _TELLING = 50_000, 200_000, 180.0
 _FEWEST, _WORK, _MORE_WORK = 2_000, 1e9, 3e8
-_CONSTANTS, _MORE_CONSTANTS = 0.1, ((22.0, 0.5), (30.0, 0.3))
-_DIRECTIONS = 0.28
+_CONSTANTS = 0.05
+_DIRECTIONS, _MORE_DIRECTIONS, _LITTLE = 0.28, 0.45, 30.0
 # Constant column beside rows of norm one.
 BIAS = 0.5
 # A power of two, so that scores stay exact: they are then about as large as a mean asinh.
@@ -75,8 +74,8 @@ class SmallModel:
 class SmallTablePlan:
     """The public numbers of one selection among listed classifiers, drawn from the public `seed`.
 
-    There are `n_candidates` that look at a row, and `n_constants` of each constant classifier; a
-    public `prior` stands in the list as often as all of them.
+    There are `n_candidates` that look at a row, this part of them directions, and `n_constants` of
+    each constant classifier; a public `prior` stands in the list as often as all of them.
     """
 
     n_columns: int
@@ -85,6 +84,7 @@ class SmallTablePlan:
     choice: TalliedChoice | CountedChoice
     seed: tuple[int, ...]
     prior: LinearPrior | None = None
+    part_of_directions: float = _DIRECTIONS
 
     @property
     def n_listed(self) -> int:
@@ -111,7 +111,7 @@ class SmallTablePlan:
         """Directions for rows of norm one, constant column included."""
         return DirectionStream(
             self.n_columns + 1,
-            round(_DIRECTIONS * self.n_candidates),
+            round(self.part_of_directions * self.n_candidates),
             (*self.seed, 0),
             constant=BIAS,
         )
@@ -119,7 +119,7 @@ class SmallTablePlan:
     @property
     def cells(self) -> CellStream:
         """Classifiers of columns on a scale of their logarithm."""
-        rest = round((1.0 - _DIRECTIONS) * self.n_candidates)
+        rest = round((1.0 - self.part_of_directions) * self.n_candidates)
         return CellStream(self.n_columns, rest, (*self.seed, 1))
 
     def run(
@@ -233,10 +233,8 @@ def plan_small_table(
     wanted = min(max(round(_WORK / n_samples), _FEWEST), _WANTED)
     if n_samples * epsilon >= _TELLING:
         wanted = max(wanted, min(round(_MORE_WORK / n_samples), _MORE_WANTED))
-    more = [part for limit, part in _MORE_CONSTANTS if n_samples * epsilon <= limit]
-    share = more[0] if more else _CONSTANTS
-    n_constants = max(1, round(share * wanted / 2.0))
+    directions = _MORE_DIRECTIONS if n_samples * epsilon <= _LITTLE else _DIRECTIONS
+    n_constants = max(1, round(_CONSTANTS * wanted / 2.0))
     words = public_generator(seed, "small tables").integers(2**32, size=4).tolist()
-    return SmallTablePlan(
-        n_features, wanted - 2 * n_constants, n_constants, choice, tuple(words), prior
-    )
+    sizes = n_features, wanted - 2 * n_constants, n_constants
+    return SmallTablePlan(*sizes, choice, tuple(words), prior, directions)

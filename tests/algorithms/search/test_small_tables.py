@@ -327,12 +327,16 @@ def test_errors_on_other_records_are_more_than_were_counted_but_of_constants(n_c
         assert more < guess
 
 
-def test_constant_classifiers_have_most_of_the_list_where_little_can_be_told():
-    for n_epsilon, share in ((5, 0.5), (22, 0.5), (23, 0.3), (30, 0.3), (31, 0.1)):
+def test_parts_of_the_list_follow_from_public_numbers():
+    for n_epsilon, share in ((5, 0.45), (30, 0.45), (31, 0.28), (300, 0.28)):
         plan = plan_small_table(100, 3, n_epsilon / 100, seed=0)
         listed = dict(plan.public)["n_candidates"]
-        assert listed == 50_000
-        assert 2 * plan.n_constants / listed == pytest.approx(share, rel=1e-3)
+        assert listed == (50_000 if n_epsilon < 180 else 200_000)
+        assert 2 * plan.n_constants / listed == pytest.approx(0.05, rel=1e-3)
+        looking = listed - 2 * plan.n_constants
+        assert plan.directions.n_directions / looking == pytest.approx(share, rel=1e-3)
+        n_of_cells = 2 * sum(width for _, _, width in plan.cells.blocks)
+        assert n_of_cells / looking == pytest.approx(1.0 - share, rel=1e-3)
 
 
 def test_more_candidates_are_listed_where_they_can_be_told_apart():
