@@ -218,9 +218,16 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         delta = resolved_delta(self.delta, n_samples)
         sizes = (n_samples, data.X.shape[1], len(data.classes))
         ranking = self._ranking(n_samples)
-        outlook = outlook_of(*sizes, float(self.epsilon), delta, ranking=ranking)
+        is_stated = self._is_scale_stated
+        epsilon = float(self.epsilon)
+        outlook = outlook_of(*sizes, epsilon, delta, is_scale_stated=is_stated, ranking=ranking)
         if outlook.is_poor or outlook.cannot_rank_rare:
             warn_caller(str(outlook))
+
+    @property
+    def _is_scale_stated(self) -> bool:
+        """Whether the scale of rows is public, as the outlook asks."""
+        return getattr(self, "data_norm", None) is not None
 
     def _ranking(self, n_samples: int) -> Ranking | None:
         """Return what is public about a ranking, where the fit makes one."""

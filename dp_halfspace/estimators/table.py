@@ -384,6 +384,12 @@ class PrivateTableClassifier(PrivateClassifier):
         checked = (data.X, data.class_indices, data.classes, data.feature_names, data.people)
         return _EncodedTable(*checked, encoding=encoding, stated_classes=classes)
 
+    @property
+    def _is_scale_stated(self) -> bool:
+        # Selections for several classes end where they do in stated scales. That scales of columns
+        # without a range are learnt beyond is left out of the outlook.
+        return True
+
     def _fit_plan(self, data: TrainingData) -> FitPlan:
         """Plan one selection for a table of few rows, else scales, model and calibration."""
         assert isinstance(data, _EncodedTable)

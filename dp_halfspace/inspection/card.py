@@ -164,7 +164,8 @@ def outlook_for(model: Any) -> Outlook | None:
     n_samples = int(dict(record.public)["n_samples"])
     sizes = (n_samples, n_features, len(model.classes_))
     ranking = model._ranking(n_samples)
-    return outlook_of(*sizes, record.epsilon, record.delta, ranking=ranking)
+    spent, is_stated = (record.epsilon, record.delta), model._is_scale_stated
+    return outlook_of(*sizes, *spent, is_scale_stated=is_stated, ranking=ranking)
 
 
 def _about(texts: CardTexts) -> str:

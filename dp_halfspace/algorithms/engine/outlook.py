@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dp_halfspace.algorithms.engine.defaults import small_table_rule
+from dp_halfspace.algorithms.engine.defaults import MOST_CLASSES, small_table_rule
 from dp_halfspace.privacy.profiles import gdp_epsilon, gdp_mu
 
 # Below this share of the improvement a fit warns, and for this share it says what it would take.
@@ -56,6 +56,8 @@ _SEVERAL_CLASSES = _Curve(3.6, 0.30, 1.25, 1.12)
 _SMALL_TABLE = _Curve(6.8, 0.68, 0.0, 0.89)
 # Three to seven classes, few records: to 14 real tables, too, where more columns are no harder.
 _SMALL_OF_SEVERAL = _Curve(45.0, 0.0, 0.70, 0.83)
+# Steps for as many in stated scales: to both kinds of tables, too.
+_SEVERAL_IN_SCALE = _Curve(23.0, 0.10, 0.47, 0.94)
 _PURE_TWO_CLASSES = _Curve(3.1, 0.90, 0.0, 0.77)
 _PURE_SEVERAL_CLASSES = _Curve(4.3, 0.79, 1.43, 1.03)
 # Rankings, by noise (Gaussian or not) and stated scales (or learnt ones); the signal is multiplied
@@ -160,22 +162,29 @@ def outlook_of(
     epsilon: float,
     delta: float,
     *,
+    is_scale_stated: bool = False,
     ranking: Ranking | None = None,
 ) -> Outlook:
-    """Say what to expect of the default classifier, or of a `ranking`."""
+    """Say what to expect of the default classifier, or of a `ranking`.
+
+    Whether scales are stated is asked for three to seven classes alone: selections end earlier
+    then. Two classes have one curve for both.
+    """
     is_small_table = ranking is None and small_table_rule(
         n_samples=n_samples,
         n_features=n_features,
         n_classes=n_classes,
         epsilon=epsilon,
         delta=delta,
-        is_scale_stated=False,
+        is_scale_stated=is_scale_stated,
     )
     is_gaussian = delta > 0 and not is_small_table
     if ranking is not None:
         curve = _RANKINGS[is_gaussian, ranking.is_scale_stated]
     elif n_classes > 2:
-        several = _SEVERAL_CLASSES if is_gaussian else _PURE_SEVERAL_CLASSES
+        is_in_scale = is_scale_stated and n_classes <= MOST_CLASSES
+        steps = _SEVERAL_IN_SCALE if is_in_scale else _SEVERAL_CLASSES
+        several = steps if is_gaussian else _PURE_SEVERAL_CLASSES
         curve = _SMALL_OF_SEVERAL if is_small_table else several
     elif is_small_table and delta > 0:
         curve = _SMALL_TABLE
