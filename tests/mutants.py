@@ -3428,14 +3428,20 @@ MUTANTS = [
         "tests/estimators/test_small_tables.py",
         (
             "SmallTablePlan.events",
-            "event, *([] if self.count is None else [self.count.noise.event])",
-            "event, ",
+            "(self.choice.event,)",
+            "()",
             "test_a_table_pays_for_its_choice_and_for_the_count_of_errors",
         ),
     ),
     *of(
         "algorithms/search/small_tables.py",
         "tests/algorithms/search/test_small_tables.py",
+        (
+            "SmallTablePlan.run",
+            "float(released[1])",
+            "float(np.concatenate(costs)[int(released[0])])",
+            "test_a_count_of_errors_is_within_the_budget",
+        ),
         (
             "SmallTablePlan._costs",
             "[0], below",
@@ -3468,8 +3474,8 @@ MUTANTS = [
         "tests/algorithms/search/test_small_trees.py",
         (
             "SmallTreePlan.events",
-            "event, *([] if self.count is None else [self.count.noise.event])",
-            "event, ",
+            "(self.choice.event,)",
+            "()",
             "test_a_count_of_errors_is_within_the_budget",
         ),
         (
@@ -3559,6 +3565,36 @@ MUTANTS = [
         "privacy/exponential.py",
         "tests/privacy/test_tallied_selection.py",
         (
+            "CountedChoice.rates",
+            'epsilon - positive_rational(self.choice_epsilon, "choice_epsilon")',
+            "epsilon",
+            "test_neighbouring_counted_choices_are_within_the_budget",
+        ),
+        (
+            "CountedChoice.rates",
+            "), epsilon",
+            "), 2 * epsilon",
+            "test_neighbouring_counted_choices_are_within_the_budget",
+        ),
+        (
+            "CountedChoice.event",
+            "Pure(self.epsilon)",
+            "Pure(self.epsilon - self.choice_epsilon)",
+            "test_law_of_a_counted_choice_is_the_definition",
+        ),
+        (
+            "CountedChoice.perturb",
+            "TalliedChoice(self.choice_epsilon)",
+            "TalliedChoice(self.epsilon)",
+            "test_law_of_a_counted_choice_is_the_definition",
+        ),
+        (
+            "CountedChoice.perturb",
+            "up - down",
+            "up",
+            "test_law_of_a_counted_choice_is_the_definition",
+        ),
+        (
             "TalliedChoices.perturb",
             "TalliedChoice(self.epsilon)",
             "TalliedChoice(2.0 * self.epsilon)",
@@ -3599,20 +3635,26 @@ MUTANTS = [
         "algorithms/search/error_count.py",
         "tests/algorithms/search/test_small_tables.py",
         (
-            "plan_error_count",
-            "(epsilon - part) * FAR_DOWN",
-            "epsilon",
+            "plan_counted_choice",
+            "epsilon * DOWN",
+            "1.1 * epsilon",
             "test_a_count_of_errors_is_within_the_budget",
         ),
     ),
     *of(
         "algorithms/search/error_count.py",
-        "tests/algorithms/search/test_small_tables.py",
+        "tests/algorithms/search/test_staged_trees.py",
+        (
+            "plan_error_count",
+            "(epsilon - part) * FAR_DOWN",
+            "epsilon",
+            "test_two_choices_are_released_within_the_budget",
+        ),
         (
             "ErrorCount.run",
             "permit.release(np.array([float(n_errors)]), self.noise)[0]",
             "n_errors",
-            "test_a_count_of_errors_is_within_the_budget",
+            "test_two_choices_are_released_within_the_budget",
         ),
     ),
     *of(

@@ -265,7 +265,13 @@ class PrivateClassifier(ClassifierMixin, SharedLedger, ABC):
         if share is not None and kind is not None:
             kind = replace(kind, share=share)
         sizes = (n_samples, n_features, len(data.classes))
-        return outlook_of(*sizes, float(self.epsilon), delta, kind=kind)
+        known: dict[str, Any] = {"is_scale_stated": self._is_scale_stated, "kind": kind}
+        return outlook_of(*sizes, float(self.epsilon), delta, **known)
+
+    @property
+    def _is_scale_stated(self) -> bool:
+        """Whether the scale of rows is public, as the outlook asks."""
+        return getattr(self, "data_norm", None) is not None
 
     def _judged_as(
         self, n_samples: int, data: TrainingData | None = None

@@ -159,7 +159,7 @@ class _TableFit(FitPlan):
     def public(self) -> Mapping[str, Any]:
         """What the record says about it."""
         names = np.array([column.name for column in self.encoding.numbers])
-        counts = isinstance(self.inner, SmallTableFit) and len(self.events) > 1
+        counts = isinstance(self.inner, SmallTableFit) and self.inner.counts
         return {
             **self.parameters,
             **self.inner.public,
@@ -271,7 +271,7 @@ class PrivateTableClassifier(PrivateClassifier):
         (``"auto"``).
     probability : bool, default=True
         Whether 4 % of the budget (a tenth in pure DP) calibrate scores where that helps. For few
-        rows ``15 / (n epsilon)`` of it, within .05 and .25, counts errors.
+        rows ``20 / (n epsilon)`` of it, within .05 and .25, counts errors.
     threshold : dict or None, default=None
         Of two classes, where `predict` divides them: ``{"recall": .9}``, ``{"precision": .5}`` or
         ``{"false_positive_rate": .1}``, a PUBLIC number in (0, 1), for the second label. The

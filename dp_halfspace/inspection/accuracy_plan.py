@@ -108,6 +108,8 @@ def outlook(
     n_classes: int,
     epsilon: float = 1.0,
     delta: float | str = "auto",
+    *,
+    is_scale_stated: bool = False,
 ) -> Outlook:
     """Say at once what a budget can buy for a table of this size.
 
@@ -122,6 +124,9 @@ def outlook(
         Budget of the fit, positive.
     delta : float or "auto", default="auto"
         Of the fit; "auto" is ``1/n_samples**2``, 0 asks for pure differential privacy.
+    is_scale_stated : bool, default=False
+        Whether the fit is given a public `data_norm`, or a schema; it matters for three to seven
+        classes.
 
     Returns
     -------
@@ -158,7 +163,7 @@ def outlook(
     at = resolved_delta(delta, n)
     if not 0.0 <= at < 0.5:
         raise ValueError(f'delta must be "auto" or in [0, 1/2), got {delta!r}')
-    return outlook_of(*sizes, float(epsilon), at)
+    return outlook_of(*sizes, float(epsilon), at, is_scale_stated=is_scale_stated)
 
 
 def plan_accuracy(

@@ -163,7 +163,8 @@ def outlook_for(model: Any) -> Outlook | None:
     n_samples = int(dict(record.public)["n_samples"])
     n_features, kind = model._judged_as(n_samples)
     sizes = (n_samples, n_features, len(model.classes_))
-    return outlook_of(*sizes, record.epsilon, record.delta, kind=kind)
+    spent, is_stated = (record.epsilon, record.delta), model._is_scale_stated
+    return outlook_of(*sizes, *spent, is_scale_stated=is_stated, kind=kind)
 
 
 def _about(texts: CardTexts) -> str:

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 
 from dp_halfspace.algorithms.engine.defaults import (
+    MOST_CLASSES,
     SMALL_IN_SCALE,
     SMALL_OF_SEVERAL,
     small_table_rule,
@@ -63,6 +64,8 @@ _SEVERAL_CLASSES = _Curve(3.6, 0.30, 1.25, 1.12)
 _SMALL_TABLE = _Curve(6.8, 0.68, 0.0, 0.89)
 # Three to seven classes, few records: to 14 real tables, too, where more columns are no harder.
 _SMALL_OF_SEVERAL = _Curve(45.0, 0.0, 0.70, 0.83)
+# Steps for as many in stated scales: to both kinds of tables, too.
+_SEVERAL_IN_SCALE = _Curve(23.0, 0.10, 0.47, 0.94)
 _PURE_TWO_CLASSES = _Curve(3.1, 0.90, 0.0, 0.77)
 _PURE_SEVERAL_CLASSES = _Curve(4.3, 0.79, 1.43, 1.03)
 # Rankings, by noise (Gaussian or not) and stated scales (or learnt ones); the signal is multiplied
@@ -196,17 +199,23 @@ def outlook_of(
     epsilon: float,
     delta: float,
     *,
+    is_scale_stated: bool = False,
     kind: Ranking | Table | None = None,
 ) -> Outlook:
-    """Say what to expect of the default classifier, or of another `kind` of fit."""
+    """Say what to expect of the default classifier, or of another `kind` of fit.
+
+    Whether scales are stated is asked for three to seven classes alone: selections end earlier
+    then, as they do for tables. Two classes have one curve for both.
+    """
+    is_table = isinstance(kind, Table)
     is_small_table = not isinstance(kind, Ranking) and small_table_rule(
         n_samples=n_samples,
         n_features=kind.n_encoded if isinstance(kind, Table) else n_features,
         n_classes=n_classes,
         epsilon=epsilon,
         delta=delta,
-        is_scale_stated=False,
-        several=SMALL_OF_SEVERAL if kind is None else SMALL_IN_SCALE,
+        is_scale_stated=is_scale_stated,
+        several=SMALL_IN_SCALE if is_table else SMALL_OF_SEVERAL,
     )
     is_gaussian = delta > 0 and not is_small_table
     sizes = (n_samples, n_features, n_classes)
@@ -223,7 +232,9 @@ def outlook_of(
         even = 0.25
         curve = ranking = _RANKINGS[is_gaussian, kind.is_scale_stated]
     elif n_classes > 2:
-        several = _SEVERAL_CLASSES if is_gaussian else _PURE_SEVERAL_CLASSES
+        is_in_scale = (is_scale_stated or is_table) and n_classes <= MOST_CLASSES
+        steps = _SEVERAL_IN_SCALE if is_in_scale else _SEVERAL_CLASSES
+        several = steps if is_gaussian else _PURE_SEVERAL_CLASSES
         curve = ranking = _SMALL_OF_SEVERAL if is_small_table else several
     elif isinstance(kind, Table):
         curve, ranking = _TABLES[is_gaussian]

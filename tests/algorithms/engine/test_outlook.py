@@ -91,6 +91,28 @@ def test_a_fit_with_a_poor_outlook_says_so_once(method):
     assert text == str(expected)
 
 
+def test_several_classes_in_stated_scales_have_a_curve_of_their_own():
+    """Where selections have ended there but not in learnt scales, and beyond; not below."""
+    for n_samples, is_other in ((150, False), (800, True), (5000, True)):
+        sizes = (n_samples, 10, 4, 1.0, 1.0 / n_samples**2)
+        stated, learnt = (outlook_of(*sizes, is_scale_stated=k) for k in (True, False))
+        assert (stated.improvement != learnt.improvement) == is_other
+        assert outlook(*sizes[:4], is_scale_stated=True) == stated
+    assert outlook_of(800, 10, 2, 1.0, 1e-6) == outlook_of(
+        800, 10, 2, 1.0, 1e-6, is_scale_stated=True
+    )
+
+
+@pytest.mark.parametrize("norm", [None, 2.0])
+def test_a_fit_asks_by_whether_its_scale_is_stated(norm):
+    X, _ = rows(400, 60)
+    y = np.arange(400) % 7
+    model = AdaptiveMarginClassifier(epsilon=0.76, data_norm=norm, classes=list(range(7)))
+    expected = outlook_of(400, 60, 7, 0.76, 1.0 / 400**2, is_scale_stated=norm is not None)
+    assert said(model, X, y, "plan") == ([str(expected)] if expected.is_poor else [])
+    assert expected.is_poor == (norm is not None)
+
+
 def test_what_is_said_is_the_same_on_any_table_of_the_size():
     X, y = rows(200)
     model = AdaptiveMarginClassifier(epsilon=0.1, data_norm=1.0, classes=[0, 1])
