@@ -11,9 +11,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from dp_halfspace._params import checked_size
 from dp_halfspace.estimators._foreign_parameters import NOISE_INSTEAD, WITHOUT_COUNTERPART
-
-__all__ = ["ConversionReport", "KeptParameter", "from_sklearn"]
 
 # Steps in front that read the records at their fit; what the estimator does itself.
 _OWN_STEPS = {
@@ -139,10 +138,8 @@ def from_sklearn(
     >>> from_sklearn(LogisticRegression(C=0.5), classes=[0, 1], data_norm=1.0, n_samples=4000)
     OutputPerturbationClassifier(alpha=0.0005, ...)
     """
-    if n_samples is not None and (
-        isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 1
-    ):
-        raise ValueError(f"n_samples must be None or an int of at least 1, got {n_samples!r}")
+    if n_samples is not None:
+        checked_size("n_samples", n_samples)
     steps, model = _without_steps(estimator, data_norm)
     kind = type(model).__name__
     if kind not in _MAKERS or not type(model).__module__.startswith("sklearn."):

@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import SharedLedger, opened_ledger, warn_of_weak_guarantee
-from dp_halfspace._params import fit_context, refusing, resolved_delta
+from dp_halfspace._params import fit_context, refusing, require, resolved_delta
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
 from dp_halfspace.estimators.base import PrivateLinearClassifier
@@ -112,8 +112,7 @@ def confidence_repeats(beta: float) -> int:
     >>> confidence_repeats(0.05), confidence_repeats(0.05 / 4)
     (4, 6)
     """
-    if not 0.0 < beta < 1.0:
-        raise ValueError(f"beta must be in (0, 1), got {beta!r}")
+    require("in (0, 1)", beta=beta)
     return math.ceil(math.log(2.0 / beta))
 
 

@@ -7,15 +7,106 @@ regularisation. Proofs: ``docs/proofs/excess_risk.md``.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
-from dp_halfspace.theory._noise_cost import (
-    check_problem,
-    cost_of_noise,
-    noise_moments,
-    published_rate,
-    require,
-    require_ridge,
-)
+from scipy.special import gammaln
+
+from dp_halfspace._params import require
+from dp_halfspace.privacy.profiles import gdp_mu
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseMoments:
+    """Moments of the noise ``b`` for sensitivity 1: ``E ||b||^2``, and those a record feels.
+
+    A record feels ``||b||`` in general, and ``|<u, b>|`` for a unit vector ``u`` when the model is
+    linear; ``felt`` and ``felt_square`` are the first two absolute moments of that.
+    """
+
+    square: float
+    felt: float
+    felt_square: float
+
+
+def noise_moments(
+    n_features: int, epsilon: float, delta: float, *, linear_model: bool
+) -> NoiseMoments:
+    """Moments of the Gaussian noise (``delta > 0``) or of the gamma noise (``delta = 0``)."""
+    if math.isinf(epsilon):
+        return NoiseMoments(0.0, 0.0, 0.0)
+    d = n_features
+    # Gamma((d+1)/2) / Gamma(d/2): E||g|| / sqrt(2) for a standard Gaussian g, and
+    # 1 / (sqrt(pi) ratio) is the mean |coordinate| of a uniform unit vector.
+    ratio = math.exp(gammaln((d + 1) / 2) - gammaln(d / 2))
+    if delta == 0:
+        norm, square = d / epsilon, d * (d + 1) / epsilon**2
+        coordinate = norm / (math.sqrt(math.pi) * ratio)
+    else:
+        sigma = 1.0 / gdp_mu(epsilon, delta)
+        norm, square = math.sqrt(2.0) * ratio * sigma, d * sigma**2
+        coordinate = math.sqrt(2.0 / math.pi) * sigma
+    if linear_model:
+        return NoiseMoments(square, coordinate, square / d)
+    return NoiseMoments(square, norm, square)
+
+
+def product(constant: float, moment: float) -> float:
+    """Multiply, where no noise costs nothing even under an infinite constant."""
+    return constant * moment if moment > 0 else 0.0
+
+
+def cost_of_noise(
+    noise: NoiseMoments, sensitivity: float, lipschitz: float, smoothness: float
+) -> float:
+    """Bound ``E f(w + b) - f(w)``: the smaller of the Lipschitz and the smooth bound."""
+    return min(
+        product(lipschitz, noise.felt * sensitivity),
+        product(smoothness / 2.0, noise.felt_square * sensitivity**2),
+    )
+
+
+def leave_one_out(
+    n_samples: int, lipschitz: float, strong_convexity: float, regularization: float
+) -> float:
+    """Bound what it costs to minimise over a sample, by leaving a record out (Lemma 5)."""
+    unit = lipschitz**2 / (strong_convexity * n_samples)
+    if regularization == 0.0:
+        return unit
+    # The largest value of (1 + a) sqrt(1 - a^2) is that for a = 1/2.
+    share = regularization / (strong_convexity * n_samples)
+    return unit * (0.75 * math.sqrt(3.0) + share / 2.0)
+
+
+def published_rate(n_samples: int, n_features: int, epsilon: float, delta: float) -> float:
+    """Return ``d / (epsilon n)`` of Lowy and Razaviyayn (2021), or its Gaussian counterpart."""
+    if math.isinf(epsilon):
+        return 0.0
+    if delta == 0:
+        return n_features / (epsilon * n_samples)
+    # 2 / (sqrt(16 delta + 1) - 1), without the cancellation.
+    c = math.sqrt(math.log((math.sqrt(16.0 * delta + 1.0) + 1.0) / (8.0 * delta)))
+    return math.sqrt(n_features) * (c + math.hypot(c, math.sqrt(epsilon))) / (epsilon * n_samples)
+
+
+def require_ridge(strong_convexity: float, regularization: float | None) -> float:
+    """Return the factor of the regulariser, which is a part of the strong convexity."""
+    require("positive and finite", strong_convexity=strong_convexity)
+    ridge = strong_convexity if regularization is None else regularization
+    require("at least 0 and finite", regularization=ridge)
+    if ridge > strong_convexity:
+        raise ValueError("regularization cannot exceed strong_convexity, of which it is a part.")
+    return ridge
+
+
+def check_problem(
+    n_samples: int, n_features: int, epsilon: float, delta: float,
+    *, smoothness: float = math.inf, gap: float = 0.0,
+) -> None:  # fmt: skip
+    """Validate what every bound takes."""
+    require("positive and finite", n_samples=n_samples, n_features=n_features)
+    require("positive", epsilon=epsilon, smoothness=smoothness)
+    require("at least 0 and finite", gap=gap)
+    require("in [0, 1/2)", delta=delta)
 
 
 def strongly_convex_excess_risk(
@@ -94,11 +185,11 @@ def strongly_convex_excess_risk(
     9.4e-05
     """
     check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
-    require("lipschitz", lipschitz, infinite=sensitivity is not None)
+    require("positive" if sensitivity is not None else "positive and finite", lipschitz=lipschitz)
     ridge = require_ridge(strong_convexity, regularization)
     if sensitivity is None:
         sensitivity = 2.0 * lipschitz / (strong_convexity * n_samples)
-    require("sensitivity", sensitivity, zero=True)
+    require("at least 0 and finite", sensitivity=sensitivity)
     noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
     total = sensitivity + 2.0 * math.sqrt(2.0 * gap / strong_convexity)
     cost = cost_of_noise(noise, total, lipschitz, smoothness)
@@ -153,8 +244,7 @@ def optimal_regularization(
     0.00749
     """
     check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness)
-    require("lipschitz", lipschitz)
-    require("radius", radius)
+    require("positive and finite", lipschitz=lipschitz, radius=radius)
     noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
     # Minimisers and minima of 2 L^2 m / (n t) + t R^2 / 2 and of
     # 2 beta L^2 m / (n t)^2 + t R^2 / 2 over t; the bound is their pointwise minimum.
@@ -228,8 +318,7 @@ def convex_excess_risk(
     0.089
     """
     check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
-    require("lipschitz", lipschitz)
-    require("radius", radius)
+    require("positive and finite", lipschitz=lipschitz, radius=radius)
     if regularization is None:
         regularization = optimal_regularization(
             n_samples, n_features, epsilon, delta,
@@ -237,7 +326,7 @@ def convex_excess_risk(
         )  # fmt: skip
         if regularization == 0:
             return gap  # no noise: the limit of the bound as the factor goes to 0
-    require("regularization", regularization)
+    require("positive and finite", regularization=regularization)
     noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
     total = 2.0 * lipschitz / (regularization * n_samples)
     total += 2.0 * math.sqrt(2.0 * gap / regularization)
@@ -325,9 +414,8 @@ def katyusha_iterations(
     13370
     """
     noise = _printed_noise(n_samples, n_features, epsilon, delta)
-    for name, value in (("lipschitz", lipschitz), ("strong_convexity", strong_convexity),
-                        ("smoothness", smoothness), ("radius", radius)):  # fmt: skip
-        require(name, value)
+    require("positive and finite", lipschitz=lipschitz, radius=radius)
+    require("positive and finite", strong_convexity=strong_convexity, smoothness=smoothness)
     kappa = max(smoothness / strong_convexity, 1.0)
     gap = lipschitz**2 / (strong_convexity * n_samples**2) * min(kappa * noise**2, 1.0)
     rounds = max(math.log(lipschitz * radius / gap), 1.0)
@@ -337,5 +425,5 @@ def katyusha_iterations(
 def _printed_noise(n_samples: int, n_features: int, epsilon: float, delta: float) -> float:
     """Return the printed size of the noise for a sensitivity of one."""
     check_problem(n_samples, n_features, epsilon, delta)
-    require("epsilon", epsilon)
+    require("positive and finite", epsilon=epsilon)
     return published_rate(n_samples, n_features, epsilon, delta) * n_samples

@@ -13,14 +13,14 @@ from itertools import product as pairs
 import numpy as np
 from scipy.optimize import brentq
 
-from dp_halfspace.theory._noise_cost import (
+from dp_halfspace._params import require
+from dp_halfspace.theory.bounds import (
     NoiseMoments,
     check_problem,
     cost_of_noise,
     leave_one_out,
     noise_moments,
     published_rate,
-    require,
     require_ridge,
 )
 
@@ -162,11 +162,11 @@ def population_risk_bound(
     (0.00138, 8e-05, 0.0013)
     """
     check_problem(n_samples, n_features, epsilon, delta, smoothness=smoothness, gap=gap)
-    require("lipschitz", lipschitz)
+    require("positive and finite", lipschitz=lipschitz)
     if (strong_convexity is None) == (radius is None):
         raise ValueError("give either strong_convexity or radius, and not both.")
     if sensitivity is not None:
-        require("sensitivity", sensitivity, zero=True)
+        require("at least 0 and finite", sensitivity=sensitivity)
     noise = noise_moments(n_features, epsilon, delta, linear_model=linear_model)
     problem = _Problem(n_samples, noise, lipschitz, smoothness, sensitivity, radius)
     rate = published_rate(n_samples, n_features, epsilon, delta)
@@ -174,12 +174,12 @@ def population_risk_bound(
         assert strong_convexity is not None
         ridge = require_ridge(strong_convexity, regularization)
         return _strongly_convex(problem, rate, strong_convexity, ridge, gap)
-    require("radius", radius)
+    require("positive and finite", radius=radius)
     if regularization is None:
         if sensitivity is not None:
             raise ValueError("sensitivity depends on the regularization: give that, too.")
         regularization = _best_ridge(problem, radius)
-    require("regularization", regularization)
+    require("positive and finite", regularization=regularization)
     found = _evaluate(problem, regularization, regularization, gap)
     return replace(found, published=_published_convex(problem, rate, radius, pure=delta == 0))
 
