@@ -14,6 +14,8 @@ from sklearn.utils import check_random_state
 
 from dp_halfspace.data.chunks import Chunks, LocalChunks
 
+__all__ = ["in_chunks", "make_halfspace", "read_parquet"]
+
 # Distances of rows from the hyperplane of `make_halfspace` are spread over this length.
 _MARGIN_SPREAD = 0.1
 

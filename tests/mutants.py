@@ -96,7 +96,7 @@ def of(file: str, home: str, *changes: tuple[str, str, str, str]) -> list[Mutant
 
 MUTANTS = [
     *of(
-        "algorithms/labels/label_training.py",
+        "algorithms/label_training.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_labels",
@@ -174,7 +174,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/single_features.py",
+        "rows/single_rows.py",
         "tests/rows/test_single_features.py",
         (
             "SingleFeatureRows._squares",
@@ -194,7 +194,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/single_records.py",
+        "algorithms/published/known_margin.py",
         "tests/audit/test_stated_sensitivities.py",
         (
             "plan_single_records",
@@ -656,7 +656,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "ledger/parts.py",
+        "ledger/cap.py",
         "tests/ledger/test_parts.py",
         (
             "Spending.cases",
@@ -1742,7 +1742,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/single_records.py",
+        "algorithms/published/known_margin.py",
         "tests/algorithms/published/test_single_records.py",
         (
             "plan_single_records",
@@ -1842,7 +1842,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/engine/whitening.py",
+        "algorithms/engine/kernel_features.py",
         "tests/algorithms/engine/test_whitening.py",
         (
             "WhiteningPlan.run",
@@ -1932,7 +1932,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/labels/label_training.py",
+        "algorithms/label_training.py",
         "tests/algorithms/labels/test_label_statistic.py",
         (
             "statistic_sensitivity",
@@ -2092,7 +2092,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/labels/label_training.py",
+        "algorithms/label_training.py",
         "tests/algorithms/labels/test_hypothesis_cover.py",
         (
             "linear_losses",
@@ -2190,7 +2190,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/published/kernel_margin.py",
+        "algorithms/published/margin_selection.py",
         "tests/algorithms/test_margin_training.py",
         (
             "plan_margin_choice",
@@ -2212,7 +2212,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "algorithms/labels/label_training.py",
+        "algorithms/label_training.py",
         "tests/estimators/test_label_private.py",
         (
             "plan_labels",
@@ -3132,7 +3132,7 @@ MUTANTS = [
         ),
     ),
     *of(
-        "rows/single_features.py",
+        "rows/single_rows.py",
         "tests/rows/test_single_features.py",
         (
             "sample_groups",

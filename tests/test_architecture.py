@@ -55,8 +55,8 @@ FLOORS = {
         "losses", "objectives", "pairs", "solvers", "certificate", "softmax_gradients", "risks",
     ),
     "algorithms": (
-        "engine", "perturbation", "search", "published", "labels", "ranking", "margin_training",
-        "kernel_training",
+        "engine", "perturbation", "search", "published", "label_training", "ranking",
+        "margin_training", "kernel_training",
     ),
 }  # fmt: skip
 # Names that a package hands out, when they are asked for, from a part that stands above it.

@@ -18,8 +18,7 @@ from dp_halfspace.data.chunks import Chunks
 from dp_halfspace.rows.blocks import FloatArray, ThinMap, block_size
 from dp_halfspace.rows.mapped_rows import Features, clipped_features
 from dp_halfspace.rows.rows import Rows, RowState, rescale_state
-from dp_halfspace.rows.single_features import sample_groups
-from dp_halfspace.rows.single_rows import SingleRows
+from dp_halfspace.rows.single_rows import SingleRows, sample_groups
 
 if TYPE_CHECKING:
     from dp_halfspace.projection import FeatureMap

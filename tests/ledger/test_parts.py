@@ -10,8 +10,8 @@ import pytest
 
 from dp_halfspace import AdaptiveMarginClassifier, PrivacyLedger
 from dp_halfspace.exceptions import BudgetError
+from dp_halfspace.ledger.cap import Spending
 from dp_halfspace.ledger.entries import Part
-from dp_halfspace.ledger.parts import Spending
 from dp_halfspace.privacy import GaussianNoise, authorise, gdp_epsilon
 from dp_halfspace.privacy.events import Gaussian, Pure
 from dp_halfspace.privacy.record import PrivacyRecord

@@ -8,10 +8,14 @@ import pytest
 from scipy.stats import ortho_group
 
 from dp_halfspace import PrivateKernelClassifier, PrivateTableClassifier, audit
-from dp_halfspace.algorithms.engine import whitening as module
+from dp_halfspace.algorithms.engine import kernel_features as module
 from dp_halfspace.algorithms.engine.defaults import n_whitened, whitened_length
+from dp_halfspace.algorithms.engine.kernel_features import (
+    fine_length,
+    plan_whitening,
+    whitening_map,
+)
 from dp_halfspace.algorithms.engine.training import Problem
-from dp_halfspace.algorithms.engine.whitening import fine_length, plan_whitening, whitening_map
 from dp_halfspace.datasets import in_chunks
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.privacy.interception import intercept_releases, record_releases

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import norm
 
 from dp_halfspace import AdaptiveMarginClassifier, BudgetError, PrivacyLedger
-from dp_halfspace.algorithms.published import single_records as module
-from dp_halfspace.algorithms.published.single_records import plan_single_records
+from dp_halfspace.algorithms.published import known_margin as module
+from dp_halfspace.algorithms.published.known_margin import plan_single_records
 from dp_halfspace.datasets import make_halfspace
 from dp_halfspace.ledger.statement import _describe_release
 from dp_halfspace.privacy import (
