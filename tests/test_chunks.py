@@ -36,7 +36,6 @@ from dp_halfspace.metrics import private_score
 from dp_halfspace.optim.certificate import gradient_error
 from dp_halfspace.preprocessing import PrivateScaler
 from dp_halfspace.privacy.events import Pure
-from dp_halfspace.privacy.interception import observe_releases
 from dp_halfspace.privacy.randomness import OperatingSystemBytes, SeededBytes
 from dp_halfspace.rows import rows as design
 from dp_halfspace.rows.blocks import PLAIN_BLOCKS
@@ -44,6 +43,7 @@ from dp_halfspace.rows.chunked_rows import chunked_rows
 from dp_halfspace.rows.rows import Rows, normalised_rows
 from tests.algorithms.support import permit_for
 from tests.instances import ESTIMATORS
+from tests.releases import observe_releases
 from tests.support import Book
 
 RNG = np.random.default_rng(20)

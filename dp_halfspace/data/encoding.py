@@ -67,14 +67,6 @@ class Encoding:
         """Root of the number of columns that are used: about the length of an encoded row."""
         return math.sqrt(max(1, sum(column.kind != "drop" for column in self.columns)))
 
-    def encoded(self, frame: Frame) -> tuple[FloatArray, FloatArray]:
-        """Return numbers within their ranges, NaN where missing; and columns of categories.
-
-        Columns are found by name, or by position where this table or that of the fit has none.
-        """
-        coded = self.coded(frame)
-        return coded.numbers, coded.others(np.float64)
-
     def coded(self, frame: Frame) -> CodedRows:
         """Return the same with columns of categories as lists and places in them."""
         positions = self.positions(frame)

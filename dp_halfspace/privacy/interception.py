@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -31,15 +30,6 @@ class Mechanism(Protocol):
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the released value."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """One release with its exact value, which is private."""
-
-    mechanism: Mechanism
-    value: NDArray[Any]
-    released: NDArray[np.float64]
 
 
 Answer: TypeAlias = Callable[[NDArray[Any], Mechanism, ByteSource], NDArray[np.float64]]
@@ -68,28 +58,3 @@ def intercept_releases(answer: Answer | None) -> Iterator[None]:
         yield
     finally:
         _ANSWER.reset(token)
-
-
-@contextmanager
-def observe_releases(observer: Callable[[Release], None]) -> Iterator[None]:
-    """Show every release made inside the block to a function."""
-    inner = _ANSWER.get()
-
-    def answer(
-        value: NDArray[Any], mechanism: Mechanism, source: ByteSource
-    ) -> NDArray[np.float64]:
-        with intercept_releases(inner):
-            released = draw_release(value, mechanism, source)
-        observer(Release(mechanism, value, released))
-        return released
-
-    with intercept_releases(answer):
-        yield
-
-
-@contextmanager
-def record_releases() -> Iterator[list[Release]]:
-    """Collect every release made inside the block."""
-    releases: list[Release] = []
-    with observe_releases(releases.append):
-        yield releases
