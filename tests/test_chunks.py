@@ -596,7 +596,7 @@ def test_sums_over_chunks_stay_within_the_allowance(count):
     found = rows.adjoint(p)
     entries = np.column_stack([data.astype(np.longdouble) * state[0][:, None], state[1]])
     exact = (entries * signs[:, None]).sum(axis=0)
-    sizes = {"n_samples": n, "n_columns": 5, "block_rows": rows.block_rows, "row_norm": 1.0}
+    sizes = {"n_samples": n, "n_columns": 5, "block_rows": whole.block_rows, "row_norm": 1.0}
     bound = gradient_error(
         **sizes, ridge=0.0, radius=1.0, slope=1.0, smoothness=0.0, evaluation=0.0
     )

@@ -68,7 +68,10 @@ class Encoding:
         return math.sqrt(max(1, sum(column.kind != "drop" for column in self.columns)))
 
     def coded(self, frame: Frame) -> CodedRows:
-        """Return the same with columns of categories as lists and places in them."""
+        """Return numbers within their ranges, NaN where missing, and lists of categories.
+
+        Columns are found by name, or by position where this table or that of the fit has none.
+        """
         positions = self.positions(frame)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             # A warning of Python about an odd entry would show that the entry is there.
@@ -78,7 +81,7 @@ class Encoding:
     def _coded(self, frame: Frame, positions: Sequence[int]) -> CodedRows:
         """Encode column by column."""
         numbers = np.empty((frame.n_rows, len(self.numbers)))
-        blocks: list[tuple[FloatArray, NDArray[np.int32]]] = []
+        blocks: list[Coded] = []
         n_numbers = 0
         for column, j in zip(self.columns, positions, strict=True):
             if column.kind == "drop":

@@ -246,12 +246,8 @@ def _over(n_samples: int | None, weight: float) -> float | None:
     return None if n_samples is None else weight / n_samples
 
 
-def _from_linear_svc(given: dict[str, Any], n_samples: int | None) -> _Made:
-    return _linear("C", given["loss"], _over(n_samples, 1.0 / given["C"]))
-
-
-def _from_logistic(given: dict[str, Any], n_samples: int | None) -> _Made:
-    return _linear("C", "logistic", _over(n_samples, 1.0 / given["C"]))
+def _from_c(given: dict[str, Any], n_samples: int | None) -> _Made:
+    return _linear("C", given.get("loss", "logistic"), _over(n_samples, 1.0 / given["C"]))
 
 
 def _from_sgd(given: dict[str, Any], n_samples: int | None) -> _Made:
@@ -297,9 +293,9 @@ def _from_svc(given: dict[str, Any], n_samples: int | None) -> _Made:
 
 
 _MAKERS: dict[str, Callable[[dict[str, Any], int | None], _Made]] = {
-    "LinearSVC": _from_linear_svc,
+    "LinearSVC": _from_c,
     "SVC": _from_svc,
-    "LogisticRegression": _from_logistic,
+    "LogisticRegression": _from_c,
     "SGDClassifier": _from_sgd,
     "RidgeClassifier": _from_ridge,
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,28 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from dp_halfspace._budget import SharedLedger, opened_ledger, warn_of_weak_guarantee
 from dp_halfspace._params import fit_context
+from dp_halfspace.algorithms.fit_plan import PublicPlan
 from dp_halfspace.metrics._held_out import HeldOut, held_out
 from dp_halfspace.privacy.events import Event
 from dp_halfspace.privacy.mechanisms import Permit, authorise
 from dp_halfspace.privacy.randomness import noise_kind, noise_source
 from dp_halfspace.privacy.record import PrivacyRecord
 
-
-class HeldOutPlan(Protocol):
-    """The public numbers of one release from held-out records, and what it needs."""
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What a run releases."""
-        ...
-
-    @property
-    def public(self) -> Mapping[str, Any]:
-        """What the record says about it."""
-        ...
-
-
-AnyPlan = TypeVar("AnyPlan", bound=HeldOutPlan)
+AnyPlan = TypeVar("AnyPlan", bound=PublicPlan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +36,11 @@ class Prepared(Generic[AnyPlan]):
     record: PrivacyRecord
 
 
-def inner_has(*names: str) -> Callable[[Any], bool]:
-    """Make a check whether the wrapped model has a method."""
+def inner_has(name: str) -> Callable[[Any], bool]:
+    """Make a check whether the estimator inside, the best one of a search, has a method."""
 
-    def check(wrapper: Any) -> bool:
-        getattr(wrapper.estimator, names[0])
+    def check(outer: Any) -> bool:
+        getattr(getattr(outer, "best_estimator_", outer.estimator), name)
         return True
 
     return check

@@ -32,6 +32,7 @@ from dp_halfspace.model_selection._candidates import (
     run_candidates,
     silence,
 )
+from dp_halfspace.model_selection._prefit import inner_has
 from dp_halfspace.model_selection._search_plan import (
     SELECTIONS,
     SearchPlan,
@@ -53,16 +54,6 @@ from dp_halfspace.privacy.record import PrivacyRecord
 _KEPT = ("n_samples", "classes", "classes_source", "data_norm")
 # Decided by the search itself, so they cannot be searched over.
 _OWN = ("epsilon", "delta", "ledger", "random_state")
-
-
-def _has(name: str) -> Callable[[Any], bool]:
-    """Return a check that the released estimator, or else the one given, has a method."""
-
-    def check(search: Any) -> bool:
-        getattr(getattr(search, "best_estimator_", search.estimator), name)
-        return True
-
-    return check
 
 
 def _taken(plan: SearchPlan) -> str:
@@ -466,7 +457,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         check_is_fitted(self)
         return np.asarray(self.best_estimator_.predict(X))
 
-    @available_if(_has("decision_function"))
+    @available_if(inner_has("decision_function"))
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Score rows with the released model.
 
@@ -481,7 +472,7 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         check_is_fitted(self)
         return np.asarray(self.best_estimator_.decision_function(X))
 
-    @available_if(_has("predict_proba"))
+    @available_if(inner_has("predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the classes under the released model.
 

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.optimize import minimize
 
+from dp_halfspace._params import require
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import single_blas_thread
 from dp_halfspace.optim.objectives import MAX_DENSE, MarginObjective, Objective, SoftmaxObjective
@@ -676,10 +677,7 @@ def _check(objective: Objective, gamma: float, radius: float, optimizer: Optimiz
         raise ValueError(f"optimizer must be a callable or one of {OPTIMIZERS}")
     if optimizer == "newton" and objective.size > MAX_DENSE:
         raise ValueError(f"optimizer='newton' is for at most {MAX_DENSE} coefficients")
-    if not 0.0 < gamma < math.inf:
-        raise ValueError("gamma must be positive and finite")
-    if not 0.0 < radius < math.inf:
-        raise ValueError("radius must be positive and finite")
+    require("positive and finite", gamma=gamma, radius=radius)
     if not math.isfinite(objective.gradient_lipschitz):
         raise ValueError("the objective must be smooth")
 

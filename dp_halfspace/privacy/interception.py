@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dp_halfspace.privacy.events import Event
+from dp_halfspace.privacy.events import Event, Exponential, Pure
 from dp_halfspace.privacy.randomness import ByteSource
 
 
@@ -30,6 +30,30 @@ class Mechanism(Protocol):
     def perturb(self, value: NDArray[np.float64], source: ByteSource) -> NDArray[np.float64]:
         """Return the released value."""
         ...
+
+
+class PureMechanism:
+    """A mechanism that costs its `epsilon` as pure loss."""
+
+    __slots__ = ()
+    epsilon: float
+
+    @property
+    def event(self) -> Pure:
+        """What the release costs: ``Pure(epsilon)``."""
+        return Pure(self.epsilon)
+
+
+class ExponentialMechanism:
+    """A choice, or several at once, of bounded range `epsilon`."""
+
+    __slots__ = ()
+    epsilon: float
+
+    @property
+    def event(self) -> Exponential:
+        """What all of the choice costs: ``Exponential(epsilon)``."""
+        return Exponential(self.epsilon)
 
 
 Answer: TypeAlias = Callable[[NDArray[Any], Mechanism, ByteSource], NDArray[np.float64]]
