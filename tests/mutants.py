@@ -2971,7 +2971,7 @@ MUTANTS = [
             "test_farthest_pair_is_covered_and_the_bound_is_near",
         ),
         (
-            "_diameter",
+            "softmax_diameter",
             "(beta, n_classes, shift) + (beta * largest_score) ** 2",
             "(beta, n_classes, shift) ",
             "test_farthest_pair_is_covered_and_the_bound_is_near",

@@ -12,8 +12,13 @@ from collections.abc import Callable
 import numpy as np
 
 from dp_halfspace._params import checked_size, require
-from dp_halfspace.theory.bounds import check_problem, cost_of_noise, noise_moments
-from dp_halfspace.theory.population_bound import RiskBound, risk_bound
+from dp_halfspace.theory.bounds import (
+    RiskBound,
+    check_problem,
+    cost_of_noise,
+    noise_moments,
+    risk_bound,
+)
 
 # Where the best regulariser is looked for, in powers of e round the scale of the losses.
 _LOG_RANGE, _GRID = 40.0, 801

@@ -22,13 +22,14 @@ from dp_halfspace.optim.objectives import Adversary
 from dp_halfspace.optim.risks import MarginRisk
 from dp_halfspace.theory.bounds import (
     NoiseMoments,
+    RiskBound,
     check_problem,
     leave_one_out,
     noise_moments,
     product,
     published_rate,
+    risk_bound,
 )
-from dp_halfspace.theory.population_bound import RiskBound, risk_bound
 
 # Logarithms of the factors that are tried where none is given, in units of norm of a row over
 # norm of the models.
