@@ -36,17 +36,67 @@ class Prepared(Generic[AnyPlan]):
     record: PrivacyRecord
 
 
-def inner_has(name: str) -> Callable[[Any], bool]:
-    """Make a check whether the estimator inside, the best one of a search, has a method."""
+def _inner_has(name: str) -> Callable[[Any], bool]:
+    """Make a check whether the model inside has a method."""
 
     def check(outer: Any) -> bool:
-        getattr(getattr(outer, "best_estimator_", outer.estimator), name)
+        getattr(outer._inner, name)
         return True
 
     return check
 
 
-class PrefitClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger, ABC, Generic[AnyPlan]):
+class WrappingClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
+    """A classifier round another one, whose probabilities, scores and tags are its own."""
+
+    estimator: Any
+
+    @property
+    def _inner(self) -> Any:
+        """The model that is asked: of a search the best run, once there is one."""
+        return getattr(self, "best_estimator_", self.estimator)
+
+    @available_if(_inner_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probabilities of the model inside as they are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return np.asarray(self._inner.predict_proba(X))
+
+    @available_if(_inner_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the scores of the model inside as they are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return np.asarray(self._inner.decision_function(X))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if not hasattr(self.estimator, "__sklearn_tags__"):
+            # A model of another library says nothing of itself.
+            return tags
+        inner = get_tags(self.estimator)
+        tags.input_tags, tags.classifier_tags = inner.input_tags, inner.classifier_tags
+        return tags
+
+
+class PrefitClassifier(WrappingClassifier, ABC, Generic[AnyPlan]):
     """A fitted model, and what a fit of the wrapper releases of held-out records."""
 
     estimator: Any
@@ -183,47 +233,8 @@ class PrefitClassifier(MetaEstimatorMixin, ClassifierMixin, SharedLedger, ABC, G
         """Names of the columns that the model takes, where it knows them."""
         return np.asarray(self.estimator.feature_names_in_)
 
-    @available_if(inner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the probabilities of the model as they are.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.estimator.predict_proba(X))
-
-    @available_if(inner_has("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores of the model as they are.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.estimator.decision_function(X))
-
     def __sklearn_is_fitted__(self) -> bool:
         return "privacy_" in self.__dict__
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        if not hasattr(self.estimator, "__sklearn_tags__"):
-            # A model of another library says nothing of itself.
-            return tags
-        inner = get_tags(self.estimator)
-        tags.input_tags, tags.classifier_tags = inner.input_tags, inner.classifier_tags
-        return tags
 
 
 def n_rows(X: Any) -> int:

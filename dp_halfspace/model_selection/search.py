@@ -12,13 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
-from sklearn.utils import Tags, get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import SharedLedger, opened_ledger, warn_of_weak_guarantee
+from dp_halfspace._budget import opened_ledger, warn_of_weak_guarantee
 from dp_halfspace._params import fit_context, refusing, require, resolved_delta
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
@@ -32,7 +30,7 @@ from dp_halfspace.model_selection._candidates import (
     run_candidates,
     silence,
 )
-from dp_halfspace.model_selection._prefit import inner_has
+from dp_halfspace.model_selection._prefit import WrappingClassifier
 from dp_halfspace.model_selection._search_plan import (
     SELECTIONS,
     SearchPlan,
@@ -116,7 +114,7 @@ def confidence_repeats(beta: float) -> int:
     refit="the best run is released as it was trained: another fit would cost another budget",
 )
 @dataclass(eq=False, repr=False)
-class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
+class PrivateSearchCV(WrappingClassifier):
     """Private choice of the parameters of a classifier of the suite.
 
     Candidates are trained within shares of one budget and compared by their number of correct
@@ -456,40 +454,3 @@ class PrivateSearchCV(MetaEstimatorMixin, ClassifierMixin, SharedLedger):
         """
         check_is_fitted(self)
         return np.asarray(self.best_estimator_.predict(X))
-
-    @available_if(inner_has("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Score rows with the released model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.best_estimator_.decision_function(X))
-
-    @available_if(inner_has("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes under the released model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self)
-        return np.asarray(self.best_estimator_.predict_proba(X))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.classifier_tags = inner.classifier_tags
-        tags.input_tags = inner.input_tags
-        return tags

@@ -7,6 +7,7 @@ Functions of public quantities alone; they cost no privacy. Proofs:
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -188,11 +189,7 @@ def _smallest(suffices: Callable[[int], bool]) -> int:
         high *= 2
         if high > _MOST_SAMPLES:
             raise ValueError("no number of records up to 2**60 suffices for this budget")
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+    return bisect_left(range(high), True, lo=high // 2 + 1, key=suffices)
 
 
 def pure_lower_bound(
