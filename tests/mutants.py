@@ -2238,8 +2238,8 @@ MUTANTS = [
         ),
         (
             "plan_selection",
-            "if distribution is not None else count",
-            "",
+            "budget.mu, count",
+            "budget.mu, 1",
             "test_scores_have_their_noise",
         ),
     ),

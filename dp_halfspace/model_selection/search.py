@@ -16,11 +16,10 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils.validation import check_is_fitted
 
-from dp_halfspace._budget import opened_ledger, warn_of_weak_guarantee
+from dp_halfspace._budget import BUDGET, opened_ledger, warn_of_weak_guarantee
 from dp_halfspace._params import fit_context, refusing, require, resolved_delta
 from dp_halfspace._silence import drop_output
 from dp_halfspace._sklearn_compat import HasMethods, Interval, StrOptions
-from dp_halfspace.estimators.base import PrivateLinearClassifier
 from dp_halfspace.exceptions import PrivacyWarning
 from dp_halfspace.model_selection._candidates import (
     SCORINGS,
@@ -244,14 +243,11 @@ class PrivateSearchCV(WrappingClassifier):
         "param_distributions": [dict, list, None],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "n_repeats": [Interval(Integral, 1, None, closed="left")],
-        "epsilon": PrivateLinearClassifier._parameter_constraints["epsilon"],
-        "delta": PrivateLinearClassifier._parameter_constraints["delta"],
+        **BUDGET,
         "selection": [StrOptions(set(SELECTIONS))],
         "scoring": [StrOptions(set(SCORINGS)), callable],
         "miss": [Interval(Real, 1e-3, 1, closed="neither")],
         "n_jobs": [Integral, None],
-        "random_state": PrivateLinearClassifier._parameter_constraints["random_state"],
-        "ledger": PrivateLinearClassifier._parameter_constraints["ledger"],
         "verbose": ["verbose"],
     }
 

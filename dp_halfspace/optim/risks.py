@@ -466,11 +466,8 @@ class MarginRisk(Risk):
         largest_margin = self.row_length * self.radius(ridge)
         if self.adversary is None:
             is_logistic = self.loss.name == "logistic"
-            slope = (
-                logistic_diameter(largest_margin)
-                if is_logistic
-                else self.loss.slope_bound(largest_margin)
-            )
+            bound = logistic_diameter if is_logistic else self.loss.slope_bound
+            slope = bound(largest_margin)
             width = 2.0 * self.max_weight * self.row_norm * slope
         else:
             largest_margin *= FAR_UP

@@ -72,11 +72,7 @@ def softmax_diameter(n_classes: int, largest_score: float, *, shift: float = 0.0
 def _largest_gradient(n_classes: int, largest_score: float, shift: float) -> float:
     """Bound the norm of the gradient of a row of norm one: the ball round zero."""
     others = n_classes - 1
-    rise = (
-        math.sqrt(n_classes / others) * largest_score
-        if largest_score <= 2.0
-        else math.sqrt(2.0) * largest_score
-    )
+    rise = math.sqrt(n_classes / others if largest_score <= 2.0 else 2.0) * largest_score
     slope = 1.0 / (1.0 + math.exp(-rise - shift) / others)
     # Sum of squares of the shares of the other classes: ratios are at most exp(sqrt(2) score).
     alone = 1.0 / (1.0 + (others - 1) * math.exp(-math.sqrt(2.0) * largest_score))

@@ -497,17 +497,14 @@ def katyusha(
     n, mu = F.n_samples, F.strong_convexity
     batch = math.ceil(n / _STEPS_PER_PASS)
     length = 2 * math.ceil(n / batch)
-    epochs = (
-        min(max(_MOST_STOCHASTIC_STEPS // length, 1), _MOST_EPOCHS)
-        if n_epochs is None
-        else n_epochs
-    )
+    if n_epochs is None:
+        n_epochs = min(max(_MOST_STOCHASTIC_STEPS // length, 1), _MOST_EPOCHS)
     beta = max(F.smoothness - mu, mu)
     tau = min(math.sqrt(length * mu / (3.0 * beta)), 0.5)
     gamma = 1.0 / (3.0 * tau * beta)
     rng = np.random.default_rng(seed)
     y = z = anchor = project_to_ball(start, F.radius)
-    for _ in range(epochs):
+    for _ in range(n_epochs):
         full = F.gradient(anchor) - mu * anchor
         total, weight, mass = np.zeros(F.size), 1.0, 0.0
         for _ in range(length):

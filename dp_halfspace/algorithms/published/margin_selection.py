@@ -162,13 +162,10 @@ def plan_selection(
         beside = Budget.gaussian(mu_beside(choice.epsilon, epsilon, delta))
         each = beside.equal_parts(count).mu
     else:
-        distribution = (
-            run_count_distribution(count, _MISS, eta=_SHAPE) if kind == "random_stopping" else None
-        )
-        total = (
-            budget.mu if distribution is None else calibrate_selection(distribution, epsilon, delta)
-        )
-        runs = 1 if distribution is not None else count
+        total, runs = budget.mu, count
+        if kind == "random_stopping":
+            distribution = run_count_distribution(count, _MISS, eta=_SHAPE)
+            total, runs = calibrate_selection(distribution, epsilon, delta), 1
         part, rest = Budget.gaussian(total).split(_SCORE_SHARE[kind])
         each = rest.equal_parts(runs).mu
         choice = GaussianNoise(score_bound * math.sqrt(runs), part.mu)
@@ -214,8 +211,6 @@ def _errors(
 # A choice reads the features hundreds of times: so many bytes of them are always kept.
 SEARCH_MEMORY = 2**25
 
-# Part of epsilon that the choice takes: it costs three percent of mu.
-_CHOICE_SHARE = 0.1
 
 # All candidates take as many steps, so that all cost the same.
 _STEPS = 100
