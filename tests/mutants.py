@@ -2966,8 +2966,8 @@ MUTANTS = [
         "tests/optim/risks/test_softmax.py",
         (
             "softmax_diameter",
-            "n_classes, largest_score",
-            "n_classes, 0.7 * largest_score",
+            "squares, pulls =",
+            "largest_score *= 0.7; squares, pulls =",
             "test_farthest_pair_is_covered_and_the_bound_is_near",
         ),
         (

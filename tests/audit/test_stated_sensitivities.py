@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dp_halfspace.algorithms.labels import label_training
 
+from dp_halfspace.algorithms import label_training
 from dp_halfspace.algorithms.engine.defaults import Steps
 from dp_halfspace.algorithms.engine.noisy_gd import plan_descent
 from dp_halfspace.algorithms.engine.preconditioner import plan_preconditioner
